@@ -13,11 +13,11 @@ from shoal.api.taints import Taint
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
-from shoal.engine.devices.demand import GpuShare, WholeGpus
+from shoal.engine.device_demand import GpuShare, WholeGpus
 from shoal.engine.events import NodeFacts, NodeSeen, PodArrived
 from shoal.engine.evidence import evidence
 from shoal.engine.intake import Intake
-from shoal.engine.mix import Mix, class_of
+from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
 from shoal.engine.profile import profile_named
@@ -43,7 +43,7 @@ def main() -> None:
     train = Ask(requests=(("cpu", 32_000), ("memory", 128 * GIB)), devices=WholeGpus(4))
     serve = Ask(requests=(("cpu", 4_000), ("memory", 16 * GIB)), devices=GpuShare(300))
     large = Ask(requests=(("cpu", 48_000), ("memory", 256 * GIB)), devices=WholeGpus(8))
-    usual = Mix.from_counts(Counter({class_of(serve): 70, class_of(train): 20, class_of(large): 10}))
+    usual = PodMix.from_counts(Counter({class_of(serve): 70, class_of(train): 20, class_of(large): 10}))
     placement = Placement(cluster, profile_named("Shoal", cluster, usual))
     for number, ask in enumerate((train, serve, serve, train, large, large)):
         intake.apply(PodArrived(f"team-a/pod-{number}", ask))

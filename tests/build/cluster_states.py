@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shoal.embedded.apiserver.resource import Home, Ref
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.record import Obj, Record, Write
 from shoal.embedded.apiserver.state.state import State
-from shoal.embedded.apiserver.state.watch import Event, Watch
+from shoal.embedded.apiserver.state.watch import Watch
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 from shoal.embedded.apiserver.storage.port import Storage, StoredChange
 

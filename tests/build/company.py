@@ -12,8 +12,8 @@ import msgspec
 
 from shoal.api.requirement import Requirement
 from shoal.api.selectors import Selector
-from shoal.engine.domains.rules import Meant, PodRules, Spread, Term, Wished
-from shoal.engine.who import Traits, Who
+from shoal.engine.pod_identity import PodIdentity, PodLabels
+from shoal.engine.pod_rules import PodRules, SelectedPods, Spread, Term, WeightedTerm
 
 
 @dataclass(frozen=True)
@@ -26,36 +26,36 @@ class Apart:
     term: Term
 
 
-Rule = Together | Apart | Wished | Spread
+Rule = Together | Apart | WeightedTerm | Spread
 
 
-def meant(*namespaces: str, spaces: Selector = Selector.NOTHING, **labels: str) -> Meant:
-    return Meant(_with(labels), tuple(sorted(namespaces)) or ("default",), spaces)
+def selected(*namespaces: str, spaces: Selector = Selector.NOTHING, **labels: str) -> SelectedPods:
+    return SelectedPods(_with(labels), tuple(sorted(namespaces)) or ("default",), spaces)
 
 
 def _with(labels: Mapping[str, str]) -> Selector:
     return Selector(tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items())))
 
 
-def _here(labels: Mapping[str, str]) -> Meant:
-    return Meant(_with(labels), ("default",))
+def _here(labels: Mapping[str, str]) -> SelectedPods:
+    return SelectedPods(_with(labels), ("default",))
 
 
-def together(key: str, means: Meant | None = None, **labels: str) -> Together:
+def together(key: str, means: SelectedPods | None = None, **labels: str) -> Together:
     return Together(Term(key, means or _here(labels)))
 
 
-def apart(key: str, means: Meant | None = None, **labels: str) -> Apart:
+def apart(key: str, means: SelectedPods | None = None, **labels: str) -> Apart:
     return Apart(Term(key, means or _here(labels)))
 
 
-def wished(weight: int, key: str, means: Meant | None = None, **labels: str) -> Wished:
-    return Wished(weight, Term(key, means or _here(labels)))
+def wished(weight: int, key: str, means: SelectedPods | None = None, **labels: str) -> WeightedTerm:
+    return WeightedTerm(weight, Term(key, means or _here(labels)))
 
 
 def spread(
     key: str,
-    means: Meant | None = None,
+    means: SelectedPods | None = None,
     *,
     skew: int = 1,
     hard: bool = True,
@@ -74,13 +74,13 @@ def with_rules(rules: PodRules, *more: Rule) -> PodRules:
                 rules = msgspec.structs.replace(rules, affinity=(*rules.affinity, term))
             case Apart(term):
                 rules = msgspec.structs.replace(rules, anti=(*rules.anti, term))
-            case Wished():
+            case WeightedTerm():
                 rules = msgspec.structs.replace(rules, wished=(*rules.wished, rule))
             case Spread():
                 rules = msgspec.structs.replace(rules, spread=(*rules.spread, rule))
     return rules
 
 
-def called(namespace: str = "default", **labels: str) -> Who:
+def called(namespace: str = "default", **labels: str) -> PodIdentity:
     """A pod of these labels."""
-    return Who(Traits.of(namespace, labels))
+    return PodIdentity(PodLabels.of(namespace, labels))

@@ -37,9 +37,9 @@ from shoal.engine.events import (
 )
 from shoal.engine.from_api import ask_of_pod, node_facts_of
 from shoal.engine.intake import Intake
-from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
+from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.pod_views import PodView
@@ -100,7 +100,7 @@ class Decider:
         assert isinstance(arrived, PodArrived)
         cluster = self.facts()
         Intake(cluster).apply(arrived)
-        placement = Placement(cluster, profile_named(DEFAULT_POLICY, cluster, Mix()))
+        placement = Placement(cluster, profile_named(DEFAULT_POLICY, cluster, PodMix()))
         placed = cycle(cluster, placement, now_s=0.0, seed=0).placed
         if not placed:
             return "fits nowhere"

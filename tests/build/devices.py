@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shoal.devices.layout import PLAIN, Layout
-from shoal.engine.devices.bench import Bench
-from shoal.engine.devices.demand import FULL_MILLI, compute_grant
+from shoal.engine.device_demand import FULL_MILLI, compute_grant
+from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.devices.planes import DevicePlanes
 
 
@@ -19,5 +19,5 @@ def planes(free: list[int], layout: Layout = PLAIN) -> DevicePlanes:
     return made
 
 
-def bench(free: list[int], layout: Layout = PLAIN) -> Bench:
-    return Bench(planes(free, layout), 0)
+def bench(free: list[int], layout: Layout = PLAIN) -> NodeDeviceState:
+    return NodeDeviceState(planes(free, layout), 0)

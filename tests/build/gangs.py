@@ -13,12 +13,12 @@ from build.pods import AskBuilder, ask
 from build.scenario import Scenario
 from shoal.engine.asks import Ask
 from shoal.engine.events import TopologySeen
-from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, Wish
-from shoal.engine.who import Traits, Who
+from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, TopologyRequirement
+from shoal.engine.pod_identity import PodIdentity, PodLabels
 
 FLEET = "fleet"
 LEVELS = ("zone", "block", "rack")
-NO_WISH = Wish()
+NO_WISH = TopologyRequirement()
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class GroupBuilder:
     parts: tuple[GangSubgroup, ...] = ()
     parts_least: int | None = None
     roles: tuple[tuple[str, int], ...] = ()
-    wish: Wish = NO_WISH
+    wish: TopologyRequirement = NO_WISH
     priority: int | None = None
     labels: tuple[tuple[str, str], ...] = ()
 
@@ -63,7 +63,7 @@ class GroupBuilder:
         self, name: str, least: int, parent: str = "", *, required: str = "", preferred: str = "", closest: bool = False
     ) -> GroupBuilder:
         bound = required or preferred or closest
-        wish = Wish(FLEET, required, preferred, closest) if bound else Wish()
+        wish = TopologyRequirement(FLEET, required, preferred, closest) if bound else TopologyRequirement()
         return replace(self, parts=(*self.parts, GangSubgroup(name, parent, least, wish)))
 
     def any_parts(self, least: int) -> GroupBuilder:
@@ -89,8 +89,8 @@ class GroupBuilder:
         return replace(self, priority=priority)
 
     def _wishing(self, **changes: str | int | bool) -> GroupBuilder:
-        fields = {name: getattr(self.wish, name) for name in Wish.__struct_fields__}
-        return replace(self, wish=Wish(**{**fields, "topology": FLEET, **changes}))
+        fields = {name: getattr(self.wish, name) for name in TopologyRequirement.__struct_fields__}
+        return replace(self, wish=TopologyRequirement(**{**fields, "topology": FLEET, **changes}))
 
     # -- made ----------------------------------------------------------------------------------------------------
 
@@ -106,12 +106,12 @@ class GroupBuilder:
             priority=self.priority,
         )
 
-    def members(self) -> Iterator[tuple[str, Ask, Who]]:
+    def members(self) -> Iterator[tuple[str, Ask, PodIdentity]]:
         number = 0
         for batch in self.batches:
             for _ in range(batch.count):
-                traits = Traits(labels=self.labels)
-                who = Who(traits, self.name, batch.part, batch.role, order=batch.order)
+                traits = PodLabels(labels=self.labels)
+                who = PodIdentity(traits, self.name, batch.part, batch.role, order=batch.order)
                 yield f"{self.name}-{number}", batch.ask.made(), who
                 number += 1
 

@@ -27,8 +27,8 @@ from shoal.client.served import Served
 from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoopSettings
 from shoal.engine.cluster import Cluster
-from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
+from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.store.watched.cluster import WatchSettings
 from shoal.wiring.scheduling_loop import new_scheduling_loop
@@ -79,7 +79,7 @@ class LiveScheduler:
 
 
 def _placement(cluster: Cluster) -> Placement:
-    return Placement(cluster, profile_named(DEFAULT_POLICY, cluster, Mix()))
+    return Placement(cluster, profile_named(DEFAULT_POLICY, cluster, PodMix()))
 
 
 def start_brain(

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from shoal.engine.mix import PodClass
+from shoal.engine.pod_mix import PodClass
 
 MOST_CPU = 128_000
 MOST_GPU = 8_000

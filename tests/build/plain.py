@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from shoal.api.taints import UNSCHEDULABLE, Toleration, untolerated
 from shoal.engine.asks import Ask, HostPort
-from shoal.engine.devices.demand import Demand, DeviceGrant, GpuShare, WholeGpus
+from shoal.engine.device_demand import Demand, DeviceGrant, GpuShare, WholeGpus
 from shoal.engine.events import (
     DaemonSetGone,
     DaemonSetSeen,

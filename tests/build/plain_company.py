@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from shoal.api.taints import untolerated
 from shoal.engine.asks import Ask
-from shoal.engine.domains.rules import Meant, Spread, Term
 from shoal.engine.events import NodeFacts
-from shoal.engine.who import Traits
+from shoal.engine.pod_identity import PodLabels
+from shoal.engine.pod_rules import SelectedPods, Spread, Term
 
 AFFINITY = "pod affinity rules"
 ANTI_AFFINITY = "pod anti-affinity rules"
@@ -25,7 +25,7 @@ SPREAD_LABEL = "pod topology spread constraints (missing required label)"
 class Standing:
     node: str
     ask: Ask
-    traits: Traits
+    traits: PodLabels
     leaving: bool = False
 
 
@@ -35,10 +35,10 @@ class PlainCompany:
     pods: list[Standing] = field(default_factory=list)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def means(self, meant: Meant, pod: Traits) -> bool:
+    def means(self, selected: SelectedPods, pod: PodLabels) -> bool:
         of_namespace = {**self.namespaces.get(pod.namespace, {}), "kubernetes.io/metadata.name": pod.namespace}
-        in_scope = pod.namespace in meant.namespaces or meant.namespace_selector.matches(of_namespace)
-        return in_scope and meant.selector.matches(dict(pod.labels))
+        in_scope = pod.namespace in selected.namespaces or selected.namespace_selector.matches(of_namespace)
+        return in_scope and selected.selector.matches(dict(pod.labels))
 
     def domain(self, node: str, key: str) -> str | None:
         return self.nodes[node].labels.get(key)
@@ -49,33 +49,33 @@ class PlainCompany:
 
     # -- hard rules ------------------------------------------------------------------------------------------
 
-    def refusal(self, node: str, ask: Ask, pod: Traits) -> str:
+    def refusal(self, node: str, ask: Ask, pod: PodLabels) -> str:
         """The first rule that turns the node away, or nothing."""
         return self.spread_refusal(node, ask, pod) or self.affinity_refusal(node, ask, pod)
 
-    def affinity_refusal(self, node: str, ask: Ask, pod: Traits) -> str:
+    def affinity_refusal(self, node: str, ask: Ask, pod: PodLabels) -> str:
         rules = ask.near
         if rules.affinity and not self.is_near_enough(node, rules.affinity, pod):
             return AFFINITY
         for term in rules.anti:
-            if any(self.means(term.meant, p.traits) and self.shares(node, p.node, term.key) for p in self.pods):
+            if any(self.means(term.selected, p.traits) and self.shares(node, p.node, term.key) for p in self.pods):
                 return ANTI_AFFINITY
         for standing in self.pods:
             for term in standing.ask.near.anti:
-                if self.means(term.meant, pod) and self.shares(node, standing.node, term.key):
+                if self.means(term.selected, pod) and self.shares(node, standing.node, term.key):
                     return KEPT_AWAY
         return ""
 
-    def is_near_enough(self, node: str, terms: tuple[Term, ...], pod: Traits) -> bool:
+    def is_near_enough(self, node: str, terms: tuple[Term, ...], pod: PodLabels) -> bool:
         if any(self.domain(node, term.key) is None for term in terms):
             return False
-        friends = [p for p in self.pods if all(self.means(term.meant, p.traits) for term in terms)]
+        friends = [p for p in self.pods if all(self.means(term.selected, p.traits) for term in terms)]
         if all(any(self.shares(node, friend.node, term.key) for friend in friends) for term in terms):
             return True
         nowhere = not any(self.domain(friend.node, term.key) is not None for friend in friends for term in terms)
-        return nowhere and all(self.means(term.meant, pod) for term in terms)
+        return nowhere and all(self.means(term.selected, pod) for term in terms)
 
-    def spread_refusal(self, node: str, ask: Ask, pod: Traits) -> str:
+    def spread_refusal(self, node: str, ask: Ask, pod: PodLabels) -> str:
         hard = [rule for rule in ask.near.spread if rule.hard]
         for rule in hard:
             domain = self.domain(node, rule.key)
@@ -83,7 +83,7 @@ class PlainCompany:
                 return SPREAD_LABEL
             counts = self.counts(rule, hard, ask)
             least = min(counts.values(), default=0) if len(counts) >= rule.min_domains else 0
-            if counts.get(domain, 0) + self.means(rule.meant, pod) - least > rule.max_skew:
+            if counts.get(domain, 0) + self.means(rule.selected, pod) - least > rule.max_skew:
                 return SPREAD
         return ""
 
@@ -97,20 +97,20 @@ class PlainCompany:
                 continue
             if rule.honors_taints and untolerated(node.taints, ask.tolerations) is not None:
                 continue
-            here = [p for p in self.pods if p.node == name and not p.leaving and self.means(rule.meant, p.traits)]
+            here = [p for p in self.pods if p.node == name and not p.leaving and self.means(rule.selected, p.traits)]
             counts[node.labels[rule.key]] += len(here)
         return dict(counts)
 
     # -- preferences -----------------------------------------------------------------------------------------
 
-    def felt(self, node: str, ask: Ask, pod: Traits) -> int:
+    def felt(self, node: str, ask: Ask, pod: PodLabels) -> int:
         """The weights of all preferred terms that pull to the node, minus those that push away."""
         felt = 0
         for standing in self.pods:
-            mine = [(w.weight, w.term) for w in ask.near.wished if self.means(w.term.meant, standing.traits)]
+            mine = [(w.weight, w.term) for w in ask.near.wished if self.means(w.term.selected, standing.traits)]
             near = standing.ask.near
             theirs = [*((w.weight, w.term) for w in near.wished), *((1, term) for term in near.affinity)]
-            mine += [(weight, term) for weight, term in theirs if self.means(term.meant, pod)]
+            mine += [(weight, term) for weight, term in theirs if self.means(term.selected, pod)]
             felt += sum(weight for weight, term in mine if self.shares(node, standing.node, term.key))
         return felt
 

@@ -15,8 +15,8 @@ from shoal.api.requirement import Operator, Requirement
 from shoal.api.taints import Toleration
 from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask, HostPort
-from shoal.engine.devices.demand import Demand, GpuShare, MigTiles, WholeGpus
-from shoal.engine.domains.rules import NO_RULES, PodRules
+from shoal.engine.device_demand import Demand, GpuShare, MigTiles, WholeGpus
+from shoal.engine.pod_rules import NO_RULES, PodRules
 
 ANYWHERE = NodeRule()
 

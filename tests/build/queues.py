@@ -15,6 +15,7 @@ from shoal.api.node_affinity import NodeSelector
 from shoal.api.selectors import Selector
 from shoal.api.taints import Taint, Toleration
 from shoal.engine.queues.check_facts import CheckUse
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.facts import (
     PODS,
     Amounts,
@@ -36,7 +37,6 @@ from shoal.engine.queues.facts import (
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.topology_facts import QueueNode, TopologyLevels, TopologyRequest
-from shoal.engine.queues.workloads import AdmittedWorkload
 from shoal.units.quantity import Quantity
 
 Amount = int | float | str

@@ -14,7 +14,7 @@ from build.pods import AskBuilder
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
-from shoal.engine.devices.demand import DeviceGrant, compute_grant
+from shoal.engine.device_demand import DeviceGrant, compute_grant
 from shoal.engine.events import (
     DaemonSetGone,
     DaemonSetSeen,
@@ -31,14 +31,14 @@ from shoal.engine.events import (
 from shoal.engine.groups import GroupFacts
 from shoal.engine.intake import Intake
 from shoal.engine.labels import LEAST_VALUES
-from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
+from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import Profile, profile_named
+from shoal.engine.request_classes import RequestClass
 from shoal.engine.scores.rule import NodeScore, StaticScore
-from shoal.engine.shapes import RequestClass
 from shoal.engine.steps.allocate import allocate
-from shoal.engine.who import NOBODY, Who
 from shoal.engine.window import Window
 
 AnyAsk = Ask | AskBuilder
@@ -56,14 +56,16 @@ class Scenario:
         self,
         *nodes: NodeBuilder,
         policy: str | ProfileOf = "Shoal",
-        mix: Mix | None = None,
+        mix: PodMix | None = None,
         most_keys: int = 1_000_000,
         least_values: int = LEAST_VALUES,
         seed: int = 0,
     ) -> None:
         self.cluster = Cluster(least_values=least_values)
         self.intake = Intake(self.cluster)
-        profile = profile_named(policy, self.cluster, mix or Mix()) if isinstance(policy, str) else policy(self.cluster)
+        profile = (
+            profile_named(policy, self.cluster, mix or PodMix()) if isinstance(policy, str) else policy(self.cluster)
+        )
         self.placement = Placement(self.cluster, profile, most_keys=most_keys)
         self.seed = seed
         self.rounds = 0
@@ -84,7 +86,13 @@ class Scenario:
         return self.apply(NodeGone(name))
 
     def arrive(
-        self, key: str, wanted: AnyAsk, priority: int = 0, daemon_set: str = "", who: Who = NOBODY, nominated: str = ""
+        self,
+        key: str,
+        wanted: AnyAsk,
+        priority: int = 0,
+        daemon_set: str = "",
+        who: PodIdentity = NOBODY,
+        nominated: str = "",
     ) -> Scenario:
         return self.apply(PodArrived(key, made(wanted), priority, daemon_set, who, nominated))
 
@@ -96,7 +104,7 @@ class Scenario:
         devices: tuple[int, ...] | None = None,
         daemon_set: str = "",
         priority: int = 0,
-        who: Who = NOBODY,
+        who: PodIdentity = NOBODY,
         *,
         leaving: bool = False,
     ) -> Scenario:
@@ -179,7 +187,7 @@ class Scenario:
     def fitting(self, wanted: AnyAsk) -> set[str]:
         return {self.cluster.names[row] for row in self.shape(wanted).feasible().tolist()}
 
-    def possible(self, wanted: AnyAsk, who: Who = NOBODY) -> set[str]:
+    def possible(self, wanted: AnyAsk, who: PodIdentity = NOBODY) -> set[str]:
         """Nodes that fit, rules about other pods included; found by asking for each node alone."""
         charge, cluster = self.cluster.charge(made(wanted)), self.cluster
         self.placement.renew()

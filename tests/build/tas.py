@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.facts import (
     PODS,
     Amounts,
@@ -18,11 +19,11 @@ from shoal.engine.queues.facts import (
 )
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tas.forest import HOSTNAME
+from shoal.engine.queues.tas.flavor_topology import HOSTNAME
 from shoal.engine.queues.tas.place import Request, place
 from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import QueueNode, TopologyAssignment, TopologyLevels, TopologyRequest
-from shoal.engine.queues.workloads import AdmittedWorkload, Total
+from shoal.engine.queues.workloads import Total
 
 BLOCK, RACK, HOST = "block", "rack", HOSTNAME
 LEVELS = (BLOCK, RACK, HOST)

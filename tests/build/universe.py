@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask, named, term, where
 from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import DeviceGrant, compute_grant
+from shoal.engine.device_demand import DeviceGrant, compute_grant
 from shoal.engine.events import (
     DaemonSetGone,
     DaemonSetSeen,
@@ -24,7 +24,7 @@ from shoal.engine.events import (
     PodGone,
     PodRejected,
 )
-from shoal.engine.mix import Mix, PodClass
+from shoal.engine.pod_mix import PodClass, PodMix
 
 NODE_NAMES = [f"n{index}" for index in range(6)]
 POD_KEYS = [f"p{index}" for index in range(12)]
@@ -56,7 +56,7 @@ WANTED: list[Ask] = [builder.made() for builder in ASKS]
 DAEMON_ASKS = [ask().cpu(1).made(), ask().memory_gib(1).select("zone", "Exists").made()]
 DAEMON_NAMES = ["exporter", "shipper"]
 
-MIX = Mix.of(
+MIX = PodMix.of(
     [
         *[PodClass(2_000, 0, 0)] * 3,
         *[PodClass(500, 250, 1)] * 4,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import cache
 
 from build.paper import State
-from shoal.engine.mix import Mix, PodClass
-from shoal.engine.worth.tables import Temper
+from shoal.engine.pod_mix import PodClass, PodMix
+from shoal.engine.worth.tables import WorthParameters
 
 FULL = 1000
 GRAIN = 10
@@ -43,8 +43,8 @@ def piece_worths(chances: dict[int, float], visitors: int) -> list[float]:
 class Valuation:
     """What nodes are worth for one mix while the fleet is in a given state."""
 
-    def __init__(self, mix: Mix, fleet: list[State], temper: Temper | None = None) -> None:
-        self._temper = temper or Temper()
+    def __init__(self, mix: PodMix, fleet: list[State], temper: WorthParameters | None = None) -> None:
+        self._temper = temper or WorthParameters()
         self._total = mix.total
         self._gpu_classes = [(pod, count) for pod, count in mix.counts if pod.gpus]
         self._requested = sum(pod.total_gpu_milli * count for pod, count in self._gpu_classes)

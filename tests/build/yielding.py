@@ -14,14 +14,14 @@ from build.scenario import AnyAsk, Scenario
 from shoal.engine.cycle import cycle
 from shoal.engine.cycle_state import Step
 from shoal.engine.events import BudgetSeen, PodArrived, PodBound, PodGone
-from shoal.engine.groups import BudgetFacts, GroupFacts, Wish
+from shoal.engine.groups import BudgetFacts, GroupFacts, TopologyRequirement
 from shoal.engine.plan import Evict, Move, Plan
+from shoal.engine.pod_identity import PodIdentity
 from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.steps.allocate import allocate
 from shoal.engine.steps.preempt import preempt
-from shoal.engine.who import Who
 
-ANYWHERE = Wish()
+ANYWHERE = TopologyRequirement()
 
 
 def gpus(count: int) -> AnyAsk:
@@ -43,7 +43,13 @@ class Yielding(Scenario):
         self.now_s = now_s
 
     def gang(
-        self, name: str, least: int, priority: int | None = None, wish: Wish = ANYWHERE, *, goes_whole: bool = False
+        self,
+        name: str,
+        least: int,
+        priority: int | None = None,
+        wish: TopologyRequirement = ANYWHERE,
+        *,
+        goes_whole: bool = False,
     ) -> Yielding:
         self.group(GroupFacts(name, least, wish=wish, priority=priority, goes_whole=goes_whole))
         return self
@@ -64,7 +70,9 @@ class Yielding(Scenario):
         role: str = "",
         queue: str = "",
     ) -> Yielding:
-        who = Who(group=group, part=part, role=role, queue=queue, yields=yields, since_s=since_s, saved_s=saved_s)
+        who = PodIdentity(
+            group=group, part=part, role=role, queue=queue, yields=yields, since_s=since_s, saved_s=saved_s
+        )
         self.bind(key, wanted, node, priority=priority, who=who, leaving=leaving)
         return self
 
@@ -79,7 +87,7 @@ class Yielding(Scenario):
         part: str = "",
         queue: str = "",
     ) -> Yielding:
-        self.arrive(key, wanted, priority, who=Who(group=group, part=part, queue=queue, preempts=preempts))
+        self.arrive(key, wanted, priority, who=PodIdentity(group=group, part=part, queue=queue, preempts=preempts))
         return self
 
     def budget(self, name: str, allowed: int, *pods: str) -> Yielding:

@@ -16,8 +16,9 @@ import pytest
 
 from shoal.cli.cluster_folder import cluster_folder
 from shoal.cli.down import end_server
+from shoal.cli.foreground import run_in
 from shoal.cli.main import main
-from shoal.cli.up import Authorization, KubeVersion, run_in
+from shoal.cli.up import Authorization, KubeVersion
 from shoal.embedded.apiserver.security.state_folder import claim, holder, running
 from shoal.embedded.apiserver.settings import KUBE_VERSIONS, AuthorizationMode, Settings
 from shoal.units.errors import UserError

@@ -16,8 +16,8 @@ from shoal.engine.growth import BLOCK, capacity_for
 from shoal.engine.kube_profile import MOST_WEIGHT
 from shoal.engine.placement import Placement
 from shoal.engine.reasons import Code
-from shoal.engine.worth.patience import GRAIN, piece_worth
-from shoal.engine.worth.tables import Temper
+from shoal.engine.worth.piece_worth import GRAIN, piece_worth
+from shoal.engine.worth.tables import WorthParameters
 from shoal.units.quantity import Quantity
 
 ENGINE = ROOT / "src" / "shoal" / "engine"
@@ -90,7 +90,7 @@ def test_the_patience_of_design_002() -> None:
 
 def test_the_constants_on_the_packing_page_are_the_policys() -> None:
     _, *rows = _rows(ROOT / "docs" / "packing.md", "| constant |")
-    assert {name.strip("`"): float(value) for name, value, _ in rows} == asdict(Temper())
+    assert {name.strip("`"): float(value) for name, value, _ in rows} == asdict(WorthParameters())
 
 
 def test_the_codes_on_the_page_of_errors_are_all_there_are() -> None:

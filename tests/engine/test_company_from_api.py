@@ -6,14 +6,14 @@ import textwrap
 
 import pytest
 
-from build.company import apart, meant, spread, together, wished
+from build.company import apart, selected, spread, together, wished
 from build.pods import ask
 from shoal.api.decode import read
 from shoal.api.pod import Pod
 from shoal.api.requirement import Requirement
 from shoal.api.selectors import Selector
 from shoal.engine.domains.reading import anti_affinity_that_misses_itself, rules_of
-from shoal.engine.domains.rules import NO_RULES, Meant, PodRules
+from shoal.engine.pod_rules import NO_RULES, PodRules, SelectedPods
 
 LABELS = {"app": "web", "version": "2"}
 
@@ -34,8 +34,8 @@ def required(term: str, kind: str = "podAffinity") -> str:
     return f"affinity: {{{kind}: {{requiredDuringSchedulingIgnoredDuringExecution: [{term}]}}}}"
 
 
-def mine(*more: Requirement) -> Meant:
-    return Meant(Selector((Requirement("app", "In", ("web",)), *more)), ("team",))
+def mine(*more: Requirement) -> SelectedPods:
+    return SelectedPods(Selector((Requirement("app", "In", ("web",)), *more)), ("team",))
 
 
 RULES: dict[str, tuple[str, PodRules]] = {
@@ -47,19 +47,21 @@ RULES: dict[str, tuple[str, PodRules]] = {
     ),
     "named namespaces, in any order": (
         required("{topologyKey: zone, namespaces: [b, a, b], labelSelector: {matchLabels: {app: web}}}"),
-        ask().near(together("zone", meant("a", "b", app="web"))).rules,
+        ask().near(together("zone", selected("a", "b", app="web"))).rules,
     ),
     "namespaces by label leave its own out": (
         required("{topologyKey: zone, namespaceSelector: {matchLabels: {x: 'y'}}, labelSelector: {}}"),
-        ask().near(together("zone", Meant(Selector.EVERYTHING, (), Selector((Requirement("x", "In", ("y",)),))))).rules,
+        ask()
+        .near(together("zone", SelectedPods(Selector.EVERYTHING, (), Selector((Requirement("x", "In", ("y",)),)))))
+        .rules,
     ),
     "an empty namespace selector is about all": (
         required("{topologyKey: zone, namespaceSelector: {}, labelSelector: {}}"),
-        ask().near(together("zone", Meant(Selector.EVERYTHING, (), Selector.EVERYTHING))).rules,
+        ask().near(together("zone", SelectedPods(Selector.EVERYTHING, (), Selector.EVERYTHING))).rules,
     ),
     "no selector means nobody": (
         required("{topologyKey: zone}"),
-        ask().near(together("zone", Meant(Selector.NOTHING, ("team",)))).rules,
+        ask().near(together("zone", SelectedPods(Selector.NOTHING, ("team",)))).rules,
     ),
     "matchLabelKeys adds its own value, and a key it lacks changes nothing": (
         required("{topologyKey: zone, labelSelector: {matchLabels: {app: web}}, matchLabelKeys: [version, lacking]}"),
@@ -78,7 +80,7 @@ RULES: dict[str, tuple[str, PodRules]] = {
     ),
     "a term written twice": (
         required("{topologyKey: h, labelSelector: {}}, {topologyKey: h, labelSelector: {}}", "podAntiAffinity"),
-        ask().near(apart("h", meant("team"))).rules,
+        ask().near(apart("h", selected("team"))).rules,
     ),
     "preferences, against company with a negative weight": (
         """
@@ -90,7 +92,7 @@ RULES: dict[str, tuple[str, PodRules]] = {
             preferredDuringSchedulingIgnoredDuringExecution:
             - {weight: 100, podAffinityTerm: {topologyKey: h, labelSelector: {}}}
         """,
-        ask().near(wished(7, "zone", meant("team")), wished(-100, "h", meant("team"))).rules,
+        ask().near(wished(7, "zone", selected("team")), wished(-100, "h", selected("team"))).rules,
     ),
     "a spread with all it can say": (
         """
@@ -122,7 +124,7 @@ RULES: dict[str, tuple[str, PodRules]] = {
         topologySpreadConstraints:
         - {maxSkew: 1, topologyKey: h, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}
         """,
-        ask().near(spread("h", meant("team"), hard=False)).rules,
+        ask().near(spread("h", selected("team"), hard=False)).rules,
     ),
 }
 

@@ -7,7 +7,7 @@ from build.nodes import node
 from build.pods import ask
 from build.scenario import Scenario
 from shoal.engine.groups import GroupFacts
-from shoal.engine.who import Traits, Who
+from shoal.engine.pod_identity import PodIdentity, PodLabels
 
 A, B = (node(name).label("host", name).label("zone", name) for name in "ab")
 WEB, DB, CACHE = called(app="web"), called(app="db"), called(app="cache")
@@ -78,8 +78,8 @@ def test_two_who_keep_apart_go_to_two_nodes_and_the_third_waits() -> None:
 
 
 def test_a_gang_whose_members_keep_apart_needs_as_many_nodes() -> None:
-    def member(gang: str) -> Who:
-        return Who(Traits.of("default", {"gang": gang}), group=f"default/{gang}")
+    def member(gang: str) -> PodIdentity:
+        return PodIdentity(PodLabels.of("default", {"gang": gang}), group=f"default/{gang}")
 
     world = Scenario(A, B)
     for gang, size in (("three", 3), ("two", 2)):
@@ -93,7 +93,7 @@ def test_a_gang_whose_members_keep_apart_needs_as_many_nodes() -> None:
 def test_a_gang_that_must_be_near_to_a_later_pod_is_placed_as_well() -> None:
     world = Scenario(A, B).group(GroupFacts("default/g", minimum=2))
     for index in range(2):
-        who = Who(Traits.of("default", {"app": "web"}), group="default/g")
+        who = PodIdentity(PodLabels.of("default", {"app": "web"}), group="default/g")
         world.arrive(f"g{index}", CORE.near(together("zone", app="db")), priority=5, who=who)
     world.arrive("db", CORE, who=DB)
     assert order(world) == ["db", "g0", "g1"]

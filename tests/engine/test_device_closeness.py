@@ -13,8 +13,8 @@ from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
 from shoal.devices.layout import NumaPolicy
+from shoal.engine.device_demand import WholeGpus
 from shoal.engine.devices.closeness import closest
-from shoal.engine.devices.demand import WholeGpus
 
 FOURS = (0, 0, 0, 0, 1, 1, 1, 1)
 PAIRS = (0, 0, 1, 1, 2, 2, 3, 3)

@@ -8,7 +8,7 @@ from build.nodes import NodeBuilder, node
 from build.pods import ask
 from build.scenario import Scenario
 from shoal.engine import facts
-from shoal.engine.devices.demand import (
+from shoal.engine.device_demand import (
     Demand,
     GpuShare,
     GpuShares,

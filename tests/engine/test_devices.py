@@ -10,13 +10,13 @@ from build.devices import bench
 from build.nodes import node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
-from shoal.engine.devices.choice import TIGHTEST
-from shoal.engine.devices.demand import Demand, GpuShare, WholeGpus, compute_grant
+from shoal.engine.device_choice import TIGHTEST
+from shoal.engine.device_demand import Demand, GpuShare, WholeGpus, compute_grant
 from shoal.engine.devices.kinds import kind_of
-from shoal.engine.mix import Mix, PodClass
+from shoal.engine.pod_mix import PodClass, PodMix
 from shoal.engine.profile import POLICIES
 
-MIX = Mix.of([PodClass(2000, 300, 1), PodClass(4000, 500, 1), PodClass(8000, 1000, 1), PodClass(16000, 1000, 2)])
+MIX = PodMix.of([PodClass(2000, 300, 1), PodClass(4000, 500, 1), PodClass(8000, 1000, 1), PodClass(16000, 1000, 2)])
 
 TIGHTEST_CASES: dict[str, tuple[list[int], Demand, tuple[int, ...] | None]] = {
     "a share goes to the device left with least": ([1000, 400, 300, 700], GpuShare(300), (2,)),

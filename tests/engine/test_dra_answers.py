@@ -7,8 +7,8 @@ import pytest
 from build.dra import asking, claim, device, own, pool, seen, shared, there_is, wants
 from build.nodes import node
 from build.scenario import Scenario
-from shoal.engine.dra.allocator import Allocator
 from shoal.engine.dra.requests import ClaimRef
+from shoal.engine.dra_allocator import Allocator
 from shoal.engine.events import ClaimGone
 from shoal.engine.labels import Labels
 

@@ -14,7 +14,7 @@ from shoal.api.node_affinity import NodeRule, node_rule
 from shoal.api.taints import Taint, Toleration, untolerated
 from shoal.engine.asks import Ask, HostPort
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import Demand, GpuShare, WholeGpus
+from shoal.engine.device_demand import Demand, GpuShare, WholeGpus
 from shoal.engine.events import NodeFacts, NodeGone, NodeSeen, PodBound, PodGone
 from shoal.engine.evidence import Evidences, evidence
 from shoal.engine.filters import STATIC_FILTERS

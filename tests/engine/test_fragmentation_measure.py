@@ -12,7 +12,7 @@ from build.paper import State, fragmentation, typical_pods
 from build.pods import ask
 from build.scenario import Scenario
 from shoal.engine.fragmentation import Fragmentation, FragmentationColumn
-from shoal.engine.mix import Mix, PodClass
+from shoal.engine.pod_mix import PodClass, PodMix
 
 PODS = [
     *[PodClass(4_000, 0, 0)] * 13,
@@ -30,18 +30,18 @@ PODS = [
 
 def test_typical_pods_are_the_commonest_that_make_up_the_share_with_the_published_weights() -> None:
     for share in (0.5, 0.9, 0.95, 1.0):
-        assert list(Mix.of(PODS).popular(share)) == typical_pods(PODS, share)
+        assert list(PodMix.of(PODS).popular(share)) == typical_pods(PODS, share)
 
 
 def test_the_class_that_crosses_the_line_is_in() -> None:
     pods = [PodClass(1, 1000, 1)] * 9 + [PodClass(2, 1000, 1)]
-    assert [pod.cpu_milli for pod, _ in Mix.of(pods).popular(0.9)] == [1]
-    assert [pod.cpu_milli for pod, _ in Mix.of(pods).popular(0.91)] == [1, 2]
+    assert [pod.cpu_milli for pod, _ in PodMix.of(pods).popular(0.9)] == [1]
+    assert [pod.cpu_milli for pod, _ in PodMix.of(pods).popular(0.91)] == [1, 2]
 
 
 def test_equally_common_classes_come_in_descending_order() -> None:
     pods = [PodClass(1, 500, 1), PodClass(2, 500, 1), PodClass(2, 500, 1, "B"), PodClass(2, 600, 1)]
-    assert [pod for pod, _ in Mix.of(pods).popular(1.0)] == [
+    assert [pod for pod, _ in PodMix.of(pods).popular(1.0)] == [
         PodClass(2, 600, 1),
         PodClass(2, 500, 1, "B"),
         PodClass(2, 500, 1),
@@ -97,7 +97,7 @@ def test_any_state_has_the_published_value_to_the_last_bit(share: float) -> None
 def test_the_sum_over_the_fleet_follows_every_change() -> None:
     random_ = random.Random(7)
     world = Scenario(policy="BestFit")
-    measure = Fragmentation(world.cluster, Mix.of(PODS).popular(0.95))
+    measure = Fragmentation(world.cluster, PodMix.of(PODS).popular(0.95))
     column = FragmentationColumn(world.cluster, measure)
     column.refresh()
     assert column.total == 0.0
@@ -120,5 +120,5 @@ def test_the_sum_over_the_fleet_follows_every_change() -> None:
 
 
 def test_without_typical_pods_nothing_is_fragmented() -> None:
-    world = Scenario(node("n").gpus(2), policy="FGD", mix=Mix())
+    world = Scenario(node("n").gpus(2), policy="FGD", mix=PodMix())
     assert world.arrive("p", ask().gpus(1)).round().placed

@@ -18,7 +18,7 @@ from shoal.api.workloads import DaemonSet
 from shoal.data.gpus import find_model
 from shoal.devices.layout import Layout
 from shoal.engine.asks import Ask, HostPort
-from shoal.engine.devices.demand import MigTiles, WholeGpus
+from shoal.engine.device_demand import MigTiles, WholeGpus
 from shoal.engine.events import NodeFacts
 from shoal.engine.from_api import MOST_GPUS, ask_of_pod, daemon_set_ask, node_facts_of
 from shoal.units.errors import UserError

@@ -13,8 +13,8 @@ from build.scenario import Scenario
 from build.snapshot import facts_of
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import GroupGone, PodArrived
-from shoal.engine.gangs.members import MOST_NODES
-from shoal.engine.groups import Wish
+from shoal.engine.gang_members import MOST_NODES
+from shoal.engine.groups import TopologyRequirement
 from shoal.engine.ledger import Ledger
 
 EIGHT = ask().gpus(8)
@@ -115,7 +115,7 @@ class TestARestart:
         assert {place.node for place in world.round().placed} == {"r2n0", "r2n1"}
 
     def test_without_any_level_goes_anywhere(self) -> None:
-        there = replace(G, wish=Wish(closest=True))
+        there = replace(G, wish=TopologyRequirement(closest=True))
         assert back(ran(there, racks(2), "r0n1", "r0n0"), there) == ["r0n0", "r0n1"]
 
 

@@ -16,7 +16,7 @@ from shoal.engine.gangs.attempt import can_place, is_running, place_gang
 from shoal.engine.gangs.evidence import GroupEvidence, group_evidence
 from shoal.engine.groups import GangSubgroup
 from shoal.engine.ledger import Ledger
-from shoal.engine.preemption.claim import gang_claim
+from shoal.engine.preemption.preemptor import gang_preemptor
 from shoal.engine.reasons import Code
 
 G = gang("g")
@@ -238,7 +238,7 @@ def test_a_gang_whose_parts_are_no_tree_is_refused_at_once(parts: tuple[GangSubg
     there = replace(there, parts=parts).arrive(world)
     assert [(refused.group, refused.code) for refused in world.round().refused_groups] == [("g", Code.GANG_MALFORMED)]
     assert told(world) == GroupEvidence("g", Code.GANG_MALFORMED, exist=2, pod="g-0", fault=fault)
-    assert gang_claim(world.cluster, world.cluster.gangs["g"]) is None
+    assert gang_preemptor(world.cluster, world.cluster.gangs["g"]) is None
     assert not is_running(world.cluster, world.cluster.gangs["g"])
     world.group(replace(there, parts=(GangSubgroup("a", "", 1), GangSubgroup("b", "", 1))).facts())
     assert len(world.round().placed) == 2

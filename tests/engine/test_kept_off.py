@@ -9,7 +9,7 @@ import pytest
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
-from shoal.engine.kept_off import kept_off
+from shoal.engine.repelling_taints import repelling_taints
 
 PRESENT = node("a").gpus(8).taint("nvidia.com/gpu", value="present")
 TRUE = node("b").gpus(8).taint("nvidia.com/gpu", value="true")
@@ -51,10 +51,10 @@ CASES: dict[str, tuple[tuple[NodeBuilder, ...], AskBuilder, list[tuple[list[str]
 def test_taints_that_keep_a_pod_off(
     nodes: tuple[NodeBuilder, ...], wanted: AskBuilder, told: list[tuple[list[str], int]]
 ) -> None:
-    found = kept_off(Scenario(*nodes).cluster, wanted.made())
+    found = repelling_taints(Scenario(*nodes).cluster, wanted.made())
     assert [([str(taint) for taint in one.taints], one.nodes) for one in found] == told
 
 
 def test_a_node_that_is_gone_does_not_count() -> None:
     world = Scenario(PRESENT, TRUE).lose("a")
-    assert [one.nodes for one in kept_off(world.cluster, ask().gpus(1).made())] == [1]
+    assert [one.nodes for one in repelling_taints(world.cluster, ask().gpus(1).made())] == [1]

@@ -9,21 +9,21 @@ import pytest
 from shoal.api.scheduler_config import read_scheduler_config
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.choice import RANDOM, TIGHTEST
-from shoal.engine.devices.demand import GpuShare, WholeGpus
+from shoal.engine.device_choice import RANDOM, TIGHTEST
+from shoal.engine.device_demand import GpuShare, WholeGpus
 from shoal.engine.domains.soft import Soft
 from shoal.engine.events import NodeFacts, NodeSeen
 from shoal.engine.intake import Intake
 from shoal.engine.kube_profile import MOST_WEIGHT, OWN_PLUGINS, KubeProfile, KubeProfiles, kube_profiles
-from shoal.engine.mix import Mix, PodClass
 from shoal.engine.placement import Placement
+from shoal.engine.pod_mix import PodClass, PodMix
 from shoal.engine.profile import POLICIES
 from shoal.engine.scores.allocation import BalancedAllocation, ResourceAllocationScore, ShapePoint
 from shoal.engine.scores.preferences import PreferredAffinity, SoftTaints
 from shoal.units.errors import UserError
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-MIX = Mix.of([PodClass(1000, 500, 1)])
+MIX = PodMix.of([PodClass(1000, 500, 1)])
 
 CPU_AND_MEMORY = (("cpu", 1), ("memory", 1))
 LEAST = ResourceAllocationScore("LeastAllocated", CPU_AND_MEMORY)

@@ -12,13 +12,13 @@ from build.pods import ask
 from build.scenario import Scenario
 from shoal.engine.cluster import GPU_MODEL_LABEL
 from shoal.engine.fragmentation import Fragmentation
-from shoal.engine.mix import Mix, PodClass
+from shoal.engine.pod_mix import PodClass, PodMix
 from shoal.engine.power import NodePower
 from shoal.engine.scores.worth import LeastLoss
 from shoal.engine.topology.tree import HOSTNAME
 
 MANY = 3000
-MIX = Mix.of([PodClass(1_000, 500, 1)] * 3 + [PodClass(1_000, 1000, 2, "T4"), PodClass(1_000, 1000, 1, "A100|T4")])
+MIX = PodMix.of([PodClass(1_000, 500, 1)] * 3 + [PodClass(1_000, 1000, 2, "T4"), PodClass(1_000, 1000, 1, "A100|T4")])
 
 
 def host(name: str) -> NodeBuilder:

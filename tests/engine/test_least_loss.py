@@ -12,10 +12,10 @@ from build.paper import State, best_fit_device, fits
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
 from build.worth import Valuation, piece_worths
-from shoal.engine.mix import Mix, PodClass
+from shoal.engine.pod_mix import PodClass, PodMix
 from shoal.engine.profile import Profile
 from shoal.engine.scores.worth import LeastLoss
-from shoal.engine.worth.patience import piece_worth
+from shoal.engine.worth.piece_worth import piece_worth
 
 ROUNDING = 1.6
 """Steps: half of one to whole points, and what the grain of the balance table (about one step) makes."""
@@ -66,7 +66,7 @@ PODS = [
     *[PodClass(24_000, 1000, 2, "B")] * 4,
     *[PodClass(64_000, 1000, 8)] * 9,
 ]
-MIX = Mix.of(PODS)
+MIX = PodMix.of(PODS)
 CLASSES = [pod for pod, _ in MIX.counts]
 
 
@@ -143,7 +143,7 @@ def test_points_are_the_worth_that_a_placement_keeps(pod: PodClass) -> None:
 
 
 def shoal(*nodes: object, pods: list[PodClass]) -> Scenario:
-    return Scenario(*nodes, mix=Mix.of(pods))  # type: ignore[arg-type]
+    return Scenario(*nodes, mix=PodMix.of(pods))  # type: ignore[arg-type]
 
 
 def test_a_share_fills_a_gpu_in_use_before_it_opens_another() -> None:

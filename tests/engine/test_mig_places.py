@@ -15,8 +15,8 @@ from build.pods import AskBuilder, ask
 from build.scenario import Scenario
 from shoal.data.mig import Layout, Profile, layouts
 from shoal.devices.tiling import Tiling, free_mask, occupancy, tiling
-from shoal.engine.devices.demand import MigTiles
-from shoal.engine.devices.tiles import starts_of
+from shoal.engine.device_demand import MigTiles
+from shoal.engine.devices.mig import starts_of
 
 Placed = tuple[tuple[str, int], ...]
 """(profile, start) of every instance on one GPU."""

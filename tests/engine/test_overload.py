@@ -7,7 +7,7 @@ import pytest
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
-from shoal.engine.devices.demand import (
+from shoal.engine.device_demand import (
     Demand,
     GpuShare,
     GpuShares,

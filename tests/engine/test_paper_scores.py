@@ -12,7 +12,7 @@ from build.paper import PLAIN_SCORES, State, best_fit_device, fgd, fits, kind_of
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
 from shoal.engine.cluster import RANK_BITS
-from shoal.engine.mix import Mix, PodClass
+from shoal.engine.pod_mix import PodClass, PodMix
 
 CLASSES = [
     PodClass(4_000, 0, 0),
@@ -43,7 +43,7 @@ class Crowd:
 
     def __init__(self, policy: str, seed: int) -> None:
         random_ = random.Random(seed)
-        self.world = Scenario(policy=policy, mix=Mix.of(PODS))
+        self.world = Scenario(policy=policy, mix=PodMix.of(PODS))
         self.states: dict[str, State] = {}
         for index in range(60):
             there = node(f"n{index}").cpu(random_.choice([8, 32, 96, 128])).gpus(random_.choice([0, 1, 2, 4, 8]))

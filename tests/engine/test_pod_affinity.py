@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from build.company import Rule, apart, called, meant, together
+from build.company import Rule, apart, called, selected, together
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
 from shoal.api.requirement import Requirement
 from shoal.api.selectors import Selector
 from shoal.engine.evidence import evidence
-from shoal.engine.who import Who
+from shoal.engine.pod_identity import PodIdentity
 from shoal.views.why import kube_line
 
 A1, A2, B1 = (node(name).label("host", name).label("zone", name[0]) for name in ("a1", "a2", "b1"))
@@ -29,14 +29,14 @@ TEAM = Selector((Requirement("team", "Exists"),))
 class Case:
     """Who stands where (with which rules), who comes, and the nodes that will do."""
 
-    there: list[tuple[Who, str, AskBuilder]]
-    comes: Who
+    there: list[tuple[PodIdentity, str, AskBuilder]]
+    comes: PodIdentity
     rules: tuple[Rule, ...]
     may_use: str
     says: str = ""
 
 
-def there(who: Who, on: str, *rules: Rule) -> tuple[Who, str, AskBuilder]:
+def there(who: PodIdentity, on: str, *rules: Rule) -> tuple[PodIdentity, str, AskBuilder]:
     return who, on, ask().near(*rules)
 
 
@@ -83,21 +83,21 @@ CASES: dict[str, Case] = {
         [there(DB, "a1", apart("zone", app="web"))], WEB, (), "b1 bare", KEPT_AWAY
     ),
     "kept away only if meant": Case([there(DB, "a1", apart("zone", app="web"))], CACHE, (), "all"),
-    "kept away by a rule about everybody": Case([there(DB, "a1", apart("host", meant()))], WEB, (), "a2 b1 bare"),
+    "kept away by a rule about everybody": Case([there(DB, "a1", apart("host", selected()))], WEB, (), "a2 b1 bare"),
     "a rule means pods of its own namespace": Case([there(ELSEWHERE, "a1")], WEB, (apart("zone", app="web"),), "all"),
     "a rule may name namespaces": Case(
-        [there(ELSEWHERE, "a1")], WEB, (apart("zone", meant("other", "third", app="web")),), "b1 bare"
+        [there(ELSEWHERE, "a1")], WEB, (apart("zone", selected("other", "third", app="web")),), "b1 bare"
     ),
     "and keeps away only those of its namespaces": Case(
-        [there(DB, "a1", apart("zone", meant("other", app="web")))], WEB, (), "all"
+        [there(DB, "a1", apart("zone", selected("other", app="web")))], WEB, (), "all"
     ),
     "namespaces by their labels": Case(
-        [there(ELSEWHERE, "a1")], WEB, (apart("zone", meant("none", spaces=TEAM, app="web")),), "b1 bare"
+        [there(ELSEWHERE, "a1")], WEB, (apart("zone", selected("none", spaces=TEAM, app="web")),), "b1 bare"
     ),
     "every namespace": Case(
         [there(ELSEWHERE, "a1")],
         WEB,
-        (apart("zone", meant("none", spaces=Selector.EVERYTHING, app="web")),),
+        (apart("zone", selected("none", spaces=Selector.EVERYTHING, app="web")),),
         "b1 bare",
     ),
     "near and apart together": Case(
@@ -171,7 +171,7 @@ def test_a_running_pod_whose_labels_change_is_seen_anew() -> None:
 
 def test_a_namespace_that_gets_a_label_is_meant_from_then_on() -> None:
     full = Scenario(*FLEET).bind("far", ask(), "a1", who=ELSEWHERE)
-    wanted = ask().near(apart("zone", meant("none", spaces=TEAM, app="web")))
+    wanted = ask().near(apart("zone", selected("none", spaces=TEAM, app="web")))
     assert full.possible(wanted, WEB) == {"a1", "a2", "b1", "bare"}
     assert full.space("other", team="x").possible(wanted, WEB) == {"b1", "bare"}
 
@@ -179,4 +179,4 @@ def test_a_namespace_that_gets_a_label_is_meant_from_then_on() -> None:
 def test_a_selector_by_the_name_of_a_namespace_needs_no_namespace_object() -> None:
     by_name = Selector((Requirement("kubernetes.io/metadata.name", "In", ("other",)),))
     full = Scenario(*FLEET).bind("far", ask(), "a1", who=ELSEWHERE)
-    assert full.possible(ask().near(apart("zone", meant("none", spaces=by_name))), WEB) == {"b1", "bare"}
+    assert full.possible(ask().near(apart("zone", selected("none", spaces=by_name))), WEB) == {"b1", "bare"}

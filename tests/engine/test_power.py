@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from build.depth import examples
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import Demand, DeviceGrant, GpuShare, WholeGpus, compute_grant
+from shoal.engine.device_demand import Demand, DeviceGrant, GpuShare, WholeGpus, compute_grant
 from shoal.engine.events import NodeFacts, NodeSeen, PodBound, PodGone
 from shoal.engine.intake import Intake
-from shoal.engine.mix import Mix, PodClass
 from shoal.engine.placement import Placement
+from shoal.engine.pod_mix import PodClass, PodMix
 from shoal.engine.power import UNKNOWN_GPU, NodePower, Watts, watts_of
 from shoal.engine.profile import POLICIES
 from shoal.engine.scores.power import PowerPrice, PowerRise, PricedPower
 from shoal.engine.scores.worth import LeastLoss
 from shoal.engine.window import Window
 
-MIX = Mix.of([PodClass(1000, 500, 1), PodClass(1000, 500, 1), PodClass(8000, 1000, 2)])
+MIX = PodMix.of([PodClass(1000, 500, 1), PodClass(1000, 500, 1), PodClass(8000, 1000, 2)])
 
 MODELS = {
     "its own name": ("T4", Watts(10, 70)),

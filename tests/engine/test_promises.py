@@ -11,9 +11,9 @@ from shoal.engine.cycle import cycle
 from shoal.engine.events import PodStays
 from shoal.engine.ledger import Ledger
 from shoal.engine.plan import Nominate, Place
+from shoal.engine.pod_identity import PodIdentity, PodLabels
 from shoal.engine.steps.allocate import allocate
 from shoal.engine.steps.preempt import preempt
-from shoal.engine.who import Traits, Who
 
 ONE = ask().gpus(1)
 TWO = ask().gpus(2)
@@ -125,7 +125,7 @@ class TestATrial:
 
 
 def test_a_gang_is_known_by_its_pods_before_its_object() -> None:
-    who = Who(Traits("team"), group="team/train")
+    who = PodIdentity(PodLabels("team"), group="team/train")
     world = Scenario(node("n1").gpus(2)).arrive("team/a", ONE, who=who)
     plan = world.round()
     assert [type(i) for i in plan.intentions if isinstance(i, Place)] == []

@@ -11,9 +11,9 @@ from shoal.api.container import Container, Resources
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import PodSpec, PodTemplate
 from shoal.data.mig import layouts
-from shoal.engine.devices.demand import MigTiles
-from shoal.engine.from_api.queues import GPU_MILLI, Counting, Equivalents
-from shoal.engine.from_api.queues.pod_sets import Home, Sized, pod_set_of
+from shoal.engine.device_demand import MigTiles
+from shoal.engine.from_api.queues import GPU_MILLI, CountingRules, Equivalents
+from shoal.engine.from_api.queues.pod_sets import PodSetSize, QuotaScope, pod_set_of
 from shoal.units.errors import UserError, Where
 from shoal.units.quantity import Quantity
 
@@ -31,8 +31,8 @@ def template(
 
 
 def charged(written: PodTemplate, *covered: str, weights: dict[str, int] | None = None) -> dict[str, int]:
-    counting = Counting(equivalents=Equivalents(weights or {}))
-    return pod_set_of(written, Sized(), Home("t", frozenset(covered)), counting, Where()).pod_set.requests
+    counting = CountingRules(equivalents=Equivalents(weights or {}))
+    return pod_set_of(written, PodSetSize(), QuotaScope("t", frozenset(covered)), counting, Where()).pod_set.requests
 
 
 ASKS: dict[str, tuple[PodTemplate, int]] = {

@@ -15,13 +15,13 @@ from shoal.api.limit_ranges import LimitRange, LimitRangeItem, LimitRangeSpec
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import PodSpec, PodTemplate
 from shoal.api.wire import Quantities
-from shoal.engine.from_api.queues import Counting, Currency, NamespaceRules
-from shoal.engine.from_api.queues.pod_sets import Counted, Home, Sized, pod_set_of
+from shoal.engine.from_api.queues import CountingRules, NamespaceRules, ResourceMapping
+from shoal.engine.from_api.queues.pod_sets import CountedPodSet, PodSetSize, QuotaScope, pod_set_of
 from shoal.units.errors import Where
 from shoal.units.quantity import Quantity
 
 GI = 2**30
-PLAIN = Currency()
+PLAIN = ResourceMapping()
 CONTAINER = "podSets[main].template.spec.containers[0]: Invalid value: "
 ABOVE_LIMIT = f'resource validation failed: {CONTAINER}["cpu"]: requests must not exceed its limits'
 ABOVE_MAX = "must not be above the limitRange max"
@@ -40,9 +40,11 @@ def ranges(kind: str = "Container", name: str = "r", **bounds: Quantities) -> Li
     return LimitRange(ObjectMeta(name, "t"), LimitRangeSpec((LimitRangeItem(kind, **bounds),)))
 
 
-def counted(spec: PodSpec, *limits: LimitRange, currency: Currency = PLAIN, **overheads: Quantities) -> Counted:
-    counting = Counting(currency, rules={"t": NamespaceRules.of(limits, overheads)})
-    return pod_set_of(PodTemplate(spec=spec), Sized(), Home("t"), counting, Where())
+def counted(
+    spec: PodSpec, *limits: LimitRange, currency: ResourceMapping = PLAIN, **overheads: Quantities
+) -> CountedPodSet:
+    counting = CountingRules(currency, rules={"t": NamespaceRules.of(limits, overheads)})
+    return pod_set_of(PodTemplate(spec=spec), PodSetSize(), QuotaScope("t"), counting, Where())
 
 
 def charged(spec: PodSpec, *limits: LimitRange, **more: Any) -> dict[str, int]:
@@ -71,8 +73,8 @@ def test_a_default_limit_is_a_request_too() -> None:
 
 
 def test_a_namespace_without_a_limit_range_adds_nothing() -> None:
-    counting = Counting(rules={"other": NamespaceRules.of([ranges(default=q(cpu="2"))], {})})
-    found = pod_set_of(PodTemplate(spec=PodSpec((container(),))), Sized(), Home("t"), counting, Where())
+    counting = CountingRules(rules={"other": NamespaceRules.of([ranges(default=q(cpu="2"))], {})})
+    found = pod_set_of(PodTemplate(spec=PodSpec((container(),))), PodSetSize(), QuotaScope("t"), counting, Where())
     assert found.pod_set.requests == {}
 
 
@@ -143,7 +145,7 @@ def exchange(name: str, strategy: str = "Retain", times: str = "", **outputs: st
 
 
 def test_excluded_resources_are_not_charged_and_still_take_room_on_nodes() -> None:
-    pod_set = counted(PodSpec((container(q(cpu="1", x_y="3")),)), currency=Currency.of(["x/"], [])).pod_set
+    pod_set = counted(PodSpec((container(q(cpu="1", x_y="3")),)), currency=ResourceMapping.of(["x/"], [])).pod_set
     assert pod_set.requests == {"cpu": 1000}
     assert pod_set.on_node == {"cpu": 1000, "x/y": 3}
 
@@ -154,47 +156,54 @@ def test_nothing_is_written_twice_where_quota_counts_what_nodes_count() -> None:
 
 def test_a_resource_is_kept_beside_what_it_stands_for_or_replaced_by_it() -> None:
     asked = {"x/mig": 2, "cpu": 1000}
-    kept = Currency.of([], [exchange("x/mig", memory="5Gi", x_credits="10")])
+    kept = ResourceMapping.of([], [exchange("x/mig", memory="5Gi", x_credits="10")])
     assert kept.charge(asked) == {"x/mig": 2, "cpu": 1000, "memory": 10 * GI, "x/credits": 20}
-    replaced = Currency.of([], [exchange("x/mig", "Replace", memory="5Gi")])
+    replaced = ResourceMapping.of([], [exchange("x/mig", "Replace", memory="5Gi")])
     assert replaced.charge(asked) == {"cpu": 1000, "memory": 10 * GI}
 
 
 def test_replacing_by_nothing_is_leaving_out() -> None:
-    assert Currency.of([], [exchange("x/mig", "Replace")]).charge({"x/mig": 2, "cpu": 1}) == {"cpu": 1}
+    assert ResourceMapping.of([], [exchange("x/mig", "Replace")]).charge({"x/mig": 2, "cpu": 1}) == {"cpu": 1}
 
 
 def test_outputs_of_several_inputs_and_the_pods_own_request_add_up() -> None:
-    currency = Currency.of([], [exchange("x/small", "Replace", x_unit="1"), exchange("x/big", "Replace", x_unit="4")])
+    currency = ResourceMapping.of(
+        [], [exchange("x/small", "Replace", x_unit="1"), exchange("x/big", "Replace", x_unit="4")]
+    )
     assert currency.charge({"x/small": 3, "x/big": 2, "x/unit": 1}) == {"x/unit": 12}
 
 
 def test_parts_are_added_up_before_they_are_rounded() -> None:
-    currency = Currency.of([], [exchange("x/a", "Replace", x_unit="500m"), exchange("x/b", "Replace", x_unit="500m")])
+    currency = ResourceMapping.of(
+        [], [exchange("x/a", "Replace", x_unit="500m"), exchange("x/b", "Replace", x_unit="500m")]
+    )
     assert currency.charge({"x/a": 1, "x/b": 1}) == {"x/unit": 1}
     assert currency.charge({"x/a": 1}) == {"x/unit": 1}
 
 
 def test_an_input_may_be_per_unit_of_another_resource() -> None:
-    currency = Currency.of([], [exchange("x/mem", "Replace", times="x/gpu", x_total="1")])
+    currency = ResourceMapping.of([], [exchange("x/mem", "Replace", times="x/gpu", x_total="1")])
     assert currency.charge({"x/mem": 1024, "x/gpu": 2}) == {"x/gpu": 2, "x/total": 2048}
     assert currency.charge({"x/mem": 1024}) == {"x/total": 1024}
 
 
 def test_a_part_of_a_core_stands_for_a_whole_one() -> None:
-    assert Currency.of([], [exchange("cpu", x_credits="2")]).charge({"cpu": 1500}) == {"cpu": 1500, "x/credits": 4}
+    assert ResourceMapping.of([], [exchange("cpu", x_credits="2")]).charge({"cpu": 1500}) == {
+        "cpu": 1500,
+        "x/credits": 4,
+    }
 
 
 def test_cores_that_come_out_are_in_thousandths() -> None:
-    assert Currency.of([], [exchange("x/gpu", cpu="1500m")]).charge({"x/gpu": 2}) == {"x/gpu": 2, "cpu": 3000}
+    assert ResourceMapping.of([], [exchange("x/gpu", cpu="1500m")]).charge({"x/gpu": 2}) == {"x/gpu": 2, "cpu": 3000}
 
 
 def test_what_is_excluded_is_not_exchanged() -> None:
-    assert Currency.of(["x/"], [exchange("x/gpu", credits="5")]).charge({"x/gpu": 2, "cpu": 1}) == {"cpu": 1}
+    assert ResourceMapping.of(["x/"], [exchange("x/gpu", credits="5")]).charge({"x/gpu": 2, "cpu": 1}) == {"cpu": 1}
 
 
 def test_what_comes_of_an_exchange_is_not_exchanged_again() -> None:
-    currency = Currency.of([], [exchange("x/a", "Replace", x_b="1"), exchange("x/b", "Replace", x_a="1")])
+    currency = ResourceMapping.of([], [exchange("x/a", "Replace", x_b="1"), exchange("x/b", "Replace", x_a="1")])
     assert currency.charge({"x/a": 3, "x/b": 5}) == {"x/b": 3, "x/a": 5}
 
 
@@ -207,7 +216,7 @@ def test_what_comes_of_an_exchange_is_not_exchanged_again() -> None:
 def test_charges_equal_the_sum_done_by_hand(asked: dict[str, int], outputs: dict[str, int], keep: bool) -> None:
     """The oracle works in exact quantities and rounds at the end."""
     factors = {name: Quantity.of_milli(milli) for name, milli in outputs.items()}
-    currency = Currency.of([], [Transformation("x/a", "Retain" if keep else "Replace", "", factors)])
+    currency = ResourceMapping.of([], [Transformation("x/a", "Retain" if keep else "Replace", "", factors)])
     expected = dict(asked)
     units = expected.get("x/a")
     if units is not None:

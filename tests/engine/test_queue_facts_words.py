@@ -17,7 +17,7 @@ from shoal.engine.from_api.queues import (
     local_queue_facts_of,
     settings_of,
 )
-from shoal.engine.from_api.queues.topology_wishes import topology_of_annotations, topology_of_request
+from shoal.engine.from_api.queues.topology_requests import topology_of_annotations, topology_of_request
 from shoal.engine.queues.check_facts import CheckUse
 from shoal.engine.queues.facts import FlavorQuotas, Fungibility, PreemptionRules, Quota, ResourceGroup
 from shoal.engine.queues.settings import Settings

@@ -7,7 +7,7 @@ import pytest
 from build.nodes import NodeBuilder, fleet, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
-from shoal.engine.mix import Mix, PodClass
+from shoal.engine.pod_mix import PodClass, PodMix
 
 PLAIN = node("n").cpu(4).memory_gib(8).pods(3)
 
@@ -159,7 +159,7 @@ class TestWidening:
 
     @pytest.mark.parametrize("policy", ["Shoal", "FGD", "GpuPacking", "BestFit", "DotProd", "GpuClustering"])
     def test_nodes_with_more_than_eight_gpus_may_follow_smaller_ones(self, policy: str) -> None:
-        mix = Mix.of([PodClass(1000, 1000, 8), PodClass(1000, 500, 1)])
+        mix = PodMix.of([PodClass(1000, 1000, 8), PodClass(1000, 500, 1)])
         world = Scenario(node("small").gpus(8), policy=policy, mix=mix)
         assert world.fitting(ask().gpus(8)) == {"small"}
         assert world.fitting(ask().gpus(16)) == set()

@@ -8,12 +8,12 @@ from build.nodes import fleet, node
 from build.pods import ask
 from build.scenario import Scenario
 from build.snapshot import facts_of
-from shoal.engine.mix import Mix, PodClass
 from shoal.engine.plan import Place, Refuse
+from shoal.engine.pod_mix import PodClass, PodMix
 from shoal.engine.profile import POLICIES
 from shoal.engine.reasons import Code
 
-MIX = Mix.of([PodClass(2000, 300, 1), PodClass(4000, 0, 0), PodClass(16000, 1000, 2)])
+MIX = PodMix.of([PodClass(2000, 300, 1), PodClass(4000, 0, 0), PodClass(16000, 1000, 2)])
 
 
 def test_a_plan_says_where_on_which_devices_and_why() -> None:

@@ -15,14 +15,14 @@ from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
 from shoal.engine.from_api import Rank, who_of_pod
 from shoal.engine.plan import Evict
+from shoal.engine.pod_identity import PodIdentity
 from shoal.engine.preemption.policy import Order, VictimPolicy
-from shoal.engine.who import Who
 from shoal.units.errors import UserError
 
 PLAIN = Rank(0, preempts=True)
 
 
-def who(labels: dict[str, str] | None = None, **annotations: str) -> Who:
+def who(labels: dict[str, str] | None = None, **annotations: str) -> PodIdentity:
     said = {f"shoal.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
     meta: Any = {"name": "a", "namespace": "default", "annotations": said, "labels": labels or {}}
     obj = {"metadata": meta, "spec": {"containers": []}, "status": {"startTime": "2026-01-01T00:00:00Z"}}
@@ -61,10 +61,10 @@ def test_a_word_that_is_neither_true_nor_false_is_refused() -> None:
 
 
 def test_what_is_lost_is_counted_from_the_last_save() -> None:
-    assert Who(since_s=100).lost_s(1000) == 900
-    assert Who(since_s=100, saved_s=400).lost_s(1000) == 600
-    assert Who(since_s=100, saves_every_s=250).lost_s(1000) == 150
-    assert Who(since_s=100, saved_s=950, saves_every_s=250).lost_s(1000) == 50
+    assert PodIdentity(since_s=100).lost_s(1000) == 900
+    assert PodIdentity(since_s=100, saved_s=400).lost_s(1000) == 600
+    assert PodIdentity(since_s=100, saves_every_s=250).lost_s(1000) == 150
+    assert PodIdentity(since_s=100, saved_s=950, saves_every_s=250).lost_s(1000) == 50
 
 
 times = st.floats(0, 1e6)
@@ -74,7 +74,7 @@ times = st.floats(0, 1e6)
 def test_nobody_loses_more_than_it_ran_or_less_than_nothing(
     since: float, saved: float | None, every: float, now: float
 ) -> None:
-    lost = Who(since_s=since, saved_s=saved, saves_every_s=every).lost_s(now)
+    lost = PodIdentity(since_s=since, saved_s=saved, saves_every_s=every).lost_s(now)
     assert 0 <= lost <= max(now - since, 0)
     if every:
         assert lost <= every

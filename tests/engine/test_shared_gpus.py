@@ -7,11 +7,11 @@ import pytest
 from build.nodes import node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
-from shoal.engine.devices.demand import GpuShares, MemoryShares
+from shoal.engine.device_demand import GpuShares, MemoryShares
+from shoal.engine.device_notation.names import SHARING_TAINT
 from shoal.engine.events import OthersSeen
 from shoal.engine.evidence import evidence
 from shoal.engine.reasons import Code
-from shoal.engine.spelling.names import SHARING_TAINT
 from shoal.views.why import kube_line
 
 SHARED, KEPT = node("shared").gpus(2).memory_mib(40_000), node("kept").gpus(2).memory_mib(40_000).taint(SHARING_TAINT)

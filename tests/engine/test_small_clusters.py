@@ -15,7 +15,7 @@ from ortools.sat.python import cp_model
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
-from shoal.engine.mix import Mix, class_of
+from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.profile import POLICIES
 
 ASKS: list[AskBuilder] = [
@@ -37,8 +37,8 @@ class Instance:
     asks: tuple[AskBuilder, ...]
 
     @property
-    def mix(self) -> Mix:
-        return Mix.of(class_of(wanted.made()) for wanted in self.asks)
+    def mix(self) -> PodMix:
+        return PodMix.of(class_of(wanted.made()) for wanted in self.asks)
 
 
 def instance(seed: int, *, pods: int) -> Instance:

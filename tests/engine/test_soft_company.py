@@ -12,8 +12,8 @@ from build.scenario import Scenario
 from shoal.engine.cluster import RANK_BITS, Cluster
 from shoal.engine.domains.soft import NO_SOFT, Soft, points_of, spread_weight
 from shoal.engine.domains.verdict import Domains
+from shoal.engine.pod_identity import NOBODY, PodIdentity
 from shoal.engine.profile import Profile
-from shoal.engine.who import NOBODY, Who
 
 A1, A2, B1 = (node(name).label("host", name).label("zone", name[0]) for name in ("a1", "a2", "b1"))
 BARE = node("bare")
@@ -21,7 +21,7 @@ WEB, CACHE = called(app="web"), called(app="cache")
 BOTH = Soft(affinity=1, spread=1)
 
 
-def points(world: Scenario, who: Who, *rules: Rule, soft: Soft = BOTH) -> dict[str, int]:
+def points(world: Scenario, who: PodIdentity, *rules: Rule, soft: Soft = BOTH) -> dict[str, int]:
     """Points by node; nothing when no preference is felt."""
     cluster = world.cluster
     wanted = ask().near(*rules).made()

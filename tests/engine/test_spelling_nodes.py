@@ -6,7 +6,7 @@ import pytest
 
 from shoal.api.node_resource_topology import NodeResourceTopology, TopologyAttribute, Zone, ZoneResource
 from shoal.devices.layout import Layout
-from shoal.engine.spelling import layout_of_node, layout_with_zones
+from shoal.engine.device_notation import layout_of_node, layout_with_zones
 from shoal.units.errors import UserError, Where
 from shoal.units.quantity import Quantity
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.engine.devices.demand import (
+from shoal.engine.device_demand import (
     Demand,
     GpuShare,
     GpuShares,
@@ -14,7 +14,7 @@ from shoal.engine.devices.demand import (
     VirtualGpus,
     WholeGpus,
 )
-from shoal.engine.spelling import HeldDevices, devices_of_pod, profile_fault, spots_of_pod
+from shoal.engine.device_notation import HeldDevices, devices_of_pod, profile_fault, spots_of_pod
 from shoal.units.errors import UserError, Where
 
 POD = Where(obj="Pod team-a/train")

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 import pytest
 
-from build.company import called, meant, spread
+from build.company import called, selected, spread
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
 from shoal.api.selectors import Selector
-from shoal.engine.domains.rules import Meant, Spread
 from shoal.engine.evidence import evidence
-from shoal.engine.who import Who
+from shoal.engine.pod_identity import PodIdentity
+from shoal.engine.pod_rules import SelectedPods, Spread
 from shoal.views.why import kube_line
 
 A1, A2, B1, C1 = (node(name).label("host", name).label("zone", name[0]) for name in ("a1", "a2", "b1", "c1"))
 BARE = node("bare").label("host", "bare")
 WEB, DB = called(app="web"), called(app="db")
-NOBODY_MEANT = Meant(Selector.NOTHING, ("default",))
+NOBODY_MEANT = SelectedPods(Selector.NOTHING, ("default",))
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Case:
     web: dict[str, int]
     rules: tuple[Spread, ...]
     may_use: str
-    comes: Who = WEB
+    comes: PodIdentity = WEB
     wanted: AskBuilder = ask()  # noqa: RUF009 - a value
 
 
@@ -47,7 +47,9 @@ CASES: dict[str, Case] = {
         ZONES, {"a1": 1}, (ONE,), "a1 a2 b1 c1", DB
     ),
     "but not where they are too many already": Case(ZONES, {"a1": 2}, (ONE,), "b1 c1", DB),
-    "pods of another namespace do not count": Case(ZONES, {"a1": 1}, (spread("zone", meant("x", app="web")),), "all"),
+    "pods of another namespace do not count": Case(
+        ZONES, {"a1": 1}, (spread("zone", selected("x", app="web")),), "all"
+    ),
     "a node without the key is no place": Case((*ZONES, BARE), {}, (ONE,), "a1 a2 b1 c1"),
     "too few domains: the emptiest counts as having none": Case(
         (A1, A2, B1), {"a1": 1, "b1": 1}, (spread("zone", least=3, app="web"),), ""

@@ -11,7 +11,7 @@ from build.gangs import FLEET, LEVELS, in_racks, racks
 from build.nodes import NodeBuilder, node
 from build.pods import ask
 from build.scenario import Scenario
-from shoal.engine.groups import Wish
+from shoal.engine.groups import TopologyRequirement
 from shoal.engine.topology.fewest import fewest
 from shoal.engine.topology.tree import NO_DOMAIN, Tree
 
@@ -60,11 +60,11 @@ def test_a_node_without_a_host_name_is_its_own_host() -> None:
 
 def test_the_tree_follows_nodes_and_labels_and_nothing_else() -> None:
     world = in_racks(*racks(1, 1))
-    tree = world.placement.trees.of(Wish(FLEET, "rack"))
+    tree = world.placement.trees.of(TopologyRequirement(FLEET, "rack"))
     assert tree is not None
     codes = tree.codes
     world.bind("p", ask().cpu(1), "r0n0")
-    assert world.placement.trees.of(Wish(FLEET, "rack")) is tree
+    assert world.placement.trees.of(TopologyRequirement(FLEET, "rack")) is tree
     assert tree.codes is codes
     world.see(racks(1, 1)[0].label("rack", "r1"))
     assert {"r0n0", "r1n0"} in domains(world)
@@ -82,11 +82,11 @@ def test_sums_leave_out_nodes_without_a_domain() -> None:
 
 
 def test_a_topology_nobody_declared_has_no_tree() -> None:
-    assert in_racks().placement.trees.of(Wish("other", "rack")) is None
+    assert in_racks().placement.trees.of(TopologyRequirement("other", "rack")) is None
 
 
 def test_levels_without_a_topology_are_labels() -> None:
-    tree = in_racks(*racks(1)).placement.trees.of(Wish(required="block", preferred="rack"))
+    tree = in_racks(*racks(1)).placement.trees.of(TopologyRequirement(required="block", preferred="rack"))
     assert isinstance(tree, Tree)
     assert tree.levels == ("block", "rack")
 

@@ -8,7 +8,7 @@ from build.nodes import node
 from build.pods import ask
 from build.scenario import Scenario
 from build.snapshot import facts_of
-from shoal.engine.devices.demand import compute_grant
+from shoal.engine.device_demand import compute_grant
 from shoal.engine.ledger import Ledger
 from shoal.units.errors import BugError
 

@@ -15,7 +15,7 @@ from build.nodes import NodeBuilder, node
 from build.pods import ask
 from build.scenario import Scenario
 from shoal.devices.layout import Layout
-from shoal.engine.devices.demand import (
+from shoal.engine.device_demand import (
     Demand,
     GpuShare,
     GpuShares,

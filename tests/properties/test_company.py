@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from build.company import Rule, apart, called, meant, spread, together, wished
+from build.company import Rule, apart, called, selected, spread, together, wished
 from build.depth import examples
 from build.nodes import NodeBuilder, node
 from build.passing import pass_through
@@ -19,22 +19,22 @@ from shoal.api.requirement import Requirement
 from shoal.api.selectors import Selector
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import RANK_BITS
-from shoal.engine.domains.causes import refusals
-from shoal.engine.domains.rules import Meant
+from shoal.engine.domains.refusals import rule_refusals
 from shoal.engine.domains.soft import Soft, points_of, spread_weight
 from shoal.engine.events import Event, NamespaceSeen, NodeGone, NodeSeen, PodArrived, PodBound, PodGone, PodRejected
 from shoal.engine.ledger import Ledger
+from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_rules import SelectedPods
 from shoal.engine.profile import Profile
 from shoal.engine.reasons import Code
 from shoal.engine.rescan import Rescan
-from shoal.engine.who import NOBODY, Who
 
 NAMES = [f"n{index}" for index in range(5)]
 KEYS = [f"p{index}" for index in range(10)]
 TEAM = Selector((Requirement("team", "In", ("x",)),))
-NOT_WEB = Meant(Selector((Requirement("app", "NotIn", ("web",)),)), ("default", "other"))
+NOT_WEB = SelectedPods(Selector((Requirement("app", "NotIn", ("web",)),)), ("default", "other"))
 
-WHO: list[Who] = [
+WHO: list[PodIdentity] = [
     NOBODY,
     called(app="web"),
     called(app="web", version="2"),
@@ -46,13 +46,13 @@ RULES: list[tuple[Rule, ...]] = [
     (),
     (),
     (apart("host", app="web"),),
-    (apart("zone", meant("none", spaces=TEAM, app="web")),),
-    (apart("host", meant()),),
+    (apart("zone", selected("none", spaces=TEAM, app="web")),),
+    (apart("host", selected()),),
     (apart("zone", NOT_WEB),),
     (together("zone", app="web"),),
     (together("host", app="db"), together("zone", version="2")),
     (together("zone", app="web"), apart("host", app="web")),
-    (wished(100, "zone", app="web"), wished(-20, "host", meant("other"))),
+    (wished(100, "zone", app="web"), wished(-20, "host", selected("other"))),
     (wished(7, "zone", app="db"), wished(-7, "zone", app="db")),
     (spread("zone", app="web"),),
     (spread("zone", skew=2, least=3, app="web"), spread("host", app="web")),
@@ -219,7 +219,7 @@ def test_hard_rules_allow_what_a_recount_allows(events: list[Happening]) -> None
                     assert got == (not want[name]), (name, want[name])
             found = {
                 cluster.names[row]: code
-                for code, refused in refusals(cluster, wanted, who, rows)
+                for code, refused in rule_refusals(cluster, wanted, who, rows)
                 for row in rows[refused].tolist()
             }
             assert found == {name: CODES[why] for name, why in want.items() if why}
@@ -245,7 +245,7 @@ def level(points: dict[str, int]) -> dict[str, int]:
     return {name: value - least for name, value in points.items()}
 
 
-def points(plain: PlainCompany, wanted: Ask, who: Who) -> dict[str, int]:
+def points(plain: PlainCompany, wanted: Ask, who: PodIdentity) -> dict[str, int]:
     felt = {name: plain.felt(name, wanted, who.traits) for name in plain.nodes}
     best = max(felt.values(), default=0)
     found = {name: int(points_of(np.array([best - value]))[0]) for name, value in felt.items()}

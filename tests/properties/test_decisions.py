@@ -18,10 +18,10 @@ from build.universe import ASKS, MIX, WANTED, Round, anything, fleets, friendly
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import RANK_BITS
 from shoal.engine.events import Event, NodeSeen, PodArrived, PodRejected
-from shoal.engine.mix import PodClass, class_of
+from shoal.engine.pod_mix import PodClass, class_of
 from shoal.engine.profile import POLICIES
+from shoal.engine.request_classes import RequestClass
 from shoal.engine.rescan import Rescan
-from shoal.engine.shapes import RequestClass
 from shoal.engine.window import Window
 
 DETERMINISTIC = [name for name in POLICIES if name != "Random"]

@@ -18,14 +18,14 @@ from shoal.api.wire import dec_hook
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Refused
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.bench import Bench
-from shoal.engine.devices.demand import DeviceGrant, MigTiles
+from shoal.engine.device_demand import DeviceGrant, MigTiles
+from shoal.engine.device_notation import UNKNOWN_IDS, NodeIds, spots_of_pod
 from shoal.engine.devices.kinds import kind_of
+from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.events import NodeSeen, PodBound
 from shoal.engine.from_api import ask_of_pod, node_facts_of
 from shoal.engine.from_api.held import ids_of_nodes
 from shoal.engine.intake import Intake
-from shoal.engine.spelling import UNKNOWN_IDS, NodeIds, spots_of_pod
 from shoal.store.watched.device_ids import chosen_ids, devices_annotation
 from shoal.units.errors import UserError, Where
 
@@ -130,7 +130,7 @@ def place(
         demand = ask.devices
         if demand is None:
             continue
-        grant = kind_of(demand).tightest(Bench(scene.cluster.devices, 0), demand)
+        grant = kind_of(demand).tightest(NodeDeviceState(scene.cluster.devices, 0), demand)
         if grant is None:
             continue
         chosen = chosen_ids(read.spec, demand, grant, ids, taken)

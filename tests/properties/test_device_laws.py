@@ -17,7 +17,7 @@ from build.scenario import Scenario
 from build.snapshot import facts_of
 from shoal.devices.layout import Layout
 from shoal.engine import facts
-from shoal.engine.devices.demand import (
+from shoal.engine.device_demand import (
     CORES,
     MEMORY,
     SLOTS,

@@ -12,7 +12,7 @@ from build.scenario import Scenario
 from build.snapshot import facts_of
 from build.universe import ASKS, MIX, RESOURCES, Round, anything
 from shoal.engine import facts
-from shoal.engine.devices.demand import DeviceGrant
+from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.devices.kinds import grant_there
 from shoal.engine.events import Event, PodRejected
 from shoal.engine.ledger import Ledger

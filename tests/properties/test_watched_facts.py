@@ -28,9 +28,9 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
 from shoal.engine.events import Event
 from shoal.engine.intake import Intake
-from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
+from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import profile_named
 
 _NAMES = ("a", "b", "c", "d", "e", "f")
@@ -201,4 +201,4 @@ def _decided(events: list[Event]) -> Plan:
     intake = Intake(cluster)
     for event in events:
         intake.apply(event)
-    return cycle(cluster, Placement(cluster, profile_named("Shoal", cluster, Mix())), now_s=1_800_000_000.0, seed=1)
+    return cycle(cluster, Placement(cluster, profile_named("Shoal", cluster, PodMix())), now_s=1_800_000_000.0, seed=1)

@@ -11,11 +11,11 @@ import msgspec
 from shoal.api.node import Node as ApiNode
 from shoal.api.pod import Pod as ApiPod
 from shoal.api.wire import dec_hook
+from shoal.engine.device_notation import spots_of_pod
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound, TopologySeen
 from shoal.engine.from_api import ask_of_pod, node_facts_of
-from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, Wish
-from shoal.engine.spelling import spots_of_pod
-from shoal.engine.who import Traits, Who
+from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, TopologyRequirement
+from shoal.engine.pod_identity import PodIdentity, PodLabels
 from shoal.units.errors import Where
 
 from . import volcano
@@ -173,9 +173,9 @@ def _device(devices: dict[tuple[str, str], int], node: str, group: str) -> int:
     return devices.setdefault((node, group), len(known))
 
 
-def _who(case: Case, job: Job, task: Task, order: int) -> Who:
-    return Who(
-        traits=Traits.of(job.namespace, task.labels),
+def _who(case: Case, job: Job, task: Task, order: int) -> PodIdentity:
+    return PodIdentity(
+        traits=PodLabels.of(job.namespace, task.labels),
         group=_name(job),
         part=_part_of(case, job, task),
         role=task.role,
@@ -268,23 +268,25 @@ def _part_of(case: Case, job: Job, task: Task) -> str:
     return "/".join([policy.name, *(labels[key] for key in policy.match_label_keys)])
 
 
-def _wish(case: Case, topology: dict[str, Any]) -> Wish:
+def _wish(case: Case, topology: dict[str, Any]) -> TopologyRequirement:
     if not topology:
-        return Wish()
+        return TopologyRequirement()
     if "mode" not in topology:
         return _kai_wish(topology)
     tiers = sorted({hyper.tier for hyper in case.hyper_nodes})
     by_name = {hyper.tier_name: hyper.tier for hyper in case.hyper_nodes if hyper.tier_name}
     highest = topology.get("highestTierAllowed", by_name.get(topology.get("highestTierName", "")))
     if topology["mode"] == "soft":
-        return Wish(HYPERNODES, preferred=_TIER.format(tiers[0])) if tiers else Wish()
+        return TopologyRequirement(HYPERNODES, preferred=_TIER.format(tiers[0])) if tiers else TopologyRequirement()
     allowed = [tier for tier in tiers if highest is None or tier <= highest]
     if highest is not None and tiers and highest > tiers[-1]:
-        return Wish(HYPERNODES, required="top", closest=True)
-    return Wish(HYPERNODES, required=_TIER.format(allowed[-1] if allowed else "none"), closest=True)
+        return TopologyRequirement(HYPERNODES, required="top", closest=True)
+    return TopologyRequirement(HYPERNODES, required=_TIER.format(allowed[-1] if allowed else "none"), closest=True)
 
 
-def _kai_wish(topology: dict[str, Any]) -> Wish:
+def _kai_wish(topology: dict[str, Any]) -> TopologyRequirement:
     if not topology:
-        return Wish()
-    return Wish(topology.get("topology", ""), topology.get("required") or "", topology.get("preferred") or "")
+        return TopologyRequirement()
+    return TopologyRequirement(
+        topology.get("topology", ""), topology.get("required") or "", topology.get("preferred") or ""
+    )

@@ -9,7 +9,7 @@ import numpy as np
 from shoal.engine import facts
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import FULL_MILLI, WholeGpus
+from shoal.engine.device_demand import FULL_MILLI, WholeGpus
 from shoal.engine.events import NodeFacts, NodeSeen
 from shoal.engine.intake import Intake
 from shoal.engine.scores.allocation import BalancedAllocation, ResourceAllocationScore

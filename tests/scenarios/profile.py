@@ -9,10 +9,10 @@ import numpy as np
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.bench import Bench
-from shoal.engine.devices.choice import TIGHTEST
-from shoal.engine.devices.demand import FULL_MILLI, DeviceGrant, GpuShare, GpuShares, MemoryShares
+from shoal.engine.device_choice import TIGHTEST
+from shoal.engine.device_demand import FULL_MILLI, DeviceGrant, GpuShare, GpuShares, MemoryShares
 from shoal.engine.devices.kinds import kind_of
+from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.facts import CPU, GPU_MILLI
 from shoal.engine.profile import Profile
 from shoal.engine.scores.allocation import BalancedAllocation, ResourceAllocationScore
@@ -82,7 +82,7 @@ class EmptiestDevice:
     def grant(self, cluster: Cluster, ask: Ask, row: int, draw: int) -> DeviceGrant | None:
         if not isinstance(ask.devices, GpuShare | GpuShares | MemoryShares):
             return TIGHTEST.grant(cluster, ask, row, draw)
-        bench, kind = Bench(cluster.devices, row), kind_of(ask.devices)
+        bench, kind = NodeDeviceState(cluster.devices, row), kind_of(ask.devices)
         if kind.tightest(bench, ask.devices) is None:
             return None
         forced: DeviceGrant = kind.forced(bench, ask.devices)

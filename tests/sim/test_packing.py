@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from build.paper import PLAIN_SCORES, State, best_fit_device, fgd, fits, fragmentation, kind_of_pod, typical_pods
-from shoal.engine.mix import Mix
+from shoal.engine.pod_mix import PodMix
 from shoal.sim.packing import POLICY_NAMES, PackRun, ask_of, class_of, node_facts
 from shoal.sim.replay import curves_of, replay
 from shoal.sim.traces.openb import TraceNode, TracePod, read_nodes, read_pods
@@ -202,5 +202,5 @@ def test_fragmentation_on_the_way_lies_among_that_of_the_published_runs(name: st
 def test_typical_pods_of_the_published_lists_have_the_published_number_of_classes() -> None:
     """35 classes on the default list and 74 where a tenth of the pods names models."""
     for name, classes in {"default": 35, "gpuspec10": 74}.items():
-        mix = Mix.of(class_of(pod) for pod in trace(name)[1])
+        mix = PodMix.of(class_of(pod) for pod in trace(name)[1])
         assert len(mix.popular(0.95)) == classes

@@ -8,9 +8,9 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.events import NodeSeen, PodArrived, PodBound
 from shoal.engine.intake import Intake
-from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Move, Nominate
+from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import profile_named
 from shoal.sim.rounds import Rounds
 
@@ -25,7 +25,7 @@ def world(*events: PodArrived | PodBound) -> Intake:
 
 
 def rounds(intake: Intake, *steps: Step, keep_terminating: bool = False, recreate: bool = False) -> Rounds:
-    placement = Placement(intake.cluster, profile_named("Shoal", intake.cluster, Mix()))
+    placement = Placement(intake.cluster, profile_named("Shoal", intake.cluster, PodMix()))
     return Rounds(
         intake, placement, steps=steps or None, keep_terminating=keep_terminating, recreate=recreate, now_s=100.0
     )

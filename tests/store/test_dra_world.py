@@ -13,8 +13,8 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
 from shoal.engine.evidence import evidence
 from shoal.engine.intake import Intake
-from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
+from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.store.manifest_cluster import world_of
 from shoal.units.errors import UserError
@@ -82,7 +82,7 @@ def decided(*objects: Object) -> tuple[Cluster, dict[str, tuple[str, list[str]]]
     intake = Intake(cluster)
     for event in world_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w")).events:
         intake.apply(event)
-    placement = Placement(cluster, profile_named(DEFAULT_POLICY, cluster, Mix()))
+    placement = Placement(cluster, profile_named(DEFAULT_POLICY, cluster, PodMix()))
     cycle(cluster, placement, now_s=0.0, seed=0)
     there = {}
     for key, holding in cluster.pods.items():

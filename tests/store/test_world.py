@@ -33,8 +33,8 @@ from shoal.engine.events import (
     PodBound,
     TopologySeen,
 )
-from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, Wish
-from shoal.engine.who import Who
+from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, TopologyRequirement
+from shoal.engine.pod_identity import PodIdentity
 from shoal.store.manifest_cluster import ManifestCluster, world_of
 from shoal.units.errors import UserError
 
@@ -56,11 +56,11 @@ def gangs(*objects: Object) -> dict[str, GroupFacts]:
     return {event.group.name: event.group for event in seen(GroupSeen, *objects)}
 
 
-def whos(*objects: Object) -> dict[str, Who]:
+def whos(*objects: Object) -> dict[str, PodIdentity]:
     return {event.key: event.who for event in world(*objects).events if isinstance(event, PodArrived | PodBound)}
 
 
-def who(*objects: Object) -> Who:
+def who(*objects: Object) -> PodIdentity:
     (only,) = whos(*objects).values()
     return only
 
@@ -355,7 +355,11 @@ def test_a_kai_group_is_a_tree_whose_leaves_count_pods() -> None:
     ]
     assert gangs(levels, kai_group("t/g", subGroups=parts, minSubGroup=1))["t/g"] == GroupFacts(
         "t/g",
-        parts=(GangSubgroup("a", "", 2, Wish("kai/net", "rack")), GangSubgroup("b", "a", 2), GangSubgroup("c", "a", 1)),
+        parts=(
+            GangSubgroup("a", "", 2, TopologyRequirement("kai/net", "rack")),
+            GangSubgroup("b", "a", 2),
+            GangSubgroup("c", "a", 1),
+        ),
         parts_minimum=1,
     )
 
@@ -379,7 +383,7 @@ def test_a_group_of_kubernetes_itself() -> None:
         "preemptionPolicy": "Never",
     }
     assert gangs(group("scheduling.k8s.io/v1alpha2", "t/g", **spec))["t/g"] == GroupFacts(
-        "t/g", minimum=2, wish=Wish("", "rack"), priority=5, preempts=False, goes_whole=True
+        "t/g", minimum=2, wish=TopologyRequirement("", "rack"), priority=5, preempts=False, goes_whole=True
     )
 
 
@@ -397,9 +401,9 @@ def test_kueues_annotations_on_the_pods_of_a_job() -> None:
     levels = topology(KUEUE, "default", "block", "rack")
     template = {"annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}}
     assert gangs(levels, job("t/j", 2, template=template)) == {
-        "t/j": GroupFacts("t/j", minimum=2, wish=Wish("kueue/default", "rack"))
+        "t/j": GroupFacts("t/j", minimum=2, wish=TopologyRequirement("kueue/default", "rack"))
     }
-    assert gangs(job("t/j", 2, template=template))["t/j"].wish == Wish("", "rack")
+    assert gangs(job("t/j", 2, template=template))["t/j"].wish == TopologyRequirement("", "rack")
 
 
 def test_kueues_slices() -> None:
@@ -409,13 +413,13 @@ def test_kueues_slices() -> None:
         "kueue.x-k8s.io/podset-slice-size": "2",
     }
     wish = gangs(job("t/j", 4, template={"annotations": annotations}))["t/j"].wish
-    assert wish == Wish("", preferred="block", slice_level="rack", slice_size=2)
+    assert wish == TopologyRequirement("", preferred="block", slice_level="rack", slice_size=2)
 
 
 def test_kais_annotations_on_a_job() -> None:
     annotations = {"kai.scheduler/topology": "net", "kai.scheduler/topology-preferred-placement": "rack"}
     found = gangs(topology(KAI, "net", "zone", "rack"), job("t/j", 2, annotations=annotations))
-    assert found == {"t/j": GroupFacts("t/j", minimum=2, wish=Wish("kai/net", preferred="rack"))}
+    assert found == {"t/j": GroupFacts("t/j", minimum=2, wish=TopologyRequirement("kai/net", preferred="rack"))}
 
 
 def test_topologies_of_two_ecosystems_may_share_a_name() -> None:
@@ -455,19 +459,25 @@ def test_hyper_nodes_become_labels_by_tier() -> None:
     assert event.topology == TopologyFacts("hypernodes", ("shoal.dev/hypernode-top", TIER.format(2), TIER.format(1)))
 
 
-TIERS: dict[str, tuple[dict[str, Any], Wish]] = {
-    "at most a tier": ({"mode": "hard", "highestTierAllowed": 1}, Wish("hypernodes", TIER.format(1), closest=True)),
-    "a tier by name": ({"mode": "hard", "highestTierName": "spine"}, Wish("hypernodes", TIER.format(2), closest=True)),
+TIERS: dict[str, tuple[dict[str, Any], TopologyRequirement]] = {
+    "at most a tier": (
+        {"mode": "hard", "highestTierAllowed": 1},
+        TopologyRequirement("hypernodes", TIER.format(1), closest=True),
+    ),
+    "a tier by name": (
+        {"mode": "hard", "highestTierName": "spine"},
+        TopologyRequirement("hypernodes", TIER.format(2), closest=True),
+    ),
     "above all tiers": (
         {"mode": "hard", "highestTierAllowed": 9},
-        Wish("hypernodes", "shoal.dev/hypernode-top", closest=True),
+        TopologyRequirement("hypernodes", "shoal.dev/hypernode-top", closest=True),
     ),
-    "any tier, the closer the better": ({"mode": "soft"}, Wish("hypernodes", closest=True)),
+    "any tier, the closer the better": ({"mode": "soft"}, TopologyRequirement("hypernodes", closest=True)),
 }
 
 
 @pytest.mark.parametrize(("network", "wish"), TIERS.values(), ids=TIERS)
-def test_volcano_wishes_for(network: dict[str, Any], wish: Wish) -> None:
+def test_volcano_wishes_for(network: dict[str, Any], wish: TopologyRequirement) -> None:
     assert gangs(*NETWORK, volcano_group("t/g", 1, networkTopology=network))["t/g"].wish == wish
 
 

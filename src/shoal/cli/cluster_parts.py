@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Annotated
 
@@ -19,6 +17,7 @@ from shoal.cli.embedded_options import (
     Stages,
     WithContention,
 )
+from shoal.cli.foreground import ready_reporter
 from shoal.units.errors import UserError, Where, excerpt
 
 _NOTIFY = typer.Option("--notify-fd", hidden=True)
@@ -73,7 +72,7 @@ def nodes(
         return f"{count} nodes at {access.server}; metrics at {metrics}/nodes/NAME/metrics; Ctrl-C ends this."
 
     with in_one_line(access):
-        run_nodes(access, options, told(said, notify))
+        run_nodes(access, options, ready_reporter(said, notify))
 
 
 def _checked(address: str) -> str:
@@ -104,17 +103,6 @@ def controllers(
     access = chosen_access(kubeconfig, context)
     options = EmbeddedOptions(nodes="none", scheduler=scheduler, speed=speed, clock=clock).to_cluster_options()
     with in_one_line(access):
-        run_controllers(access, options, told(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify))
-
-
-def told(words: Callable[[str], str], notify: int | None) -> Callable[[str], None]:
-    """Where readiness is reported: on a descriptor that a parent gave, else in a line."""
-
-    def ready(what: str) -> None:
-        if notify is None:
-            typer.echo(words(what), err=True)
-            return
-        os.write(notify, b"ready\n")
-        os.close(notify)
-
-    return ready
+        run_controllers(
+            access, options, ready_reporter(lambda what: f"{what} at {access.server}; Ctrl-C ends this.", notify)
+        )

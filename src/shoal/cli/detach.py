@@ -26,7 +26,7 @@ def start_detached(folder: Path, settings: Settings, more: Sequence[str] = ()) -
 
     `more` are arguments beside those that the settings say.
     """
-    from shoal.embedded.apiserver.security.private_files import PRIVATE_FILE, make_private_folder
+    from shoal.embedded.apiserver.private_files import PRIVATE_FILE, make_private_folder
     from shoal.embedded.apiserver.security.state_folder import LOG, claim
 
     with claim(folder):

@@ -14,7 +14,7 @@ from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.api.kueue import Workload
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
-from shoal.engine.gangs.members import Gang
+from shoal.engine.gang_members import Gang
 from shoal.store.pod_makers import GANG
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
 from shoal.views.enumeration import few

@@ -17,8 +17,8 @@ from shoal.engine.cycle_state import Step
 from shoal.engine.events import PodArrived, PodBound
 from shoal.engine.intake import Intake
 from shoal.engine.kube_profile import KubeProfiles
-from shoal.engine.mix import Mix, class_of
 from shoal.engine.placement import Placement
+from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.profile import POLICIES, Builder
 from shoal.engine.queues.proof import Proof
 from shoal.engine.queues.settings import Settings
@@ -125,7 +125,7 @@ def loaded_of(
         now_s = max(now_s, queues.world.now_s)
         queued = queues.over(intake, world.events, now_s)
     warnings += unmatched_selector_warnings(intake.cluster, world.waiting)
-    mix = Mix.of(class_of(event.ask) for event in world.events if isinstance(event, PodArrived | PodBound))
+    mix = PodMix.of(class_of(event.ask) for event in world.events if isinstance(event, PodArrived | PodBound))
     placement = Placement(intake.cluster, builder(intake.cluster, mix))
     return Loaded(world, intake, placement, now_s, queued, warnings)
 

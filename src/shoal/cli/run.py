@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
-from shoal.cli.cluster_parts import told
+from shoal.cli.foreground import ready_reporter
 from shoal.cli.known_names import check_known
 from shoal.units.errors import Where
 
@@ -90,7 +90,7 @@ def run(
         metrics=metrics_address,
     )
     access = chosen_access(kubeconfig, context)
-    ready = told(lambda what: f"{what}; Ctrl-C ends this.", notify)
+    ready = ready_reporter(lambda what: f"{what}; Ctrl-C ends this.", notify)
     with in_one_line(access):
         run_on(access, choice, ready, lambda what: typer.echo(f"shoal: {access.where}: {what}", err=True))
 

@@ -6,9 +6,6 @@ Standard output has exactly one line, `export KUBECONFIG=...`, printed when the 
 
 from __future__ import annotations
 
-import os
-import shlex
-import sys
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +24,7 @@ from shoal.cli.embedded_options import (
     Stages,
     WithContention,
 )
+from shoal.cli.foreground import export_line, log_into, run_in, wants_board
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.settings import Settings
@@ -144,7 +142,7 @@ def up(
     if detach:
         from shoal.cli.detach import start_detached
 
-        typer.echo(_export(start_detached(folder, settings, choice.arguments())))
+        typer.echo(export_line(start_detached(folder, settings, choice.arguments())))
         return
 
     from shoal.wiring.up import up as serve
@@ -172,44 +170,3 @@ def _check_demo(context: typer.Context) -> None:
             option = "--" + name.replace("_", "-")
             fix = "--port, --speed and --board go with it; for all others leave out --demo"
             raise UserError(f"{option} does not go with --demo", fix=fix)
-
-
-Serve = Callable[["Settings", Callable[[str], None]], None]
-
-
-def run_in(folder: Path, settings: Settings, serve: Serve, notify: int | None = None) -> None:
-    """Run the server in this folder until it ends; `notify` is a file descriptor to report readiness on."""
-    from shoal.embedded.apiserver.security.state_folder import Running, claim
-
-    with claim(folder) as claimed:
-
-        def ready(url: str) -> None:
-            claimed.announce(Running(os.getpid(), url, str(settings.kubeconfig), settings.kube_version))
-            if notify is not None:
-                os.write(notify, b"ready\n")
-                os.close(notify)
-                return
-            typer.echo(_export(settings.kubeconfig))
-            typer.echo(f"Kubernetes {settings.kube_version} API at {url}; Ctrl-C ends it.", err=True)
-            sys.stdout.flush()
-
-        serve(settings, ready)
-
-
-def _export(kubeconfig: Path) -> str:
-    return f"export KUBECONFIG={shlex.quote(str(kubeconfig))}"
-
-
-def wants_board(chosen: bool | None) -> bool:
-    return chosen if chosen is not None else sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def log_into(folder: Path) -> None:
-    """What the parts complain of goes into a file: on the terminal it would be drawn over, and the board too."""
-    import logging
-
-    from shoal.embedded.apiserver.security.private_files import make_private_folder
-    from shoal.embedded.apiserver.security.state_folder import LOG
-
-    make_private_folder(folder)
-    logging.basicConfig(filename=folder / LOG, format="%(asctime)s %(levelname)s %(message)s")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from shoal.cli.embedded_options import EmbeddedOptions
-from shoal.cli.up import log_into, run_in, wants_board
+from shoal.cli.foreground import log_into, run_in, wants_board
 
 if TYPE_CHECKING:
     from shoal.cli.board import LiveBoard
@@ -37,8 +37,8 @@ def run_demo(port: int, speed: float, *, board: bool | None) -> None:
         options = EmbeddedOptions(nodes=NODES, speed=speed, metrics_port=0).to_cluster_options()
         boards: list[LiveBoard] = []
 
-        async def show(life: ProcessTasks, stop: Callable[[], None]) -> None:
-            await _show(life, stop, settings.kubeconfig, boards, is_drawn)
+        async def show(tasks: ProcessTasks, stop: Callable[[], None]) -> None:
+            await _show(tasks, stop, settings.kubeconfig, boards, is_drawn)
 
         def serve(settings: Settings, ready: Callable[[str], None]) -> None:
             up(settings, options, ready, show)
@@ -49,7 +49,7 @@ def run_demo(port: int, speed: float, *, board: bool | None) -> None:
 
 
 async def _show(
-    life: ProcessTasks, stop: Callable[[], None], kubeconfig: Path, boards: list[LiveBoard], is_drawn: bool
+    tasks: ProcessTasks, stop: Callable[[], None], kubeconfig: Path, boards: list[LiveBoard], is_drawn: bool
 ) -> None:
     import asyncio
 
@@ -59,15 +59,15 @@ async def _show(
     from shoal.embedded.demo.arrivals import LENGTH_S
     from shoal.embedded.demo.play import play
 
-    board = LiveBoard(life.informers, life.clock, f"export KUBECONFIG={kubeconfig}   Ctrl-C ends it")
+    board = LiveBoard(tasks.informers, tasks.clock, f"export KUBECONFIG={kubeconfig}   Ctrl-C ends it")
     boards.append(board)
-    playing = asyncio.ensure_future(play(life.api, life.clock, _SEED))
+    playing = asyncio.ensure_future(play(tasks.api, tasks.clock, _SEED))
     try:
         if is_drawn:
             await board.draw(Console(highlight=False))
         else:
             drawing = asyncio.ensure_future(board.tell(typer.echo))
-            await life.clock.sleep(LENGTH_S)
+            await tasks.clock.sleep(LENGTH_S)
             drawing.cancel()
             stop()
     finally:

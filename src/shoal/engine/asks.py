@@ -12,9 +12,9 @@ import msgspec
 from shoal.api.node_affinity import NodeRule, PreferredSchedulingTerm
 from shoal.api.taints import Toleration
 from shoal.data.mig import RESOURCE_PREFIX
-from shoal.engine.devices.demand import Demand, MigTiles, demand_milli, demand_per_device
-from shoal.engine.domains.rules import NO_RULES, PodRules
+from shoal.engine.device_demand import Demand, MigTiles, demand_milli, demand_per_device
 from shoal.engine.dra.requests import ClaimRef
+from shoal.engine.pod_rules import NO_RULES, PodRules
 
 _EVERY_ADDRESS = ("", "0.0.0.0")  # noqa: S104 - compared, not listened on
 

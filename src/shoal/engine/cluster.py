@@ -23,22 +23,22 @@ from shoal.engine.admission_failures import AdmissionFailures
 from shoal.engine.asks import Ask, counted
 from shoal.engine.changes import ChangeLog
 from shoal.engine.charges import Charge, Charges
-from shoal.engine.devices.demand import FULL_MILLI
+from shoal.engine.device_demand import FULL_MILLI
 from shoal.engine.devices.planes import DevicePlanes
-from shoal.engine.domains.census import Census
-from shoal.engine.domains.rules import NO_RULES
-from shoal.engine.dra.allocator import Allocator
+from shoal.engine.domain_counts.all_counts import DomainCounts
+from shoal.engine.dra_allocator import Allocator
 from shoal.engine.events import NodeFacts
 from shoal.engine.facts import GPU_BEST, GPU_WHOLE
-from shoal.engine.gangs.members import Gangs
+from shoal.engine.gang_members import Gangs
 from shoal.engine.groups import BudgetFacts, TopologyFacts
 from shoal.engine.growth import capacity_for, grown, widened
 from shoal.engine.labels import LEAST_VALUES, Labels
 from shoal.engine.pending import Pending
+from shoal.engine.pod_identity import NOBODY
+from shoal.engine.pod_rules import NO_RULES
 from shoal.engine.pods import Holding
 from shoal.engine.ports import Ports
 from shoal.engine.summaries import Summaries
-from shoal.engine.who import NOBODY
 
 RANK_BITS: Final = 32
 LAST_RANK: Final = (1 << RANK_BITS) - 1
@@ -80,7 +80,7 @@ class Cluster:
         self.gangs = Gangs()
         self.namespaces: dict[str, dict[str, str]] = {}
         """Labels by namespace."""
-        self.census = Census(self.namespaces)
+        self.census = DomainCounts(self.namespaces)
         """Who stands in which domain, as far as rules about pods ask for it."""
         self.pending = Pending(self.gangs, self.census)
         self.guessed: dict[int, dict[str, None]] = {}

@@ -13,11 +13,11 @@ import msgspec
 from shoal.api.taints import Taint
 from shoal.devices.layout import PLAIN, Layout
 from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import DeviceGrant
+from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.dra.devices import SliceFacts
 from shoal.engine.dra.requests import ClaimFacts
 from shoal.engine.groups import BudgetFacts, GroupFacts, TopologyFacts
-from shoal.engine.who import NOBODY, Who
+from shoal.engine.pod_identity import NOBODY, PodIdentity
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class PodArrived(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0
     daemon_set: str = ""
     """The DaemonSet whose pod this is: the room set aside for it on its node is for this pod."""
-    who: Who = NOBODY
+    who: PodIdentity = NOBODY
     nominated: str = ""
     """The node that was promised to it before."""
 
@@ -88,7 +88,7 @@ class PodBound(msgspec.Struct, frozen=True, gc=False):
     grant: DeviceGrant | None = None
     priority: int = 0
     daemon_set: str = ""
-    who: Who = NOBODY
+    who: PodIdentity = NOBODY
     leaving: bool = False
     """It is being terminated: it still holds what it holds, and what it holds may be promised to others."""
     spots: tuple[tuple[int, int], ...] = ()

@@ -22,12 +22,12 @@ from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine import facts
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.domains.causes import refusals
-from shoal.engine.domains.census import Kin
+from shoal.engine.domain_counts.all_counts import LabelKey
+from shoal.engine.domains.refusals import rule_refusals
 from shoal.engine.filters import NODE_FILTERS, STATIC_FILTERS
 from shoal.engine.filters.rule import Measure, MeasuringFilter, NodeFilter, Rows, StaticFilter, Verdicts
+from shoal.engine.pod_identity import NOBODY, PodIdentity
 from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, GPU_REPLICAS, Cause, Code, Evidence, Shortfall
-from shoal.engine.who import NOBODY, Who
 from shoal.engine.window import Window
 
 Tally = Counter[tuple[Code, str]]
@@ -43,20 +43,20 @@ class Evidences:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._version = -1
-        self._known: dict[tuple[Ask, Kin], Evidence] = {}
+        self._known: dict[tuple[Ask, LabelKey], Evidence] = {}
 
-    def of(self, ask: Ask, who: Who = NOBODY) -> Evidence:
+    def of(self, ask: Ask, who: PodIdentity = NOBODY) -> Evidence:
         if self._version != self._cluster.version:
             self._known.clear()
             self._version = self._cluster.version
-        like = ask, self._cluster.census.kin(who.traits)
+        like = ask, self._cluster.census.label_key(who.traits)
         found = self._known.get(like)
         if found is None:
             found = self._known[like] = evidence(self._cluster, ask, who)
         return found
 
 
-def evidence(cluster: Cluster, ask: Ask, who: Who = NOBODY) -> Evidence:
+def evidence(cluster: Cluster, ask: Ask, who: PodIdentity = NOBODY) -> Evidence:
     """Why the ask fits on no node, or on which few it does."""
     need = cluster.charge(ask).need
     live = cluster.alive[: cluster.rows].nonzero()[0]
@@ -68,7 +68,7 @@ def evidence(cluster: Cluster, ask: Ask, who: Who = NOBODY) -> Evidence:
             _count_static(cluster, ask, rule, rows[~verdicts], tally)
             rows = rows[verdicts]
     lacks = _Lacks(cluster, ask, need, rows)
-    lacks.mind(refusals(cluster, ask, who, rows))
+    lacks.mind(rule_refusals(cluster, ask, who, rows))
     lacks.count(tally)
     nearest, shortfalls = lacks.nearest()
     causes = sorted((Cause(code, detail, nodes) for (code, detail), nodes in tally.items()), key=_commonest_first)
@@ -113,9 +113,9 @@ class _Lacks:
         for _, refused in self._refused:
             self._lacking += refused
 
-    def mind(self, refusals: list[tuple[Code, Verdicts]]) -> None:
+    def mind(self, rule_refusals: list[tuple[Code, Verdicts]]) -> None:
         """Take rules about other pods into account."""
-        for code, refused in refusals:
+        for code, refused in rule_refusals:
             self._company.append((code, refused))
             self._lacking += refused
 

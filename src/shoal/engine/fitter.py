@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import DeviceGrant
-from shoal.engine.draw import draw
+from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.pods import Waiting
+from shoal.engine.seeded_number import seeded_number
 
 Rows = NDArray[np.int64]
 
@@ -33,7 +33,7 @@ class Fitter:
     def pod(self, key: str, within: Rows | None = None) -> bool:
         """Place a waiting pod on the best row, or on the best of some rows."""
         waiting = self.cluster.pending[key]
-        chance = draw(self.seed, key) if self._at_random else 0
+        chance = seeded_number(self.seed, key) if self._at_random else 0
         spot = self._kept(waiting, chance) if waiting.nominated and within is None else None
         if spot is None:
             spot = self.placement.spot(waiting.charge, chance, waiting.who, within)

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
-from shoal.engine.devices.demand import FULL_MILLI
+from shoal.engine.device_demand import FULL_MILLI
 from shoal.engine.facts import CPU
 from shoal.engine.labels import LabelColumn
-from shoal.engine.mix import PodClass
+from shoal.engine.pod_mix import PodClass
 
 _CACHE_BITS = 18
 _SEED = 0x5A0A1

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from shoal.devices.layout import Layout
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import DeviceGrant
+from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.devices.kinds import grant_held, grant_there
 from shoal.engine.events import (
     BudgetGone,
@@ -40,8 +40,8 @@ from shoal.engine.events import (
     TopologySeen,
 )
 from shoal.engine.overhead import DaemonSets
+from shoal.engine.pod_identity import NOBODY, PodIdentity
 from shoal.engine.pods import Holding, Waiting
-from shoal.engine.who import NOBODY, Who
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -244,11 +244,11 @@ class Intake:
             grant = cluster.dra.with_claims(grant, event.ask.claims, row)
         return grant, guessed
 
-    def _has_started(self, who: Who) -> None:
+    def _has_started(self, who: PodIdentity) -> None:
         if who.group:
             self.cluster.gangs.bound(who.group, who.part)
 
-    def _recast(self, key: str, holding: Holding, who: Who) -> None:
+    def _recast(self, key: str, holding: Holding, who: PodIdentity) -> None:
         """The identity of a running pod has changed: with other labels, for example, rules count it differently."""
         before = holding.who
         if who.traits == before.traits and who.group == before.group:

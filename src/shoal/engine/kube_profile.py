@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.scheduler_config import SchedulerConfig, SchedulerProfile
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.choice import TIGHTEST
+from shoal.engine.device_choice import TIGHTEST
 from shoal.engine.domains.soft import Soft
-from shoal.engine.mix import Mix
+from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import POLICIES, Profile
 from shoal.engine.scores.allocation import BalancedAllocation, ResourceAllocationScore, ShapePoint
 from shoal.engine.scores.preferences import PreferredAffinity, SoftTaints
@@ -72,7 +72,7 @@ class KubeProfile:
     added_affinity: NodeAffinity | None
     """To be handed to `ask_of_pod` for every pod of this scheduler."""
 
-    def build(self, cluster: Cluster, mix: Mix) -> Profile:
+    def build(self, cluster: Cluster, mix: PodMix) -> Profile:
         policies = [(POLICIES[name](cluster, mix), weight) for name, weight in self.policies]
         own = tuple((score, weight * w) for policy, w in policies for score, weight in policy.node_scores)
         return Profile(

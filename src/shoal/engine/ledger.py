@@ -8,7 +8,7 @@ which costs a copy of the fleet per trial.
 from __future__ import annotations
 
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import DeviceGrant
+from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.pending import in_line
 from shoal.engine.pods import Holding, Waiting
 from shoal.units.errors import BugError

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.domains.rules import NO_RULES
+from shoal.engine.pod_rules import NO_RULES
 from shoal.engine.suitability import suits
 
 

@@ -15,12 +15,12 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from shoal.engine.charges import Charge
-from shoal.engine.domains.census import Census, Kin
-from shoal.engine.gangs.members import Gangs
+from shoal.engine.domain_counts.all_counts import DomainCounts, LabelKey
+from shoal.engine.gang_members import Gangs
+from shoal.engine.pod_identity import NOBODY, PodIdentity
 from shoal.engine.pods import Waiting
-from shoal.engine.who import NOBODY, Who
 
-LineKey = tuple[Charge, Kin]
+LineKey = tuple[Charge, LabelKey]
 
 _FIRST: Final = -(1 << 40)
 
@@ -40,7 +40,13 @@ def standing(priority: int, phase: int) -> int:
 
 
 def in_line(
-    charge: Charge, priority: int, turn: int, *, goes_first: bool = False, who: Who = NOBODY, nominated: str = ""
+    charge: Charge,
+    priority: int,
+    turn: int,
+    *,
+    goes_first: bool = False,
+    who: PodIdentity = NOBODY,
+    nominated: str = "",
 ) -> Waiting:
     """A pod at its place."""
     first = _FIRST if goes_first else standing(priority, PROMISED if nominated else USUAL)
@@ -63,7 +69,7 @@ class Pending:
         "_turns",
     )
 
-    def __init__(self, gangs: Gangs, census: Census) -> None:
+    def __init__(self, gangs: Gangs, census: DomainCounts) -> None:
         self._gangs = gangs
         self._census = census
         self._kinship = census.kinship
@@ -103,7 +109,7 @@ class Pending:
         turn: int | None = None,
         *,
         goes_first: bool = False,
-        who: Who = NOBODY,
+        who: PodIdentity = NOBODY,
         nominated: str = "",
     ) -> None:
         """Put a pod in line; with the turn it had before, at its old place."""
@@ -131,7 +137,7 @@ class Pending:
         self._queue(key, waiting)
 
     def _queue(self, key: str, waiting: Waiting) -> None:
-        at = waiting.charge, self._census.kin(waiting.who.traits)
+        at = waiting.charge, self._census.label_key(waiting.who.traits)
         lines = self._aside if at in self._aside else self._lines
         line = lines.get(at)
         if line is None:

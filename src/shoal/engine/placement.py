@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import DeviceGrant
+from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.domains.verdict import Domains
+from shoal.engine.pod_identity import NOBODY, PodIdentity
 from shoal.engine.profile import Profile
-from shoal.engine.shapes import RequestClass
+from shoal.engine.request_classes import RequestClass
 from shoal.engine.topology.trees import Trees
-from shoal.engine.who import NOBODY, Who
 
 _MOST_KEYS: Final = 16_000_000
 """Keys kept over all shapes (16 bytes each): asks beyond that give way, the longest unused first."""
@@ -85,7 +85,7 @@ class Placement:
         self,
         charge: Charge,
         draw: int,
-        who: Who = NOBODY,
+        who: PodIdentity = NOBODY,
         within: NDArray[np.int64] | None = None,
     ) -> tuple[int, DeviceGrant | None] | None:
         """The best row (of some rows, if given) and the devices there, or None when the ask fits nowhere."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.engine.devices.demand import DeviceGrant
+from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.reasons import Code
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from shoal.engine.asks import Ask
 from shoal.engine.charges import Charge
-from shoal.engine.devices.demand import DeviceGrant
-from shoal.engine.who import NOBODY, Who
+from shoal.engine.device_demand import DeviceGrant
+from shoal.engine.pod_identity import NOBODY, PodIdentity
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
@@ -23,7 +23,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     turn: int
     goes_first: bool = False
     """Before every priority."""
-    who: Who = NOBODY
+    who: PodIdentity = NOBODY
     nominated: str = ""
     """The node that was promised to it."""
     first: int = 0
@@ -48,7 +48,7 @@ class Holding(msgspec.Struct, gc=False):
     goes_first: bool = False
     """It stood before every priority in line."""
     daemon_set: str = ""
-    who: Who = NOBODY
+    who: PodIdentity = NOBODY
     leaving: bool = False
     """It is being terminated, or our plan says so: it still holds what it holds."""
     promised: bool = False

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from shoal.engine import facts
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
-from shoal.engine.devices.demand import FULL_MILLI
+from shoal.engine.device_demand import FULL_MILLI
 
 Ints = NDArray[np.int64]
 

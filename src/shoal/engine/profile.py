@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.choice import RANDOM, TIGHTEST
+from shoal.engine.device_choice import RANDOM, TIGHTEST
 from shoal.engine.domains.soft import NO_SOFT, Soft
-from shoal.engine.mix import Mix
+from shoal.engine.pod_mix import PodMix
+from shoal.engine.scores.fgd_paper import BestFit, DotProd, GpuClustering, GpuPacking
 from shoal.engine.scores.gradient import FragmentationGradient
-from shoal.engine.scores.paper import BestFit, DotProd, GpuClustering, GpuPacking
 from shoal.engine.scores.power import PricedPower
 from shoal.engine.scores.preferences import PreferredAffinity, SoftTaints
 from shoal.engine.scores.rule import DeviceChoice, NodeScore, StaticScore
@@ -46,32 +46,32 @@ SOFT_COMPANY = Soft(affinity=1000, spread=1000)
 """The same for preferences about other pods."""
 
 
-def _random(_cluster: Cluster, _mix: Mix) -> Profile:
+def _random(_cluster: Cluster, _mix: PodMix) -> Profile:
     return Profile("Random", devices=RANDOM, at_random=True)
 
 
-def _dot_prod(_cluster: Cluster, _mix: Mix) -> Profile:
+def _dot_prod(_cluster: Cluster, _mix: PodMix) -> Profile:
     return Profile("DotProd", node_scores=((DotProd(), 1),))
 
 
-def _gpu_clustering(cluster: Cluster, _mix: Mix) -> Profile:
+def _gpu_clustering(cluster: Cluster, _mix: PodMix) -> Profile:
     return Profile("GpuClustering", node_scores=((GpuClustering(cluster), 1),))
 
 
-def _gpu_packing(_cluster: Cluster, _mix: Mix) -> Profile:
+def _gpu_packing(_cluster: Cluster, _mix: PodMix) -> Profile:
     return Profile("GpuPacking", node_scores=((GpuPacking(), 1),))
 
 
-def _best_fit(_cluster: Cluster, _mix: Mix) -> Profile:
+def _best_fit(_cluster: Cluster, _mix: PodMix) -> Profile:
     return Profile("BestFit", node_scores=((BestFit(), 1),))
 
 
-def _gradient(cluster: Cluster, mix: Mix) -> Profile:
+def _gradient(cluster: Cluster, mix: PodMix) -> Profile:
     rule = FragmentationGradient(cluster, mix)
     return Profile("FGD", node_scores=((rule, 1),), devices=rule)
 
 
-def _least_loss(cluster: Cluster, mix: Mix) -> Profile:
+def _least_loss(cluster: Cluster, mix: PodMix) -> Profile:
     rule = LeastLoss(cluster, mix)
     return Profile(
         "Shoal",
@@ -84,7 +84,7 @@ def _least_loss(cluster: Cluster, mix: Mix) -> Profile:
     )
 
 
-def _least_loss_and_power(cluster: Cluster, mix: Mix) -> Profile:
+def _least_loss_and_power(cluster: Cluster, mix: PodMix) -> Profile:
     loss = LeastLoss(cluster, mix)
     power = PricedPower(cluster, loss)
     scores = ((loss, 1), (power.rise, 1))
@@ -101,7 +101,7 @@ def _least_loss_and_power(cluster: Cluster, mix: Mix) -> Profile:
 
 DEFAULT_POLICY = "Shoal"
 
-Builder = Callable[[Cluster, Mix], Profile]
+Builder = Callable[[Cluster, PodMix], Profile]
 """Makes a profile for one cluster and the mix of pods that it serves."""
 
 POLICIES: dict[str, Builder] = {
@@ -116,6 +116,6 @@ POLICIES: dict[str, Builder] = {
 }
 
 
-def profile_named(name: str, cluster: Cluster, mix: Mix) -> Profile:
+def profile_named(name: str, cluster: Cluster, mix: PodMix) -> Profile:
     """The profile of one of our policies."""
     return POLICIES[name](cluster, mix)

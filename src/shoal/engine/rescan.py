@@ -9,14 +9,14 @@ import numpy as np
 
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import RANK_BITS, Cluster
-from shoal.engine.domains.concern import census_of
+from shoal.engine.domains.relevant_counts import census_of
 from shoal.engine.domains.verdict import Domains
 from shoal.engine.facts import fits
 from shoal.engine.filters import NODE_FILTERS
+from shoal.engine.pod_identity import NOBODY, PodIdentity
 from shoal.engine.profile import Profile
 from shoal.engine.scores.rule import NodeRule
 from shoal.engine.suitability import suits
-from shoal.engine.who import NOBODY, Who
 from shoal.engine.window import Window
 
 _INFEASIBLE = -(1 << 62)
@@ -30,7 +30,7 @@ class Rescan:
         self._profile = profile
         self._rules: dict[Charge, list[tuple[NodeRule, int]]] = {}
 
-    def best(self, charge: Charge, who: Who = NOBODY) -> int:
+    def best(self, charge: Charge, who: PodIdentity = NOBODY) -> int:
         """The row that a shape would choose, or -1."""
         cluster = self._cluster
         ask = charge.ask

@@ -17,10 +17,10 @@ from shoal.data.mig import RESOURCE_PREFIX
 from shoal.devices.layout import Layout
 from shoal.engine import facts
 from shoal.engine.charges import Charge
-from shoal.engine.devices.bench import Bench
-from shoal.engine.devices.demand import FULL_MILLI, DeviceGrant
+from shoal.engine.device_demand import FULL_MILLI, DeviceGrant
+from shoal.engine.devices.mig import mig_capacity, most_mig
+from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.devices.planes import DevicePlanes
-from shoal.engine.devices.tiles import mig_room, most_mig
 
 Record = NDArray[np.int64]
 Rooms = dict[int, int]
@@ -96,7 +96,7 @@ class Summaries:
         for row, layout in self._devices.odd.items():
             if layout.mig:
                 total[row, column] = most_mig(self._devices, row, profile)
-                free[row, column] = mig_room(self._devices, row, profile)
+                free[row, column] = mig_capacity(self._devices, row, profile)
 
     def _book(self, row: int, free: Record, left: list[int], before: Rooms, taken: Record) -> None:
         free[facts.GPU_WHOLE] = self._whole(row, left)
@@ -109,7 +109,7 @@ class Summaries:
         layout = self._devices.odd.get(row)
         if layout is None or not layout.mig:
             return {}
-        return {column: mig_room(self._devices, row, profile) for column, profile in self._profiles.items()}
+        return {column: mig_capacity(self._devices, row, profile) for column, profile in self._profiles.items()}
 
     def _asides(self, row: int, free: Record, total: Record, held: list[Charge]) -> Rooms:
         """What is booked in the columns of profiles beside the pods that are there."""
@@ -117,7 +117,7 @@ class Summaries:
 
     def _unbooked(self, row: int, column: int, total: Record, held: list[Charge]) -> int:
         if self._devices.layout(row).mig:
-            return mig_room(self._devices, row, self._profiles[column])
+            return mig_capacity(self._devices, row, self._profiles[column])
         return int(total[column]) - sum(int(charge.taken[column]) for charge in held)
 
     def _whole(self, row: int, left: list[int]) -> int:
@@ -126,7 +126,7 @@ class Summaries:
             return left.count(FULL_MILLI)
         if layout.renamed:
             return 0
-        free = sum(Bench(self._devices, row).free_replicas())
+        free = sum(NodeDeviceState(self._devices, row).free_replicas())
         return min(free, 1) if layout.one_per_request else free
 
     def _most_whole(self, row: int) -> int:

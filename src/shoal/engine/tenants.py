@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import WholeGpus
+from shoal.engine.device_demand import WholeGpus
 
 KINDS = 18
 """No GPU, a sharer of whatever kind, or a holder of 1 to 16 whole GPUs; more count as 16."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from shoal.devices.tiling import tiling
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import DeviceGrant, MigTiles
-from shoal.engine.devices.tiles import starts_of
+from shoal.engine.device_demand import DeviceGrant, MigTiles
+from shoal.engine.devices.mig import starts_of
 from shoal.views.decision import Device
 
 

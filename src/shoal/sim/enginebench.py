@@ -18,16 +18,16 @@ from shoal.api.taints import Taint, Toleration
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
-from shoal.engine.devices.demand import Demand, GpuShare, WholeGpus
+from shoal.engine.device_demand import Demand, GpuShare, WholeGpus
 from shoal.engine.events import NodeFacts, NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
-from shoal.engine.mix import Mix, class_of
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place, Refuse
+from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.engine.rescan import Rescan
 from shoal.engine.steps.allocate import allocate
-from shoal.engine.who import NOBODY, Who
 
 SHAPES = 50
 LOAD = 0.8
@@ -59,7 +59,7 @@ class Bench:
             self.intake.apply(NodeSeen(self.node(index)))
         self.asks = [self.ask(index) for index in range(SHAPES)]
         self.whos = [self.who(index) for index in range(SHAPES)]
-        mix = Mix.of(class_of(ask) for ask in self.asks)
+        mix = PodMix.of(class_of(ask) for ask in self.asks)
         self.placement = Placement(self.cluster, profile_named(self.policy, self.cluster, mix))
 
     def node(self, index: int) -> NodeFacts:
@@ -68,7 +68,7 @@ class Bench:
     def ask(self, index: int) -> Ask:
         return shape_ask(index)
 
-    def who(self, _index: int) -> Who:
+    def who(self, _index: int) -> PodIdentity:
         return NOBODY
 
     def fill(self, pods: int = 0) -> None:

@@ -14,7 +14,7 @@ from time import perf_counter
 import msgspec
 
 from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import WholeGpus
+from shoal.engine.device_demand import WholeGpus
 from shoal.engine.evidence import evidence
 from shoal.sim import gangbench
 from shoal.sim.enginebench import Bench

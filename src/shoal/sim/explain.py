@@ -10,17 +10,17 @@ from msgspec import structs
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.domains.census import Kin
+from shoal.engine.domain_counts.all_counts import LabelKey
 from shoal.engine.evidence import Evidences
 from shoal.engine.fitter import Fitter
 from shoal.engine.gangs.evidence import GroupEvidence, group_evidence
-from shoal.engine.kept_off import kept_off
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
-from shoal.engine.preemption.claim import Preemptor, gang_claim, pod_claim
 from shoal.engine.preemption.evidence import hindrance, what_would_help
 from shoal.engine.preemption.policy import VictimPolicy
+from shoal.engine.preemption.preemptor import Preemptor, gang_preemptor, pod_preemptor
 from shoal.engine.reasons import Evidence
+from shoal.engine.repelling_taints import repelling_taints
 from shoal.engine.unmatched import unmatched
 from shoal.sim.refusals import code_of
 from shoal.views.decision import Reason
@@ -45,7 +45,7 @@ class Explainer:
         self._evidences = Evidences(self._cluster)
         self._gangs = 0
         """For how many gangs it has been tried."""
-        self._answers: dict[tuple[Ask, Kin], str] = {}
+        self._answers: dict[tuple[Ask, LabelKey], str] = {}
 
     def evidence(self, pod: str) -> Evidence:
         waiting = self._cluster.pending[pod]
@@ -67,7 +67,7 @@ class Explainer:
 
     def gang_room(self, name: str) -> str:
         """Room to be made for a gang, if there is leave to try."""
-        claim = gang_claim(self._cluster, self._cluster.gangs[name])
+        claim = gang_preemptor(self._cluster, self._cluster.gangs[name])
         if claim is None or self._gangs == MOST_GANGS:
             return ""
         self._gangs += 1
@@ -76,21 +76,21 @@ class Explainer:
     def what_would_help(self, pod: str) -> str:
         """Room to be made for a pod, if that helps at all and there is leave to try."""
         waiting = self._cluster.pending[pod]
-        question = waiting.charge.ask, self._cluster.census.kin(waiting.who.traits)
+        question = waiting.charge.ask, self._cluster.census.label_key(waiting.who.traits)
         if question not in self._answers:
             if len(self._answers) == MOST_QUESTIONS:
                 return ""
-            found = what_would_help(self._fitter, pod_claim(self._cluster, pod), self._now_s)
+            found = what_would_help(self._fitter, pod_preemptor(self._cluster, pod), self._now_s)
             self._answers[question] = help_words(found)
         return self._answers[question]
 
     def hindrance(self, pod: str) -> str:
         """Why preemption does not help a pod."""
-        return self._hindrance(pod_claim(self._cluster, pod))
+        return self._hindrance(pod_preemptor(self._cluster, pod))
 
     def gang_hindrance(self, name: str) -> str:
         """Why preemption does not help a gang."""
-        claim = gang_claim(self._cluster, self._cluster.gangs[name])
+        claim = gang_preemptor(self._cluster, self._cluster.gangs[name])
         return "" if claim is None else self._hindrance(claim)
 
     def _hindrance(self, claim: Preemptor) -> str:
@@ -105,4 +105,4 @@ class Explainer:
 
     def tolerance(self, pod: str) -> str:
         """What it would have to tolerate."""
-        return tolerance_words(kept_off(self._cluster, self._cluster.pending[pod].charge.ask))
+        return tolerance_words(repelling_taints(self._cluster, self._cluster.pending[pod].charge.ask))

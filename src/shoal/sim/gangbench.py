@@ -16,14 +16,14 @@ import msgspec
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
-from shoal.engine.devices.demand import WholeGpus
+from shoal.engine.device_demand import WholeGpus
 from shoal.engine.events import GroupSeen, NodeFacts, NodeSeen, PodArrived, PodBound, TopologySeen
-from shoal.engine.groups import GroupFacts, TopologyFacts, Wish
+from shoal.engine.groups import GroupFacts, TopologyFacts, TopologyRequirement
 from shoal.engine.intake import Intake
-from shoal.engine.mix import Mix, class_of
 from shoal.engine.placement import Placement
+from shoal.engine.pod_identity import PodIdentity
+from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
-from shoal.engine.who import Who
 from shoal.units.errors import BugError
 
 NODES = 5_000
@@ -65,7 +65,9 @@ class GangBench:
         self.seed = seed
         self._intake = Intake(self.cluster)
         ask = Ask(requests=(("cpu", 8_000), ("memory", 64 * _GIB)), devices=WholeGpus(1))
-        self.placement = Placement(self.cluster, profile_named(DEFAULT_POLICY, self.cluster, Mix.of([class_of(ask)])))
+        self.placement = Placement(
+            self.cluster, profile_named(DEFAULT_POLICY, self.cluster, PodMix.of([class_of(ask)]))
+        )
         self._intake.apply(TopologySeen(_TOPOLOGY))
         for index in range(NODES):
             self._intake.apply(NodeSeen(_node(index)))
@@ -73,9 +75,9 @@ class GangBench:
             if taken:
                 held = Ask(requests=(("cpu", taken * 8_000),), devices=WholeGpus(taken))
                 self._intake.apply(PodBound(f"others/{index}", held, _name(index)))
-        wish = Wish(_TOPOLOGY.name, required=_TOPOLOGY.levels[0])
+        wish = TopologyRequirement(_TOPOLOGY.name, required=_TOPOLOGY.levels[0])
         self._intake.apply(GroupSeen(GroupFacts("team/train", PODS, wish=wish)))
-        who = Who(group="team/train")
+        who = PodIdentity(group="team/train")
         for index in range(PODS):
             self._intake.apply(PodArrived(f"team/train-{index}", ask, who=who))
 

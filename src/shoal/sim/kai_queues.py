@@ -14,6 +14,7 @@ import msgspec
 from shoal.api.decode import Document, Unknown
 from shoal.api.groups.kai import QUEUE_LABEL, KaiPodGroup
 from shoal.engine.events import Event, PodArrived, PodBound
+from shoal.engine.pod_identity import PodIdentity
 from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit, GangSpec
 from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
 from shoal.engine.queues.disciplines.kai.objects import Queue, minimum_of, parts_of
@@ -24,7 +25,6 @@ from shoal.engine.queues.disciplines.kai.unschedulable_reasons import POD_SCHEDU
 from shoal.engine.queues.facts import Amounts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues
-from shoal.engine.who import Who
 from shoal.store.held_pods import HeldPod
 
 _GROUP = "scheduling.run.ai/"
@@ -109,7 +109,7 @@ def _admit_all(units: AdmissionUnits, kueue: Kueue, now_s: float) -> None:
             units.admit(unit, now_s)
 
 
-def _gang_spec(groups: Mapping[str, KaiPodGroup], pod: str, who: Who) -> GangSpec | None:
+def _gang_spec(groups: Mapping[str, KaiPodGroup], pod: str, who: PodIdentity) -> GangSpec | None:
     group = groups.get(who.group) if who.group else None
     if group is not None:
         spec = group.spec

@@ -13,10 +13,10 @@ from shoal.api.requirement import Requirement
 from shoal.api.selectors import Selector
 from shoal.devices.layout import Layout
 from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import Demand, GpuShares, MemoryShares, MigTiles, VirtualGpus
-from shoal.engine.domains.rules import Meant, PodRules, Spread, Term
+from shoal.engine.device_demand import Demand, GpuShares, MemoryShares, MigTiles, VirtualGpus
 from shoal.engine.events import NodeFacts
-from shoal.engine.who import NOBODY, Traits, Who
+from shoal.engine.pod_identity import NOBODY, PodIdentity, PodLabels
+from shoal.engine.pod_rules import PodRules, SelectedPods, Spread, Term
 from shoal.sim.enginebench import Bench, fleet_node, shape_ask
 
 MIG_EVERY = 10
@@ -59,8 +59,8 @@ class MixedBench(Bench):
             return plain
         return msgspec.structs.replace(plain, devices=_DEMANDS[place], gpu_models=frozenset())
 
-    def who(self, index: int) -> Who:
-        return Who(Traits("team", (("app", f"app-{index}"),))) if index in _RULES else NOBODY
+    def who(self, index: int) -> PodIdentity:
+        return PodIdentity(PodLabels("team", (("app", f"app-{index}"),))) if index in _RULES else NOBODY
 
 
 def mixed_placements_per_s(seed: int, count: int = 20_000) -> float:
@@ -71,7 +71,7 @@ def mixed_placements_per_s(seed: int, count: int = 20_000) -> float:
 
 
 def _own(index: int, key: str) -> Term:
-    return Term(key, Meant(Selector((Requirement("app", "In", (f"app-{index}",)),)), ("team",)))
+    return Term(key, SelectedPods(Selector((Requirement("app", "In", (f"app-{index}",)),)), ("team",)))
 
 
 # Spread over the plain shapes: small and large ones, so that no kind of ask is missing from either side.
@@ -80,6 +80,6 @@ _RULES: dict[int, PodRules] = {
     28: PodRules(anti=(_own(28, _HOST),)),
     30: PodRules(affinity=(_own(30, _ZONE),)),
     33: PodRules(affinity=(_own(33, _ZONE),)),
-    48: PodRules(spread=(Spread(_ZONE, _own(48, _ZONE).meant, max_skew=5),)),
+    48: PodRules(spread=(Spread(_ZONE, _own(48, _ZONE).selected, max_skew=5),)),
 }
 _SPECIAL: dict[int, int] = {shape: place for place, shape in enumerate((24, 26, 27, 29, 31, 32, 34, 35, 40, 44))}

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
-from shoal.engine.devices.demand import FULL_MILLI, Demand, GpuShare, WholeGpus
+from shoal.engine.device_demand import FULL_MILLI, Demand, GpuShare, WholeGpus
 from shoal.engine.events import NodeFacts, NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.fragmentation import Fragmentation, FragmentationColumn
 from shoal.engine.intake import Intake
-from shoal.engine.mix import Mix, PodClass
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
+from shoal.engine.pod_mix import PodClass, PodMix
 from shoal.engine.profile import POLICIES, Builder, Profile
 from shoal.engine.scores.gradient import POPULAR_SHARE, FragmentationGradient
 from shoal.engine.steps.allocate import allocate
@@ -53,7 +53,7 @@ class PackRun:
             self._intake.apply(NodeSeen(node_facts(node, rank_of[index])))
         self._asks = [ask_of(pod) for pod in pods]
         self._requested = [pod.num_gpu * pod.gpu_milli for pod in pods]
-        mix = Mix.of(class_of(pod) for pod in pods)
+        mix = PodMix.of(class_of(pod) for pod in pods)
         build = POLICIES[policy] if isinstance(policy, str) else policy
         profile = build(self._cluster, mix)
         self._placement = Placement(self._cluster, profile)
@@ -103,7 +103,7 @@ class PackRun:
         return placed
 
 
-def _fragments(profile: Profile, cluster: Cluster, mix: Mix) -> FragmentationColumn:
+def _fragments(profile: Profile, cluster: Cluster, mix: PodMix) -> FragmentationColumn:
     """The measure of the paper; FGD decides by it too and need not keep it twice."""
     if isinstance(profile.devices, FragmentationGradient):
         return profile.devices.column

@@ -13,17 +13,17 @@ from time import perf_counter
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
-from shoal.engine.devices.demand import WholeGpus
+from shoal.engine.device_demand import WholeGpus
 from shoal.engine.events import BudgetSeen, GroupSeen, NodeFacts, NodeSeen, PodArrived, PodBound
 from shoal.engine.groups import BudgetFacts, GroupFacts
 from shoal.engine.intake import Intake
-from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
+from shoal.engine.pod_identity import PodIdentity
+from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.engine.steps.allocate import allocate
 from shoal.engine.steps.preempt import preempt
-from shoal.engine.who import Who
 from shoal.units.errors import BugError
 
 NODES = 1_000
@@ -51,7 +51,7 @@ class PreemptBench:
 
     def run(self) -> tuple[float, Plan]:
         """One round, in seconds, and what it decided."""
-        placement = Placement(self.cluster, profile_named(DEFAULT_POLICY, self.cluster, Mix()))
+        placement = Placement(self.cluster, profile_named(DEFAULT_POLICY, self.cluster, PodMix()))
         begin = perf_counter()
         plan = cycle(self.cluster, placement, now_s=_NOW_S, seed=0, steps=(allocate, preempt()))
         return perf_counter() - begin, plan
@@ -75,7 +75,7 @@ class PreemptBench:
                 if not free[node]:
                     del free[node]
                 pods.append(f"{name}-{number}")
-                who = Who(group=name, since_s=draw.uniform(0.0, _NOW_S))
+                who = PodIdentity(group=name, since_s=draw.uniform(0.0, _NOW_S))
                 self._intake.apply(PodBound(pods[-1], _ask(size), f"n{node}", None, priority, who=who))
             if not pods:
                 continue
@@ -88,7 +88,7 @@ class PreemptBench:
     def _come(self, name: str) -> None:
         self._intake.apply(GroupSeen(GroupFacts(name, PODS, priority=10)))
         for number in range(PODS):
-            self._intake.apply(PodArrived(f"{name}-{number}", _ask(GPUS), 10, who=Who(group=name)))
+            self._intake.apply(PodArrived(f"{name}-{number}", _ask(GPUS), 10, who=PodIdentity(group=name)))
 
 
 def preempt_s(seed: int = 7) -> float:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from shoal.engine.queues.upkeep import next_deadline_s
+from shoal.engine.queues.eviction_rules import next_deadline_s
 from shoal.sim.queue_rounds import QueueRecord, QueueRounds
 from shoal.sim.rounds import MOST_ROUNDS
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import structs
 
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound, PodGone
-from shoal.engine.groups import GroupFacts, Wish
+from shoal.engine.groups import GroupFacts, TopologyRequirement
 from shoal.engine.intake import Intake
 from shoal.engine.pods import Holding
 from shoal.engine.queues.facts import PodSetAdmission, QuotaAssignment, WorkloadFacts
@@ -232,7 +232,7 @@ class QueuePods:
             written = self._groups.get(group)
             if written is not None:
                 least = min(written.minimum, count)
-                wish = Wish() if settled[group] else written.wish
+                wish = TopologyRequirement() if settled[group] else written.wish
                 self._tell(structs.replace(written, minimum=least, wish=wish))
 
     def _tell(self, group: GroupFacts) -> None:

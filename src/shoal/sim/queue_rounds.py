@@ -20,9 +20,9 @@ from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place
 from shoal.engine.queues.decisions import Admitted, Preempted, StillWaiting, Stopped
+from shoal.engine.queues.eviction_rules import to_stop
 from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.proof import Proof, Proven
-from shoal.engine.queues.upkeep import to_stop
 from shoal.sim.queue_returns import BudgetsLeft, as_waiting
 from shoal.sim.queued_world import Queued
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds

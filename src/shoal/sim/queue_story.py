@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.remedies import SearchLimit, remedies
-from shoal.engine.queues.workloads import AdmittedWorkload
 from shoal.sim.queue_rounds import QueueRecord, QueueRounds
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
 from shoal.views.asks import amount_words

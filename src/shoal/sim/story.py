@@ -10,11 +10,11 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 from shoal.engine.cluster import Cluster
+from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import is_running
-from shoal.engine.gangs.members import Gang
-from shoal.engine.line import gang_priority
 from shoal.engine.plan import Nominate, Place
 from shoal.engine.reasons import Code
+from shoal.engine.scheduling_queue import gang_priority
 from shoal.engine.unmatched import unmatched
 from shoal.sim.answers import hold_reason
 from shoal.sim.device_names import device_names

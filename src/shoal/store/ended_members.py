@@ -7,10 +7,10 @@ from collections import Counter
 from msgspec import structs
 
 from shoal.engine.groups import GroupFacts
-from shoal.engine.who import Who
+from shoal.engine.pod_identity import PodIdentity
 
 
-def less_those_that_ended(facts: GroupFacts, ended: list[Who]) -> GroupFacts:
+def less_those_that_ended(facts: GroupFacts, ended: list[PodIdentity]) -> GroupFacts:
     """What the gang needs of the pods that are left."""
     if not ended:
         return facts

@@ -34,13 +34,13 @@ from shoal.engine.from_api import (
     volcano_queue,
 )
 from shoal.engine.from_api.membership import is_in_kueue_group_only, is_one_by_one, workload_gang
-from shoal.engine.groups import GroupFacts, Wish
-from shoal.engine.who import Who
+from shoal.engine.groups import GroupFacts, TopologyRequirement
+from shoal.engine.pod_identity import PodIdentity
 from shoal.store.ended_members import less_those_that_ended
 from shoal.store.impossible_gangs import why_impossible
 from shoal.store.inventory import Inventory, Placed
+from shoal.store.object_faults import words_of
 from shoal.store.pod_makers import GANG, RENDEZVOUS, Owner, PodMaker, makers_of, top_owner
-from shoal.store.watched.object_faults import words_of
 from shoal.units.errors import UserError, Where, excerpt
 
 
@@ -49,7 +49,7 @@ class GangMember:
     """A pod and its standing, which is completed here."""
 
     placed: Placed[Pod]
-    who: Who
+    who: PodIdentity
 
 
 @dataclass(slots=True)
@@ -268,18 +268,18 @@ class _Gatherer:
             return None
         return top_owner((pod.metadata.namespace, reference.kind, reference.name), self._makers)
 
-    def _wish_of_pods(self, members: list[GangMember]) -> Wish:
+    def _wish_of_pods(self, members: list[GangMember]) -> TopologyRequirement:
         for member in members:
             annotations = member.placed.value.metadata.annotations
             if annotations:
                 wish = self._wish(annotations, member.placed.at("metadata.annotations"))
                 if not wish.is_empty:
                     return wish
-        return Wish()
+        return TopologyRequirement()
 
-    def _wish(self, annotations: Mapping[str, str], where: Where) -> Wish:
+    def _wish(self, annotations: Mapping[str, str], where: Where) -> TopologyRequirement:
         if not annotations:
-            return Wish()
+            return TopologyRequirement()
         wish = self._topologies.kueue_wish(annotations, where)
         return self._topologies.kai_annotations_wish(annotations, where) if wish.is_empty else wish
 

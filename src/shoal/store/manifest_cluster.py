@@ -28,7 +28,8 @@ from shoal.api.slices import ResourceSlice
 from shoal.api.topology import KaiTopology, KueueTopology
 from shoal.api.workloads import DaemonSet
 from shoal.data.gpus import PRODUCT_LABEL
-from shoal.engine.devices.demand import PARTS
+from shoal.engine.device_demand import PARTS
+from shoal.engine.device_notation.names import OWN_DEVICES
 from shoal.engine.devices.kind import Spots
 from shoal.engine.events import (
     BudgetSeen,
@@ -51,7 +52,6 @@ from shoal.engine.from_api import (
     ids_of_nodes,
     spots_of_pods,
 )
-from shoal.engine.spelling.names import OWN_DEVICES
 from shoal.store.dra import Dra, dra_of
 from shoal.store.gangs import GangMember, Gangs, gangs_of
 from shoal.store.held_pods import HeldPod, Hold

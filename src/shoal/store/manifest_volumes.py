@@ -22,7 +22,7 @@ from shoal.client.item import Key
 from shoal.client.volumes.needs import Mounts, VolumeNeeds
 from shoal.client.volumes.values import StorageClass, Volume, VolumeClaim, Written
 from shoal.engine.events import PodArrived
-from shoal.engine.from_api.node_rules import both_rules
+from shoal.engine.node_rules import both_rules
 from shoal.engine.reasons import Code
 from shoal.store.held_pods import HeldPod
 from shoal.store.inventory import Inventory

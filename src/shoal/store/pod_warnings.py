@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator
 
 from shoal.api.pod import Pod, PodSpec
 from shoal.engine.asks import Ask
+from shoal.engine.device_notation import tiles_fault
 from shoal.engine.domains.reading import anti_affinity_that_misses_itself
-from shoal.engine.spelling import tiles_fault
 from shoal.store.inventory import Placed
 from shoal.units.errors import UserError, Where
 

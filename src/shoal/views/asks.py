@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shoal.api.requirement import Requirement
 from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import (
+from shoal.engine.device_demand import (
     Demand,
     GpuShare,
     GpuShares,

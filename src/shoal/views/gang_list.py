@@ -14,9 +14,9 @@ from rich.text import Text
 from shoal.engine.cluster import Cluster
 from shoal.engine.evidence import Evidences
 from shoal.engine.fitter import Fitter
+from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import is_running
 from shoal.engine.gangs.evidence import group_evidence
-from shoal.engine.gangs.members import Gang
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.reasons import Code

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from shoal.engine.cluster import Cluster
+from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import is_running
 from shoal.engine.gangs.evidence import GroupEvidence
-from shoal.engine.gangs.members import Gang
 from shoal.engine.reasons import Code, Evidence
 from shoal.views.decision import Reason
 from shoal.views.why import kube_line, nearest_sentence

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 import msgspec
 
 from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import WholeGpus
+from shoal.engine.device_demand import WholeGpus
+from shoal.engine.device_notation import names
 from shoal.engine.gangs.evidence import GroupEvidence
 from shoal.engine.reasons import Cause, Code, Evidence
-from shoal.engine.spelling import names
 from shoal.views.gangs import gang_help, gang_message
 from shoal.views.why import cause_words, nearest_sentence, unusable
 

@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from shoal.engine.queues.workloads import AdmittedWorkload
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.views.decision import Reason
 from shoal.views.queue_backlog import Number, Waiter, plain
 from shoal.views.queue_table import NAME, WORDS, show_table

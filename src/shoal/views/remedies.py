@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from shoal.engine.kept_off import KeptOff
-from shoal.engine.preemption.evidence import GPU_COMPUTE, Help
+from shoal.engine.preemption.evidence import GPU_COMPUTE, NodeShortage
 from shoal.engine.reasons import Code
+from shoal.engine.repelling_taints import RepellingTaint
 from shoal.engine.unmatched import Unmatched
 from shoal.views.asks import amount_words
 from shoal.views.enumeration import few
@@ -41,7 +41,7 @@ def _unmatched(condition: Unmatched) -> str:
     return f"No node has {what}; did you mean {near}?" if near else f"No node has {what}."
 
 
-def tolerance_words(found: Sequence[KeptOff]) -> str:
+def tolerance_words(found: Sequence[RepellingTaint]) -> str:
     """What a pod would have to tolerate to have more nodes."""
     parts = [
         f"{' and '.join(map(str, one.taints))} ({one.nodes:,} node{'s' * (one.nodes != 1)})"
@@ -50,7 +50,7 @@ def tolerance_words(found: Sequence[KeptOff]) -> str:
     return f"Tolerate {' or '.join(parts)}." if parts else ""
 
 
-def help_words(rooms: Sequence[Help]) -> str:
+def help_words(rooms: Sequence[NodeShortage]) -> str:
     """What to free, where, and who holds it."""
     if not rooms:
         return ""
@@ -61,7 +61,7 @@ def help_words(rooms: Sequence[Help]) -> str:
     return f"Free {' and '.join(parts)}."
 
 
-def _amounts(room: Help) -> str:
+def _amounts(room: NodeShortage) -> str:
     shown = [_amount(name, amount) for name, amount in room.amounts]
     return ", ".join(shown) or "room"
 

@@ -19,10 +19,10 @@ from msgspec import structs
 from shoal.api.node import Node
 from shoal.engine import facts
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
-from shoal.engine.devices.demand import FULL_MILLI
+from shoal.engine.device_demand import FULL_MILLI
+from shoal.engine.device_notation import names
 from shoal.engine.fragmentation import Fragmentation
-from shoal.engine.mix import Mix, class_of
-from shoal.engine.spelling import names
+from shoal.engine.pod_mix import PodMix, class_of
 
 _GIB = 1 << 30
 _POPULAR = 0.95
@@ -108,7 +108,7 @@ def _lost(cluster: Cluster) -> list[float]:
     asks = [holding.ask for holding in cluster.pods.values()]
     asks += [cluster.pending[pod].charge.ask for pod in cluster.pending.in_order()]
     classes = (structs.replace(class_of(ask), models="") for ask in asks if ask.devices is not None)
-    mix = Mix.of(each for each in classes if each.gpus)
+    mix = PodMix.of(each for each in classes if each.gpus)
     values: list[float] = [0.0] * cluster.rows
     if mix.total:
         values = Fragmentation(cluster, mix.popular(_POPULAR)).of_rows(cluster.all_rows()).tolist()

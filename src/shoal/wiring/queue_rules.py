@@ -16,7 +16,7 @@ from shoal.client.context import Context
 from shoal.client.presence import KUEUE, Presence
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules, holding_rules_of
 from shoal.controllers.queued_work.rules import JobRules, job_rules_of
-from shoal.store.watched.object_faults import ObjectFaults
+from shoal.store.object_faults import ObjectFaults
 from shoal.store.watched.queue_configuration import ConfigurationWatch
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.run_choice import QUEUES, SCHEDULER, RunChoice

@@ -18,8 +18,8 @@ from shoal.client.presence import Presence
 from shoal.client.served import Served
 from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoop, SchedulingLoopSettings
 from shoal.engine.cluster import Cluster
-from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
+from shoal.engine.pod_mix import PodMix
 from shoal.store.watched.cluster import WatchSettings
 from shoal.store.watched.profiles import PodProfile
 from shoal.wiring.disciplines import add_disciplines
@@ -155,6 +155,6 @@ def _profiles(choice: RunChoice) -> dict[str, PodProfile]:
 
 
 def _placement(choice: RunChoice, cluster: Cluster) -> Placement:
-    mix = Mix()
+    mix = PodMix()
     others = {one.scheduler_name: one.builder(cluster, mix) for one in choice.profiles[1:]}
     return Placement(cluster, choice.builder(cluster, mix), others)

@@ -19,8 +19,8 @@ from shoal.client.kind import NODES, PODS, Kind
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import ForbiddenError
 from shoal.controllers.gatekeeping.policies import CHECKING, CHECKING_BINDINGS, devices_policy, parts_policy
+from shoal.embedded.apiserver.admission_expressions import Expression
 from shoal.embedded.apiserver.calls import Actor
-from shoal.embedded.apiserver.dynamic.expressions import Expression
 from shoal.embedded.apiserver.dynamic.policy import visible_to
 from shoal.embedded.apiserver.inside.api import InsideApi
 

@@ -9,10 +9,10 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.events import BudgetSeen, Event, NodeFacts, NodeSeen, PodBound
 from shoal.engine.groups import BudgetFacts
 from shoal.engine.intake import Intake
+from shoal.engine.pod_identity import PodIdentity
 from shoal.engine.queues.facts import BudgetUse
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
-from shoal.engine.who import Who
 
 _ON = Settings(lost_work=True, respect_budgets=True)
 
@@ -36,7 +36,7 @@ def updated(settings: Settings, *events: Event) -> tuple[Queues, DisruptionFacts
 
 
 def bound(name: str, **who: float) -> PodBound:
-    return PodBound(f"default/{name}", Ask(), "n1", who=Who(**who))  # type: ignore[arg-type]
+    return PodBound(f"default/{name}", Ask(), "n1", who=PodIdentity(**who))  # type: ignore[arg-type]
 
 
 def test_the_oldest_save_of_a_gang_counts_and_without_saves_there_is_none() -> None:

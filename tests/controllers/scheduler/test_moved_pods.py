@@ -14,13 +14,13 @@ from shoal.client.port import Deletion
 from shoal.controllers.scheduler.move_reservations import KEPT_S, MoveReservations
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import WholeGpus
+from shoal.engine.device_demand import WholeGpus
 from shoal.engine.devices.kinds import grant_there
 from shoal.engine.events import Event, NodeFacts, NodeSeen, PodArrived, PodBound, PodGone, PodStays
 from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.plan import Move, Plan
-from shoal.engine.who import Who
+from shoal.engine.pod_identity import PodIdentity
 from shoal.store.watched.pod_views import PodView
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
@@ -162,7 +162,7 @@ def moved_gang() -> tuple[_Mind, MoveReservations]:
     live = _Mind()
     kept = MoveReservations(live, live.onward.append)
     for name, node in (("g0", "n1"), ("g1", "n2")):
-        live.intake.apply(PodBound(name, ASK, node, who=Who(group="default/g")))
+        live.intake.apply(PodBound(name, ASK, node, who=PodIdentity(group="default/g")))
     moves = [Move(name, "n1", "n2", None, "default/big") for name in ("g0", "g1")]
     kept.carry_out(Plan(0.0, 1, tuple(moves)))
     for row, name in enumerate(("g0", "g1")):
@@ -174,7 +174,7 @@ def moved_gang() -> tuple[_Mind, MoveReservations]:
 
 def test_members_of_a_gang_take_their_places_together() -> None:
     live, kept = moved_gang()
-    first, second = (PodArrived(name, ASK, who=Who(group="default/g")) for name in ("g2", "g3"))
+    first, second = (PodArrived(name, ASK, who=PodIdentity(group="default/g")) for name in ("g2", "g3"))
     assert kept.hear(first)
     assert list(kept.round(1.0)) == []
     assert kept.hear(second)
@@ -185,7 +185,7 @@ def test_members_of_a_gang_take_their_places_together() -> None:
 
 def test_a_member_that_waits_in_vain_for_the_others_stands_in_line() -> None:
     live, kept = moved_gang()
-    assert kept.hear(PodArrived("g2", ASK, who=Who(group="default/g")))
+    assert kept.hear(PodArrived("g2", ASK, who=PodIdentity(group="default/g")))
     kept.round(1.0)
     assert kept.next_s() == 11.0
     assert list(kept.round(11.0)) == []
@@ -196,4 +196,4 @@ def test_whoever_stays_after_all_needs_no_other_place() -> None:
     live, kept = moved_gang()
     kept.hear(PodStays("g0"))
     assert set(live.cluster.pods) == {"g1#moved"}
-    assert not kept.hear(PodArrived("other", ASK, who=Who(group="default/other")))
+    assert not kept.hear(PodArrived("other", ASK, who=PodIdentity(group="default/other")))

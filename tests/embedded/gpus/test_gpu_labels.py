@@ -7,7 +7,7 @@ import pytest
 
 from build.gpu_pods import book
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.engine.spelling.node_words import layout_of_node
+from shoal.engine.device_notation.node_devices import layout_of_node
 from shoal.units.errors import Where
 
 

@@ -8,7 +8,7 @@ from build.nodes import NodeBuilder, fleet, node
 from build.pods import ask
 from build.yielding import Yielding, gpus, is_quiet
 from shoal.engine.events import TopologySeen
-from shoal.engine.groups import TopologyFacts, Wish
+from shoal.engine.groups import TopologyFacts, TopologyRequirement
 from shoal.engine.plan import Plan
 from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.steps.allocate import allocate
@@ -138,7 +138,7 @@ class TestAGang:
         racks = [node(f"n{index}").gpus(4).label("rack", f"r{index // 2}") for index in range(4)]
         world = world_of(*racks)
         world.apply(TopologySeen(TopologyFacts("t", ("rack",))))
-        world.gang("g", 2, wish=Wish("t", required="rack"))
+        world.gang("g", 2, wish=TopologyRequirement("t", required="rack"))
         world.runs("g-0", "n0", TWO, group="g").runs("g-1", "n0", TWO, group="g")
         world.runs("p", "n1", THREE, yields=False).runs("q", "n2", ONE, yields=False).runs("r", "n3", ONE, yields=False)
         plan = world.waits("new", gpus(4)).round()

@@ -10,9 +10,9 @@ from build.snapshot import facts_of
 from build.yielding import Yielding, gpus
 from shoal.engine.fitter import Fitter
 from shoal.engine.ledger import Ledger
-from shoal.engine.preemption.claim import Preemptor, gang_claim, pod_claim
-from shoal.engine.preemption.evidence import GPU_COMPUTE, Help, hindrance, what_would_help
+from shoal.engine.preemption.evidence import GPU_COMPUTE, NodeShortage, hindrance, what_would_help
 from shoal.engine.preemption.policy import VictimPolicy
+from shoal.engine.preemption.preemptor import Preemptor, gang_preemptor, pod_preemptor
 from shoal.engine.reasons import Code
 
 ONE, TWO = gpus(1), gpus(2)
@@ -20,7 +20,7 @@ ONE, TWO = gpus(1), gpus(2)
 
 def claim_of(world: Yielding, name: str = "new") -> Preemptor:
     gang = world.cluster.gangs.find(name)
-    claim = pod_claim(world.cluster, name) if gang is None else gang_claim(world.cluster, gang)
+    claim = pod_preemptor(world.cluster, name) if gang is None else gang_preemptor(world.cluster, gang)
     assert claim is not None
     return claim
 
@@ -36,7 +36,7 @@ def code(world: Yielding, policy: VictimPolicy | None = None) -> Code | None:
     return found
 
 
-def helps(world: Yielding, name: str = "new") -> tuple[Help, ...]:
+def helps(world: Yielding, name: str = "new") -> tuple[NodeShortage, ...]:
     before = facts_of(world.cluster)
     found = what_would_help(fitter_of(world), claim_of(world, name), world.now_s)
     assert facts_of(world.cluster) == before
@@ -84,7 +84,7 @@ class TestWhatHelps:
     def test_is_the_node_that_lacks_least(self) -> None:
         world = Yielding(*fleet(2, node("n").gpus(4)))
         world.runs("a", "n0", gpus(4), 9).runs("b", "n1", TWO, 9).runs("c", "n1", ONE, 9)
-        assert helps(world.waits("new", TWO)) == (Help("n1", ((GPU_COMPUTE, 1000),), ("c",)),)
+        assert helps(world.waits("new", TWO)) == (NodeShortage("n1", ((GPU_COMPUTE, 1000),), ("c",)),)
 
     def test_names_every_node_a_gang_needs(self) -> None:
         world = Yielding(*fleet(3, node("n").gpus(2)))
@@ -92,13 +92,13 @@ class TestWhatHelps:
         for index in range(3):
             world.waits(f"new-{index}", TWO, group="new")
         assert helps(world) == (
-            Help("n0", ((GPU_COMPUTE, 2000),), ("a",)),
-            Help("n1", ((GPU_COMPUTE, 1000),), ("b",)),
+            NodeShortage("n0", ((GPU_COMPUTE, 2000),), ("a",)),
+            NodeShortage("n1", ((GPU_COMPUTE, 1000),), ("b",)),
         )
 
     def test_may_be_cores(self) -> None:
         world = Yielding(node("n").cpu(8)).runs("a", "n", ask().cpu(6), 9)
-        assert helps(world.waits("new", ask().cpu(4))) == (Help("n", (("cpu", 2000),), ("a",)),)
+        assert helps(world.waits("new", ask().cpu(4))) == (NodeShortage("n", (("cpu", 2000),), ("a",)),)
 
     @pytest.mark.parametrize(("case", "wanted"), [("it fits", ONE), ("no node is large enough", gpus(5))])
     def test_is_nothing_when(self, case: str, wanted: object) -> None:

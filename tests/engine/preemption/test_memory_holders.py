@@ -9,7 +9,7 @@ from build.pods import ask
 from build.scenario import AnyAsk
 from build.yielding import Yielding, gpus
 from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import GpuShare, MemoryShares, VirtualGpus
+from shoal.engine.device_demand import GpuShare, MemoryShares, VirtualGpus
 from shoal.engine.preemption.policy import Order, VictimPolicy
 
 HOLDERS = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from build.nodes import node
 from build.yielding import Yielding, gpus
-from shoal.engine.preemption.claim import Preemptor
-from shoal.engine.preemption.claims import hear
+from shoal.engine.preemption.preemptor import Preemptor
+from shoal.engine.preemption.preemptors import preemptors_in_order
 
 PODS = 200
 
@@ -26,6 +26,6 @@ def test_a_line_of_pods_that_may_not_ask_is_looked_through_once() -> None:
         world.go(claim.name)
         return True
 
-    hear(world.cluster, ask, may_ask=may_ask)
+    preemptors_in_order(world.cluster, ask, may_ask=may_ask)
     assert asked == [f"p{index:03}" for index in range(1, PODS, 2)]
     assert len(looked) < 3 * PODS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from build.nodes import NodeBuilder, node
 from build.yielding import Yielding, gpus
 from shoal.engine.events import TopologySeen
-from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, Wish
+from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, TopologyRequirement
 
 TWO, FOUR = gpus(2), gpus(4)
-RACK = Wish("t", required="rack")
+RACK = TopologyRequirement("t", required="rack")
 
 
 def racks(*sizes: int) -> list[NodeBuilder]:

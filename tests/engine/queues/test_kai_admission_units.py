@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import MigTiles
+from shoal.engine.device_demand import MigTiles
 from shoal.engine.events import PodArrived
+from shoal.engine.pod_identity import PodIdentity
 from shoal.engine.queues.disciplines.kai.admission_unit import GangSpec, amounts_of
 from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
-from shoal.engine.who import Who
 
 PROFILES = {
     "1g.5gb": 1,
@@ -34,7 +34,7 @@ def units_of(spec: GangSpec, *parts: str) -> AdmissionUnits:
     """A pod of each part, `default/0`, `default/1`, ..., all waiting."""
     units = AdmissionUnits(lambda pod: float(pod.partition("/")[2]))
     for number, part in enumerate(parts):
-        units.add_waiting(PodArrived(f"default/{number}", Ask(), 0, "", Who(part=part)), spec)
+        units.add_waiting(PodArrived(f"default/{number}", Ask(), 0, "", PodIdentity(part=part)), spec)
     return units
 
 
@@ -54,7 +54,7 @@ def test_a_gang_of_parts_is_whole_when_each_has_its_least() -> None:
     spec = GangSpec("default/g", "q", 3, (("head", 1), ("work", 2)))
     units = units_of(spec, "work", "work", "work")
     assert not units.all["default/g"].is_ready
-    units.add_waiting(PodArrived("default/9", Ask(), 0, "", Who(part="head")), spec)
+    units.add_waiting(PodArrived("default/9", Ask(), 0, "", PodIdentity(part="head")), spec)
     assert waiting(units) == {"default/g": ["0", "1", "9"], "default/g+2": ["2"]}
     assert units.all["default/g"].is_ready
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from build.queues import admitted, cluster_queue, queues, workload
+from shoal.engine.queues.eviction_rules import next_deadline_s, to_stop
 from shoal.engine.queues.facts import LocalQueueFacts, PodSetAdmission, QuotaAssignment
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.readiness import backoff_s, is_worn_out, stamp_of
 from shoal.engine.queues.settings import Settings
-from shoal.engine.queues.upkeep import next_deadline_s, to_stop
 from shoal.engine.queues.usage import INFINITE, LocalUsage
 
 SETTINGS = Settings(usage_half_life_s=100.0, usage_sampling_s=0.0)

@@ -15,8 +15,8 @@ from build.snapshot import facts_by_name
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
-from shoal.engine.mix import Mix
 from shoal.engine.placement import Placement
+from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import profile_named
 from shoal.engine.queues.facts import PreemptionRules, QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
@@ -41,7 +41,7 @@ class World:
         for each in nodes:
             self.intake.apply(NodeSeen(each.facts()))
             self.kueue.queues.put(QueueNode(each.name, dict(each.labels)))
-        placement = Placement(self.intake.cluster, profile_named("Shoal", self.intake.cluster, Mix()))
+        placement = Placement(self.intake.cluster, profile_named("Shoal", self.intake.cluster, PodMix()))
         placement.renew()
         self.proof = Proof(self.kueue.queues, self.intake, placement, self.pods_of, self.running_of)
         for facts_ in facts:

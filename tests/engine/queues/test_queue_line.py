@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from shoal.engine.queues.facts import PodSet, WorkloadFacts
 from shoal.engine.queues.pending_workloads import PendingWorkloads
 from shoal.engine.queues.reasons import Wait
-from shoal.engine.queues.workloads import Kin, PendingWorkload, totals_of
+from shoal.engine.queues.workloads import PendingWorkload, QueueingKey, totals_of
 
 TOLD = (Wait.QUOTA, "no room")
 
@@ -17,7 +17,7 @@ def waiting(
     name: str, *, priority: int = 0, stamp: float = 0.0, shape: bytes = b"one", queue: str = "ns/lq"
 ) -> PendingWorkload:
     facts = WorkloadFacts(f"ns/{name}", queue, priority, stamp, name, (PodSet(),))
-    return PendingWorkload(facts, totals_of(facts), stamp, kin=Kin(priority, shape, queue))
+    return PendingWorkload(facts, totals_of(facts), stamp, label_key=QueueingKey(priority, shape, queue))
 
 
 def line_of(*workloads: PendingWorkload, strict: bool = False) -> PendingWorkloads:

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from build.queues import admitted, cluster_queue, queues, workload
 from shoal.engine.queues.durations import Durations
+from shoal.engine.queues.eviction_rules import next_deadline_s, to_stop
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.readiness import ready_deadline_s
 from shoal.engine.queues.settings import Settings
-from shoal.engine.queues.upkeep import next_deadline_s, to_stop
 
 RUNS = admitted(workload("runs", "a", cpu=1), "a", at=50)
 WAITS = Settings(wait_for_pods_ready=True, ready_timeout_s=100, recovery_timeout_s=20, backoff_base_s=10)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from build.tas import BLOCK, LEVELS, RACK, TasWorld, host, hosts, pods
 from shoal.engine.queues.facts import FlavorFacts
-from shoal.engine.queues.tas.forest import Forest
+from shoal.engine.queues.tas.flavor_topology import FlavorTopology
 from shoal.engine.queues.topology_facts import TopologyAssignment
 
 NODES = hosts("b1-r1-x1=4", "b1-r2-x2=4", "b2-r1-x3=4")
@@ -18,7 +18,7 @@ charges = st.lists(st.tuples(st.sampled_from(["x1", "x2", "x3", "gone"]), st.int
 
 @given(charges=charges, order=st.randoms(use_true_random=False))
 def test_charges_undone_in_any_order_leave_nothing(charges: list[tuple[str, int]], order: st.Random) -> None:  # type: ignore[name-defined]
-    forest = Forest(FlavorFacts("f", topology="t"), LEVELS, NODES)
+    forest = FlavorTopology(FlavorFacts("f", topology="t"), LEVELS, NODES)
     before = {name: column.tolist() for name, column in forest.free.items()}
     assignments = [TopologyAssignment(LEVELS[-1:], (((host,), count),)) for host, count in charges]
     for assignment in assignments:
@@ -42,18 +42,18 @@ def test_pods_that_nobody_admitted_take_what_they_take() -> None:
 
 
 def test_an_assignment_by_other_levels_is_not_this_forests() -> None:
-    forest = Forest(FlavorFacts("f"), (BLOCK, RACK), NODES)
+    forest = FlavorTopology(FlavorFacts("f"), (BLOCK, RACK), NODES)
     forest.charge(TopologyAssignment((BLOCK,), ((("b1",), 1),)), {"cpu": 1000}, 1)
     assert forest.free["cpu"].tolist() == [4000, 4000, 4000]
 
 
 def test_nodes_of_one_domain_are_added_up() -> None:
-    forest = Forest(FlavorFacts("f"), (BLOCK,), NODES)
+    forest = FlavorTopology(FlavorFacts("f"), (BLOCK,), NODES)
     assert forest.paths == [[("b1",), ("b2",)]]
     assert forest.free["cpu"].tolist() == [8000, 4000]
 
 
 def test_only_nodes_of_the_flavor_count() -> None:
     marked = msgspec.structs.replace(NODES[0], labels={**NODES[0].labels, "pool": "a"})
-    forest = Forest(FlavorFacts("f", {"pool": "a"}), LEVELS, [marked, *NODES[1:]])
+    forest = FlavorTopology(FlavorFacts("f", {"pool": "a"}), LEVELS, [marked, *NODES[1:]])
     assert forest.paths[-1] == [("b1", "r1", "x1")]

@@ -17,14 +17,14 @@ from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.embedded.gpus.explicit import Choice
 from shoal.embedded.machines.mig_cuts import Cut
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.bench import Bench
-from shoal.engine.devices.demand import COMPUTE, MEMORY, SLOTS, DeviceGrant
+from shoal.engine.device_demand import COMPUTE, MEMORY, SLOTS, DeviceGrant
+from shoal.engine.device_notation import UNKNOWN_IDS, HeldDevices, NodeIds, layout_of_node, node_ids, spots_of_pod
 from shoal.engine.devices.kinds import kind_of
+from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.dra.devices import DeviceFacts, SliceFacts
 from shoal.engine.events import NodeFacts, NodeSeen, PodBound
 from shoal.engine.from_api import ask_of_pod, node_facts_of
 from shoal.engine.intake import Intake
-from shoal.engine.spelling import UNKNOWN_IDS, HeldDevices, NodeIds, layout_of_node, node_ids, spots_of_pod
 from shoal.store.watched.device_ids import chosen_ids, ids_of
 from shoal.units.errors import Where
 
@@ -169,7 +169,7 @@ def test_instances_that_are_to_be_cut_are_named_by_place_and_found_again_when_th
     cluster = Cluster()
     intake = Intake(cluster)
     intake.apply(NodeSeen(node_facts_of(dynamic())))
-    grant = kind_of(demand).tightest(Bench(cluster.devices, 0), demand)
+    grant = kind_of(demand).tightest(NodeDeviceState(cluster.devices, 0), demand)
     assert grant is not None
     found = chosen(asked, grant, ids_on(dynamic()))
     assert [len(found[name][resource]) for name, resource in (("c0", MIG), ("c2", MIG))] == [1, 2]
@@ -215,12 +215,12 @@ def test_a_gpu_that_does_not_work_keeps_its_number_and_serves_nobody() -> None:
     Intake(cluster).apply(NodeSeen(NodeFacts("n1", {}, gpus=4, layout=found.layout)))
     demand = ask_of_pod(pod({GPU: 2})).devices
     assert demand is not None
-    grant = kind_of(demand).tightest(Bench(cluster.devices, 0), demand)
+    grant = kind_of(demand).tightest(NodeDeviceState(cluster.devices, 0), demand)
     assert grant is not None
     assert grant.devices == (0, 2)
     more = ask_of_pod(pod({GPU: 4})).devices
     assert more is not None
-    assert kind_of(more).tightest(Bench(cluster.devices, 0), more) is None
+    assert kind_of(more).tightest(NodeDeviceState(cluster.devices, 0), more) is None
 
 
 def test_instances_of_a_gpu_that_does_not_work_are_not_chosen() -> None:

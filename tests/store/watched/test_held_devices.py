@@ -12,10 +12,10 @@ from build.fed_worlds import FedWorld
 from build.manifests import node, pod, thing
 from shoal.client.item import Obj
 from shoal.engine.cluster import Cluster
+from shoal.engine.device_notation import HeldDevices
 from shoal.engine.devices.kind import Spots
 from shoal.engine.events import PodBound
 from shoal.engine.intake import Intake
-from shoal.engine.spelling import HeldDevices
 from shoal.store.watched.held_spots import HeldSpots
 from shoal.store.watched.pod_annotations import PodAnnotationFields
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from build.fed_worlds import FedWorld
 from build.manifests import node, pod
-from shoal.engine.domains.rules import PodRules
 from shoal.engine.events import PodArrived
+from shoal.engine.pod_rules import PodRules
 from shoal.store.watched.cluster import WatchSettings
 
 KUBE = "default-scheduler"
@@ -29,7 +29,7 @@ def rules(
 def test_a_replica_prefers_a_node_without_its_like() -> None:
     (spread,) = rules().spread
     assert (spread.key, spread.hard) == ("kubernetes.io/hostname", False)
-    assert spread.meant.namespaces == ("default",)
+    assert spread.selected.namespaces == ("default",)
 
 
 def test_replicas_of_a_stateful_set_are_alike_whatever_their_numbers() -> None:

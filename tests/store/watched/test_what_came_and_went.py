@@ -18,9 +18,9 @@ from shoal.client.informers import Informers
 from shoal.client.item import Obj, item_of
 from shoal.client.kind import PODS
 from shoal.client.recorder import Recorder
+from shoal.engine.device_notation import NodeIds
 from shoal.engine.devices.kind import Spots
 from shoal.engine.dra.requests import ClaimRef
-from shoal.engine.spelling import NodeIds
 from shoal.store.watched.pod_asks import PodAsks
 from shoal.store.watched.pod_heads import head_of
 from shoal.store.watched.queue_room import TakenRoom

@@ -14,7 +14,7 @@ import msgspec
 from shoal.api.taints import Taint, Toleration
 from shoal.client.item import Obj
 from shoal.controllers.advising.fields import dig, maps, string_keys, strings
-from shoal.engine.spelling.names import GPU
+from shoal.engine.device_notation.names import GPU
 from shoal.units.numbers import whole_of
 
 _MOST_LEVELS = 10

@@ -18,7 +18,7 @@ from shoal.client.context import Context
 from shoal.client.index import Index
 from shoal.client.item import Item, Seen
 from shoal.client.kind import PODS
-from shoal.engine.spelling import ids_in, names
+from shoal.engine.device_notation import ids_in, names
 from shoal.store.watched.device_ids import Chosen
 
 _INDEX = "pods-with-devices"

@@ -25,11 +25,11 @@ from shoal.controllers.binding.extended_claims import ExtendedClaims
 from shoal.controllers.binding.used_devices import UsedDevices
 from shoal.controllers.binding.users import User
 from shoal.controllers.binding.volumes import VolumeWriter
-from shoal.engine.devices.demand import Demand
+from shoal.engine.device_demand import Demand
+from shoal.engine.device_notation import names
 from shoal.engine.dra.requests import ClaimGrant, Picks
 from shoal.engine.from_api import ask_of_pod
 from shoal.engine.plan import Place
-from shoal.engine.spelling import names
 from shoal.store.dra.extended import EXTENDED
 from shoal.store.volumes.rules import NOWHERE
 from shoal.store.watched.device_ids import chosen_ids, devices_annotation, needs_taken

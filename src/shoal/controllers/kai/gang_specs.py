@@ -15,9 +15,9 @@ from shoal.controllers.kai.desired_pod_group import DEFAULT_QUEUE
 from shoal.controllers.kai.views import group_of, priority_of, queue_of
 from shoal.engine.from_api import Priorities
 from shoal.engine.groups import GroupFacts
+from shoal.engine.pod_identity import PodIdentity
 from shoal.engine.queues.disciplines.kai.admission_unit import GangSpec
 from shoal.engine.queues.disciplines.kai.objects import KaiPodGroup, Queue, minimum_of, parts_of
-from shoal.engine.who import Who
 from shoal.units.errors import UserError, Where
 
 _KAI_PRIORITIES = Priorities()
@@ -64,7 +64,7 @@ class GangSpecs:
         if self._followed:
             await self._context.informers.synced(self._followed)
 
-    def of(self, pod: str, who: Who) -> GangSpec | None:
+    def of(self, pod: str, who: PodIdentity) -> GangSpec | None:
         """None for pods that do not use a KAI queue."""
         if not self.is_served:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.controllers.queued_work.fields import string_map
-from shoal.engine.from_api.queues.topology_wishes import topology_of_annotations
+from shoal.engine.from_api.queues.topology_requests import topology_of_annotations
 from shoal.store.queues.job_parts import Obj
 from shoal.units.errors import Where
 

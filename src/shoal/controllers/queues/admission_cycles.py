@@ -12,9 +12,9 @@ from shoal.controllers.queues.node_capacity import NodeCapacity
 from shoal.controllers.queues.workload_cache import WorkloadCache
 from shoal.controllers.queues.workload_status.status_reports import StatusReports
 from shoal.engine.queues.decisions import Admitted, Decisions, Preempted, Stopped
+from shoal.engine.queues.eviction_rules import next_deadline_s, to_stop
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.reasons import Wait
-from shoal.engine.queues.upkeep import next_deadline_s, to_stop
 
 _MOST_CYCLES = 32
 _MOST_REPORTS = 256

@@ -15,9 +15,9 @@ from shoal.api.topology import HOSTNAME_LABEL
 from shoal.controllers.queues.workload_cache import WorkloadCache
 from shoal.controllers.queues.workload_status.status_reports import StatusReports
 from shoal.engine.cluster import Cluster
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topology_facts import QueueNode
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 _SINGLE_POD = "Pod"
 _NodeState = tuple[bool, tuple[Taint, ...]]

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.reasons import Wait, Yield
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 DEACTIVATED = "Deactivated"
 PREEMPTED = "Preempted"

@@ -35,7 +35,7 @@ from shoal.engine.queues.queue_counts import AllQueueCounts, QueueCounts, count_
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import CohortNode
-from shoal.store.watched.object_faults import ObjectFaults
+from shoal.store.object_faults import ObjectFaults
 from shoal.store.watched.queue_changes import WorkloadView
 from shoal.store.watched.queues import WatchedQueues
 

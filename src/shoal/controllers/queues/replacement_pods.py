@@ -28,7 +28,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodBound, PodGone, PodRejected
 from shoal.engine.placement import Placement
 from shoal.engine.pods import Holding
-from shoal.engine.queues.workloads import AdmittedWorkload
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 
 KEPT_AFTER_SUCCESS_S = 10.0
 """How long a place is kept after a pod that succeeded: a job may have more completions than pods at a time."""

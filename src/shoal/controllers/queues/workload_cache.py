@@ -8,11 +8,11 @@ from __future__ import annotations
 from msgspec import structs
 
 from shoal.controllers.queues.workload_status.status_writer import StatusWriter
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.workloads import AdmittedWorkload
 from shoal.store.watched.queue_changes import WorkloadView
 
 

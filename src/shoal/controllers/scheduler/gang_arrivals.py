@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoal.client.clock import Clock
-from shoal.engine.gangs.members import Gang, Gangs
+from shoal.engine.gang_members import Gang, Gangs
 
 _GROWS_S = 1.0
 _MOST_KEPT = 10_000

@@ -9,8 +9,8 @@ from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
-from shoal.engine.who import Who
-from shoal.store.watched.object_faults import ObjectFault
+from shoal.engine.pod_identity import PodIdentity
+from shoal.store.object_faults import ObjectFault
 from shoal.store.watched.pod_views import PodView
 
 
@@ -35,7 +35,7 @@ class UnplaceablePod(Protocol):
     def uid(self) -> str: ...
 
     @property
-    def who(self) -> Who: ...
+    def who(self) -> PodIdentity: ...
 
     @property
     def waits_for(self) -> str:
@@ -73,7 +73,7 @@ class PodViews(Protocol):
         """All pods."""
         ...
 
-    def beside_volumes(self, key: str, /) -> tuple[Ask, Who, str] | None:
+    def beside_volumes(self, key: str, /) -> tuple[Ask, PodIdentity, str] | None:
         """What a pod asks for apart from its volumes, who it is, and what is said of nodes that only they rule out."""
         ...
 

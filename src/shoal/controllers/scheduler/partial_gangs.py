@@ -26,8 +26,8 @@ from shoal.client.kind import PODS
 from shoal.controllers.scheduler.evictions import YIELDS, Evictions
 from shoal.controllers.scheduler.known import PodViews, SchedulerState
 from shoal.controllers.scheduler.outcomes import Outcomes
+from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import is_running
-from shoal.engine.gangs.members import Gang
 from shoal.store.watched.pod_views import PodView
 
 _log = logging.getLogger("shoal.scheduler")

@@ -15,14 +15,14 @@ from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.evidence import Evidences
 from shoal.engine.fitter import Fitter
+from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.evidence import group_evidence
-from shoal.engine.gangs.members import Gang
-from shoal.engine.kept_off import kept_off
 from shoal.engine.ledger import Ledger
-from shoal.engine.preemption.reach import Reaches
+from shoal.engine.pod_identity import PodIdentity
+from shoal.engine.preemption.capacity_bounds import FeasibleRows
 from shoal.engine.reasons import Evidence
+from shoal.engine.repelling_taints import repelling_taints
 from shoal.engine.unmatched import unmatched
-from shoal.engine.who import Who
 from shoal.views.live_refusals import FINAL, Outlook, gang_words, kept_words, pod_words, promised_words
 from shoal.views.remedies import tolerance_words, unmatched_words
 
@@ -96,18 +96,18 @@ class RefusalMessages:
         evidence = self._evidence(waiting.charge.ask, waiting.who)
         return gang_words(story, self._outlook(waiting.charge.ask, evidence, waiting.who))
 
-    def _evidence(self, ask: Ask, who: Who) -> Evidence:
+    def _evidence(self, ask: Ask, who: PodIdentity) -> Evidence:
         version = self._scheduling.cluster.version
         if version != self._version:
             self._version = version
             self.made += 1
         return self._evidences.of(ask, who)
 
-    def _outlook(self, ask: Ask, evidence: Evidence, who: Who) -> Outlook:
+    def _outlook(self, ask: Ask, evidence: Evidence, who: PodIdentity) -> Outlook:
         cluster = self._scheduling.cluster
         meant = unmatched(cluster, ask.nodes)
         helpless, kept = _helpless(cluster, ask, evidence), _kept(cluster, evidence.nearest)
-        tolerate = tolerance_words(kept_off(cluster, ask))
+        tolerate = tolerance_words(repelling_taints(cluster, ask))
         return Outlook(ask, evidence, helpless, who.preempts, unmatched_words(meant), kept=kept, tolerate=tolerate)
 
 
@@ -127,7 +127,7 @@ def _kept(cluster: Cluster, node: str) -> str:
 def _helpless(cluster: Cluster, ask: Ask, evidence: Evidence) -> int:
     """Nodes that would not take such a pod even if they were empty."""
     charge = cluster.charge(ask)
-    rows = Reaches(cluster).of(charge)
+    rows = FeasibleRows(cluster).of(charge)
     columns = (charge.need > 0).nonzero()[0]
     large = (cluster.total[rows][:, columns] >= charge.need[columns]).all(axis=1)
     final = sum(cause.nodes for cause in evidence.causes if cause.code in FINAL)

@@ -25,9 +25,9 @@ from shoal.controllers.scheduler.gang_arrivals import GangArrivals
 from shoal.controllers.scheduler.known import PodViews, SchedulerState
 from shoal.controllers.scheduler.pod_conditions import UNSCHEDULABLE, PodConditionWriter
 from shoal.controllers.scheduler.refusal_messages import RefusalMessages
-from shoal.engine.from_api.saving import CHECKPOINT_ANNOTATION
+from shoal.engine.from_api.checkpoints import CHECKPOINT_ANNOTATION
 from shoal.engine.plan import Refuse, RefuseGroup
-from shoal.store.watched.object_faults import ObjectFault
+from shoal.store.object_faults import ObjectFault
 from shoal.units.errors import ShoalError
 from shoal.views.live_refusals import held_words
 

@@ -25,7 +25,7 @@ from shoal.client.item import Item
 from shoal.client.kind import NODES, PODS
 from shoal.controllers.scheduler.known import SchedulerState
 from shoal.controllers.scheduler.pod_conditions import about
-from shoal.engine.gangs.members import Gang
+from shoal.engine.gang_members import Gang
 from shoal.engine.plan import Place
 from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.pod_views import PodView

@@ -21,7 +21,7 @@ from shoal.api.taints import Toleration
 from shoal.api.wire import ApiStruct, dec_hook
 from shoal.client.item import Item, Key
 from shoal.engine.domains.reading import rules_of
-from shoal.engine.domains.rules import NO_RULES, PodRules
+from shoal.engine.pod_rules import NO_RULES, PodRules
 
 Port = tuple[str, str, int]
 """Address, protocol, number."""

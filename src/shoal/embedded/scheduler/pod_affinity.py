@@ -27,7 +27,7 @@ from shoal.embedded.scheduler.reasons import (
     SPREAD_LABEL,
     Reason,
 )
-from shoal.engine.domains.rules import Meant, Spread, Term
+from shoal.engine.pod_rules import SelectedPods, Spread, Term
 
 FilterVerdicts = list[tuple[Flags, Reason]]
 """The rows that pass each filter, and the reason for the others, in the order of the filters."""
@@ -35,7 +35,7 @@ _MAX_COUNTS = 256
 
 
 class _CountedTerms(NamedTuple):
-    meant: tuple[Meant, ...]
+    meant: tuple[SelectedPods, ...]
     """The pods that all these terms select."""
     is_for_spread: bool
     """Terminating pods do not count."""
@@ -95,7 +95,7 @@ class PodAffinity:
             counts = self._keepers[term] = np.zeros(self._columns.size, np.int64)
         return counts
 
-    def _count(self, meant: tuple[Meant, ...], *, is_for_spread: bool = False) -> Ints:
+    def _count(self, meant: tuple[SelectedPods, ...], *, is_for_spread: bool = False) -> Ints:
         self._fit_size()
         counted = _CountedTerms(meant, is_for_spread)
         counts = self._counts.get(counted)
@@ -113,7 +113,7 @@ class PodAffinity:
             return False
         return all(self._includes(meant, pod) for meant in counted.meant)
 
-    def _includes(self, meant: Meant, pod: PodFacts) -> bool:
+    def _includes(self, meant: SelectedPods, pod: PodFacts) -> bool:
         return meant.includes(pod.namespace, pod.labels, self._namespaces.get(pod.namespace, {}))
 
     def _fit_size(self) -> None:
@@ -166,15 +166,15 @@ class PodAffinity:
         if rules.affinity:
             found.append((self._meets_affinity(pod), AFFINITY_NOT_MET))
         for term in rules.anti:
-            found.append((self._domain_counts(term.key, self._count((term.meant,))) == 0, ANTI_AFFINITY_NOT_MET))
+            found.append((self._domain_counts(term.key, self._count((term.selected,))) == 0, ANTI_AFFINITY_NOT_MET))
         for term, counts in self._keepers.items():
-            if self._includes(term.meant, pod):
+            if self._includes(term.selected, pod):
                 found.append((self._domain_counts(term.key, counts) == 0, EXISTING_ANTI_AFFINITY))
         return found
 
     def _meets_affinity(self, pod: PodFacts) -> Flags:
         terms = pod.ask.rules.affinity
-        counts = self._count(tuple(term.meant for term in terms))
+        counts = self._count(tuple(term.selected for term in terms))
         passes, labelled = np.ones(self._columns.size, np.bool_), np.ones(self._columns.size, np.bool_)
         is_alone = True
         for term in terms:
@@ -182,7 +182,7 @@ class PodAffinity:
             passes &= near > 0
             labelled &= self._domains(term.key) >= 0
             is_alone = is_alone and not near.any()
-        if is_alone and all(self._includes(term.meant, pod) for term in terms):
+        if is_alone and all(self._includes(term.selected, pod) for term in terms):
             # The first pod of a group with affinity to itself may be anywhere.
             return labelled
         return passes
@@ -198,7 +198,7 @@ class PodAffinity:
             sums = self._sums(spread, counting)
             present = np.unique(codes[counting])
             least = int(sums[present].min()) if len(present) >= max(spread.min_domains, 1) else 0
-            more = int(self._includes(spread.meant, pod))
+            more = int(self._includes(spread.selected, pod))
             skew = np.where(labelled, sums[codes] + more - least, 0)
             found.append((skew <= spread.max_skew, SPREAD))
         return found
@@ -206,7 +206,7 @@ class PodAffinity:
     def _sums(self, spread: Spread, counting: Flags) -> Ints:
         codes = self._domains(spread.key)
         most = int(codes.max(initial=-1)) + 1
-        counts = self._count((spread.meant,), is_for_spread=True)
+        counts = self._count((spread.selected,), is_for_spread=True)
         found: Ints = np.bincount(codes[counting], weights=counts[counting], minlength=max(most, 1)).astype(np.int64)
         return found
 
@@ -229,7 +229,7 @@ class PodAffinity:
         if ask.rules.wished:
             raw = np.zeros(self._columns.size)
             for wished in ask.rules.wished:
-                raw += wished.weight * self._domain_counts(wished.term.key, self._count((wished.term.meant,)))
+                raw += wished.weight * self._domain_counts(wished.term.key, self._count((wished.term.selected,)))
             total += _normalized(raw[rows])
         if soft:
             cost = np.zeros(self._columns.size)

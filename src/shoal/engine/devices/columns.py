@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.devices.demand import CORES, FULL_MILLI, MEMORY, SLOTS
+from shoal.engine.device_demand import CORES, FULL_MILLI, MEMORY, SLOTS
 from shoal.engine.devices.overload import balanced_lines
 from shoal.engine.devices.planes import DevicePlanes
 

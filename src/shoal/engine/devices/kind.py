@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-from shoal.engine.devices.bench import Bench
+from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.devices.columns import DeviceColumns, Ints
-from shoal.engine.devices.demand import DeviceGrant
+from shoal.engine.devices.node_devices import NodeDeviceState
 
 D_contra = TypeVar("D_contra", contravariant=True)
 
@@ -25,15 +25,15 @@ class DeviceKind(Protocol[D_contra]):
         """Column of the record -> amount the demand takes, for columns that add up on every node alike."""
         ...
 
-    def tightest(self, bench: Bench, demand: D_contra, /) -> DeviceGrant | None:
+    def tightest(self, bench: NodeDeviceState, demand: D_contra, /) -> DeviceGrant | None:
         """The legal grant that leaves least behind on its devices, the lowest device of equals."""
         ...
 
-    def forced(self, bench: Bench, demand: D_contra, /) -> DeviceGrant:
+    def forced(self, bench: NodeDeviceState, demand: D_contra, /) -> DeviceGrant:
         """A grant for a pod that already runs there although nothing fits: the emptiest devices."""
         ...
 
-    def held(self, bench: Bench, demand: D_contra, spots: Spots, /) -> DeviceGrant | None:
+    def held(self, bench: NodeDeviceState, demand: D_contra, spots: Spots, /) -> DeviceGrant | None:
         """The grant of a pod that is said to hold these devices; None when that cannot be."""
         ...
 

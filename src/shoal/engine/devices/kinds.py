@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.engine.devices.bench import Bench
-from shoal.engine.devices.demand import (
+from shoal.engine.device_demand import (
     Demand,
     DeviceGrant,
     GpuShare,
@@ -17,10 +16,11 @@ from shoal.engine.devices.demand import (
     WholeGpus,
 )
 from shoal.engine.devices.kind import DeviceKind, Spots
+from shoal.engine.devices.mig import MigKind
+from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.devices.planes import DevicePlanes
 from shoal.engine.devices.replicas import ReplicaKind
 from shoal.engine.devices.shares import FusedShare, MemoryKind, SeveralShares
-from shoal.engine.devices.tiles import TileKind
 from shoal.engine.devices.virtual import VirtualKind
 from shoal.engine.devices.whole import Whole
 
@@ -31,7 +31,7 @@ KINDS: dict[type[Demand], DeviceKind[Any]] = {
     MemoryShares: MemoryKind(),
     VirtualGpus: VirtualKind(),
     Replicas: ReplicaKind(),
-    MigTiles: TileKind(),
+    MigTiles: MigKind(),
 }
 
 
@@ -41,7 +41,7 @@ def kind_of(demand: Demand) -> DeviceKind[Any]:
 
 def grant_held(planes: DevicePlanes, row: int, demand: Demand, spots: Spots) -> DeviceGrant | None:
     """What a pod that runs on a row is said to hold; None where nothing is said of it, or what cannot be."""
-    bench = Bench(planes, row)
+    bench = NodeDeviceState(planes, row)
     if not spots or not all(0 <= device < bench.count for device, _ in spots):
         return None
     return kind_of(demand).held(bench, demand, spots)
@@ -49,5 +49,5 @@ def grant_held(planes: DevicePlanes, row: int, demand: Demand, spots: Spots) -> 
 
 def grant_there(planes: DevicePlanes, row: int, demand: Demand) -> DeviceGrant:
     """A guess at what a pod holds that runs on a row: what would fit, or where it must be."""
-    bench, kind = Bench(planes, row), kind_of(demand)
+    bench, kind = NodeDeviceState(planes, row), kind_of(demand)
     return kind.tightest(bench, demand) or kind.forced(bench, demand)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from shoal.devices.layout import PLAIN, SLOTS_PER_DEVICE, Layout
 from shoal.devices.tiling import is_held_twice
-from shoal.engine.devices.demand import COMPUTE, CORES, FULL_MILLI, MEMORY, SLICES, SLOTS, DeviceGrant
+from shoal.engine.device_demand import COMPUTE, CORES, FULL_MILLI, MEMORY, SLICES, SLOTS, DeviceGrant
 from shoal.engine.devices.overload import balanced, balanced_lines
 from shoal.engine.growth import grown, widened
 

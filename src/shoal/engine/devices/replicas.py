@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from shoal.engine.devices.bench import Bench
+from shoal.engine.device_demand import SLOTS, DeviceGrant, Replicas, plane_grant
 from shoal.engine.devices.columns import DeviceColumns, Ints
-from shoal.engine.devices.demand import SLOTS, DeviceGrant, Replicas, plane_grant
 from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.node_devices import NodeDeviceState
 
 _NAME = "nvidia.com/gpu.shared"
 """Told by name: a node may have replicas enough and offer them as `nvidia.com/gpu`."""
@@ -27,16 +27,16 @@ class ReplicaKind:
     def charged(self, _demand: Replicas) -> dict[int, int]:
         return {}
 
-    def tightest(self, bench: Bench, demand: Replicas) -> DeviceGrant | None:
+    def tightest(self, bench: NodeDeviceState, demand: Replicas) -> DeviceGrant | None:
         layout = bench.layout
         if not layout.renamed or (layout.one_per_request and demand.count > 1):
             return None
         return spread_replicas(bench, range(bench.count), demand.count)
 
-    def forced(self, bench: Bench, demand: Replicas) -> DeviceGrant:
+    def forced(self, bench: NodeDeviceState, demand: Replicas) -> DeviceGrant:
         return forced_replicas(bench, range(bench.count), demand.count)
 
-    def held(self, bench: Bench, demand: Replicas, spots: Spots) -> DeviceGrant | None:
+    def held(self, bench: NodeDeviceState, demand: Replicas, spots: Spots) -> DeviceGrant | None:
         return held_replicas(bench, spots, demand.count)
 
     def asked(self, demand: Replicas) -> int:
@@ -58,7 +58,7 @@ class ReplicaKind:
         return np.where(np.isin(columns.rows, single), np.minimum(sums, 1), sums) if single else sums
 
 
-def spread_replicas(bench: Bench, devices: Iterable[int], count: int) -> DeviceGrant | None:
+def spread_replicas(bench: NodeDeviceState, devices: Iterable[int], count: int) -> DeviceGrant | None:
     """`count` free replicas on these devices, or nothing."""
     free = bench.free_replicas()
     if sum(free[device] for device in devices) < count:
@@ -66,12 +66,12 @@ def spread_replicas(bench: Bench, devices: Iterable[int], count: int) -> DeviceG
     return _spread(bench, {device: free[device] for device in devices}, count)
 
 
-def forced_replicas(bench: Bench, devices: Iterable[int], count: int) -> DeviceGrant:
+def forced_replicas(bench: NodeDeviceState, devices: Iterable[int], count: int) -> DeviceGrant:
     """The same for a pod that is there whether there is room or not."""
     return _spread(bench, dict.fromkeys(devices, count), count)
 
 
-def held_replicas(bench: Bench, spots: Spots, count: int) -> DeviceGrant:
+def held_replicas(bench: NodeDeviceState, spots: Spots, count: int) -> DeviceGrant:
     """The replicas that a pod is said to hold; of some devices only, as many as it has, where they are not counted."""
     held = Counter(device for device, _ in spots)
     if held.total() == count:
@@ -79,7 +79,7 @@ def held_replicas(bench: Bench, spots: Spots, count: int) -> DeviceGrant:
     return forced_replicas(bench, sorted(held), count)
 
 
-def _spread(bench: Bench, most: dict[int, int], count: int) -> DeviceGrant:
+def _spread(bench: NodeDeviceState, most: dict[int, int], count: int) -> DeviceGrant:
     used = bench.taken(SLOTS)
     taken = dict.fromkeys(most, 0)
     for _ in range(count if most else 0):

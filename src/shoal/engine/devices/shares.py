@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.engine.devices.bench import Bench, tightest
-from shoal.engine.devices.columns import DeviceColumns, Ints, how_many, largest
-from shoal.engine.devices.demand import (
+from shoal.engine.device_demand import (
     FULL_MILLI,
     MEMORY,
     DeviceGrant,
@@ -20,7 +18,9 @@ from shoal.engine.devices.demand import (
     compute_grant,
     plane_grant,
 )
+from shoal.engine.devices.columns import DeviceColumns, Ints, how_many, largest
 from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.node_devices import NodeDeviceState, tightest
 from shoal.engine.facts import GPU_BEST, GPU_MILLI
 
 
@@ -33,15 +33,15 @@ class FusedShare:
     def charged(self, demand: GpuShare) -> dict[int, int]:
         return {GPU_MILLI: demand.milli}
 
-    def tightest(self, bench: Bench, demand: GpuShare) -> DeviceGrant | None:
+    def tightest(self, bench: NodeDeviceState, demand: GpuShare) -> DeviceGrant | None:
         free = bench.compute
         fitting = [left for left in free if left >= demand.milli]
         return compute_grant((free.index(min(fitting)),), demand.milli) if fitting else None
 
-    def forced(self, bench: Bench, demand: GpuShare) -> DeviceGrant:
+    def forced(self, bench: NodeDeviceState, demand: GpuShare) -> DeviceGrant:
         return compute_grant(bench.emptiest(1), demand.milli)
 
-    def held(self, _bench: Bench, demand: GpuShare, spots: Spots) -> DeviceGrant | None:
+    def held(self, _bench: NodeDeviceState, demand: GpuShare, spots: Spots) -> DeviceGrant | None:
         return compute_grant((spots[0][0],), demand.milli) if len(spots) == 1 else None
 
     def asked(self, _demand: GpuShare) -> int:
@@ -64,16 +64,16 @@ class SeveralShares:
     def charged(self, demand: GpuShares) -> dict[int, int]:
         return {GPU_MILLI: demand.count * demand.milli}
 
-    def tightest(self, bench: Bench, demand: GpuShares) -> DeviceGrant | None:
+    def tightest(self, bench: NodeDeviceState, demand: GpuShares) -> DeviceGrant | None:
         free = bench.compute
         fitting = [device for device, left in enumerate(free) if left >= demand.milli]
         devices = tightest(free, fitting, demand.count)
         return None if devices is None else compute_grant(devices, demand.milli)
 
-    def forced(self, bench: Bench, demand: GpuShares) -> DeviceGrant:
+    def forced(self, bench: NodeDeviceState, demand: GpuShares) -> DeviceGrant:
         return compute_grant(bench.emptiest(demand.count), demand.milli)
 
-    def held(self, _bench: Bench, demand: GpuShares, spots: Spots) -> DeviceGrant | None:
+    def held(self, _bench: NodeDeviceState, demand: GpuShares, spots: Spots) -> DeviceGrant | None:
         devices = tuple(sorted({device for device, _ in spots}))
         return compute_grant(devices, demand.milli) if len(devices) == demand.count else None
 
@@ -98,16 +98,16 @@ class MemoryKind:
     def charged(self, _demand: MemoryShares) -> dict[int, int]:
         return {}
 
-    def tightest(self, bench: Bench, demand: MemoryShares) -> DeviceGrant | None:
+    def tightest(self, bench: NodeDeviceState, demand: MemoryShares) -> DeviceGrant | None:
         left = bench.memory_left()
         fitting = [device for device, mib in enumerate(left) if mib >= demand.mib]
         devices = tightest(left, fitting, demand.count)
         return None if devices is None else _memory_grant(devices, demand.mib)
 
-    def forced(self, bench: Bench, demand: MemoryShares) -> DeviceGrant:
+    def forced(self, bench: NodeDeviceState, demand: MemoryShares) -> DeviceGrant:
         return _memory_grant(bench.emptiest(demand.count), demand.mib)
 
-    def held(self, _bench: Bench, demand: MemoryShares, spots: Spots) -> DeviceGrant | None:
+    def held(self, _bench: NodeDeviceState, demand: MemoryShares, spots: Spots) -> DeviceGrant | None:
         devices = tuple(sorted({device for device, _ in spots}))
         return _memory_grant(devices, demand.mib) if len(devices) == demand.count else None
 

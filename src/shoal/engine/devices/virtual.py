@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.engine.devices.bench import Bench, memory_fits, tightest
+from shoal.engine.device_demand import CORES, FULL_MILLI, MEMORY, SLOTS, DeviceGrant, VirtualGpus, plane_grant
 from shoal.engine.devices.columns import DeviceColumns, Ints, Verdicts, how_many, parts
-from shoal.engine.devices.demand import CORES, FULL_MILLI, MEMORY, SLOTS, DeviceGrant, VirtualGpus, plane_grant
 from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.node_devices import NodeDeviceState, memory_fits, tightest
 
 
 class VirtualKind:
@@ -21,7 +21,7 @@ class VirtualKind:
     def charged(self, _demand: VirtualGpus) -> dict[int, int]:
         return {}
 
-    def tightest(self, bench: Bench, demand: VirtualGpus) -> DeviceGrant | None:
+    def tightest(self, bench: NodeDeviceState, demand: VirtualGpus) -> DeviceGrant | None:
         layout = bench.layout
         mib = memory_of(demand, layout.memory_mib)
         cores_milli = demand.cores_percent * 10
@@ -39,11 +39,11 @@ class VirtualKind:
         devices = tightest(compute, fitting, demand.count)
         return None if devices is None else _grant(devices, mib, cores_milli)
 
-    def forced(self, bench: Bench, demand: VirtualGpus) -> DeviceGrant:
+    def forced(self, bench: NodeDeviceState, demand: VirtualGpus) -> DeviceGrant:
         mib = memory_of(demand, bench.layout.memory_mib)
         return _grant(bench.emptiest(demand.count), mib, demand.cores_percent * 10)
 
-    def held(self, bench: Bench, demand: VirtualGpus, spots: Spots) -> DeviceGrant | None:
+    def held(self, bench: NodeDeviceState, demand: VirtualGpus, spots: Spots) -> DeviceGrant | None:
         devices = tuple(sorted({device for device, _ in spots}))
         if len(devices) != demand.count:
             return None

@@ -6,12 +6,12 @@ and conditions about islands and NUMA nodes hold (`wiring`).
 
 from __future__ import annotations
 
-from shoal.engine.devices.bench import Bench
+from shoal.engine.device_demand import FULL_MILLI, DeviceGrant, WholeGpus, compute_grant
 from shoal.engine.devices.columns import DeviceColumns, Ints
-from shoal.engine.devices.demand import FULL_MILLI, DeviceGrant, WholeGpus, compute_grant
+from shoal.engine.devices.interconnect import best_connected, most_together
 from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.devices.replicas import forced_replicas, held_replicas, spread_replicas
-from shoal.engine.devices.wiring import best_connected, most_together
 from shoal.engine.facts import GPU_MILLI, GPU_WHOLE
 
 
@@ -30,7 +30,7 @@ class Whole:
     def charged(self, demand: WholeGpus) -> dict[int, int]:
         return {GPU_MILLI: demand.count * FULL_MILLI}
 
-    def tightest(self, bench: Bench, demand: WholeGpus) -> DeviceGrant | None:
+    def tightest(self, bench: NodeDeviceState, demand: WholeGpus) -> DeviceGrant | None:
         count = demand.count
         if bench.is_plain and not (demand.island or demand.numa):
             return first_empty(bench.compute, count)
@@ -42,12 +42,12 @@ class Whole:
             return None
         return spread_replicas(bench, chosen, count) if bench.is_replicated else compute_grant(chosen, FULL_MILLI)
 
-    def forced(self, bench: Bench, demand: WholeGpus) -> DeviceGrant:
+    def forced(self, bench: NodeDeviceState, demand: WholeGpus) -> DeviceGrant:
         if bench.is_replicated:
             return forced_replicas(bench, range(bench.count), demand.count)
         return compute_grant(bench.emptiest(demand.count), FULL_MILLI)
 
-    def held(self, bench: Bench, demand: WholeGpus, spots: Spots) -> DeviceGrant | None:
+    def held(self, bench: NodeDeviceState, demand: WholeGpus, spots: Spots) -> DeviceGrant | None:
         devices = tuple(sorted({device for device, _ in spots}))
         if bench.is_replicated:
             return held_replicas(bench, spots, demand.count)

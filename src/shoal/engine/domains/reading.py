@@ -14,7 +14,7 @@ from shoal.api.affinity import PodAffinity, PodAffinityTerm, TopologySpreadConst
 from shoal.api.pod import PodSpec
 from shoal.api.requirement import Requirement
 from shoal.api.selectors import LabelSelector, selector_of
-from shoal.engine.domains.rules import NO_RULES, Meant, PodRules, Spread, Term, Wished, in_one_spelling
+from shoal.engine.pod_rules import NO_RULES, PodRules, SelectedPods, Spread, Term, WeightedTerm, in_one_spelling
 
 _NONE = PodAffinity()
 
@@ -41,9 +41,9 @@ def _once(terms: Iterable[Term]) -> tuple[Term, ...]:
 
 def _wished(
     terms: Iterable[WeightedPodAffinityTerm], sign: int, namespace: str, labels: Mapping[str, str]
-) -> Iterator[Wished]:
+) -> Iterator[WeightedTerm]:
     for weighted in terms:
-        yield Wished(sign * weighted.weight, _term(weighted.pod_affinity_term, namespace, labels))
+        yield WeightedTerm(sign * weighted.weight, _term(weighted.pod_affinity_term, namespace, labels))
 
 
 def _term(term: PodAffinityTerm, namespace: str, labels: Mapping[str, str]) -> Term:
@@ -51,19 +51,19 @@ def _term(term: PodAffinityTerm, namespace: str, labels: Mapping[str, str]) -> T
     namespaces = set(term.namespaces)
     if not namespaces and term.namespace_selector is None:
         namespaces.add(namespace)
-    meant = Meant(
+    selected = SelectedPods(
         in_one_spelling(selector_of(term.label_selector), more),
         tuple(sorted(namespaces)),
         in_one_spelling(selector_of(term.namespace_selector)),
     )
-    return Term(term.topology_key, meant)
+    return Term(term.topology_key, selected)
 
 
 def _spread(constraint: TopologySpreadConstraint, namespace: str, labels: Mapping[str, str]) -> Spread:
     more = _own(constraint.match_label_keys, "In", labels)
     return Spread(
         constraint.topology_key,
-        Meant(in_one_spelling(selector_of(constraint.label_selector), more), (namespace,)),
+        SelectedPods(in_one_spelling(selector_of(constraint.label_selector), more), (namespace,)),
         constraint.max_skew,
         constraint.is_hard(),
         constraint.min_domains or 1,

@@ -9,7 +9,8 @@
   tolerations admit, as far as the constraint honors them. Pods that are being terminated do not count here; for
   affinity they do until they are gone.
 
-Pods of one ask and kin share a `Concern`: which counts matter to them. Its verdict is kept until one of them changes.
+Pods of one ask and kin share a `RelevantCounts`: which counts matter to them. Its verdict is kept until one of them
+changes.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ import numpy as np
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import RANK_BITS, Cluster
-from shoal.engine.domains.census import Census
-from shoal.engine.domains.concern import Concern, Concerns, Mask, Points, SpreadCount, Verdict
+from shoal.engine.domain_counts.all_counts import DomainCounts
+from shoal.engine.domain_counts.domain_count import OUTSIDE, DomainCount
+from shoal.engine.domains.relevant_counts import AllRelevantCounts, Mask, Points, RelevantCounts, SpreadCount, Verdict
 from shoal.engine.domains.soft import NO_SOFT, Soft, points_of, spread_weight
-from shoal.engine.domains.tally import OUTSIDE, Tally
 from shoal.engine.domains.zoning import follow
-from shoal.engine.who import Who
+from shoal.engine.pod_identity import PodIdentity
 
 
 class Domains:
     """Verdicts about pods over one cluster, for a profile's weights."""
 
-    def __init__(self, cluster: Cluster, soft: Soft = NO_SOFT, census: Census | None = None) -> None:
+    def __init__(self, cluster: Cluster, soft: Soft = NO_SOFT, census: DomainCounts | None = None) -> None:
         self._cluster = cluster
         self._soft = soft
-        self._concerns = Concerns(cluster, soft, cluster.census if census is None else census)
+        self._concerns = AllRelevantCounts(cluster, soft, cluster.census if census is None else census)
 
-    def verdict(self, ask: Ask, who: Who) -> Verdict | None:
+    def verdict(self, ask: Ask, who: PodIdentity) -> Verdict | None:
         """None when no rule concerns the pod."""
         concern = self._concerns.of(ask, who)
         if concern is None:
@@ -52,11 +53,11 @@ class Domains:
             concern.verdict = None if nothing else Verdict(allowed, None if points is None else points << RANK_BITS)
         return concern.verdict
 
-    def concern(self, ask: Ask, who: Who) -> Concern | None:
+    def concern(self, ask: Ask, who: PodIdentity) -> RelevantCounts | None:
         """The counts behind the verdict."""
         return self._concerns.of(ask, who)
 
-    def _allowed(self, concern: Concern) -> Mask | None:
+    def _allowed(self, concern: RelevantCounts) -> Mask | None:
         rows = self._cluster.rows
         allowed: Mask | None = None
         for mask in masks(concern, rows):
@@ -66,7 +67,7 @@ class Domains:
                 allowed &= mask
         return allowed
 
-    def _points(self, concern: Concern) -> Points | None:
+    def _points(self, concern: RelevantCounts) -> Points | None:
         """The sum over both preferences, weighted."""
         rows = self._cluster.rows
         points: Points | None = None
@@ -77,7 +78,7 @@ class Domains:
             points = spread if points is None else points + spread
         return points
 
-    def _affinity_points(self, concern: Concern, rows: int) -> Points | None:
+    def _affinity_points(self, concern: RelevantCounts, rows: int) -> Points | None:
         felt = [(tally, weight) for tally, weight in concern.wishes if tally.inside]
         if not felt or rows == 0:
             return None
@@ -98,7 +99,7 @@ class Domains:
         return self._soft.affinity * points_of(np.maximum(best - sums, 0))
 
 
-def masks(concern: Concern, rows: int) -> Iterator[Mask]:
+def masks(concern: RelevantCounts, rows: int) -> Iterator[Mask]:
     """What each rule that has something to say says of the first rows."""
     for count in concern.hard:
         counted = count.tally.by_domain <= most_in_domain(count)
@@ -111,7 +112,7 @@ def masks(concern: Concern, rows: int) -> Iterator[Mask]:
             yield free_of(tally, rows)
 
 
-def affinity_mask(concern: Concern, rows: int) -> Mask:
+def affinity_mask(concern: RelevantCounts, rows: int) -> Mask:
     begins = concern.may_begin and not any(tally.inside for tally in concern.affinity)
     mask: Mask = np.ones(rows, np.bool_)
     for tally in concern.affinity:
@@ -121,7 +122,7 @@ def affinity_mask(concern: Concern, rows: int) -> Mask:
     return mask
 
 
-def free_of(tally: Tally, rows: int) -> Mask:
+def free_of(tally: DomainCount, rows: int) -> Mask:
     free = tally.by_domain == 0
     mask: Mask = free.take(tally.zones.codes[:rows])
     return mask

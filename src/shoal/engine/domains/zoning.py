@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.domains.tally import OUTSIDE, Scope, Zones
+from shoal.engine.domain_counts.domain_count import OUTSIDE, Scope, Zones
 from shoal.engine.filters.node_affinity import NodeAffinity
 from shoal.engine.filters.taints import Taints
 from shoal.engine.growth import grown

@@ -5,12 +5,12 @@ To add one: a file, and a line here.
 
 from shoal.engine.filters.claims import ClaimsReached, ClaimsServed, ClaimsUsable
 from shoal.engine.filters.closeness import Closeness
-from shoal.engine.filters.device_room import DeviceRoom
+from shoal.engine.filters.device_capacity import DeviceCapacity
 from shoal.engine.filters.gpu_model import GpuModel
+from shoal.engine.filters.kubelet_refusals import KubeletRefusals
 from shoal.engine.filters.node_affinity import NodeAffinity
 from shoal.engine.filters.node_name import NodeName
 from shoal.engine.filters.ports import HostPorts
-from shoal.engine.filters.refusing import Refusing
 from shoal.engine.filters.rule import NodeFilter, StaticFilter
 from shoal.engine.filters.shared_gpus import SharedGpus
 from shoal.engine.filters.taints import Taints
@@ -18,7 +18,7 @@ from shoal.engine.filters.unschedulable import Unschedulable
 
 STATIC_FILTERS: tuple[StaticFilter, ...] = (
     Unschedulable(),
-    Refusing(),
+    KubeletRefusals(),
     NodeName(),
     Taints(),
     SharedGpus(),
@@ -29,7 +29,7 @@ STATIC_FILTERS: tuple[StaticFilter, ...] = (
 
 NODE_FILTERS: tuple[NodeFilter, ...] = (
     HostPorts(),
-    DeviceRoom(),
+    DeviceCapacity(),
     Closeness(),
     ClaimsUsable(),
     ClaimsReached(),

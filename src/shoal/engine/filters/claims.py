@@ -12,9 +12,9 @@ import numpy as np
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.dra.words import devices_near, lack
 from shoal.engine.filters.rule import Measure, Rows, Verdicts
 from shoal.engine.reasons import Code
+from shoal.engine.unmet_claims import devices_near, lack
 from shoal.engine.window import Window
 
 

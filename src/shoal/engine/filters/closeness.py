@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
+from shoal.engine.device_demand import WholeGpus
 from shoal.engine.devices.columns import DeviceColumns
-from shoal.engine.devices.demand import WholeGpus
+from shoal.engine.devices.interconnect import is_bound_to_places, most_together
 from shoal.engine.devices.kinds import kind_of
-from shoal.engine.devices.wiring import is_bound_to_places, most_together
-from shoal.engine.filters.device_room import measured
+from shoal.engine.filters.device_capacity import measured
 from shoal.engine.filters.rule import Measure, Rows, Verdicts
 from shoal.engine.reasons import Code
 from shoal.engine.window import Window

@@ -15,10 +15,10 @@ import numpy as np
 from shoal.api.taints import HARD_EFFECTS, Toleration
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import PARTS
+from shoal.engine.device_demand import PARTS
+from shoal.engine.device_notation.names import SHARING_TAINT
 from shoal.engine.filters.rule import Rows, Verdicts
 from shoal.engine.reasons import Code
-from shoal.engine.spelling.names import SHARING_TAINT
 
 _TOLERATION = Toleration(SHARING_TAINT, "Exists", effect="NoSchedule")
 

@@ -4,17 +4,17 @@ Objects are taken as the api package hands them over, checked. Refused here is w
 impossible; every complaint names the object and the field, and the reader of the file adds its place.
 """
 
+from shoal.engine.device_notation import GPU, MOST_GPUS
 from shoal.engine.from_api.budgets import budget_facts_of
 from shoal.engine.from_api.gang_objects import GangReader, check_kai_part, volcano_part
 from shoal.engine.from_api.held import ids_of_nodes, spots_of_pods
 from shoal.engine.from_api.hyper_tree import HyperTree
 from shoal.engine.from_api.membership import least_of_label
 from shoal.engine.from_api.nodes import POD_SLOTS, node_facts_of
+from shoal.engine.from_api.pod_identity import standing_words, volcano_queue, who_of_pod
 from shoal.engine.from_api.pods import ask_of_pod, daemon_set_ask
 from shoal.engine.from_api.priorities import Priorities, Rank
-from shoal.engine.from_api.standing import standing_words, volcano_queue, who_of_pod
 from shoal.engine.from_api.topologies import Topologies
-from shoal.engine.spelling import GPU, MOST_GPUS
 
 __all__ = [
     "GPU",

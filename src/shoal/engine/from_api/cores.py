@@ -5,7 +5,7 @@ from __future__ import annotations
 from shoal.api.container import Container
 from shoal.api.pod import PodSpec
 from shoal.api.resources import CPU, MEMORY
-from shoal.engine.spelling import GPU
+from shoal.engine.device_notation import GPU
 
 
 def container_amounts(container: Container) -> dict[str, int]:

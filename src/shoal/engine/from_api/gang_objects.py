@@ -14,10 +14,11 @@ from shoal.api.groups.kai import KaiPodGroup, KaiPodGroupSpec
 from shoal.api.groups.kubernetes import PodGroup
 from shoal.api.groups.volcano import SubGroupPolicy, VolcanoPodGroup
 from shoal.api.pod import Pod
+from shoal.engine.from_api.pod_identity import PREEMPTABLE_KEY, ROLE_KEY
 from shoal.engine.from_api.priorities import Priorities
-from shoal.engine.from_api.standing import FIRST_KAI_LASTING, PREEMPTABLE_KEY, ROLE_KEY
 from shoal.engine.from_api.topologies import Topologies
-from shoal.engine.groups import GangSubgroup, GroupFacts, Wish
+from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyRequirement
+from shoal.engine.queues.disciplines.kai.objects import FIRST_NON_PREEMPTIBLE_PRIORITY
 from shoal.units.errors import UserError, Where, excerpt
 
 
@@ -71,7 +72,7 @@ class GangReader:
         priority = self._priority(spec.priority_class_name, here)
         yields = spec.is_preemptible()
         if yields is None:
-            yields = priority is None or priority < FIRST_KAI_LASTING
+            yields = priority is None or priority < FIRST_NON_PREEMPTIBLE_PRIORITY
         return GroupFacts(
             name=group.metadata.key,
             minimum=0 if spec.sub_groups else max(spec.min_member or 0, 1),
@@ -97,7 +98,7 @@ class GangReader:
     def kubernetes(self, group: PodGroup, where: Where) -> GroupFacts:
         spec = group.spec
         here = where.with_path("spec")
-        wish = Wish()
+        wish = TopologyRequirement()
         if spec.scheduling_constraints is not None and spec.scheduling_constraints.topology:
             levels = [constraint.key for constraint in spec.scheduling_constraints.topology]
             wish = self._topologies.label_wish(levels[-1])

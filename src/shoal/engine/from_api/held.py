@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from shoal.api.node import Node
 from shoal.api.pod import Pod
+from shoal.engine.device_notation import UNKNOWN_IDS, HeldDevices, NodeIds, node_ids, spots_of_pod
 from shoal.engine.devices.kind import Spots
-from shoal.engine.spelling import UNKNOWN_IDS, HeldDevices, NodeIds, node_ids, spots_of_pod
 from shoal.units.errors import Where
 
 

@@ -40,7 +40,7 @@ ONE_BY_ONE = (KUEUE_FAST_ANNOTATION, KUEUE_SERVING_ANNOTATION)
 first one is ready."""
 
 
-class Spelling(msgspec.Struct, frozen=True):
+class GroupReference(msgspec.Struct, frozen=True):
     """One place where a pod names its group."""
 
     path: str
@@ -81,7 +81,7 @@ def _is_alone(pod: Pod) -> bool:
     return IN_LABELS.isdisjoint(meta.labels) and IN_ANNOTATIONS.isdisjoint(meta.annotations)
 
 
-def _spellings(pod: Pod) -> Iterator[Spelling]:
+def _spellings(pod: Pod) -> Iterator[GroupReference]:
     meta = pod.metadata
     for field, known, there in (
         ("annotations", _ANNOTATIONS, meta.annotations),
@@ -89,16 +89,16 @@ def _spellings(pod: Pod) -> Iterator[Spelling]:
     ):
         for key in known:
             if (name := there.get(key)) and not (key == KUEUE_GROUP_LABEL and is_one_by_one(pod)):
-                yield Spelling(f"metadata.{field}[{key}]", name)
+                yield GroupReference(f"metadata.{field}[{key}]", name)
     yield from _of_spec(pod)
 
 
-def _of_spec(pod: Pod) -> Iterator[Spelling]:
+def _of_spec(pod: Pod) -> Iterator[GroupReference]:
     spec = pod.spec
     if spec.scheduling_group is not None:
-        yield Spelling("spec.schedulingGroup.podGroupName", spec.scheduling_group.pod_group_name)
+        yield GroupReference("spec.schedulingGroup.podGroupName", spec.scheduling_group.pod_group_name)
     if spec.workload_ref is not None:
-        yield Spelling("spec.workloadRef", workload_gang(spec.workload_ref))
+        yield GroupReference("spec.workloadRef", workload_gang(spec.workload_ref))
 
 
 def workload_gang(reference: WorkloadReference) -> str:

@@ -12,8 +12,8 @@ from shoal.api.node import Node
 from shoal.api.node_resource_topology import NodeResourceTopology
 from shoal.api.resources import PODS, amounts
 from shoal.engine.cluster import GPU_MODEL_LABEL
+from shoal.engine.device_notation import layout_of_node, layout_with_zones
 from shoal.engine.events import NodeFacts
-from shoal.engine.spelling import layout_of_node, layout_with_zones
 from shoal.units.errors import Where
 
 POD_SLOTS = 110

@@ -19,13 +19,13 @@ from shoal.api.resources import effective_requests
 from shoal.api.taints import Toleration
 from shoal.api.workloads import DaemonSet
 from shoal.engine.asks import Ask, HostPort
+from shoal.engine.device_notation import devices_of_pod
 from shoal.engine.domains.reading import rules_of
-from shoal.engine.domains.rules import PodRules
 from shoal.engine.dra.requests import ClaimRef
 from shoal.engine.from_api.claims import claims_by_name
 from shoal.engine.from_api.cores import container_amounts, pinned_milli
-from shoal.engine.from_api.node_rules import both_rules, models_named, preferred_terms
-from shoal.engine.spelling import devices_of_pod
+from shoal.engine.node_rules import both_rules, models_named, preferred_terms
+from shoal.engine.pod_rules import PodRules
 from shoal.units.errors import Where
 
 

@@ -1,8 +1,8 @@
 """Where a group wishes to be, in levels of a topology that exists.
 
 Every ecosystem names a level in its own way: Kueue by a node label alone, KAI by a topology and a label, Volcano by a
-tier. All come out as one `Wish`. A missing topology, level or tier is the user's error: taken as "no wish"
-it would spread a job over the slowest network without a word.
+tier. All come out as one `TopologyRequirement`. A missing topology, level or tier is the user's error: taken as "no
+wish" it would spread a job over the slowest network without a word.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shoal.api.groups.volcano import NetworkTopology
 from shoal.api.topology import KaiTopology, KueueTopology
 from shoal.engine.from_api.hyper_tree import TOP, TOPOLOGY, HyperTree, tier_label
 from shoal.engine.from_api.membership import whole_number
-from shoal.engine.groups import TopologyFacts, Wish
+from shoal.engine.groups import TopologyFacts, TopologyRequirement
 from shoal.units.errors import UserError, Where, excerpt
 
 _KUEUE = "kueue.x-k8s.io/podset-"
@@ -45,11 +45,11 @@ class Topologies:
         found = [*self._kueue.values(), *self._kai.values()]
         return [*found, tree] if tree is not None else found
 
-    def label_wish(self, label: str) -> Wish:
+    def label_wish(self, label: str) -> TopologyRequirement:
         """All on nodes with one value of a label."""
-        return Wish(self._with_levels(label), required=label)
+        return TopologyRequirement(self._with_levels(label), required=label)
 
-    def kueue_wish(self, annotations: Mapping[str, str], where: Where) -> Wish:
+    def kueue_wish(self, annotations: Mapping[str, str], where: Where) -> TopologyRequirement:
         """`where` is the place of the annotations."""
         required, preferred = annotations.get(KUEUE_REQUIRED, ""), annotations.get(KUEUE_PREFERRED, "")
         level, size = annotations.get(KUEUE_SLICE_LEVEL, ""), annotations.get(KUEUE_SLICE_SIZE, "")
@@ -61,12 +61,12 @@ class Topologies:
             there, missing = (KUEUE_SLICE_LEVEL, KUEUE_SLICE_SIZE) if level else (KUEUE_SLICE_SIZE, KUEUE_SLICE_LEVEL)
             raise UserError(f"needs {missing} beside it", where=where.key(there))
         if not (required or preferred or level):
-            return Wish()
+            return TopologyRequirement()
         slice_size = whole_number(size, where.key(KUEUE_SLICE_SIZE)) if size else 0
         topology = self._with_levels(*(key for key in (required, preferred, level) if key))
-        return Wish(topology, required, preferred, slice_level=level, slice_size=slice_size)
+        return TopologyRequirement(topology, required, preferred, slice_level=level, slice_size=slice_size)
 
-    def kai_annotations_wish(self, annotations: Mapping[str, str], where: Where) -> Wish:
+    def kai_annotations_wish(self, annotations: Mapping[str, str], where: Where) -> TopologyRequirement:
         """`where` is the place of the annotations."""
         constraint = TopologyConstraint(
             annotations.get(KAI_TOPOLOGY, ""), annotations.get(KAI_REQUIRED, ""), annotations.get(KAI_PREFERRED, "")
@@ -77,27 +77,31 @@ class Topologies:
             raise UserError("is required to find the level", where=places[0])
         return self._kai_wish(constraint, places)
 
-    def kai_wish(self, constraint: TopologyConstraint | None, where: Where) -> Wish:
+    def kai_wish(self, constraint: TopologyConstraint | None, where: Where) -> TopologyRequirement:
         """`where` is the place of the constraint."""
         names = ("topology", "requiredTopologyLevel", "preferredTopologyLevel")
-        return Wish() if constraint is None else self._kai_wish(constraint, [where.below(name) for name in names])
+        return (
+            TopologyRequirement()
+            if constraint is None
+            else self._kai_wish(constraint, [where.below(name) for name in names])
+        )
 
-    def _kai_wish(self, constraint: TopologyConstraint, places: list[Where]) -> Wish:
+    def _kai_wish(self, constraint: TopologyConstraint, places: list[Where]) -> TopologyRequirement:
         required, preferred = constraint.required_topology_level, constraint.preferred_topology_level
         if not (required or preferred):
-            return Wish()
+            return TopologyRequirement()
         topology = self._kai.get(constraint.topology)
         if topology is None:
             raise _unknown("Topology", constraint.topology, self._kai, places[0])
         for level, place in ((required, places[1]), (preferred, places[2])):
             if level and level not in topology.levels:
                 raise _unknown(f"level of Topology {constraint.topology}", level, topology.levels, place)
-        return Wish(topology.name, required, preferred)
+        return TopologyRequirement(topology.name, required, preferred)
 
-    def volcano_wish(self, network: NetworkTopology | None, where: Where) -> Wish:
+    def volcano_wish(self, network: NetworkTopology | None, where: Where) -> TopologyRequirement:
         """`where` is the place of the network topology."""
         if network is None:
-            return Wish()
+            return TopologyRequirement()
         tiers = self._tree.tiers
         if not tiers:
             raise UserError("no HyperNodes found", where=where, fix="add the HyperNodes to the manifests")
@@ -108,9 +112,9 @@ class Topologies:
                 names = self._tree.tier_names()
                 raise _unknown("tier", network.highest_tier_name, names, where.below("highestTierName"))
         if not network.is_required():
-            return Wish(TOPOLOGY, closest=True)
+            return TopologyRequirement(TOPOLOGY, closest=True)
         if highest is not None and highest > tiers[-1]:
-            return Wish(TOPOLOGY, required=TOP, closest=True)
+            return TopologyRequirement(TOPOLOGY, required=TOP, closest=True)
         allowed = [tier for tier in tiers if highest is None or tier <= highest]
         if not allowed:
             raise UserError(
@@ -118,7 +122,7 @@ class Topologies:
                 where=where.below("highestTierAllowed"),
                 fix=f"the fastest is tier {tiers[0]}",
             )
-        return Wish(TOPOLOGY, required=tier_label(allowed[-1]), closest=True)
+        return TopologyRequirement(TOPOLOGY, required=tier_label(allowed[-1]), closest=True)
 
     def _with_levels(self, *labels: str) -> str:
         """A declared topology with these levels; without one, each label stands alone."""

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.fitter import Fitter
-from shoal.engine.gangs.members import Gang
+from shoal.engine.gang_members import Gang
+from shoal.engine.gangs.candidate_domains import loads
+from shoal.engine.gangs.next_pods import PodsToPlace, minimum, one_more
+from shoal.engine.gangs.node_capacity import capacity_now
 from shoal.engine.gangs.search import Search
-from shoal.engine.gangs.sites import loads
 from shoal.engine.gangs.teams import Roster
-from shoal.engine.gangs.wants import Want, minimum, one_more
 from shoal.engine.pending import MORE_SURPLUS, SURPLUS, USUAL
 from shoal.engine.reasons import Code
-from shoal.engine.topology.room import room_now
 
 
 def place_gang(fitter: Fitter, gang: Gang) -> Code:
@@ -79,7 +79,7 @@ class Attempt:
                 break
         return code
 
-    def _more(self, roster: Roster) -> Iterator[Want]:
+    def _more(self, roster: Roster) -> Iterator[PodsToPlace]:
         pending = self._fitter.cluster.pending
         for want in one_more(roster):
             pods = list(want.all_pods())
@@ -92,7 +92,7 @@ class Attempt:
                 # Only reached when the want found no place.
                 self._stuck.add(alike)
 
-    def _place(self, want: Want) -> Code:
+    def _place(self, want: PodsToPlace) -> Code:
         roster = self._roster
         assert roster is not None  # noqa: S101 - the caller's case
         mark = self._fitter.ledger.mark()
@@ -102,7 +102,7 @@ class Attempt:
         return Code.TOPOLOGY if _would_fit_apart(self._fitter, want) else Code.GANG
 
 
-def _would_fit_apart(fitter: Fitter, want: Want) -> bool:
+def _would_fit_apart(fitter: Fitter, want: PodsToPlace) -> bool:
     """Whether the fleet has the room by the count, so that closeness is what is missing."""
     if not _is_bound(want):
         return False
@@ -110,12 +110,12 @@ def _would_fit_apart(fitter: Fitter, want: Want) -> bool:
     for load in loads(fitter, want):
         for charge in load.asks:
             if charge not in rooms:
-                rooms[charge] = int(room_now(fitter.placement, charge).sum())
+                rooms[charge] = int(capacity_now(fitter.placement, charge).sum())
         if sum(min(rooms[charge], count) for charge, count in load.asks.items()) < load.need:
             return False
     return True
 
 
-def _is_bound(want: Want) -> bool:
+def _is_bound(want: PodsToPlace) -> bool:
     wish = want.wish
     return bool(wish.required or wish.slice_level) or any(map(_is_bound, want.parts))

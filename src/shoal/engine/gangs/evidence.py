@@ -18,16 +18,16 @@ from shoal.engine import facts
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.fitter import Fitter
+from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import place_gang
-from shoal.engine.gangs.fill import Fill
-from shoal.engine.gangs.members import Gang
+from shoal.engine.gangs.candidate_domains import ANYWHERE, CandidateDomains
+from shoal.engine.gangs.next_pods import PodsToPlace, minimum, missing_of
+from shoal.engine.gangs.node_capacity import capacity_when_empty
 from shoal.engine.gangs.search import Search
-from shoal.engine.gangs.sites import ANYWHERE, Sites
+from shoal.engine.gangs.team_placement import TeamPlacement
 from shoal.engine.gangs.teams import Roster, Team
-from shoal.engine.gangs.wants import Want, minimum, missing_of
-from shoal.engine.groups import Wish
+from shoal.engine.groups import TopologyRequirement
 from shoal.engine.reasons import Code
-from shoal.engine.topology.room import room_when_empty
 
 _MOST_PARTS = 32
 _MOST_DOMAINS = 4
@@ -157,16 +157,16 @@ def _charge(cluster: Cluster, pod: str) -> Charge:
     return cluster.pods[pod].charge if pod in cluster.pods else cluster.pending[pod].charge
 
 
-def _fits_alone(fitter: Fitter, roster: Roster, want: Want) -> bool:
+def _fits_alone(fitter: Fitter, roster: Roster, want: PodsToPlace) -> bool:
     mark = fitter.ledger.mark()
     fits = Search(fitter, roster.running).place(want)
     fitter.ledger.rollback(mark)
     return fits
 
 
-def _most_now(fitter: Fitter, roster: Roster, want: Want) -> tuple[int, str, tuple[str, ...]]:
+def _most_now(fitter: Fitter, roster: Roster, want: PodsToPlace) -> tuple[int, str, tuple[str, ...]]:
     """Pods that can be placed together as of now, the level at which they must be, and the domain."""
-    fill = Fill(fitter, roster.running)
+    fill = TeamPlacement(fitter, roster.running)
     ledger = fitter.ledger
     mark = ledger.mark()
     key = want.wish.required
@@ -174,7 +174,7 @@ def _most_now(fitter: Fitter, roster: Roster, want: Want) -> tuple[int, str, tup
         placed = fill.most(want, ANYWHERE)
         ledger.rollback(mark)
         return placed, "", ()
-    search = Sites(fitter).search(want, ANYWHERE)
+    search = CandidateDomains(fitter).search(want, ANYWHERE)
     best = 0
     name: tuple[str, ...] = ()
     if search is not None:
@@ -188,7 +188,7 @@ def _most_now(fitter: Fitter, roster: Roster, want: Want) -> tuple[int, str, tup
     return best, key, name
 
 
-def _most_when_empty(fitter: Fitter, charges: Counter[Charge], wish: Wish) -> int:
+def _most_when_empty(fitter: Fitter, charges: Counter[Charge], wish: TopologyRequirement) -> int:
     """The most of these pods that could run at once, together where they must be, if nothing else did."""
     cluster = fitter.cluster
     tree = fitter.placement.trees.of(wish)
@@ -199,7 +199,7 @@ def _most_when_empty(fitter: Fitter, charges: Counter[Charge], wish: Wish) -> in
     def per_domain(amounts: NDArray[np.int64]) -> NDArray[np.int64]:
         return amounts.sum(keepdims=True) if tree is None or level < 0 else tree.sums(level, amounts)
 
-    rooms = {charge: room_when_empty(cluster, charge) for charge in charges}
+    rooms = {charge: capacity_when_empty(cluster, charge) for charge in charges}
     most = sum(np.minimum(per_domain(room), charges[charge]) for charge, room in rooms.items())
     anywhere = sum(room > 0 for room in rooms.values()) > 0
     odd = cluster.devices.odd

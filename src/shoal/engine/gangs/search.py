@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from shoal.engine.fitter import Fitter
-from shoal.engine.gangs.fill import Fill
-from shoal.engine.gangs.sites import ANYWHERE, Site, Sites
-from shoal.engine.gangs.wants import Want
+from shoal.engine.gangs.candidate_domains import ANYWHERE, CandidateDomain, CandidateDomains
+from shoal.engine.gangs.next_pods import PodsToPlace
+from shoal.engine.gangs.team_placement import TeamPlacement
 
 _PURSE = 5_000
 """Pods that may be placed again on the way back."""
@@ -30,11 +30,11 @@ class Search:
 
     def __init__(self, fitter: Fitter, running: list[str]) -> None:
         self._ledger = fitter.ledger
-        self._fill = Fill(fitter, running)
-        self._sites = Sites(fitter)
+        self._fill = TeamPlacement(fitter, running)
+        self._sites = CandidateDomains(fitter)
         self._purse = _PURSE
 
-    def place(self, want: Want) -> bool:
+    def place(self, want: PodsToPlace) -> bool:
         """Place all of it; a failure leaves no trace."""
         mark = self._ledger.mark()
         if next(self._ways(want, ANYWHERE), False):
@@ -42,14 +42,14 @@ class Search:
         self._ledger.rollback(mark)
         return False
 
-    def _ways(self, want: Want, outer: Site) -> Ways:
+    def _ways(self, want: PodsToPlace, outer: CandidateDomain) -> Ways:
         ledger = self._ledger
         mark = ledger.mark()
         for site in self._sites.of(want, outer):
             yield from self._inside(want, site)
             ledger.rollback(mark)
 
-    def _inside(self, want: Want, site: Site) -> Ways:
+    def _inside(self, want: PodsToPlace, site: CandidateDomain) -> Ways:
         """Parts first, they are harder to please than single pods."""
         ledger = self._ledger
         if not self._is_hopeful(want, site):
@@ -88,12 +88,12 @@ class Search:
         if spare:
             yield False
 
-    def _is_hopeful(self, want: Want, site: Site) -> bool:
+    def _is_hopeful(self, want: PodsToPlace, site: CandidateDomain) -> bool:
         """Whether every part alone has some place to be tried in: saves placing the first when the last has none."""
         if len(want.parts) < 2 or want.least < len(want.parts):
             return True
         return all(next(self._sites.of(part, site), None) is not None for part in want.parts)
 
-    def _may_go_back(self, want: Want) -> bool:
+    def _may_go_back(self, want: PodsToPlace) -> bool:
         self._purse -= max(want.at_most, 1)
         return self._purse >= 0

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shoal.engine.cluster import Cluster
-from shoal.engine.gangs.members import Gang
-from shoal.engine.groups import GroupFacts, Wish
-from shoal.engine.who import Who
+from shoal.engine.gang_members import Gang
+from shoal.engine.groups import GroupFacts, TopologyRequirement
+from shoal.engine.pod_identity import PodIdentity
 
 
 @dataclass(slots=True, eq=False)
@@ -21,7 +21,7 @@ class Team:
     """A gang or one of its parts. A part with parts of its own counts them, any other counts pods."""
 
     name: str
-    wish: Wish
+    wish: TopologyRequirement
     least: int
     parent: Team | None = None
     parts: list[Team] = field(default_factory=list)
@@ -119,7 +119,7 @@ class Roster:
             team.was_on += nodes
             team = team.parent
 
-    def _sort_in(self, pod: str, who: Who, teams: dict[str, Team]) -> Team:
+    def _sort_in(self, pod: str, who: PodIdentity, teams: dict[str, Team]) -> Team:
         team = self._team_of[pod] = teams.get(who.part, self.root)
         self._role_of[pod] = who.role
         return team

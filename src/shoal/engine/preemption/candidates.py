@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from shoal.engine import facts
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import COMPUTE
-from shoal.engine.gangs.members import Gang
+from shoal.engine.device_demand import COMPUTE
+from shoal.engine.gang_members import Gang
 from shoal.engine.groups import GroupFacts
 from shoal.engine.pods import Holding
-from shoal.engine.preemption.company import Company
+from shoal.engine.preemption.eviction_units import EvictionUnit
 from shoal.engine.preemption.policy import VictimPolicy, level_and_weight
 
 AGE_BITS = 20
@@ -46,7 +46,7 @@ class Candidates:
         """
         self.cluster = cluster
         self.keys: list[str] = []
-        self.companies: list[Company] = []
+        self.companies: list[EvictionUnit] = []
         self._company_of: dict[str, int] = {}
         self._gangs: dict[str, tuple[int, float]] = {}
         self._policy = policy
@@ -165,7 +165,7 @@ class Candidates:
         place = self._company_of.get(gang.name)
         if place is None:
             place = self._company_of[gang.name] = len(self.companies)
-            self.companies.append(Company(facts, len(gang.running), self._policy.surplus_only))
+            self.companies.append(EvictionUnit(facts, len(gang.running), self._policy.surplus_only))
         return place
 
     def _standing(self, gang: Gang) -> tuple[int, float]:

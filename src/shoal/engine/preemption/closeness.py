@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.engine.fitter import Fitter
-from shoal.engine.gangs.wants import Want
+from shoal.engine.gangs.next_pods import PodsToPlace
 from shoal.engine.preemption.candidates import Mask
-from shoal.engine.preemption.claim import Preemptor, wanted
+from shoal.engine.preemption.capacity_bounds import FeasibleRows, PodCapacity, Rows
+from shoal.engine.preemption.domain_estimates import DomainEstimates
+from shoal.engine.preemption.node_costs import RowBounds
 from shoal.engine.preemption.policy import Price
-from shoal.engine.preemption.prospects import Prospects
-from shoal.engine.preemption.reach import Reaches, Room, Rows
-from shoal.engine.preemption.rows import RowBounds
+from shoal.engine.preemption.preemptor import Preemptor, wanted
 from shoal.engine.preemption.victims import Victims
 from shoal.engine.topology.tree import NO_DOMAIN
 
@@ -24,7 +24,7 @@ from shoal.engine.topology.tree import NO_DOMAIN
 class Closeness:
     """Makes room for one claimant's teams."""
 
-    def __init__(self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: Reaches) -> None:
+    def __init__(self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: FeasibleRows) -> None:
         self._fitter = fitter
         self._cluster = fitter.cluster
         self._victims = victims
@@ -55,13 +55,15 @@ class Closeness:
         self._back(mark, chosen)
         return chosen if free else None
 
-    def _team(self, want: Want, rows: Rows, eligible: Mask) -> bool:
+    def _team(self, want: PodsToPlace, rows: Rows, eligible: Mask) -> bool:
         domains = self._domains(want, rows)
         pods = wanted(want)
         if len(domains) > 1 and pods:
             charge = self._cluster.pending[pods[0]].charge
             alike = sum(self._cluster.pending[pod].charge is charge for pod in pods)
-            domains = Prospects(self._cluster, self._victims, charge, self._reaches, eligible).best(domains, alike)
+            domains = DomainEstimates(self._cluster, self._victims, charge, self._reaches, eligible).best(
+                domains, alike
+            )
         if len(domains) == 1:
             return self._inside(want, domains[0], eligible)
         best: tuple[Price, int] | None = None
@@ -75,7 +77,7 @@ class Closeness:
                 best = priced if best is None else min(best, priced)
         return best is not None and self._inside(want, domains[best[1]], eligible)
 
-    def _inside(self, want: Want, rows: Rows, eligible: Mask) -> bool:
+    def _inside(self, want: PodsToPlace, rows: Rows, eligible: Mask) -> bool:
         """Room for a team in these nodes; a failure leaves victims and pods behind."""
         parts = sorted(want.parts[: want.least], key=lambda part: len(list(part.all_pods())), reverse=True)
         if not all(self._team(part, rows, eligible) for part in parts):
@@ -90,7 +92,7 @@ class Closeness:
         waiting = self._cluster.pending[pod]
         rows = np.intersect1d(self._reaches.of(waiting.charge), rows, assume_unique=True)
         bounds = RowBounds(
-            self._cluster, self._victims, Room(self._cluster, waiting.charge), eligible, rows, counting=False
+            self._cluster, self._victims, PodCapacity(self._cluster, waiting.charge), eligible, rows, counting=False
         )
         bounds.look(rows)
 
@@ -99,7 +101,7 @@ class Closeness:
 
         return bounds.make_room(fits) is not None and self._fitter.pod(pod, rows)
 
-    def _domains(self, want: Want, rows: Rows) -> list[Rows]:
+    def _domains(self, want: PodsToPlace, rows: Rows) -> list[Rows]:
         """The sets of nodes a team may be in."""
         wish = want.wish
         tree = self._fitter.placement.trees.of(wish) if _must_be_together(want) else None
@@ -122,9 +124,9 @@ class Closeness:
         self._victims.forget(new)
 
 
-def _must_be_together(want: Want) -> bool:
+def _must_be_together(want: PodsToPlace) -> bool:
     return bool(want.wish.required)
 
 
-def _is_bound(want: Want) -> bool:
+def _is_bound(want: PodsToPlace) -> bool:
     return bool(want.wish.required or want.wish.slice_level) or any(map(_is_bound, want.parts))

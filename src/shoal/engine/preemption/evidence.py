@@ -18,9 +18,9 @@ from shoal.engine import facts
 from shoal.engine.charges import Charge
 from shoal.engine.fitter import Fitter
 from shoal.engine.preemption.candidates import Candidates, Mask, is_willing
-from shoal.engine.preemption.claim import Preemptor
+from shoal.engine.preemption.capacity_bounds import FeasibleRows, Rows
 from shoal.engine.preemption.policy import Order, VictimPolicy
-from shoal.engine.preemption.reach import Reaches, Rows
+from shoal.engine.preemption.preemptor import Preemptor
 from shoal.engine.preemption.search import Search
 from shoal.engine.preemption.victims import Victims
 from shoal.engine.reasons import Code
@@ -34,7 +34,7 @@ _NEAREST = 64
 """Nodes asked about one pod; for a gang, two more for each of its pods."""
 
 
-class Help(msgspec.Struct, frozen=True):
+class NodeShortage(msgspec.Struct, frozen=True):
     """Room to be made on one node."""
 
     node: str
@@ -46,15 +46,15 @@ class Help(msgspec.Struct, frozen=True):
 
 def hindrance(fitter: Fitter, claim: Preemptor, policy: VictimPolicy, now_s: float) -> Code | None:
     """Why preemption does not help; None when it does, or when the claimant fits. The facts stay as they are."""
-    return Code.NEVER_PREEMPTS if not claim.preempts else Inquiry(fitter, claim, now_s).hindrance(policy)
+    return Code.NEVER_PREEMPTS if not claim.preempts else PreemptionTrials(fitter, claim, now_s).hindrance(policy)
 
 
-def what_would_help(fitter: Fitter, claim: Preemptor, now_s: float) -> tuple[Help, ...]:
+def what_would_help(fitter: Fitter, claim: Preemptor, now_s: float) -> tuple[NodeShortage, ...]:
     """The least to be freed so that the claimant fits; empty when it fits, or when nothing of the kind would help."""
-    return Inquiry(fitter, claim, now_s).what_would_help()
+    return PreemptionTrials(fitter, claim, now_s).what_would_help()
 
 
-class Inquiry:
+class PreemptionTrials:
     """Questions about one claimant, each on a trial that leaves no trace."""
 
     def __init__(self, fitter: Fitter, claim: Preemptor, now_s: float) -> None:
@@ -63,12 +63,12 @@ class Inquiry:
         self._claim = claim
         self._own = claim.name if claim.gang else ""
         self._now_s = now_s
-        self._reaches = Reaches(fitter.cluster)
+        self._reaches = FeasibleRows(fitter.cluster)
 
     def hindrance(self, policy: VictimPolicy) -> Code | None:
         return self._once_all_have_left(lambda: self._hindrance(policy))
 
-    def what_would_help(self) -> tuple[Help, ...]:
+    def what_would_help(self) -> tuple[NodeShortage, ...]:
         return self._once_all_have_left(self._help)
 
     def _hindrance(self, policy: VictimPolicy) -> Code | None:
@@ -93,7 +93,7 @@ class Inquiry:
             return Code.ONLY_HIGHER
         return Code.NOT_ENOUGH if lower.any() else Code.NO_VICTIMS
 
-    def _help(self) -> tuple[Help, ...]:
+    def _help(self) -> tuple[NodeShortage, ...]:
         if self._claim.fits(self._fitter):
             return ()
         pods = self._near()
@@ -106,7 +106,7 @@ class Inquiry:
             found = self._search(candidates, candidates.eligible(None, None), breaking=True)
         return () if found is None else self._freed(candidates, found)
 
-    def _freed(self, candidates: Candidates, found: list[int]) -> tuple[Help, ...]:
+    def _freed(self, candidates: Candidates, found: list[int]) -> tuple[NodeShortage, ...]:
         """What the claimant takes on each node beyond what is free there."""
         cluster, ledger = self._cluster, self._fitter.ledger
         rows = sorted(set(candidates.row[found].tolist()), key=lambda row: int(cluster.rank[row]))
@@ -121,7 +121,7 @@ class Inquiry:
                 lacking[holding.row] += holding.charge.taken
         names = {facts.GPU_MILLI: GPU_COMPUTE, **cluster.resources.names}
         return tuple(
-            Help(
+            NodeShortage(
                 cluster.names[row],
                 tuple((name, int(lacking[row][column])) for column, name in names.items() if lacking[row][column] > 0),
                 tuple(candidates.keys[index] for index in found if candidates.row.item(index) == row),

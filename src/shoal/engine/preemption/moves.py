@@ -11,14 +11,14 @@ import numpy as np
 
 from shoal.engine import facts
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import DeviceGrant
+from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.fitter import Fitter
 from shoal.engine.gangs.attempt import place_gang
 from shoal.engine.pending import in_line
 from shoal.engine.plan import Move
 from shoal.engine.preemption.candidates import Mask
-from shoal.engine.preemption.claim import Preemptor
-from shoal.engine.preemption.reach import Reaches
+from shoal.engine.preemption.capacity_bounds import FeasibleRows
+from shoal.engine.preemption.preemptor import Preemptor
 from shoal.engine.preemption.search import Search
 from shoal.engine.preemption.victims import Victims
 from shoal.engine.reasons import Code
@@ -32,7 +32,7 @@ class Moves:
     """The search for one claimant."""
 
     def __init__(
-        self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: Reaches, rivals: list[Preemptor]
+        self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: FeasibleRows, rivals: list[Preemptor]
     ) -> None:
         """`rivals` wait as well and go before those who move: what they could seize on the way is not given up."""
         self._fitter = fitter

@@ -16,12 +16,12 @@ import numpy as np
 from shoal.engine.charges import Charge
 from shoal.engine.fitter import Fitter
 from shoal.engine.preemption.candidates import Mask
-from shoal.engine.preemption.claim import Preemptor
+from shoal.engine.preemption.capacity_bounds import FeasibleRows, Rows
+from shoal.engine.preemption.cheapest_victims import MOST_ITEMS, CheapestVictims
 from shoal.engine.preemption.closeness import Closeness
-from shoal.engine.preemption.exact import MOST_ITEMS, Cheapest
+from shoal.engine.preemption.domain_estimates import DomainEstimates
 from shoal.engine.preemption.policy import Price
-from shoal.engine.preemption.prospects import Prospects
-from shoal.engine.preemption.reach import Reaches, Rows
+from shoal.engine.preemption.preemptor import Preemptor
 from shoal.engine.preemption.slots import Slots
 from shoal.engine.preemption.trim import trim
 from shoal.engine.preemption.victims import Victims
@@ -33,7 +33,7 @@ _MOST_LEVELS = 16
 class Search:
     """One preemptor's search; no victim is taken when it starts, nor when it ends."""
 
-    def __init__(self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: Reaches) -> None:
+    def __init__(self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: FeasibleRows) -> None:
         self._fitter = fitter
         self._cluster = fitter.cluster
         self._victims = victims
@@ -82,7 +82,7 @@ class Search:
         """Whether there could be room if all the eligible yielded."""
         if self._charge is None:
             return True
-        prospects = Prospects(self._cluster, self._victims, self._charge, self._reaches, eligible)
+        prospects = DomainEstimates(self._cluster, self._victims, self._charge, self._reaches, eligible)
         return prospects.most_slots(self._reaches.of(self._charge)) >= len(self._pods)
 
     def _up_to(self, eligible: Mask) -> list[int] | None:
@@ -90,7 +90,7 @@ class Search:
         found = None
         domains = self._close.whole_domains()
         if self._charge is not None and domains is not None:
-            domains = Prospects(self._cluster, self._victims, self._charge, self._reaches, eligible).best(
+            domains = DomainEstimates(self._cluster, self._victims, self._charge, self._reaches, eligible).best(
                 domains, len(self._pods)
             )
             if not domains:
@@ -136,7 +136,7 @@ class Search:
         items = victims.now(eligible).nonzero()[0].tolist()
         if len(items) > MOST_ITEMS:
             return found
-        return Cheapest(victims, items, lambda _: True, self._proves, found).found()
+        return CheapestVictims(victims, items, lambda _: True, self._proves, found).found()
 
     # -- all are taken, then those that are not needed are spared ---------------------------------------------------
 

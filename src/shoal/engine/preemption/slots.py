@@ -13,10 +13,10 @@ import numpy as np
 from shoal.engine.charges import Charge
 from shoal.engine.fitter import Fitter
 from shoal.engine.preemption.candidates import Mask
-from shoal.engine.preemption.claim import Preemptor
-from shoal.engine.preemption.exact import MOST_ITEMS, Cheapest
-from shoal.engine.preemption.reach import Room, Rows
-from shoal.engine.preemption.rows import RowBounds
+from shoal.engine.preemption.capacity_bounds import PodCapacity, Rows
+from shoal.engine.preemption.cheapest_victims import MOST_ITEMS, CheapestVictims
+from shoal.engine.preemption.node_costs import RowBounds
+from shoal.engine.preemption.preemptor import Preemptor
 from shoal.engine.preemption.trim import trim
 from shoal.engine.preemption.victims import Victims
 
@@ -30,7 +30,7 @@ class Slots:
         self._victims = victims
         self._claim = claim
         self._wanted = len(claim.pods)
-        self._room = Room(fitter.cluster, charge)
+        self._room = PodCapacity(fitter.cluster, charge)
         self._rows = rows
 
     def free(self, eligible: Mask) -> list[int] | None:
@@ -103,4 +103,4 @@ class Slots:
                     left[place] += amounts[index]
             return int(np.maximum((left // room.taken).min(axis=1), 0).sum()) >= self._wanted
 
-        return Cheapest(victims, items, possible, self._proves, found).found()
+        return CheapestVictims(victims, items, possible, self._proves, found).found()

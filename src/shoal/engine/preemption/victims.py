@@ -16,8 +16,8 @@ from shoal.engine.ledger import Ledger
 from shoal.engine.pods import Holding
 from shoal.engine.preemption.budgets import Allowances
 from shoal.engine.preemption.candidates import AGE_BITS, Candidates, Mask
-from shoal.engine.preemption.firmness import Firmness
 from shoal.engine.preemption.policy import Price
+from shoal.engine.preemption.unevictable_gangs import UnevictableGangs
 
 _NUMBER = (1 << AGE_BITS) - 1
 
@@ -37,7 +37,7 @@ class Victims:
         self.thrifty = False
         """Whether pods with a budget count as expensive in this trial: budgets are kept for where they are needed."""
         self._held: dict[int, Holding] = {}
-        self._firm = Firmness(candidates, self.allowances)
+        self._firm = UnevictableGangs(candidates, self.allowances)
 
     @property
     def chosen(self) -> list[int]:

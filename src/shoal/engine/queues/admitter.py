@@ -10,9 +10,9 @@ from shoal.engine.queues.entry import CycleEntry
 from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.proof import Claim, Proven, Prover
-from shoal.engine.queues.slices import predecessor, together
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
+from shoal.engine.queues.workload_slices import predecessor, together
 
 
 class Admitter:

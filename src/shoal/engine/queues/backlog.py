@@ -15,7 +15,7 @@ from shoal.engine.queues.quiescence import ActiveTrees
 from shoal.engine.queues.readiness import stamp_of
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.workloads import Kin, PendingWorkload, Total, digest_of, totals_of
+from shoal.engine.queues.workloads import PendingWorkload, QueueingKey, Total, digest_of, totals_of
 
 _HASHING = "SchedulingEquivalenceHashing"
 _NOT_YET: Told = (Wait.PENDING, "Not looked at yet")
@@ -54,10 +54,10 @@ class Backlog:
         share = facts.queue if queue.by_usage else ""
         # A replacement asks for less than its equivalence class says.
         has_kin = _HASHING in self._queues.settings.gates and not facts.replaces
-        kin = Kin(facts.priority, shape, share) if has_kin else None
+        label_key = QueueingKey(facts.priority, shape, share) if has_kin else None
         self._line_of[facts.key] = name
         stamp_s = stamp_of(self._queues.settings, facts)
-        if line.add(PendingWorkload(facts, self._totals(shape, facts), stamp_s, kin=kin)):
+        if line.add(PendingWorkload(facts, self._totals(shape, facts), stamp_s, label_key=label_key)):
             self._active_trees.add(name)
 
     def get(self, key: str) -> WorkloadFacts | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from shoal.engine.queues.facts import ClusterQueueFacts, ResourceGroup
+from dataclasses import dataclass, field
+
+import msgspec
+
+from shoal.engine.queues.facts import ClusterQueueFacts, QuotaAssignment, ResourceGroup, Usage, WorkloadFacts
 from shoal.engine.queues.tree import CohortNode
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 class ClusterQueue(CohortNode):
@@ -28,3 +31,35 @@ class ClusterQueue(CohortNode):
         self.weight = facts.weight
         self.group_of = {resource: group for group in facts.groups for resource in group.resources}
         self.set_quotas(facts.groups)
+
+
+@dataclass(slots=True, eq=False)
+class AdmittedWorkload:
+    """A workload that holds quota."""
+
+    facts: WorkloadFacts
+    admission: QuotaAssignment
+    queue: ClusterQueue
+    usage: Usage
+    stamp_s: float
+    evicted: bool = False
+    """It was told to stop and still holds what it holds."""
+    topology_flavors: tuple[str, ...] = field(init=False)
+    """Flavors in whose domains it has pods."""
+
+    def __post_init__(self) -> None:
+        placed = [each for each in self.admission.pod_sets if each.topology is not None]
+        self.topology_flavors = tuple(dict.fromkeys(name for each in placed for name in each.flavors.values()))
+
+    def stop(self, now_s: float, why: str) -> None:
+        """It is being evicted; its quota is released afterwards."""
+        self.evicted = True
+        self.facts = msgspec.structs.replace(self.facts, evicted_s=now_s, evicted_why=why)
+
+    @property
+    def key(self) -> str:
+        return self.facts.key
+
+    @property
+    def priority(self) -> int:
+        return self.facts.priority

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.entry import CycleEntry
 from shoal.engine.queues.facts import Usage
 from shoal.engine.queues.flavors.assignment import Assignment
@@ -19,7 +19,6 @@ from shoal.engine.queues.nomination import fits_quota
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
 from shoal.engine.queues.tree import CohortNode
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 class Shortfall(Enum):

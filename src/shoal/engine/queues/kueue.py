@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 
 from shoal.engine.queues.admission_cycle import AdmissionCycle
 from shoal.engine.queues.backlog import Backlog
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.decisions import Decisions, StillWaiting
 from shoal.engine.queues.durations import Durations
 from shoal.engine.queues.entry import CycleEntry, HeadOutcome
@@ -30,7 +31,6 @@ from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.usage import LocalUsage
 from shoal.engine.queues.victims.preemption_cost import least_run_times
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 MOST_CYCLES = 100_000
 

@@ -16,11 +16,11 @@ from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.flavors.modes import Mode
 from shoal.engine.queues.pending_workloads import LocalUse
 from shoal.engine.queues.reasons import Wait
-from shoal.engine.queues.slices import more_counts, other_flavors, predecessor
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
 from shoal.engine.queues.victims.preemption_cost import PreemptionCost
-from shoal.engine.queues.victims.search import Hearing, Victim
+from shoal.engine.queues.victims.search import PreemptionOracle, Victim
+from shoal.engine.queues.workload_slices import more_counts, other_flavors, predecessor
 from shoal.engine.queues.workloads import PendingWorkload, totals_of
 
 _STOPPING = "Waiting for the workload that it replaces to stop"
@@ -163,11 +163,11 @@ class Nominator:
         proof = places or self.topologies.proof(queue, waiting.facts, assignment)
         return self._hearing(waiting).victims(queue, waiting.facts, assignment.usage, needs, proof)
 
-    def _hearing(self, waiting: PendingWorkload) -> Hearing:
+    def _hearing(self, waiting: PendingWorkload) -> PreemptionOracle:
         # Nothing is preempted for its replacement.
         replaced = waiting.facts.replaces
         fresh = self.fresh | {replaced} if replaced else self.fresh
-        return Hearing(
+        return PreemptionOracle(
             self.queues, waiting.stamp_s, local_usage=self.local_use, preemption_cost=self.preemption_cost, fresh=fresh
         )
 

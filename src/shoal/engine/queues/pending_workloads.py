@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 
 from shoal.engine.queues.equivalence_class import EquivalenceClass, Form, Told
-from shoal.engine.queues.workloads import Kin, PendingWorkload
+from shoal.engine.queues.workloads import PendingWorkload, QueueingKey
 
 LocalUse = Callable[[str], float]
 """Local queue -> what it used, for queues that admit by usage."""
@@ -164,10 +164,10 @@ class PendingWorkloads:
 
     def _like(self, head: PendingWorkload) -> list[EquivalenceClass]:
         """Its class, and where turns go by use those of its form from other local queues."""
-        own, kin = self._members[head.key], head.kin
-        if head.alone or kin is None or not kin.share:
+        own, label_key = self._members[head.key], head.label_key
+        if head.alone or label_key is None or not label_key.share:
             return [own]
-        return [found for found in self._classes.values() if found is own or _is_like(found.form, kin)]
+        return [found for found in self._classes.values() if found is own or _is_like(found.form, label_key)]
 
     def _gather(self, found: EquivalenceClass) -> None:
         """One that was parked alone stands with its form again."""
@@ -222,5 +222,5 @@ class PendingWorkloads:
         return None if best is None else best[1]
 
 
-def _is_like(form: Form, kin: Kin) -> bool:
-    return isinstance(form, Kin) and (form.priority, form.shape) == (kin.priority, kin.shape)
+def _is_like(form: Form, label_key: QueueingKey) -> bool:
+    return isinstance(form, QueueingKey) and (form.priority, form.shape) == (label_key.priority, label_key.shape)

@@ -15,7 +15,7 @@ from shoal.api.node_affinity import NodeRule
 from shoal.api.requirement import Requirement
 from shoal.api.taints import Toleration
 from shoal.engine.asks import Ask
-from shoal.engine.from_api.node_rules import models_named
+from shoal.engine.node_rules import models_named
 from shoal.engine.queues.facts import FlavorFacts, PodSetAdmission
 from shoal.engine.queues.state import Queues
 

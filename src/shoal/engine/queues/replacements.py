@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 class ReplacedWorkload(NamedTuple):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.durations import Durations
 from shoal.engine.queues.entry import CycleEntry
 from shoal.engine.queues.facts import QuotaAssignment
@@ -28,7 +28,7 @@ from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
 from shoal.engine.queues.tree import CohortNode
-from shoal.engine.queues.workloads import AdmittedWorkload, PendingWorkload, usage_of
+from shoal.engine.queues.workloads import PendingWorkload, usage_of
 
 NEEDS_ROOM = frozenset({Wait.QUOTA, Wait.TOPOLOGY})
 StandsIn = Callable[[str], str]

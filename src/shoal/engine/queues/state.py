@@ -12,18 +12,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from shoal.engine.queues.check_facts import CheckFacts
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.cohorts import grown, sum_all
 from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts, FlavorFacts, LocalQueueFacts, WorkloadFacts
-from shoal.engine.queues.forests import Forests
-from shoal.engine.queues.inactive import inactive_reason
+from shoal.engine.queues.flavor_topologies import FlavorTopologies
 from shoal.engine.queues.replacements import Replacements
 from shoal.engine.queues.settings import Settings
-from shoal.engine.queues.tas.forest import Forest
+from shoal.engine.queues.tas.flavor_topology import FlavorTopology
 from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import QueueNode, TopologyAssignment, TopologyLevels
 from shoal.engine.queues.tree import Cohort, CohortNode
-from shoal.engine.queues.workloads import AdmittedWorkload, usage_of
+from shoal.engine.queues.workloads import usage_of
 
 Fact = FlavorFacts | TopologyLevels | CheckFacts | ClusterQueueFacts | CohortFacts | LocalQueueFacts | QueueNode
 
@@ -63,7 +62,7 @@ class Queues:
             QueueNode: self.nodes,
         }
         """Facts that are kept as they are told, by kind."""
-        self._forests = Forests(self.flavors, self.topologies, self.nodes, self.held)
+        self._forests = FlavorTopologies(self.flavors, self.topologies, self.nodes, self.held)
         self.short_of_nodes: set[CohortNode] = set()
         """Trees in which a workload was refused for lack of nodes since nodes were released last."""
         self.when_empty: dict[bytes, dict[str, TopologyAssignment] | TopologyRefusal] = {}
@@ -206,7 +205,7 @@ class Queues:
         for held in reversed(gone):
             self.seat(held)
 
-    def forest(self, flavor: str) -> Forest | None:
+    def forest(self, flavor: str) -> FlavorTopology | None:
         """The domains of a flavor with a topology, with what is used in them; None without topology."""
         return self._forests.of(flavor)
 
@@ -252,3 +251,28 @@ class Queues:
     def _forget_forests(self) -> None:
         self._forests.forget()
         self.when_empty.clear()
+
+
+def inactive_reason(queues: Queues, queue: ClusterQueue) -> tuple[str, str] | None:
+    """The reason, and words that follow the queue's name; None where it admits."""
+    facts = queue.facts
+    if facts.stop != "None":
+        return "Stopped", "is stopped"
+    if facts.cohort in queues.cycles:
+        return "CohortCycle", f"belongs to cohort {facts.cohort}, which is its own ancestor"
+    used = dict.fromkeys(flavor.name for group in facts.groups for flavor in group.flavors)
+    missing = [name for name in used if name not in queues.flavors]
+    if missing:
+        return "FlavorNotFound", f"uses ResourceFlavor {', '.join(missing)}, which is not there"
+    if "TopologyAwareScheduling" in queues.settings.gates:
+        for name in used:
+            topology = queues.flavors[name].topology
+            if topology and topology not in queues.topologies:
+                return "TopologyNotFound", f"uses Topology {topology}, which is not there"
+    for check in facts.checks:
+        known = queues.checks.get(check.name)
+        if known is None:
+            return "AdmissionCheckNotFound", f"demands AdmissionCheck {check.name}, which is not there"
+        if not known.active:
+            return "AdmissionCheckInactive", f"demands AdmissionCheck {check.name}, which is not active"
+    return None

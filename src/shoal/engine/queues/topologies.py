@@ -13,7 +13,7 @@ from shoal.engine.queues.flavors.eligibility import asks_for_topology, has_only_
 from shoal.engine.queues.flavors.modes import Mode
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tas.forest import Forest
+from shoal.engine.queues.tas.flavor_topology import FlavorTopology
 from shoal.engine.queues.tas.overlap import free_of_all
 from shoal.engine.queues.tas.place import Request, TopologyRefusal, place
 from shoal.engine.queues.topology_facts import TopologyAssignment
@@ -93,7 +93,7 @@ class Topologies:
 
     def has_room(self, assignment: Assignment) -> bool:
         """Whether the domains that were found are still free, all pod sets together."""
-        charged: list[tuple[Forest, TopologyAssignment, Amounts]] = []
+        charged: list[tuple[FlavorTopology, TopologyAssignment, Amounts]] = []
         for choice in assignment.pod_sets:
             if choice.topology is None:
                 continue
@@ -108,7 +108,7 @@ class Topologies:
             forest.charge(where, per_pod, -1)
         return holds
 
-    def _is_covered(self, forest: Forest, where: TopologyAssignment, per_pod: Amounts) -> bool:
+    def _is_covered(self, forest: FlavorTopology, where: TopologyAssignment, per_pod: Amounts) -> bool:
         """Whether nothing that was charged is overdrawn in these domains."""
         leaves = [forest.leaf(where.levels, values) for values, _ in where.domains]
         for name in (*per_pod, PODS):

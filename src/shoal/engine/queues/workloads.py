@@ -14,7 +14,7 @@ import msgspec
 from shoal.engine.queues.facts import PODS, Amounts, PodSet, QuotaAssignment, Usage, WorkloadFacts
 
 if TYPE_CHECKING:
-    from shoal.engine.queues.clusterqueue import ClusterQueue
+    pass
 
 
 class Total(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class FlavorSearchProgress:
         return any(index != -1 for resources in self.flavors for index in resources.values())
 
 
-class Kin(NamedTuple):
+class QueueingKey(NamedTuple):
     """What a workload is for the line."""
 
     priority: int
@@ -89,7 +89,7 @@ class PendingWorkload:
     """Flavors whose nodes had no places for its pods in the cycle before."""
     has_lost: bool = False
     """Its search goes on behind a flavor that it lost to others of its cycle, not for want of room."""
-    kin: Kin | None = None
+    label_key: QueueingKey | None = None
     """Equal for workloads of which one is admitted if the other would be; None for one without its like."""
     alone: bool = False
     """Turned away for a reason that says nothing about its like."""
@@ -97,43 +97,11 @@ class PendingWorkload:
     @property
     def form(self) -> tuple[object, ...]:
         """The class of the line in which it stands."""
-        return (self.facts.key,) if self.alone or self.kin is None else self.kin
+        return (self.facts.key,) if self.alone or self.label_key is None else self.label_key
 
     @property
     def key(self) -> str:
         return self.facts.key
-
-
-@dataclass(slots=True, eq=False)
-class AdmittedWorkload:
-    """A workload that holds quota."""
-
-    facts: WorkloadFacts
-    admission: QuotaAssignment
-    queue: ClusterQueue
-    usage: Usage
-    stamp_s: float
-    evicted: bool = False
-    """It was told to stop and still holds what it holds."""
-    topology_flavors: tuple[str, ...] = field(init=False)
-    """Flavors in whose domains it has pods."""
-
-    def __post_init__(self) -> None:
-        placed = [each for each in self.admission.pod_sets if each.topology is not None]
-        self.topology_flavors = tuple(dict.fromkeys(name for each in placed for name in each.flavors.values()))
-
-    def stop(self, now_s: float, why: str) -> None:
-        """It is being evicted; its quota is released afterwards."""
-        self.evicted = True
-        self.facts = msgspec.structs.replace(self.facts, evicted_s=now_s, evicted_why=why)
-
-    @property
-    def key(self) -> str:
-        return self.facts.key
-
-    @property
-    def priority(self) -> int:
-        return self.facts.priority
 
 
 def digest_of(value: object) -> bytes:

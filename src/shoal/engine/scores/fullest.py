@@ -12,7 +12,7 @@ from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine import facts
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import MigTiles
+from shoal.engine.device_demand import MigTiles
 from shoal.engine.scores.rule import BEST, NodeRule, Points
 from shoal.engine.window import Window
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.choice import TIGHTEST
-from shoal.engine.devices.demand import FULL_MILLI, DeviceGrant, GpuShare, WholeGpus, compute_grant
+from shoal.engine.device_choice import TIGHTEST
+from shoal.engine.device_demand import FULL_MILLI, DeviceGrant, GpuShare, WholeGpus, compute_grant
 from shoal.engine.facts import CPU
 from shoal.engine.fragmentation import Fragmentation, FragmentationColumn
-from shoal.engine.mix import Mix
+from shoal.engine.pod_mix import PodMix
 from shoal.engine.scores.fullest import fullest
 from shoal.engine.scores.rule import NodeRule, Points, Rows
 from shoal.engine.window import Window
@@ -29,7 +29,7 @@ POPULAR_SHARE = 0.95
 class FragmentationGradient:
     """The FGD score over one cluster and one mix of typical pods."""
 
-    def __init__(self, cluster: Cluster, mix: Mix, share: float = POPULAR_SHARE) -> None:
+    def __init__(self, cluster: Cluster, mix: PodMix, share: float = POPULAR_SHARE) -> None:
         self.fragmentation = Fragmentation(cluster, mix.popular(share))
         self.column = FragmentationColumn(cluster, self.fragmentation)
 

@@ -19,7 +19,7 @@ import numpy as np
 from shoal.engine import facts
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.demand import FULL_MILLI, GpuShare, WholeGpus
+from shoal.engine.device_demand import FULL_MILLI, GpuShare, WholeGpus
 from shoal.engine.power import (
     GPU_WATTS,
     SOCKET_ACTIVE_WATTS,

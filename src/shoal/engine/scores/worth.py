@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.devices.choice import TIGHTEST
-from shoal.engine.devices.demand import FULL_MILLI, DeviceGrant, GpuShare, WholeGpus, compute_grant
-from shoal.engine.mix import Mix
+from shoal.engine.device_choice import TIGHTEST
+from shoal.engine.device_demand import FULL_MILLI, DeviceGrant, GpuShare, WholeGpus, compute_grant
+from shoal.engine.pod_mix import PodMix
 from shoal.engine.scores.fullest import fullest
 from shoal.engine.scores.rule import NodeRule, Points
 from shoal.engine.window import Window
 from shoal.engine.worth.column import PIECES, WorthColumns
-from shoal.engine.worth.patience import GRAIN, STEPS
-from shoal.engine.worth.tables import UNIT_BITS, UNITS, Tables, Temper
+from shoal.engine.worth.piece_worth import GRAIN, STEPS
+from shoal.engine.worth.tables import UNIT_BITS, UNITS, Tables, WorthParameters
 
 Ints = NDArray[np.int64]
 
@@ -36,8 +36,8 @@ _GRAIN: Final = np.array(GRAIN, np.int32)
 class LeastLoss:
     """The score and the device choice over one cluster and one mix."""
 
-    def __init__(self, cluster: Cluster, mix: Mix, temper: Temper | None = None) -> None:
-        self.tables = Tables(cluster, mix, temper or Temper())
+    def __init__(self, cluster: Cluster, mix: PodMix, temper: WorthParameters | None = None) -> None:
+        self.tables = Tables(cluster, mix, temper or WorthParameters())
         self.columns = WorthColumns(cluster, self.tables)
         self._rules: dict[tuple[int, int], _ShareRule] = {}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from shoal.engine.cycle_state import CycleState
+from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import Attempt, gang_phase, place_gang
-from shoal.engine.gangs.members import Gang
-from shoal.engine.line import Line, gang_order
 from shoal.engine.pending import MORE_SURPLUS, SURPLUS, USUAL
 from shoal.engine.plan import Place
 from shoal.engine.reasons import Code
+from shoal.engine.scheduling_queue import SchedulingQueue, gang_order
 from shoal.engine.steps.departures import Departures
 
 
@@ -21,7 +21,7 @@ def allocate(round_: CycleState) -> None:
     placed = fitter.pod
     intentions = round_.intentions
     names, holdings = cluster.names, cluster.pods
-    line = Line(cluster)
+    line = SchedulingQueue(cluster)
     departures = Departures(cluster)
     while (head := line.first()) is not None and not round_.is_full():
         _, _, key, what = head
@@ -46,7 +46,7 @@ def _promise_pod(round_: CycleState, departures: Departures, pod: str) -> bool:
     return bool(len(rows)) and round_.promise(partial(round_.fitter.pod, pod, rows), departures.on(rows))
 
 
-def _gang(round_: CycleState, line: Line, gang: Gang, departures: Departures) -> None:
+def _gang(round_: CycleState, line: SchedulingQueue, gang: Gang, departures: Departures) -> None:
     cluster = round_.cluster
     phase = gang_phase(cluster, gang)
     if not _step(round_, gang, phase) and not _promise(round_, gang, departures):

@@ -8,12 +8,12 @@ ends where it is and starts again elsewhere; what must yield together moves toge
 from __future__ import annotations
 
 from shoal.engine.cycle_state import CycleState, Step
-from shoal.engine.preemption.aftermath import Aftermath
+from shoal.engine.preemption.after_terminations import AfterTerminations
 from shoal.engine.preemption.candidates import Candidates, willing
-from shoal.engine.preemption.claim import Preemptor
-from shoal.engine.preemption.hearing import Hearing
 from shoal.engine.preemption.moves import Moves, could_be_gathered
 from shoal.engine.preemption.policy import Order, VictimPolicy
+from shoal.engine.preemption.preemption_step import PreemptionStep
+from shoal.engine.preemption.preemptor import Preemptor
 from shoal.engine.preemption.victims import Victims
 
 DEFAULT = VictimPolicy()
@@ -28,7 +28,7 @@ def consolidate(policy: VictimPolicy = DEFAULT) -> Step:
     return step
 
 
-class _Consolidation(Hearing):
+class _Consolidation(PreemptionStep):
     """One run of the step."""
 
     def __init__(self, round_: CycleState, policy: VictimPolicy) -> None:
@@ -37,7 +37,7 @@ class _Consolidation(Hearing):
         self._waiting: list[Preemptor] = []
         """Waiting pods that could not be helped so far, the most important first."""
 
-    def make_room(self, claim: Preemptor, ahead: Aftermath) -> bool:
+    def make_room(self, claim: Preemptor, ahead: AfterTerminations) -> bool:
         round_ = self.round
         if not could_be_gathered(round_.cluster, claim):
             self._waiting.append(claim)
@@ -54,7 +54,7 @@ class _Consolidation(Hearing):
         ahead.move(*found)
         return True
 
-    def _candidates(self, ahead: Aftermath) -> Victims:
+    def _candidates(self, ahead: AfterTerminations) -> Victims:
         if self._victims is None:
             round_ = self.round
             order = Order.NEWEST if self.policy.order is Order.NEWEST else Order.FEWEST

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 
 from shoal.engine.cycle_state import CycleState, Step
-from shoal.engine.preemption.aftermath import Aftermath
+from shoal.engine.preemption.after_terminations import AfterTerminations
 from shoal.engine.preemption.candidates import Candidates
-from shoal.engine.preemption.claim import Preemptor
-from shoal.engine.preemption.hearing import Hearing
 from shoal.engine.preemption.policy import VictimPolicy
+from shoal.engine.preemption.preemption_step import PreemptionStep
+from shoal.engine.preemption.preemptor import Preemptor
 from shoal.engine.preemption.search import Search
 from shoal.engine.preemption.victims import Victims
 
@@ -32,7 +32,7 @@ def preempt(policy: VictimPolicy = DEFAULT) -> Step:
     return step
 
 
-class _Preemption(Hearing):
+class _Preemption(PreemptionStep):
     """One run of the step. The columns of candidates are created when first needed."""
 
     def __init__(self, round_: CycleState, policy: VictimPolicy) -> None:
@@ -43,7 +43,7 @@ class _Preemption(Hearing):
     def may_ask(self, claim: Preemptor, /) -> bool:
         return claim.preempts
 
-    def make_room(self, claim: Preemptor, ahead: Aftermath) -> bool:
+    def make_room(self, claim: Preemptor, ahead: AfterTerminations) -> bool:
         if claim.priority <= self._floor():
             return False
         round_, victims = self.round, self._candidates(ahead)
@@ -74,7 +74,7 @@ class _Preemption(Hearing):
             self._lowest = min([lowest, *(priority for priority in of_gangs if priority is not None)])
         return self._lowest
 
-    def _candidates(self, ahead: Aftermath) -> Victims:
+    def _candidates(self, ahead: AfterTerminations) -> Victims:
         if self._victims is None:
             round_ = self.round
             candidates = Candidates(round_.cluster, self.policy, round_.now_s, ahead.planned)

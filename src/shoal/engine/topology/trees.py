@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.engine.cluster import Cluster
-from shoal.engine.groups import Wish
+from shoal.engine.groups import TopologyRequirement
 from shoal.engine.topology.tree import Tree
 
 _MOST = 64
@@ -18,7 +18,7 @@ class Trees:
         self._cluster = cluster
         self._by_levels: dict[tuple[str, ...], Tree] = {}
 
-    def of(self, wish: Wish) -> Tree | None:
+    def of(self, wish: TopologyRequirement) -> Tree | None:
         """The tree a wish speaks of, up to date; None when there is no such topology."""
         if wish.topology:
             facts = self._cluster.topologies.get(wish.topology)
@@ -36,6 +36,6 @@ class Trees:
         return tree
 
 
-def _keys(wish: Wish) -> tuple[str, ...]:
+def _keys(wish: TopologyRequirement) -> tuple[str, ...]:
     """Labels without a topology, the widest condition outermost."""
     return wish.required, wish.slice_level, wish.preferred

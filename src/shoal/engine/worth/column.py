@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
-from shoal.engine.devices.demand import FULL_MILLI
+from shoal.engine.device_demand import FULL_MILLI
 from shoal.engine.facts import CPU, GPU_MILLI, GPU_WHOLE
-from shoal.engine.worth.patience import STEPS
+from shoal.engine.worth.piece_worth import STEPS
 from shoal.engine.worth.tables import BALANCE_GRAIN, Tables
 
 Ints = NDArray[np.int64]

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from shoal.engine import facts
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
-from shoal.engine.devices.demand import FULL_MILLI
-from shoal.engine.mix import Mix
-from shoal.engine.worth.patience import GRAIN, STEPS, piece_worth
+from shoal.engine.device_demand import FULL_MILLI
+from shoal.engine.pod_mix import PodMix
+from shoal.engine.worth.piece_worth import GRAIN, STEPS, piece_worth
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,7 +46,7 @@ _MOST_PRESSURE: Final = 9.0
 
 
 @dataclass(frozen=True, slots=True)
-class Temper:
+class WorthParameters:
     """The policy's few constants, found on five public pod lists and checked on thirteen look-alikes."""
 
     sharers_awaited: int = 35
@@ -68,7 +68,7 @@ class Temper:
 class Tables:
     """Worth tables for one mix on one cluster; `renewed` follows what is still free."""
 
-    def __init__(self, cluster: Cluster, mix: Mix, temper: Temper) -> None:
+    def __init__(self, cluster: Cluster, mix: PodMix, temper: WorthParameters) -> None:
         self._cluster = cluster
         self._temper = temper
         self._gpu_classes = [(c, count) for c, count in mix.counts if c.gpus > 0]

@@ -13,7 +13,7 @@ from msgspec import structs
 from shoal.api.disruption import PodDisruptionBudget
 from shoal.api.pod import Pod
 from shoal.engine.from_api import budget_facts_of
-from shoal.engine.from_api.saving import saved_s
+from shoal.engine.from_api.checkpoints import saved_s
 from shoal.engine.groups import BudgetFacts
 from shoal.engine.queues.facts import BudgetUse, WorkloadFacts
 from shoal.store.inventory import Inventory, Placed

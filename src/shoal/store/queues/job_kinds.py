@@ -17,7 +17,7 @@ from shoal.api.meta import DEFAULT_NAMESPACE, ObjectMeta
 from shoal.api.pod import PodTemplate
 from shoal.api.workloads import Job
 from shoal.engine.from_api.membership import whole_number
-from shoal.engine.from_api.queues import Batch
+from shoal.engine.from_api.queues import TemplatePods
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.queues.job_parts import SHAPES, JobShape, Look, PodPart, dig, path_of
 from shoal.store.queues.job_parts.plain import LEAST_ANNOTATION
@@ -37,7 +37,7 @@ class AnyJob:
     kind: str
     meta: ObjectMeta
     name: str
-    batches: tuple[Batch, ...]
+    batches: tuple[TemplatePods, ...]
     is_finished: bool
     is_suspended: bool
     longest_s: float | None
@@ -87,7 +87,7 @@ def _batch_job(placed: Placed[Job]) -> AnyJob:
     if LEAST_ANNOTATION in meta.annotations:
         here = placed.at("metadata.annotations").key(LEAST_ANNOTATION)
         least = whole_number(meta.annotations[LEAST_ANNOTATION], here)
-    batch = Batch(spec.template, count, least=least if least is not None and 0 < least < count else None)
+    batch = TemplatePods(spec.template, count, least=least if least is not None and 0 < least < count else None)
     return AnyJob(
         placed,
         "Job",
@@ -121,10 +121,10 @@ def _raw_job(placed: Placed[Unknown], shape: JobShape, look: Look) -> AnyJob:
     )
 
 
-def _batch(part: PodPart, where: Where) -> Batch:
+def _batch(part: PodPart, where: Where) -> TemplatePods:
     path = path_of(part.at)
     template = convert(part.template, PodTemplate, where.with_path(path))
-    return Batch(template, part.count, name=part.name, least=part.least, path=path)
+    return TemplatePods(template, part.count, name=part.name, least=part.least, path=path)
 
 
 def _longest(placed: Placed[Any], meta: ObjectMeta) -> float | None:

@@ -18,7 +18,7 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod, PodTemplate
 from shoal.api.workloads import Deployment, StatefulSet
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL
-from shoal.engine.from_api.queues import Batch, Unmade
+from shoal.engine.from_api.queues import ExpectedWorkload, TemplatePods
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.queues.job_kinds import AnyJob, jobs_of
 from shoal.store.queues.members import Members, Owner, is_running, owner_of
@@ -36,7 +36,7 @@ _NOT_ADMITTED = "runs without an admission: its Workload is not among the manife
 class Made:
     """A workload to be made."""
 
-    unmade: Unmade
+    unmade: ExpectedWorkload
     placed: Placed[Any]
     """What it stands for."""
     pods: tuple[str, ...]
@@ -93,7 +93,7 @@ class Maker:
             queue = self.names.asked_by(job.meta, job.placed)
             if queue or self.queues_everything:
                 key = f"{job.meta.namespace}/{job.kind.lower()}-{job.name}"
-                unmade = Unmade(key, queue, job.meta, job.batches, job.longest_s, job.deadline_s)
+                unmade = ExpectedWorkload(key, queue, job.meta, job.batches, job.longest_s, job.deadline_s)
                 self._add(unmade, job.placed, owner, is_held=job.is_suspended)
 
     def _stateful_sets(self) -> None:
@@ -106,9 +106,11 @@ class Maker:
             queue = "" if grouped else self.names.asked_by(meta, placed)
             if queue:
                 key = f"{meta.namespace}/statefulset-{owner[2]}"
-                self._add(Unmade(key, queue, meta, (Batch(spec.template, spec.replicas),)), placed, owner)
+                self._add(
+                    ExpectedWorkload(key, queue, meta, (TemplatePods(spec.template, spec.replicas),)), placed, owner
+                )
 
-    def _add(self, unmade: Unmade, placed: Placed[Any], owner: Owner, *, is_held: bool = False) -> None:
+    def _add(self, unmade: ExpectedWorkload, placed: Placed[Any], owner: Owner, *, is_held: bool = False) -> None:
         """`is_held`: its pods are not to run, whatever they still do."""
         self.claimed[owner] = unmade.key
         if is_held or not any(is_running(pod.value) for pod in self.members.of(owner)):
@@ -116,7 +118,7 @@ class Maker:
         elif _says_queue(unmade.meta):
             self.warnings.append(f"{placed.where}: {_NOT_ADMITTED}")
 
-    def _put(self, unmade: Unmade, placed: Placed[Any], pods: tuple[str, ...]) -> None:
+    def _put(self, unmade: ExpectedWorkload, placed: Placed[Any], pods: tuple[str, ...]) -> None:
         """An object of the same name stands for it, whether it says so or not."""
         if unmade.key in self.objects:
             return
@@ -146,8 +148,8 @@ class Maker:
                 if _says_queue(meta):
                     self.warnings.append(f"{placed.where}: {_NOT_ADMITTED}")
             elif not pod.is_terminating():
-                batch = Batch(PodTemplate(meta, pod.spec), 1, path="")
-                made = Unmade(f"{meta.namespace}/pod-{meta.name}", queue, meta, (batch,))
+                batch = TemplatePods(PodTemplate(meta, pod.spec), 1, path="")
+                made = ExpectedWorkload(f"{meta.namespace}/pod-{meta.name}", queue, meta, (batch,))
                 self.claimed[itself] = made.key
                 self._put(made, placed, (key,))
         for found in groups.each(self.warnings):

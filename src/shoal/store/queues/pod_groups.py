@@ -16,7 +16,7 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod, PodTemplate
 from shoal.api.wire import to_json
 from shoal.engine.from_api.membership import KUEUE_FAST_ANNOTATION, KUEUE_TOTAL_ANNOTATION, whole_number
-from shoal.engine.from_api.queues import Batch, Unmade
+from shoal.engine.from_api.queues import ExpectedWorkload, TemplatePods
 from shoal.store.inventory import Placed
 from shoal.store.queues.members import is_running
 
@@ -27,7 +27,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    unmade: Unmade
+    unmade: ExpectedWorkload
     placed: Placed[Pod]
     """Its oldest pod."""
     pods: tuple[str, ...]
@@ -72,13 +72,13 @@ class PodGroups:
     def _grouped(self, namespace: str, group: str, members: list[Placed[Pod]], total: int) -> Grouped:
         first = members[0]
         meta = structs.replace(first.value.metadata, name=group)
-        unmade = Unmade(
+        unmade = ExpectedWorkload(
             f"{namespace}/{group}", self._queues[namespace, group], meta, _batches(members, total - len(members))
         )
         return Grouped(unmade, first, tuple(placed.value.metadata.key for placed in members))
 
 
-def _batches(members: list[Placed[Pod]], missing: int) -> tuple[Batch, ...]:
+def _batches(members: list[Placed[Pod]], missing: int) -> tuple[TemplatePods, ...]:
     """One per shape, in the order of the oldest pods; those that are not there yet are like the first."""
     shapes: dict[bytes, list[Pod]] = {}
     for placed in members:
@@ -87,7 +87,7 @@ def _batches(members: list[Placed[Pod]], missing: int) -> tuple[Batch, ...]:
     counts[0] += missing
     names = ["main"] if len(shapes) == 1 else [f"main-{index}" for index in range(len(shapes))]
     return tuple(
-        Batch(PodTemplate(pods[0].metadata, pods[0].spec), count, name=name, path="")
+        TemplatePods(PodTemplate(pods[0].metadata, pods[0].spec), count, name=name, path="")
         for pods, count, name in zip(shapes.values(), counts, names, strict=True)
     )
 

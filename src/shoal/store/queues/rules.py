@@ -15,7 +15,7 @@ from shoal.api.limit_ranges import LimitRange
 from shoal.api.runtime_classes import RuntimeClass
 from shoal.api.selectors import Selector
 from shoal.engine.from_api.queues import (
-    Counting,
+    CountingRules,
     NamespaceRules,
     claimed_of,
     currency_of,
@@ -32,7 +32,7 @@ class QueueSettings:
     """What holds for all queues and jobs."""
 
     settings: Settings
-    counting: Counting
+    counting: CountingRules
     managed: Selector | None
     """Of namespaces whose jobs are queued; None for all but the system's."""
     queues_everything: bool
@@ -57,7 +57,7 @@ def rules_of(inventory: Inventory, warnings: list[str]) -> QueueSettings:
     return QueueSettings(settings, _counting(inventory, value), managed, value.manage_jobs_without_queue_name)
 
 
-def _counting(inventory: Inventory, configuration: Configuration | None) -> Counting:
+def _counting(inventory: Inventory, configuration: Configuration | None) -> CountingRules:
     overheads = {
         placed.value.metadata.name: placed.value.overhead.pod_fixed
         for placed in inventory.of(RuntimeClass)
@@ -69,10 +69,10 @@ def _counting(inventory: Inventory, configuration: Configuration | None) -> Coun
     rules = {namespace: NamespaceRules.of(found, overheads) for namespace, found in ranges.items()}
     everywhere = NamespaceRules.of((), overheads)
     if configuration is None:
-        return Counting(rules=rules, everywhere=everywhere)
+        return CountingRules(rules=rules, everywhere=everywhere)
     mappings = configuration.resources.device_class_mappings
     templates = inventory.of(ResourceClaimTemplate) if mappings else []
-    return Counting(
+    return CountingRules(
         currency_of(configuration),
         equivalents_of(configuration),
         {placed.value.metadata.key: claimed_of(placed.value, mappings) for placed in templates},

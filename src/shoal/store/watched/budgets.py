@@ -17,8 +17,8 @@ from shoal.client.item import Item
 from shoal.client.kind import DISRUPTION_BUDGETS
 from shoal.engine.events import BudgetGone, BudgetSeen, Event
 from shoal.engine.groups import BudgetFacts
-from shoal.engine.who import Traits
-from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.engine.pod_identity import PodLabels
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.pod_states import PodState
 from shoal.store.watched.pods import Pods
 from shoal.store.watched.reading import value_of
@@ -109,7 +109,7 @@ class Budgets:
             return
         budget = spaces[name] = _Budget(value, selector_of(value.spec.selector))
         budget.told = before.told if before is not None else None
-        known: dict[Traits, bool] = {}
+        known: dict[PodLabels, bool] = {}
         for key, state in self._pods:
             traits = state.who.traits
             if key.startswith(f"{namespace}/") and not state.is_finished:

@@ -33,13 +33,13 @@ from shoal.client.served import Served, Then
 from shoal.engine.asks import Ask
 from shoal.engine.events import Event, NodeGone, NodeRefused, NodeSeen, OthersSeen, PodArrived, PodBound, PodGone
 from shoal.engine.from_api import Priorities, Topologies
-from shoal.engine.who import Who
+from shoal.engine.pod_identity import PodIdentity
+from shoal.store.object_faults import ObjectFault, ObjectFaults
 from shoal.store.watched.budgets import Budgets
 from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.gangs import WatchedGangs
 from shoal.store.watched.group_objects import MAKERS, GroupObjects
 from shoal.store.watched.nodes import WatchedNodes
-from shoal.store.watched.object_faults import ObjectFault, ObjectFaults
 from shoal.store.watched.pod_asks import PodAsks
 from shoal.store.watched.pod_context import PodContext
 from shoal.store.watched.pod_states import Owner, PodState
@@ -239,7 +239,7 @@ class WatchedCluster:
         state = self._pods.get(key)
         return state.owner if state is not None else None
 
-    def beside_volumes(self, key: str) -> tuple[Ask, Who, str] | None:
+    def beside_volumes(self, key: str) -> tuple[Ask, PodIdentity, str] | None:
         """What a pod asks for apart from its volumes, who it is, and what is said of nodes that only they rule out."""
         state, item = self._pods.get(key), self._pods.item(key)
         found = self._asks.beside_volumes(item) if state is not None and item is not None and not state.fault else None

@@ -19,10 +19,10 @@ import msgspec
 from shoal.api.container import Container
 from shoal.api.pod import PodSpec
 from shoal.devices.tiling import occupancy, tiling
-from shoal.engine.devices.demand import SLOTS, Demand, DeviceGrant, MigTiles, Replicas, VirtualGpus, WholeGpus
+from shoal.engine.device_demand import SLOTS, Demand, DeviceGrant, MigTiles, Replicas, VirtualGpus, WholeGpus
+from shoal.engine.device_notation import UNKNOWN_IDS, NodeIds, names, replica_id
+from shoal.engine.device_notation.node_ids import Spot
 from shoal.engine.dra.devices import SliceFacts
-from shoal.engine.spelling import UNKNOWN_IDS, NodeIds, names, replica_id
-from shoal.engine.spelling.node_ids import Spot
 
 Chosen = dict[str, dict[str, list[str]]]
 """Container -> resource -> ids."""

@@ -29,19 +29,19 @@ from shoal.client.kind import (
     Kind,
 )
 from shoal.client.served import Served
+from shoal.engine.device_notation import NodeIds, spots_of_pod
 from shoal.engine.devices.kind import Spots
 from shoal.engine.dra.requests import ClaimFacts, ClaimRef
 from shoal.engine.events import ClaimGone, ClaimSeen, DevicesGone, DevicesSeen, Event
-from shoal.engine.spelling import NodeIds, spots_of_pod
 from shoal.store.dra.claim_refs import ClaimRefs
 from shoal.store.dra.extended import Extended
 from shoal.store.dra.facts import claim_facts, sets_of, slice_facts
 from shoal.store.dra.sets import DeviceSets
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.claim_needs import needs_of
 from shoal.store.watched.claims import KnownClaims
 from shoal.store.watched.dependents import Dependents
 from shoal.store.watched.node_devices import NodeDevices
-from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.pools import KnownPools
 from shoal.store.watched.reading import value_of
 from shoal.units.errors import UserError, Where

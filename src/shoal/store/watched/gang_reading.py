@@ -12,8 +12,8 @@ from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.groups import GroupFacts
 from shoal.store.gangs import GangMember, gangs_of, unreadable_gang
 from shoal.store.inventory import Inventory, Placed
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.group_objects import GangObjects, GroupObjects
-from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.pod_annotations import pod_of
 from shoal.store.watched.pod_heads import head_of
 from shoal.store.watched.pods import Pods

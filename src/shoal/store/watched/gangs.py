@@ -23,12 +23,12 @@ from msgspec import structs
 from shoal.engine.events import Event, GroupGone, GroupSeen
 from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.groups import GroupFacts
-from shoal.engine.who import Traits, Who
+from shoal.engine.pod_identity import PodIdentity, PodLabels
 from shoal.store.gangs import GangMember
+from shoal.store.object_faults import ObjectFaults
 from shoal.store.pod_makers import Owner
 from shoal.store.watched.gang_reading import GangReaderByName
 from shoal.store.watched.group_objects import GangObjects, GroupObjects
-from shoal.store.watched.object_faults import ObjectFaults
 from shoal.store.watched.pod_states import PodState
 from shoal.store.watched.pods import Pods
 from shoal.store.watched.tolerant_reading import read_each
@@ -41,7 +41,7 @@ _Standing = tuple[str, str, str]
 class _Sign(NamedTuple):
     """What of a pod its gang is read from."""
 
-    traits: Traits
+    traits: PodLabels
     group: str
     part: str
     role: str
@@ -80,7 +80,7 @@ class WatchedGangs:
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
-    def who(self, key: str, state: PodState) -> Who:
+    def who(self, key: str, state: PodState) -> PodIdentity:
         """The pod's standing, completed by its gang."""
         company = self._company_of.get(key)
         standing = None if company is None else self._units[company].standing.get(key)

@@ -15,9 +15,9 @@ from shoal.client.informer import Informer
 from shoal.client.informers import Informers
 from shoal.client.item import Item
 from shoal.client.kind import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Kind
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.pod_makers import GANG, KAI_MINIMUM, VOLCANO_MINIMUM, Owner
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
-from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.reading import document_of
 from shoal.units.errors import UserError
 

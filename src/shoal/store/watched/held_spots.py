@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from shoal.engine.device_notation import UNKNOWN_IDS, HeldDevices, device_names, names, spots_of_pod
 from shoal.engine.devices.kind import Spots
-from shoal.engine.spelling import UNKNOWN_IDS, HeldDevices, device_names, names, spots_of_pod
 from shoal.store.watched.parts import Devices
 from shoal.store.watched.pod_annotations import PodAnnotationFields
 from shoal.units.errors import UserError, Where

@@ -14,8 +14,8 @@ from msgspec import Raw
 
 from shoal.client.informer import Informer
 from shoal.client.item import Item
+from shoal.engine.device_notation import UNKNOWN_IDS, NodeIds, node_ids
 from shoal.engine.dra.devices import SliceFacts
-from shoal.engine.spelling import UNKNOWN_IDS, NodeIds, node_ids
 from shoal.store.watched.device_ids import ids_of
 from shoal.store.watched.pools import KnownPools
 

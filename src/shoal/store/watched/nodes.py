@@ -17,12 +17,12 @@ from shoal.api.partial import LabeledMeta, MetadataOf
 from shoal.client.informer import Informer
 from shoal.client.item import Item
 from shoal.client.kind import NODES
+from shoal.engine.device_notation import topology_fault
+from shoal.engine.device_notation.names import OWN_TOPOLOGY
 from shoal.engine.events import Event, NodeGone, NodeSeen
 from shoal.engine.from_api import HyperTree
-from shoal.engine.spelling import topology_fault
-from shoal.engine.spelling.names import OWN_TOPOLOGY
 from shoal.store.nodes import node_seen
-from shoal.store.watched.object_faults import INVALID_ANNOTATION, UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import INVALID_ANNOTATION, UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.reading import place_of, value_of
 from shoal.store.watched.tolerant_reading import read_each
 from shoal.units.errors import UserError, Where

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod
+from shoal.engine.device_notation import NodeIds
 from shoal.engine.devices.kind import Spots
 from shoal.engine.dra.requests import ClaimRef
-from shoal.engine.spelling import NodeIds
 
 
 class Devices(Protocol):

@@ -16,10 +16,10 @@ from shoal.api.pod import Pod, PodSpec, PodStatus
 from shoal.client.item import Item
 from shoal.client.kind import PODS
 from shoal.engine.asks import Ask
+from shoal.engine.device_notation import names
 from shoal.engine.from_api import Priorities, Rank, ask_of_pod, standing_words, who_of_pod
-from shoal.engine.from_api.node_rules import both_rules
-from shoal.engine.spelling import names
-from shoal.engine.who import Traits, Who
+from shoal.engine.node_rules import both_rules
+from shoal.engine.pod_identity import PodIdentity, PodLabels
 from shoal.store.watched.parts import Devices, Volumes
 from shoal.store.watched.pod_annotations import pod_of
 from shoal.store.watched.pod_heads import PodHead, Spec, head_of
@@ -65,8 +65,8 @@ class PodAsks:
         """Templates by the name under which their devices were looked up."""
         self._numbers = count()
         self._equal: dict[Ask, Ask] = {}
-        self._standings: dict[_Key, Who] = {}
-        self._whos: dict[tuple[Traits, _Key], Who] = {}
+        self._standings: dict[_Key, PodIdentity] = {}
+        self._whos: dict[tuple[PodLabels, _Key], PodIdentity] = {}
         """Of those that do not run: thousands of one template wait."""
         self._ranks: dict[tuple[int | None, str, str], Rank | UserError] = {}
 
@@ -197,12 +197,12 @@ class PodAsks:
 
     # -- standings --------------------------------------------------------------------------------------------------
 
-    def who(self, item: Item, head: PodHead, rank: Rank) -> Who:
+    def who(self, item: Item, head: PodHead, rank: Rank) -> PodIdentity:
         meta, spec = head.metadata, head.spec
         has_owner = any(owner.controller for owner in meta.owner_references)
         grouped = bytes(spec.scheduling_group), bytes(spec.workload_ref)
         key = (item.namespace, standing_words(meta.labels, meta.annotations), has_owner, rank, *grouped)
-        traits = Traits.of(item.namespace, meta.labels)
+        traits = PodLabels.of(item.namespace, meta.labels)
         start = head.status.start_time
         if start is None and (who := self._whos.get((traits, key))) is not None:
             return who

@@ -16,7 +16,7 @@ from shoal.engine.asks import Ask
 from shoal.engine.events import DaemonSetGone, DaemonSetSeen, Event, NamespaceSeen, TopologyGone, TopologySeen
 from shoal.engine.from_api import HyperTree, Priorities, Topologies, daemon_set_ask
 from shoal.engine.groups import TopologyFacts
-from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.reading import V, value_of
 from shoal.store.watched.tolerant_reading import read_each
 from shoal.units.errors import UserError

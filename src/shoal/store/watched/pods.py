@@ -16,11 +16,11 @@ from shoal.client.informer import Informer
 from shoal.client.item import Item
 from shoal.client.kind import PODS
 from shoal.engine.asks import Ask
+from shoal.engine.device_notation import devices_fault
 from shoal.engine.events import NodeRefused, PodArrived, PodBound, PodGone
-from shoal.engine.spelling import devices_fault
-from shoal.engine.who import Who
+from shoal.engine.pod_identity import PodIdentity
+from shoal.store.object_faults import INVALID_ANNOTATION, UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.held_spots import HeldSpots
-from shoal.store.watched.object_faults import INVALID_ANNOTATION, UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.parts import Devices
 from shoal.store.watched.pod_annotations import words_on
 from shoal.store.watched.pod_asks import PodAsks
@@ -233,7 +233,7 @@ class Pods:
         owner = "/".join(state.owner) if state.owner is not None else state.who.group or key
         return NodeRefused(state.node, state.ask, state.lacked, owner, at_s)
 
-    def news(self, key: str, who: Who) -> PodArrived | PodBound | PodGone | None:
+    def news(self, key: str, who: PodIdentity) -> PodArrived | PodBound | PodGone | None:
         """The event to report; it counts as reported afterwards."""
         state = self._states.get(key)
         if state is None:
@@ -252,7 +252,7 @@ class Pods:
             return structs.replace(event, anew=True)
         return event
 
-    def _event(self, key: str, state: PodState, who: Who) -> PodArrived | PodBound | None:
+    def _event(self, key: str, state: PodState, who: PodIdentity) -> PodArrived | PodBound | None:
         if state.is_finished or state.ask is None:
             return None
         if state.node:

@@ -22,7 +22,7 @@ from shoal.client.item import Item
 from shoal.client.kind import CONFIG_MAPS
 from shoal.client.port import Select
 from shoal.client.presence import KUEUE
-from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.units.errors import UserError
 
 _log = logging.getLogger("shoal.queues")

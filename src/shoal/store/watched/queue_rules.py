@@ -21,7 +21,7 @@ from shoal.client.item import Item
 from shoal.client.kind import PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, Kind
 from shoal.engine.from_api import Priorities
 from shoal.engine.from_api.queues import (
-    Counting,
+    CountingRules,
     NamespaceRules,
     WorkloadPriorities,
     WorkloadReader,
@@ -31,7 +31,7 @@ from shoal.engine.from_api.queues import (
     settings_of,
 )
 from shoal.engine.queues.settings import Settings
-from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.reading import value_of
 from shoal.units.errors import UserError, Where
 
@@ -121,7 +121,7 @@ class QueueRules:
 
         self._context.informers.of(kind).on_change(changed)
 
-    def _counting(self) -> Counting:
+    def _counting(self) -> CountingRules:
         overheads = {
             each.metadata.name: each.overhead.pod_fixed for each in self._runtimes.values() if each.overhead.pod_fixed
         }
@@ -132,7 +132,7 @@ class QueueRules:
         everywhere = NamespaceRules.of((), overheads)
         configuration = self._configuration
         if configuration is None:
-            return Counting(rules=rules, everywhere=everywhere)
+            return CountingRules(rules=rules, everywhere=everywhere)
         mappings = configuration.resources.device_class_mappings
         claims = {each.metadata.key: claimed_of(each, mappings) for each in self._templates.values()}
-        return Counting(currency_of(configuration), equivalents_of(configuration), claims, rules, everywhere)
+        return CountingRules(currency_of(configuration), equivalents_of(configuration), claims, rules, everywhere)

@@ -25,8 +25,8 @@ from shoal.client.served import Served
 from shoal.engine.from_api import Priorities
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.covered_resources import CoveredResources
-from shoal.store.watched.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.queue_caches import TOLD, QueueCaches
 from shoal.store.watched.queue_changes import QueueChanges, WorkloadView
 from shoal.store.watched.queue_configuration import ConfigurationWatch

@@ -6,7 +6,7 @@ from shoal.api.kueue import Workload
 from shoal.client.item import Item
 from shoal.client.kind import Kind
 from shoal.engine.from_api.queues import WorkloadReader, is_finished, ran_s
-from shoal.store.watched.object_faults import words_of
+from shoal.store.object_faults import words_of
 from shoal.store.watched.queue_changes import Mark, WorkloadView
 from shoal.store.watched.reading import value_of
 from shoal.units.errors import UserError

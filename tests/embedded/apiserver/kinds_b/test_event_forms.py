@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from build.kind_objects import texts
-from shoal.embedded.apiserver.kinds.conversion import convert_builtin
+from shoal.embedded.apiserver.builtin_conversion import convert_builtin
 from shoal.embedded.apiserver.kinds.table import STRATEGIES
 
 Obj = dict[str, Any]

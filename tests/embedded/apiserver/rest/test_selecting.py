@@ -10,8 +10,8 @@ from shoal.embedded.apiserver.kinds.table import STRATEGIES
 from shoal.embedded.apiserver.resource import Home, Ref, Resource
 from shoal.embedded.apiserver.rest.selection import selection
 from shoal.embedded.apiserver.rest.watching import seen_as
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.record import Record
-from shoal.embedded.apiserver.state.watch import Event
 from shoal.embedded.apiserver.status import ApiError
 
 PODS = Resource("", "v1", "pods", "Pod", True, strategy=STRATEGIES["", "pods"])

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from build.virtual_time import virtual
+from shoal.embedded.apiserver.server_faults.fault_paths import LONGEST_BODY, ROOT, FaultPaths, is_of_faults
+from shoal.embedded.apiserver.server_faults.faults import Faults
 from shoal.embedded.apiserver.status import ApiError
-from shoal.embedded.faults.fault_paths import LONGEST_BODY, ROOT, FaultPaths, is_of_faults
-from shoal.embedded.faults.faults import Faults
 
 SLOW = f"{ROOT}/slow-api"
 

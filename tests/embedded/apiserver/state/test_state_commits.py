@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from build.cluster_states import JOBS, PODS, body, drop, names, opened, pod, put
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.record import Write
-from shoal.embedded.apiserver.state.watch import Event
 from shoal.embedded.apiserver.status import ApiError
 from shoal.embedded.apiserver.storage.faulty import FaultyStorage
 from shoal.embedded.apiserver.storage.memory import MemoryStorage

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from build.cluster_states import PODS, drop, opened, pod, put
 from build.depth import examples
 from shoal.embedded.apiserver.resource import Ref
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.listing import Page
 from shoal.embedded.apiserver.state.state import State
-from shoal.embedded.apiserver.state.watch import Event, Watch
+from shoal.embedded.apiserver.state.watch import Watch
 from shoal.embedded.apiserver.status import ApiError
 from shoal.embedded.apiserver.storage.faulty import FaultyStorage
 from shoal.embedded.apiserver.storage.memory import MemoryStorage

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from build.cluster_states import JOBS, PODS, Clock, drop, everything, opened, pod, put
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.state import State
-from shoal.embedded.apiserver.state.watch import Event, Watch
+from shoal.embedded.apiserver.state.watch import Watch
 from shoal.embedded.apiserver.status import ApiError
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from build.planes import Operations, config_map, operations
 from shoal.embedded.apiserver.resource import Home, Obj
-from shoal.embedded.apiserver.state.watch import Event
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.status import ApiError
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 from shoal.embedded.apiserver.storage.port import StorageFault, StoredChange

@@ -24,8 +24,8 @@ from shoal.controllers.queues.placeholders.placeholder_pods import Placeholder, 
 from shoal.controllers.queues.placeholders.pod_set_templates import PodRanks
 from shoal.engine.asks import Ask
 from shoal.engine.fitter import Fitter
+from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import is_running, place_gang
-from shoal.engine.gangs.members import Gang
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place

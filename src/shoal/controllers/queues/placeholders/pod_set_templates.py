@@ -21,9 +21,9 @@ from shoal.client.ecosystem_kinds import WORKLOADS
 from shoal.controllers.scheduling_loop.protocols import PodViews
 from shoal.engine.asks import Ask
 from shoal.engine.from_api import Priorities, ask_of_pod, who_of_pod
-from shoal.engine.from_api.node_rules import both_rules
+from shoal.engine.node_rules import both_rules
+from shoal.engine.pod_identity import PodIdentity
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.who import Who
 from shoal.store.watched.cluster import WatchedCluster
 from shoal.store.watched.queues import WatchedQueues
 from shoal.units.errors import UserError, Where
@@ -38,7 +38,7 @@ AskOf = Callable[[Pod, str], Ask]
 class PodSetTemplate(msgspec.Struct, frozen=True):
     ask: Ask
     priority: int
-    who: Who
+    who: PodIdentity
 
 
 class PodSetTemplates:
@@ -81,7 +81,7 @@ class PodSetTemplates:
         return PodSetTemplate(self._ask_of(pod, pod_set), priority.value, unrelated(who_of_pod(pod, priority, order=0)))
 
 
-def unrelated(who: Who) -> Who:
+def unrelated(who: PodIdentity) -> PodIdentity:
     """The same pod as a placeholder: it is in no gang, preempts no pod and is preempted by none."""
     return structs.replace(who, **_UNRELATED)
 

@@ -30,9 +30,10 @@ from shoal.controllers.queues.workload_status.status_changes import (
     set_unhealthy_nodes,
 )
 from shoal.controllers.queues.workload_status.status_writer import EventRecord, StatusChange, StatusWriter
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.decisions import Admitted, Preempted, Stopped
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.workloads import AdmittedWorkload, totals_of
+from shoal.engine.queues.workloads import totals_of
 from shoal.store.queues.made import JOB_UID_LABEL
 from shoal.store.watched.queue_changes import Mark, WorkloadView
 from shoal.store.watched.queues import WatchedQueues

@@ -31,8 +31,8 @@ from shoal.embedded.apiserver.calls import SERVER, Call
 from shoal.embedded.apiserver.rest.changing import change
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.creating import born
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.record import Write
-from shoal.embedded.apiserver.state.watch import Event
 
 Obj = dict[str, Any]
 _ROUND_S = 30.0

@@ -7,12 +7,11 @@ evaluation, which is three times slower.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from shoal.embedded.apiserver.cel import logic, loops, objects
+from shoal.embedded.apiserver.cel.code import MOST_COST, Code, Run, Scope
 from shoal.embedded.apiserver.cel.faults import NO_OVERLOAD, CelFault, OutOfBudget
 from shoal.embedded.apiserver.cel.functions import FUNCTIONS, Overload
 from shoal.embedded.apiserver.cel.kinds import BOOL, DYN, CelType
@@ -20,16 +19,7 @@ from shoal.embedded.apiserver.cel.lazy import Lazy
 from shoal.embedded.apiserver.cel.tree import AstNode, Call, Const, Fold, Ident, ListOf, Parsed, Select, StructOf
 from shoal.embedded.apiserver.cel.values import TypeName, Uint, kind_name
 
-Scope = dict[str, Any]
-Run = Callable[[Scope], Any]
-MOST_COST = 2**62
 _TYPES = {"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"}
-
-
-class Code(msgspec.Struct, frozen=True):
-    kind: CelType
-    run: Run
-    cost: int = 1
 
 
 class Compiler:

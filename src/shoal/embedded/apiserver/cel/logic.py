@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shoal.embedded.apiserver.cel import objects
+from shoal.embedded.apiserver.cel.code import Code, NodeCompiler, Scope
 from shoal.embedded.apiserver.cel.faults import NO_OVERLOAD, CelFault, OutOfBudget
 from shoal.embedded.apiserver.cel.kinds import BOOL, DYN, UNSIZED, CelType
 from shoal.embedded.apiserver.cel.tree import Call, Const
 from shoal.embedded.apiserver.cel.values import equal
 
-if TYPE_CHECKING:
-    from shoal.embedded.apiserver.cel.compiler import Code, Compiler
-
-Scope = dict[str, Any]
 _READS = frozenset({"matches", "find", "findAll", "split", "replace"})
 _COMPARES = frozenset({"_==_", "_!=_", "startsWith", "endsWith"})
 
@@ -55,11 +52,11 @@ def reading_cost(name: str, kinds: list[CelType]) -> int:
     return texts[0] // 10 if name in _READS else 0
 
 
-def _both(compiler: Compiler, node: Call) -> tuple[Code, Code]:
+def _both(compiler: NodeCompiler, node: Call) -> tuple[Code, Code]:
     return compiler.code(node.args[0]), compiler.code(node.args[1])
 
 
-def _operands(compiler: Compiler, node: Call) -> list[Code]:
+def _operands(compiler: NodeCompiler, node: Call) -> list[Code]:
     codes = [compiler.code(one) for one in node.args]
     for code in codes:
         if code.kind.name not in ("bool", "dyn"):
@@ -68,17 +65,16 @@ def _operands(compiler: Compiler, node: Call) -> list[Code]:
     return codes
 
 
-def _and(compiler: Compiler, node: Call) -> Code:
+def _and(compiler: NodeCompiler, node: Call) -> Code:
     return _joined(compiler, node, decides=False)
 
 
-def _or(compiler: Compiler, node: Call) -> Code:
+def _or(compiler: NodeCompiler, node: Call) -> Code:
     return _joined(compiler, node, decides=True)
 
 
-def _joined(compiler: Compiler, node: Call, *, decides: bool) -> Code:
+def _joined(compiler: NodeCompiler, node: Call, *, decides: bool) -> Code:
     """Either side decides alone; a failure counts only where the other side does not."""
-    from shoal.embedded.apiserver.cel.compiler import Code
 
     left, right = _operands(compiler, node)
     one, other = left.run, right.run
@@ -106,8 +102,7 @@ def _joined(compiler: Compiler, node: Call, *, decides: bool) -> Code:
     return Code(BOOL, run, left.cost + right.cost)
 
 
-def _not(compiler: Compiler, node: Call) -> Code:
-    from shoal.embedded.apiserver.cel.compiler import Code
+def _not(compiler: NodeCompiler, node: Call) -> Code:
 
     (operand,) = _operands(compiler, node)
     inner = operand.run
@@ -121,8 +116,7 @@ def _not(compiler: Compiler, node: Call) -> Code:
     return Code(BOOL, run, operand.cost + 1)
 
 
-def _choice(compiler: Compiler, node: Call) -> Code:
-    from shoal.embedded.apiserver.cel.compiler import Code
+def _choice(compiler: NodeCompiler, node: Call) -> Code:
 
     condition, yes, no = (compiler.code(one) for one in node.args)
     if condition.kind.name not in ("bool", "dyn") or _differ(yes.kind, no.kind):
@@ -148,8 +142,7 @@ def _differ(one: CelType, other: CelType) -> bool:
     return len(names) == 2 and not names & {"dyn", "null_type", "type"}
 
 
-def _equality(compiler: Compiler, node: Call) -> Code:
-    from shoal.embedded.apiserver.cel.compiler import Code
+def _equality(compiler: NodeCompiler, node: Call) -> Code:
 
     left, right = _both(compiler, node)
     if _differ(left.kind, right.kind):
@@ -161,8 +154,7 @@ def _equality(compiler: Compiler, node: Call) -> Code:
     return Code(BOOL, lambda scope: equal(one(scope), other(scope)) is wanted, cost)
 
 
-def _index(compiler: Compiler, node: Call) -> Code:
-    from shoal.embedded.apiserver.cel.compiler import Code
+def _index(compiler: NodeCompiler, node: Call) -> Code:
 
     held, key = _both(compiler, node)
     if held.kind.name not in ("list", "map", "dyn", "object", "optional_type"):
@@ -174,8 +166,7 @@ def _index(compiler: Compiler, node: Call) -> Code:
     return Code(kind, run, held.cost + key.cost + 1)
 
 
-def _optional_index(compiler: Compiler, node: Call) -> Code:
-    from shoal.embedded.apiserver.cel.compiler import Code
+def _optional_index(compiler: NodeCompiler, node: Call) -> Code:
 
     held, key = _both(compiler, node)
     one, other = held.run, key.run
@@ -183,8 +174,7 @@ def _optional_index(compiler: Compiler, node: Call) -> Code:
     return Code(kind, lambda scope: objects.optional_item(one(scope), other(scope)), held.cost + key.cost + 1)
 
 
-def _optional_select(compiler: Compiler, node: Call) -> Code:
-    from shoal.embedded.apiserver.cel.compiler import Code
+def _optional_select(compiler: NodeCompiler, node: Call) -> Code:
 
     held = compiler.code(node.args[0])
     written = node.args[1]
@@ -199,9 +189,8 @@ def _optional_select(compiler: Compiler, node: Call) -> Code:
     return Code(CelType("optional_type", kind), lambda scope: objects.optional_field(run(scope), name), held.cost + 1)
 
 
-def _not_strictly_false(compiler: Compiler, node: Call) -> Code:
+def _not_strictly_false(compiler: NodeCompiler, node: Call) -> Code:
     """The condition under which loops go on: a failure does not stop them, a later item may still decide."""
-    from shoal.embedded.apiserver.cel.compiler import Code
 
     operand = compiler.code(node.args[0])
     inner = operand.run
@@ -217,7 +206,7 @@ def _not_strictly_false(compiler: Compiler, node: Call) -> Code:
     return Code(BOOL, run, 0)
 
 
-SPECIAL: dict[str, Callable[[Compiler, Call], Code]] = {
+SPECIAL: dict[str, Callable[[NodeCompiler, Call], Code]] = {
     "_&&_": _and,
     "_||_": _or,
     "!_": _not,

@@ -6,25 +6,21 @@ A loop costs what its body costs for every item there may be; that is what the l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from shoal.embedded.apiserver.cel.code import MOST_COST, Code, NodeCompiler, Scope
 from shoal.embedded.apiserver.cel.faults import NO_OVERLOAD, CelFault, OutOfBudget
 from shoal.embedded.apiserver.cel.functions.collections import in_order
 from shoal.embedded.apiserver.cel.kinds import BOOL, DYN, STRING, CelType
 from shoal.embedded.apiserver.cel.lazy import Raising
 from shoal.embedded.apiserver.cel.tree import Call, Fold, Ident
 
-if TYPE_CHECKING:
-    from shoal.embedded.apiserver.cel.compiler import Code, Compiler
-
-Scope = dict[str, Any]
 _ABSENT: Any = object()
 _TWO = frozenset({"all", "exists", "existsOne", "exists_one", "transformList", "transformMap", "transformMapEntry"})
 _NO_RANGE = "expression of type '{}' cannot be range of a comprehension (must be list, map, or dynamic)"
 
 
-def fold_code(compiler: Compiler, node: Fold) -> Code:
-    from shoal.embedded.apiserver.cel.compiler import MOST_COST, Code
+def fold_code(compiler: NodeCompiler, node: Fold) -> Code:
 
     over = compiler.code(node.over)
     if over.kind.name not in ("list", "map", "dyn", "object"):
@@ -111,8 +107,7 @@ def is_two_variable(node: Call) -> bool:
     return isinstance(node.args[0], Ident) and isinstance(node.args[1], Ident)
 
 
-def two_variable_code(compiler: Compiler, node: Call) -> Code:
-    from shoal.embedded.apiserver.cel.compiler import MOST_COST, Code
+def two_variable_code(compiler: NodeCompiler, node: Call) -> Code:
 
     names = tuple(one.name for one in node.args[:2] if isinstance(one, Ident))
     if node.target is None or len(names) != 2:
@@ -209,8 +204,7 @@ def is_sorting(node: Call) -> bool:
     return node.target is not None and node.function == "sortBy" and len(node.args) == 2
 
 
-def sorting_code(compiler: Compiler, node: Call) -> Code:
-    from shoal.embedded.apiserver.cel.compiler import MOST_COST, Code
+def sorting_code(compiler: NodeCompiler, node: Call) -> Code:
 
     named, key = node.args
     if node.target is None or not isinstance(named, Ident):

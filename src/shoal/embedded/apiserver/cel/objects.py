@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from shoal.embedded.apiserver.cel.code import Code, NodeCompiler, Scope
 from shoal.embedded.apiserver.cel.faults import NO_OVERLOAD, CelFault
 from shoal.embedded.apiserver.cel.functions.authorization import request_resource
 from shoal.embedded.apiserver.cel.functions.times import parse_duration, parse_timestamp
@@ -18,10 +19,6 @@ from shoal.embedded.apiserver.cel.kinds import DYN, CelType
 from shoal.embedded.apiserver.cel.tree import Const, ListOf, StructOf
 from shoal.embedded.apiserver.cel.values import NONE, Opaque, Optional, Uint
 
-if TYPE_CHECKING:
-    from shoal.embedded.apiserver.cel.compiler import Code, Compiler
-
-Scope = dict[str, Any]
 _ESCAPES = {"__underscores__": "__", "__dot__": ".", "__dash__": "-", "__slash__": "/"}
 _RESERVED = re.compile(
     r"__(true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|namespace|return|var|"
@@ -127,8 +124,7 @@ def optional_item(value: Any, key: Any) -> Optional:
 # -- making ------------------------------------------------------------------------------------------------------
 
 
-def list_code(compiler: Compiler, node: ListOf) -> Code:
-    from shoal.embedded.apiserver.cel.compiler import Code
+def list_code(compiler: NodeCompiler, node: ListOf) -> Code:
 
     codes = [compiler.code(one) for one in node.items]
     parts = [(code.run, index in node.optional) for index, code in enumerate(codes)]
@@ -148,8 +144,7 @@ def list_code(compiler: Compiler, node: ListOf) -> Code:
     return Code(CelType("list", items, len(codes)), run, 10 + sum(code.cost for code in codes))
 
 
-def struct_code(compiler: Compiler, node: StructOf, at: str = "") -> Code:
-    from shoal.embedded.apiserver.cel.compiler import Code
+def struct_code(compiler: NodeCompiler, node: StructOf, at: str = "") -> Code:
 
     kind = _struct_kind(compiler, node, at)
     parts = []
@@ -181,14 +176,14 @@ def struct_code(compiler: Compiler, node: StructOf, at: str = "") -> Code:
     return Code(kind, run, cost)
 
 
-def _value_code(compiler: Compiler, node: Any, at: str) -> Code:
+def _value_code(compiler: NodeCompiler, node: Any, at: str) -> Code:
     """Of an object's field; the types of objects further down must name their place."""
     if isinstance(node, StructOf) and node.name:
         return struct_code(compiler, node, at)
     return compiler.code(node)
 
 
-def _struct_kind(compiler: Compiler, node: StructOf, at: str) -> CelType:
+def _struct_kind(compiler: NodeCompiler, node: StructOf, at: str) -> CelType:
     if not node.name:
         return CelType("map", DYN, len(node.entries))
     if node.name == "JSONPatch":
@@ -204,7 +199,7 @@ def _struct_kind(compiler: Compiler, node: StructOf, at: str) -> CelType:
     return CelType("Object")
 
 
-def _check_patch(compiler: Compiler, node: StructOf) -> None:
+def _check_patch(compiler: NodeCompiler, node: StructOf) -> None:
     if "JSONPatch" not in compiler.types:
         raise compiler.fault(node, "undeclared reference to 'JSONPatch' (in container '')")
     for entry in node.entries:

@@ -8,7 +8,7 @@ from typing import Any
 from shoal.embedded.apiserver.calls import AdmissionAttributes, Call, Operation
 from shoal.embedded.apiserver.cel.kinds import CelType
 from shoal.embedded.apiserver.dynamic import mutation, scales, validating_policies
-from shoal.embedded.apiserver.dynamic.gate import Surroundings
+from shoal.embedded.apiserver.dynamic.admission_context import ConfiguredAdmissionContext
 from shoal.embedded.apiserver.dynamic.invocations import Invoking
 from shoal.embedded.apiserver.dynamic.mutating_policies import Body, MutatingPolicies
 from shoal.embedded.apiserver.dynamic.parameters import Parameters
@@ -25,7 +25,7 @@ from shoal.embedded.apiserver.dynamic.webhooks import Webhooks
 class Chain:
     """Everything that is configured; `read` after it changed."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ConfiguredAdmissionContext) -> None:
         matcher, versions = Matcher(around.catalog, around.reader), Versions(around.convert)
         parameters = Parameters(around.catalog, around.reader, around.convert)
         invoking = Invoking(matcher, versions, parameters, around.reader, around.allows)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shoal.embedded.apiserver.admission.plugin import aggregate
+from shoal.embedded.apiserver.admission_expressions import Expression, Scope
 from shoal.embedded.apiserver.cel.faults import CelFault
 from shoal.embedded.apiserver.cel.kinds import CelType
-from shoal.embedded.apiserver.dynamic.expressions import Expression, Scope
 
 
 class ConditionsError(Exception):

@@ -19,8 +19,8 @@ from shoal.embedded.apiserver.dynamic.rules import EXEMPT, GROUP
 from shoal.embedded.apiserver.resource import Home, Obj
 from shoal.embedded.apiserver.rest.changing import change
 from shoal.embedded.apiserver.rest.context import ServerContext
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.record import Record
-from shoal.embedded.apiserver.state.watch import Event
 
 _VALIDATING = Home(GROUP, "validatingadmissionpolicies")
 _SELF = Actor("system:serviceaccount:kube-system:validatingadmissionpolicy-status-controller", ("system:masters",))

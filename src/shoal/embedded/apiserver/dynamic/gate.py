@@ -8,16 +8,11 @@ second that most clusters never pay, so it is loaded with the first configuratio
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Attributes, Call, Operation
-from shoal.embedded.apiserver.catalog import ResourceCatalog
-from shoal.embedded.apiserver.dynamic.posting import Posting
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call, Operation
+from shoal.embedded.apiserver.dynamic.admission_context import ConfiguredAdmissionContext
 from shoal.embedded.apiserver.dynamic.rules import EXEMPT
-from shoal.embedded.apiserver.dynamic.versions import Convert
-from shoal.embedded.apiserver.reading import Reader
 from shoal.embedded.apiserver.resource import Resource
 
 if TYPE_CHECKING:
@@ -27,18 +22,6 @@ if TYPE_CHECKING:
 _NOTHING = (False, False)
 
 
-class Surroundings(msgspec.Struct, frozen=True):
-    """What configured admission works with."""
-
-    catalog: ResourceCatalog
-    reader: Reader
-    posting: Posting
-    convert: Convert
-    allows: Callable[[Actor, Attributes], Any]
-    """Answers with something that has `allowed` and `reason`."""
-    new_uid: Callable[[], str]
-
-
 class DynamicAdmission:
     """The `Dynamic` of the operations. `changed` reports that configurations may have changed; they are read at
     the next request.
@@ -46,7 +29,7 @@ class DynamicAdmission:
     `again` are the built-in plugins, which run once more after an object was changed.
     """
 
-    def __init__(self, around: Surroundings, again: Callable[[AdmissionAttributes], None]) -> None:
+    def __init__(self, around: ConfiguredAdmissionContext, again: Callable[[AdmissionAttributes], None]) -> None:
         self._around = around
         self._again = again
         self._chain: Chain | None = None

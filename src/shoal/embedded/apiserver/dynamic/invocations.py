@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.admission_expressions import Allows, Scope, authorizer_of, namespace_object
+from shoal.embedded.apiserver.admission_request import namespace_of, request_of
 from shoal.embedded.apiserver.calls import AdmissionAttributes
-from shoal.embedded.apiserver.dynamic.expressions import Allows, Scope, authorizer_of, namespace_object
 from shoal.embedded.apiserver.dynamic.parameters import Parameters, ParametersError
 from shoal.embedded.apiserver.dynamic.policy import AdmissionPolicy, Binding
-from shoal.embedded.apiserver.dynamic.question import namespace_of, request_of
 from shoal.embedded.apiserver.dynamic.rules import Matcher
 from shoal.embedded.apiserver.dynamic.versions import Versions
 from shoal.embedded.apiserver.reading import Reader

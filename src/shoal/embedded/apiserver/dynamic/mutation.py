@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.admission_expressions import Expression, Scope
 from shoal.embedded.apiserver.apply.checking import check
 from shoal.embedded.apiserver.apply.merging import merged
 from shoal.embedded.apiserver.cel.faults import CelFault
 from shoal.embedded.apiserver.cel.kinds import CelType
 from shoal.embedded.apiserver.cel.plain import to_json
-from shoal.embedded.apiserver.dynamic.expressions import Expression, Scope
 from shoal.embedded.apiserver.dynamic.operations import PatchFault, UnmetTest, applied
 from shoal.embedded.apiserver.resource import Resource
 from shoal.embedded.apiserver.schema.node import ANY, Schema

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from shoal.embedded.apiserver.builtin_conversion import convert_builtin
 from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.dynamic.versions import Convert
-from shoal.embedded.apiserver.kinds.conversion import convert_builtin
 from shoal.embedded.apiserver.label_selectors import selects
 from shoal.embedded.apiserver.reading import Reader
 from shoal.embedded.apiserver.resource import Resource

@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from shoal.embedded.apiserver.admission_expressions import AUTHORIZER, BASE, PARAMS, Variables
 from shoal.embedded.apiserver.cel.kinds import CelType
 from shoal.embedded.apiserver.dynamic.conditions import Conditions
-from shoal.embedded.apiserver.dynamic.expressions import AUTHORIZER, BASE, PARAMS, Variables
 from shoal.embedded.apiserver.dynamic.kept import Kept, name_of
 from shoal.embedded.apiserver.dynamic.rules import GROUP
 from shoal.embedded.apiserver.reading import Reader

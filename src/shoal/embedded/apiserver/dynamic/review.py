@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.admission_request import request_of
 from shoal.embedded.apiserver.bodies.decode import json_value
 from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.dynamic.posting import CallError, Posting
-from shoal.embedded.apiserver.dynamic.question import request_of
 from shoal.embedded.apiserver.dynamic.webhook import Webhook
 from shoal.embedded.apiserver.resource import Resource
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.admission_request import namespace_of
 from shoal.embedded.apiserver.calls import AdmissionAttributes, Call, Operation
 from shoal.embedded.apiserver.catalog import ResourceCatalog
-from shoal.embedded.apiserver.dynamic.question import namespace_of
 from shoal.embedded.apiserver.label_selectors import selects
 from shoal.embedded.apiserver.reading import Reader
 from shoal.embedded.apiserver.resource import Resource

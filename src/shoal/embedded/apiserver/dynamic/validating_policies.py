@@ -13,13 +13,13 @@ import msgspec
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.admission.plugin import forbid
+from shoal.embedded.apiserver.admission_expressions import Expression, Scope
 from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.cel.faults import CelFault
 from shoal.embedded.apiserver.cel.kinds import CelType
 from shoal.embedded.apiserver.cel.values import kind_name
 from shoal.embedded.apiserver.dynamic.admission_index import AdmissionIndex
 from shoal.embedded.apiserver.dynamic.conditions import ConditionsError
-from shoal.embedded.apiserver.dynamic.expressions import Expression, Scope
 from shoal.embedded.apiserver.dynamic.invocations import Invocation, Invoking
 from shoal.embedded.apiserver.dynamic.policy import AdmissionPolicy, Binding
 

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from shoal.embedded.apiserver import status
+from shoal.embedded.apiserver.builtin_conversion import convert_builtin
 from shoal.embedded.apiserver.calls import Call
 from shoal.embedded.apiserver.crds.pruning import conform_custom
-from shoal.embedded.apiserver.kinds.conversion import convert_builtin
 from shoal.embedded.apiserver.resource import Resource
 from shoal.embedded.apiserver.schema.decode import conform
 

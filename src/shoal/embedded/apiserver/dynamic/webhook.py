@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from shoal.embedded.apiserver.admission_expressions import AUTHORIZER, BASE
 from shoal.embedded.apiserver.dynamic.conditions import Conditions
-from shoal.embedded.apiserver.dynamic.expressions import AUTHORIZER, BASE
 from shoal.embedded.apiserver.dynamic.kept import Kept, name_of
 from shoal.embedded.apiserver.dynamic.rules import GROUP
 from shoal.embedded.apiserver.reading import Reader

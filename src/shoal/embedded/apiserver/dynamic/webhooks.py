@@ -7,12 +7,12 @@ import logging
 
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.admission.plugin import forbid
+from shoal.embedded.apiserver.admission_expressions import Allows, authorizer_of
+from shoal.embedded.apiserver.admission_request import request_of
 from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.dynamic.admission_index import AdmissionIndex
 from shoal.embedded.apiserver.dynamic.conditions import ConditionsError
-from shoal.embedded.apiserver.dynamic.expressions import Allows, authorizer_of
 from shoal.embedded.apiserver.dynamic.operations import PatchFault, applied
-from shoal.embedded.apiserver.dynamic.question import request_of
 from shoal.embedded.apiserver.dynamic.reinvocation import MutationRound
 from shoal.embedded.apiserver.dynamic.review import Reviewing, WebhookError, WebhookRequest
 from shoal.embedded.apiserver.dynamic.rules import Matcher

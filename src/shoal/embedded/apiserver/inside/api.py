@@ -33,8 +33,8 @@ from shoal.embedded.apiserver.rest.replacing import replace
 from shoal.embedded.apiserver.rest.selection import Selection, fields_asked_for, name_asked_for, selection
 from shoal.embedded.apiserver.rest.watching import seen_as
 from shoal.embedded.apiserver.security.verdict import refusal
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.record import Record
-from shoal.embedded.apiserver.state.watch import Event
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.server.control_plane import ControlPlane

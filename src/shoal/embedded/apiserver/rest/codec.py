@@ -17,10 +17,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
+from shoal.embedded.apiserver.builtin_conversion import convert_builtin
 from shoal.embedded.apiserver.calls import Call
 from shoal.embedded.apiserver.crds.conversion import converted_here
 from shoal.embedded.apiserver.crds.pruning import conform_custom
-from shoal.embedded.apiserver.kinds.conversion import convert_builtin
 from shoal.embedded.apiserver.large_work import LARGE_BYTES
 from shoal.embedded.apiserver.resource import Obj, Resource
 from shoal.embedded.apiserver.rest.context import ServerContext, computed, turn_of

@@ -16,7 +16,8 @@ from shoal.embedded.apiserver.calls import AdmissionAttributes, Call, Operation
 from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.large_work import LARGE_BYTES, LargeWork, Turn
 from shoal.embedded.apiserver.resource import Obj, Ref, Resource
-from shoal.embedded.apiserver.rest.quota_commits import QuotaCommitQueue
+from shoal.embedded.apiserver.rest.pending_write import PendingWrite
+from shoal.embedded.apiserver.state.record import Record
 from shoal.embedded.apiserver.state.state import State
 
 P = ParamSpec("P")
@@ -62,6 +63,12 @@ class Quotas(Protocol):
         """What there is, counted anew."""
 
 
+class QuotaCommits(Protocol):
+    async def committed(self, context: ServerContext, write: PendingWrite) -> list[Record]:
+        """Charge the write to the quotas of its namespace and commit it."""
+        ...
+
+
 class Clock(Protocol):
     def text(self) -> str:
         """Now, as in `2026-11-21T10:00:00Z`."""
@@ -82,14 +89,13 @@ class ServerContext(msgspec.Struct):
     clock: Clock
     convert: Convert
     new_uid: Callable[[], str]
+    quota_commits: QuotaCommits
     new_suffix: Callable[[], str]
     """Five letters for generateName."""
     furnish: Callable[[Ref], Sequence[tuple[Ref, Obj]]] = lambda _: ()
     """What is stored with a new object of this address: the default account of a namespace."""
     authorizer: Any = None
     """Asked by policies (`authorizer`) and reviews."""
-    till: QuotaCommitQueue = msgspec.field(default_factory=QuotaCommitQueue)
-    """Where writes wait for quotas."""
     large: LargeWork = msgspec.field(default_factory=LargeWork)
 
 

@@ -7,10 +7,10 @@ dropped, so they get no owner) and what the object looks like in the version of 
 from __future__ import annotations
 
 from shoal.embedded.apiserver.apply.versions import Elsewhere
+from shoal.embedded.apiserver.builtin_conversion import convert_builtin
 from shoal.embedded.apiserver.calls import Call
 from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.crds.conversion import converted_here
-from shoal.embedded.apiserver.kinds.conversion import convert_builtin
 from shoal.embedded.apiserver.resource import Home, Obj, Resource
 from shoal.embedded.apiserver.schema.node import Schema
 

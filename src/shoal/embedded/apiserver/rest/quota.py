@@ -12,7 +12,8 @@ from shoal.embedded.apiserver.admission.quota.book import QUOTAS
 from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.resource import Ref
 from shoal.embedded.apiserver.rest.context import ServerContext
-from shoal.embedded.apiserver.rest.quota_commits import PendingWrite, all_quotas, commit_together, result
+from shoal.embedded.apiserver.rest.pending_write import PendingWrite
+from shoal.embedded.apiserver.rest.quota_commits import all_quotas, commit_together, result
 from shoal.embedded.apiserver.state.locks import Hold
 from shoal.embedded.apiserver.state.record import Record, Write
 
@@ -41,6 +42,6 @@ async def commit_charged(
         return await stage.state.commit(writes)
     errand = PendingWrite(admission, writes, check, gone=gone)
     if writes[0].ref.home != QUOTAS:
-        return await stage.till.served(stage, errand)
+        return await stage.quota_commits.committed(stage, errand)
     await commit_together(stage, admission.namespace, [errand])
     return await result(errand)

@@ -22,8 +22,9 @@ from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.options import ReadOptions
 from shoal.embedded.apiserver.rest.reading import revision_of, wanted_revision
 from shoal.embedded.apiserver.rest.selection import Selection, selection
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.record import Record
-from shoal.embedded.apiserver.state.watch import Event, Watch
+from shoal.embedded.apiserver.state.watch import Watch
 from shoal.embedded.apiserver.status import ApiError, bad_request
 
 Render = Callable[[Record], Awaitable[bytes]]

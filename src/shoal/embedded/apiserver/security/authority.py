@@ -19,7 +19,7 @@ import msgspec
 
 from shoal.client import certificates
 from shoal.client.certificates import Pair
-from shoal.embedded.apiserver.security.private_files import make_private_folder, write_private
+from shoal.embedded.apiserver.private_files import make_private_folder, write_private
 from shoal.embedded.apiserver.security.showing import show
 from shoal.units.errors import UserError, Where
 

@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from shoal.api.yaml_out import to_yaml
+from shoal.embedded.apiserver.private_files import write_private
 from shoal.embedded.apiserver.security.authority import Authority
-from shoal.embedded.apiserver.security.private_files import write_private
 from shoal.units.errors import UserError, Where
 
 NAME = "shoal"

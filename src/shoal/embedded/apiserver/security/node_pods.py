@@ -13,9 +13,9 @@ from typing import Any
 from shoal.embedded.apiserver.admission.service_account import MIRROR
 from shoal.embedded.apiserver.reading import Reader
 from shoal.embedded.apiserver.resource import Home, Ref
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.record import Record
 from shoal.embedded.apiserver.state.state import State
-from shoal.embedded.apiserver.state.watch import Event
 
 Obj = dict[str, Any]
 SECRETS, CONFIG_MAPS, ACCOUNTS = "secrets", "configmaps", "serviceaccounts"

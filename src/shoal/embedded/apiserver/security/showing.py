@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from shoal.client.certificates import Pair
-from shoal.embedded.apiserver.security.private_files import write_private
+from shoal.embedded.apiserver.private_files import write_private
 
 
 def show(context: ssl.SSLContext, pair: Pair) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.embedded.apiserver.security.private_files import PRIVATE_FILE, make_private_folder, write_private
+from shoal.embedded.apiserver.private_files import PRIVATE_FILE, make_private_folder, write_private
 from shoal.units.errors import UserError, Where
 
 FORMAT = 1

@@ -32,10 +32,11 @@ from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.crds.definition import DEFINITIONS
 from shoal.embedded.apiserver.discovery.documents import DiscoveryDocuments
 from shoal.embedded.apiserver.discovery.version import version_document
+from shoal.embedded.apiserver.dynamic.admission_context import ConfiguredAdmissionContext
 from shoal.embedded.apiserver.dynamic.converting import converting
 from shoal.embedded.apiserver.dynamic.endpoints import Endpoints
 from shoal.embedded.apiserver.dynamic.following import FollowedConfigurations
-from shoal.embedded.apiserver.dynamic.gate import DynamicAdmission, Surroundings
+from shoal.embedded.apiserver.dynamic.gate import DynamicAdmission
 from shoal.embedded.apiserver.dynamic.posting import Posting
 from shoal.embedded.apiserver.flowcontrol.control import FlowControl
 from shoal.embedded.apiserver.kinds.table import STRATEGIES
@@ -43,6 +44,7 @@ from shoal.embedded.apiserver.openapi.documents import Documents as OpenApi
 from shoal.embedded.apiserver.resource import Home, Obj, Ref
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.creating import born
+from shoal.embedded.apiserver.rest.quota_commits import QuotaCommitQueue
 from shoal.embedded.apiserver.schema.kubernetes import published
 from shoal.embedded.apiserver.security.authenticate import Authenticator
 from shoal.embedded.apiserver.security.authority import Authority, open_authority
@@ -69,6 +71,8 @@ from shoal.embedded.apiserver.server.subresource_bodies import SubresourceBodies
 from shoal.embedded.apiserver.server.upgrades import Upgrades
 from shoal.embedded.apiserver.server.used_tokens import UsedTokens
 from shoal.embedded.apiserver.server.virtual import Virtual, virtual_resources
+from shoal.embedded.apiserver.server_faults.fault_paths import FaultPaths
+from shoal.embedded.apiserver.server_faults.faults import Faults
 from shoal.embedded.apiserver.settings import Settings
 from shoal.embedded.apiserver.state.record import Write
 from shoal.embedded.apiserver.state.state import State
@@ -79,8 +83,6 @@ from shoal.embedded.apiserver.streams.conversations import conversations
 from shoal.embedded.apiserver.streams.kubelets import CLIENT as KUBELET_CLIENT
 from shoal.embedded.apiserver.streams.kubelets import Kubelets
 from shoal.embedded.apiserver.streams.terminal import CannedTerminal
-from shoal.embedded.faults.fault_paths import FaultPaths
-from shoal.embedded.faults.faults import Faults
 from shoal.units.errors import UserError, Where
 
 _NAMESPACES = Home("", "namespaces")
@@ -174,7 +176,7 @@ async def open_plane(
     endpoints = Endpoints(state.reader)
     posting = Posting(endpoints)
     convert = converting(posting, _new_uid)
-    around = Surroundings(catalog, state.reader, posting, convert, authorizer.allows, _new_uid)
+    around = ConfiguredAdmissionContext(catalog, state.reader, posting, convert, authorizer.allows, _new_uid)
     dynamic = DynamicAdmission(around, plugins.mutate)
     stage = ServerContext(
         state=state,
@@ -182,6 +184,7 @@ async def open_plane(
         plugins=plugins,
         dynamic=dynamic,
         quotas=builtin.quota,
+        quota_commits=QuotaCommitQueue(),
         clock=clock,
         convert=convert,
         new_uid=_new_uid,

@@ -25,8 +25,8 @@ from shoal.embedded.apiserver.rest.codec import ordered
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.deleting import DeleteOptions, delete_all
 from shoal.embedded.apiserver.rest.selection import EVERYTHING
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.record import Record, Write
-from shoal.embedded.apiserver.state.watch import Event
 
 _log = logging.getLogger("shoal.cluster")
 CRDS = Home("apiextensions.k8s.io", "customresourcedefinitions")

@@ -12,8 +12,8 @@ from shoal.embedded.apiserver.background_retries import BackgroundRetries
 from shoal.embedded.apiserver.resource import Home, Ref
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.security.aggregation import gathered_rules, outdated
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.record import Write
-from shoal.embedded.apiserver.state.watch import Event
 
 _ROLES = Home("rbac.authorization.k8s.io", "clusterroles")
 

@@ -17,7 +17,7 @@ from shoal.embedded.apiserver.admission.quota.book import QUOTAS
 from shoal.embedded.apiserver.resource import Ref
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.quota_commits import quota_writes, quotas_lock
-from shoal.embedded.apiserver.state.watch import Event
+from shoal.embedded.apiserver.state.event import Event
 
 _ENDING = 503
 """How writes are refused while the server ends."""

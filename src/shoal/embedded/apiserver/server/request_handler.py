@@ -37,7 +37,7 @@ from shoal.embedded.apiserver.server.request_info import attributes_of, call_of,
 from shoal.embedded.apiserver.server.resources import ResourceHandlers
 from shoal.embedded.apiserver.server.routes import check_route, has_path
 from shoal.embedded.apiserver.server.upgrades import Upgrades
-from shoal.embedded.faults.fault_paths import FaultPaths, is_of_faults
+from shoal.embedded.apiserver.server_faults.fault_paths import FaultPaths, is_of_faults
 
 _log = logging.getLogger("shoal.cluster")
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})

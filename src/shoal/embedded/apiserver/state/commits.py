@@ -16,7 +16,7 @@ from shoal.embedded.apiserver.status import internal
 from shoal.embedded.apiserver.storage.port import Storage, StorageFault, StoredChange
 
 if TYPE_CHECKING:
-    from shoal.embedded.apiserver.state.watch import Event
+    from shoal.embedded.apiserver.state.event import Event
 
 
 class Ticket:

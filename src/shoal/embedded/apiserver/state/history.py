@@ -20,7 +20,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.resource import Home
-    from shoal.embedded.apiserver.state.watch import Event
+    from shoal.embedded.apiserver.state.event import Event
 
 _REVISION = attrgetter("record.revision")
 _EVENT_BYTES = 200

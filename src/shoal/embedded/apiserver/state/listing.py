@@ -14,8 +14,8 @@ import msgspec
 from shoal.embedded.apiserver.state.sorted_records import SortedRecords, bounds, key_of
 
 if TYPE_CHECKING:
+    from shoal.embedded.apiserver.state.event import Event
     from shoal.embedded.apiserver.state.record import Record
-    from shoal.embedded.apiserver.state.watch import Event
 
 Place = tuple[str, str]
 """Namespace and name."""

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shoal.embedded.apiserver.resource import Home, Ref
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.history import History, Limits
 from shoal.embedded.apiserver.state.record import Describe, Record, unread
 from shoal.embedded.apiserver.state.sorted_records import SortedRecords
-from shoal.embedded.apiserver.state.watch import Event
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.storage.port import Loaded, StoredChange

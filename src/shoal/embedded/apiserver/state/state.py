@@ -18,6 +18,7 @@ import msgspec
 
 from shoal.embedded.apiserver.resource import Home, Ref
 from shoal.embedded.apiserver.state.commits import Commits, Ticket
+from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.history import Limits
 from shoal.embedded.apiserver.state.interning import Interned
 from shoal.embedded.apiserver.state.listing import Cut, Page, Place, page
@@ -26,7 +27,7 @@ from shoal.embedded.apiserver.state.reader import StateReader
 from shoal.embedded.apiserver.state.record import Describe, Record, Write
 from shoal.embedded.apiserver.state.resume import ResumedState, resume
 from shoal.embedded.apiserver.state.sorted_records import SortedRecords
-from shoal.embedded.apiserver.state.watch import Event, Parking, Watch, open_watch
+from shoal.embedded.apiserver.state.watch import Parking, Watch, open_watch
 from shoal.embedded.apiserver.status import already_exists, conflict, expired, from_the_future, unavailable
 from shoal.embedded.apiserver.storage.port import Storage, StoredChange
 from shoal.units.errors import BugError

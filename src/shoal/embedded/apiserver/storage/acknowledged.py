@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
-from shoal.embedded.apiserver.security.private_files import write_private
+from shoal.embedded.apiserver.private_files import write_private
 from shoal.units.errors import UserError, Where
 
 FILE = "state.acknowledged"

@@ -5,29 +5,29 @@ the reader of all objects; errors name the field, and the reader of the file add
 """
 
 from shoal.engine.from_api.queues.claimed_devices import claimed_of
-from shoal.engine.from_api.queues.currency import Currency
 from shoal.engine.from_api.queues.equivalents import GPU_MILLI, Equivalents
 from shoal.engine.from_api.queues.expected import DURATION_ANNOTATION
 from shoal.engine.from_api.queues.flavors import check_facts_of, flavor_facts_of, topology_levels_of
 from shoal.engine.from_api.queues.limits import NamespaceRules
-from shoal.engine.from_api.queues.pod_sets import Counting
+from shoal.engine.from_api.queues.pod_sets import CountingRules
 from shoal.engine.from_api.queues.progress import holds_quota, is_finished, moments_of, ran_s
 from shoal.engine.from_api.queues.queue_nodes import queue_node_of
 from shoal.engine.from_api.queues.quotas import cluster_queue_facts_of, cohort_facts_of, local_queue_facts_of
+from shoal.engine.from_api.queues.resource_mapping import ResourceMapping
 from shoal.engine.from_api.queues.settings import currency_of, equivalents_of, settings_of
 from shoal.engine.from_api.queues.workload_priorities import PRIORITY_CLASS_LABEL, WorkloadPriorities
-from shoal.engine.from_api.queues.workloads import Batch, Unmade, WorkloadReader
+from shoal.engine.from_api.queues.workloads import ExpectedWorkload, TemplatePods, WorkloadReader
 
 __all__ = [
-    "Batch",
-    "Counting",
-    "Currency",
+    "TemplatePods",
+    "CountingRules",
+    "ResourceMapping",
     "DURATION_ANNOTATION",
     "Equivalents",
     "GPU_MILLI",
     "NamespaceRules",
     "PRIORITY_CLASS_LABEL",
-    "Unmade",
+    "ExpectedWorkload",
     "WorkloadPriorities",
     "WorkloadReader",
     "check_facts_of",

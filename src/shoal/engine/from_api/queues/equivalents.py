@@ -19,9 +19,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from shoal.data.mig import layouts
-from shoal.engine.devices.demand import FULL_MILLI, Demand, MigTiles, demand_milli
-from shoal.engine.queues.facts import Amounts
-from shoal.engine.spelling.names import (
+from shoal.engine.device_demand import FULL_MILLI, Demand, MigTiles, demand_milli
+from shoal.engine.device_notation.names import (
     GPU,
     GPU_CORES,
     GPU_MEMORY,
@@ -33,6 +32,7 @@ from shoal.engine.spelling.names import (
     VGPU_MEMORY,
     VGPU_MEMORY_PERCENT,
 )
+from shoal.engine.queues.facts import Amounts
 
 GPU_MILLI = "shoal.dev/gpu-milli"
 

@@ -8,24 +8,24 @@ import msgspec
 
 from shoal.api.pod import PodSpec, PodTemplate
 from shoal.api.resources import effective_requests
+from shoal.engine.device_notation import devices_of_pod
 from shoal.engine.from_api.cores import container_amounts
-from shoal.engine.from_api.node_rules import models_named
 from shoal.engine.from_api.queues.claimed_devices import Claimed, charge_claims
-from shoal.engine.from_api.queues.currency import Currency
 from shoal.engine.from_api.queues.equivalents import GPU_MILLI, Equivalents
 from shoal.engine.from_api.queues.limits import NamespaceRules
+from shoal.engine.from_api.queues.resource_mapping import ResourceMapping
+from shoal.engine.node_rules import models_named
 from shoal.engine.queues.facts import Amounts, PodSet
 from shoal.engine.queues.topology_facts import TopologyRequest
-from shoal.engine.spelling import devices_of_pod
 from shoal.units.errors import Where
 
 _NO_RULES = NamespaceRules()
 
 
-class Counting(msgspec.Struct, frozen=True):
+class CountingRules(msgspec.Struct, frozen=True):
     """How pods are counted: the configuration's currency and the rules of namespaces."""
 
-    currency: Currency = Currency()
+    currency: ResourceMapping = ResourceMapping()
     equivalents: Equivalents = Equivalents()
     claims: Mapping[str, Claimed] = {}
     """What claims come to, by template (namespace/name)."""
@@ -38,7 +38,7 @@ class Counting(msgspec.Struct, frozen=True):
         return self.rules.get(namespace, self.everywhere)
 
 
-class Sized(msgspec.Struct, frozen=True):
+class PodSetSize(msgspec.Struct, frozen=True):
     """How many pods of a template, under which name, and where they want to be."""
 
     name: str = "main"
@@ -48,7 +48,7 @@ class Sized(msgspec.Struct, frozen=True):
     topology: TopologyRequest | None = None
 
 
-class Home(msgspec.Struct, frozen=True):
+class QuotaScope(msgspec.Struct, frozen=True):
     """Where a pod set is counted."""
 
     namespace: str
@@ -56,13 +56,15 @@ class Home(msgspec.Struct, frozen=True):
     """Resources that its cluster queue covers."""
 
 
-class Counted(msgspec.Struct, frozen=True):
+class CountedPodSet(msgspec.Struct, frozen=True):
     pod_set: PodSet
     fault: str
     """Why such pods can never run."""
 
 
-def pod_set_of(template: PodTemplate, sized: Sized, home: Home, counting: Counting, where: Where) -> Counted:
+def pod_set_of(
+    template: PodTemplate, sized: PodSetSize, home: QuotaScope, counting: CountingRules, where: Where
+) -> CountedPodSet:
     """`where` is the place of the template."""
     rules = counting.rules_of(home.namespace)
     spec = rules.completed(template.spec)
@@ -87,7 +89,7 @@ def pod_set_of(template: PodTemplate, sized: Sized, home: Home, counting: Counti
         tolerations=spec.tolerations,
         topology=sized.topology,
     )
-    return Counted(pod_set, claimed.fault or rules.fault(spec, f"podSets[{sized.name}].template.spec"))
+    return CountedPodSet(pod_set, claimed.fault or rules.fault(spec, f"podSets[{sized.name}].template.spec"))
 
 
 def _worth(template: PodTemplate, spec: PodSpec, asked: Amounts, equivalents: Equivalents, where: Where) -> int:

@@ -6,15 +6,15 @@ Without a configuration the settings are their own defaults. With one, what it l
 from __future__ import annotations
 
 from shoal.api.kueue import Configuration
-from shoal.engine.from_api.queues.currency import Currency
 from shoal.engine.from_api.queues.equivalents import Equivalents
+from shoal.engine.from_api.queues.resource_mapping import ResourceMapping
 from shoal.engine.queues.settings import Settings
 from shoal.units.errors import Where
 
 
-def currency_of(configuration: Configuration) -> Currency:
+def currency_of(configuration: Configuration) -> ResourceMapping:
     resources = configuration.resources
-    return Currency.of(resources.exclude_resource_prefixes, resources.transformations)
+    return ResourceMapping.of(resources.exclude_resource_prefixes, resources.transformations)
 
 
 def equivalents_of(configuration: Configuration) -> Equivalents:

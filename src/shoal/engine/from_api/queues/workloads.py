@@ -12,12 +12,12 @@ import msgspec
 from shoal.api.kueue import Workload
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import PodSpec, PodTemplate
+from shoal.engine.from_api.checkpoints import saved_s
 from shoal.engine.from_api.queues.expected import expected_s
-from shoal.engine.from_api.queues.pod_sets import Counted, Counting, Home, Sized, pod_set_of
+from shoal.engine.from_api.queues.pod_sets import CountedPodSet, CountingRules, PodSetSize, QuotaScope, pod_set_of
 from shoal.engine.from_api.queues.progress import gates_of, progress_of
-from shoal.engine.from_api.queues.topology_wishes import topology_of_annotations, topology_of_request
+from shoal.engine.from_api.queues.topology_requests import topology_of_annotations, topology_of_request
 from shoal.engine.from_api.queues.workload_priorities import PRIORITY_CLASS_LABEL, WorkloadPriorities
-from shoal.engine.from_api.saving import saved_s
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.settings import Settings
 from shoal.units.errors import Where
@@ -27,7 +27,7 @@ REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
 _ANNOTATIONS = "metadata.annotations"
 
 
-class Batch(msgspec.Struct, frozen=True):
+class TemplatePods(msgspec.Struct, frozen=True):
     """Pods of one template, of a job that has no workload yet."""
 
     template: PodTemplate
@@ -38,7 +38,7 @@ class Batch(msgspec.Struct, frozen=True):
     """Where the template stands in the object; empty for a pod, which is its own."""
 
 
-class Unmade(msgspec.Struct, frozen=True):
+class ExpectedWorkload(msgspec.Struct, frozen=True):
     """A workload that does not exist yet."""
 
     key: str
@@ -46,7 +46,7 @@ class Unmade(msgspec.Struct, frozen=True):
     """Name of its local queue; empty where it names none and has to."""
     meta: ObjectMeta
     """Of the object that it stands for."""
-    batches: tuple[Batch, ...]
+    batches: tuple[TemplatePods, ...]
     longest_s: float | None = None
     """Its workload is stopped after so long."""
     deadline_s: float | None = None
@@ -59,7 +59,7 @@ class WorkloadReader:
     def __init__(
         self,
         settings: Settings,
-        counting: Counting,
+        counting: CountingRules,
         priorities: WorkloadPriorities,
         covered: Mapping[str, frozenset[str]],
     ) -> None:
@@ -73,11 +73,11 @@ class WorkloadReader:
         """Places in complaints are those in the workload."""
         meta, spec = workload.metadata, workload.spec
         queue = f"{meta.namespace}/{spec.queue_name}" if spec.queue_name else ""
-        home = Home(meta.namespace, self._covered.get(queue, frozenset()))
+        home = QuotaScope(meta.namespace, self._covered.get(queue, frozenset()))
         counted = [
             pod_set_of(
                 each.template,
-                Sized(each.name, each.count, each.min_count, topology_of_request(each.topology_request)),
+                PodSetSize(each.name, each.count, each.min_count, topology_of_request(each.topology_request)),
                 home,
                 self._counting,
                 Where(path=f"spec.podSets[{index}].template"),
@@ -108,11 +108,11 @@ class WorkloadReader:
             **progress_of(workload, pod_sets),
         )
 
-    def of_unmade(self, unmade: Unmade) -> WorkloadFacts:
+    def of_unmade(self, unmade: ExpectedWorkload) -> WorkloadFacts:
         """Places in complaints are those in the object that the workload stands for."""
         meta = unmade.meta
         queue = f"{meta.namespace}/{unmade.queue}" if unmade.queue else ""
-        home = Home(meta.namespace, self._covered.get(queue, frozenset()))
+        home = QuotaScope(meta.namespace, self._covered.get(queue, frozenset()))
         counted = [
             pod_set_of(batch.template, _sized(batch), home, self._counting, Where(path=batch.path))
             for batch in unmade.batches
@@ -142,12 +142,12 @@ class WorkloadReader:
         )
 
 
-def _sized(batch: Batch) -> Sized:
+def _sized(batch: TemplatePods) -> PodSetSize:
     topology = topology_of_annotations(batch.template.metadata.annotations, _annotations_of(batch))
-    return Sized(batch.name, batch.count, batch.least, topology)
+    return PodSetSize(batch.name, batch.count, batch.least, topology)
 
 
-def _annotations_of(batch: Batch) -> Where:
+def _annotations_of(batch: TemplatePods) -> Where:
     return Where(path=batch.path).below(_ANNOTATIONS)
 
 
@@ -162,7 +162,7 @@ def _created(meta: ObjectMeta) -> float:
     return meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0
 
 
-def _fault(counted: Iterable[Counted]) -> str:
+def _fault(counted: Iterable[CountedPodSet]) -> str:
     return next((each.fault for each in counted if each.fault), "")
 
 

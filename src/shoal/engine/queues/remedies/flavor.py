@@ -14,7 +14,7 @@ from shoal.engine.queues.facts import Amounts, FlavorFacts, PodSet
 from shoal.engine.queues.flavors.eligibility import why_barred
 from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
 from shoal.engine.queues.remedies.minimum_search import MinimumSearch, smallest
-from shoal.engine.queues.remedies.own import with_pod_set
+from shoal.engine.queues.remedies.owner_changes import with_pod_set
 from shoal.engine.queues.remedies.quota import nominal
 from shoal.engine.queues.remedies.remedy import FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.trials import Trials

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Usage, WorkloadFacts
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import Cohort, CohortNode
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 class _Kept(NamedTuple):

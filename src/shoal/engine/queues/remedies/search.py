@@ -14,12 +14,12 @@ from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.reasons import Wait
-from shoal.engine.queues.remedies.ended import ended
+from shoal.engine.queues.remedies.ended_workloads import ended
 from shoal.engine.queues.remedies.flavor import other_flavors, other_flavors_with_quota
-from shoal.engine.queues.remedies.freed import given_back
 from shoal.engine.queues.remedies.obstacles import why_all_wait, why_in_no_line, why_shut, why_turned_away
-from shoal.engine.queues.remedies.own import fewer_pods, higher_priority
+from shoal.engine.queues.remedies.owner_changes import fewer_pods, higher_priority
 from shoal.engine.queues.remedies.quota import more_borrowing, more_lending, more_quota
+from shoal.engine.queues.remedies.released_quota import given_back
 from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.shortage import shortages
 from shoal.engine.queues.remedies.trials import SearchLimit, SpentError, Trials

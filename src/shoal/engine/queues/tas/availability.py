@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.queues.facts import PODS, Amounts, PodSet
-from shoal.engine.queues.tas.forest import MOST, Column, Forest
-from shoal.engine.queues.tas.levels_request import TopologyLevelsRequest
+from shoal.engine.queues.tas.flavor_topology import MOST, Column, FlavorTopology, TopologyLevelsRequest
 from shoal.engine.queues.tas.matching_leaves import suited
 from shoal.engine.queues.tas.overlap import free_of_all
 from shoal.engine.queues.tas.pod_counts import DomainPodCounts
@@ -37,7 +36,7 @@ class ReplacementBounds(NamedTuple):
 @dataclass(slots=True, eq=False)
 class DomainAvailability:
     queues: Queues
-    forest: Forest
+    forest: FlavorTopology
     promised: Promised
     empty: bool = False
     """As if no workload used anything."""

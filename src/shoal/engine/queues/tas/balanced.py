@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.queues.tas.forest import Column
+from shoal.engine.queues.tas.flavor_topology import Column
 from shoal.engine.queues.tas.order import PodSetPart
 from shoal.engine.queues.tas.pod_counts import DomainPodCounts
 
@@ -27,7 +27,7 @@ Evenness = Callable[[int], float]
 
 
 @dataclass(slots=True, eq=False)
-class Family:
+class SiblingDomains:
     """Domains of the preferred level below one parent, pruned of what is smaller than the floor."""
 
     floor: int
@@ -66,7 +66,7 @@ def _spans(rooms: DomainPodCounts) -> list[tuple[int, int]]:
     return list(pairwise(above))
 
 
-def _family(rooms: DomainPodCounts, lower: int, span: tuple[int, int], need: int) -> Family | None:
+def _family(rooms: DomainPodCounts, lower: int, span: tuple[int, int], need: int) -> SiblingDomains | None:
     """None where the need does not fit."""
     first, after = span
     below = np.arange(first, after)
@@ -85,7 +85,7 @@ def _family(rooms: DomainPodCounts, lower: int, span: tuple[int, int], need: int
     tops = np.add.reduceat(pruned, starts - starts[0])
     used, left = tops > 0, pruned > 0
     domains = np.arange(first, after)[used]
-    return Family(floor, _fewest(tops, need), domains, tops[used], below[left], pruned[left])
+    return SiblingDomains(floor, _fewest(tops, need), domains, tops[used], below[left], pruned[left])
 
 
 def _fewest(units: Column, need: int) -> int:
@@ -94,7 +94,7 @@ def _fewest(units: Column, need: int) -> int:
     return 0 if not len(sums) or sums[-1] < need else int(np.searchsorted(sums, need)) + 1
 
 
-def _evenness(rooms: DomainPodCounts, lower: int, family: Family, domain: int) -> float:
+def _evenness(rooms: DomainPodCounts, lower: int, family: SiblingDomains, domain: int) -> float:
     """Entropy of the rooms inside a domain."""
     inside = family.below_units
     if lower != rooms.ask.depth:

@@ -6,9 +6,7 @@ slices' level domains are counted in slices, below it in pods, or in the inner l
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from shoal.engine.queues.tas.forest import Forest
+from shoal.engine.queues.tas.flavor_topology import FlavorTopology, TopologyLevelsRequest
 from shoal.engine.queues.topology_facts import SliceLayer, TopologyRequest
 
 LAYERS = "TASMultiLayerTopology"
@@ -17,31 +15,12 @@ LIKING = "TASRespectNodeAffinityPreferred"
 BEST_FIT = "TASProfileBestFit"
 
 
-class TopologyLevelsRequest(NamedTuple):
-    depth: int
-    """Where all pods should be in one domain."""
-    slice_depth: int
-    units: tuple[int, ...]
-    """By depth: pods that are placed as one. At `slice_depth` and above, the size of a slice."""
-    required: bool
-    least: bool
-    """Fill the smallest rooms first, instead of as few as possible."""
-    balanced: bool
-    by_liking: bool
-    climbs: bool
-    """Whether wider levels are tried before the pods are spread."""
-
-    @property
-    def size(self) -> int:
-        return self.units[self.slice_depth]
-
-
 MOST_KEPT = 512
 """Readings; beyond that all are read anew."""
 
 
 def read(
-    forest: Forest, topology: TopologyRequest | None, gates: frozenset[str], *, implied: bool
+    forest: FlavorTopology, topology: TopologyRequest | None, gates: frozenset[str], *, implied: bool
 ) -> TopologyLevelsRequest | str:
     """The reading, or what is wrong. `implied`: who names no level gets any place, instead of a refusal."""
     key = (topology, gates, implied)
@@ -53,7 +32,9 @@ def read(
     return known
 
 
-def _read(forest: Forest, wish: TopologyRequest, gates: frozenset[str], implied: bool) -> TopologyLevelsRequest | str:
+def _read(
+    forest: FlavorTopology, wish: TopologyRequest, gates: frozenset[str], implied: bool
+) -> TopologyLevelsRequest | str:
     level = wish.required or wish.preferred
     slices_only = bool(_layers(wish, gates)) and not level
     anywhere = slices_only or ((wish.unconstrained or implied) and not level)
@@ -90,7 +71,7 @@ def _layers(wish: TopologyRequest, gates: frozenset[str]) -> tuple[SliceLayer, .
     return (outer + inner) if LAYERS in gates else (outer or inner)
 
 
-def _units(forest: Forest, depth: int, layers: tuple[SliceLayer, ...]) -> tuple[int, tuple[int, ...]] | str:
+def _units(forest: FlavorTopology, depth: int, layers: tuple[SliceLayer, ...]) -> tuple[int, tuple[int, ...]] | str:
     """The slices' depth and the unit of every depth."""
     lowest = len(forest.levels) - 1
     if not layers:

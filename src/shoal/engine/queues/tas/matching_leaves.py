@@ -8,32 +8,17 @@ are kept per question, so that a thousand workloads of one template walk over th
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.api.taints import untolerated
 from shoal.engine.queues.facts import PodSet
-from shoal.engine.queues.tas.forest import Column, Forest
+from shoal.engine.queues.tas.flavor_topology import FlavorTopology, MatchingLeaves
 from shoal.engine.queues.topology_facts import QueueNode
 
 MOST_KEPT = 512
 """Questions; beyond that all are asked anew."""
 
 
-class MatchingLeaves:
-    """The answer for every leaf of a forest."""
-
-    __slots__ = ("liking", "ok", "refusals")
-
-    def __init__(self, leaves: int) -> None:
-        self.ok: NDArray[np.bool_] | None = None
-        """None: every leaf suits."""
-        self.liking: Column = np.zeros(leaves, np.int64)
-        """Summed weights of the preferred terms that hold there."""
-        self.refusals: dict[str, int] = {}
-        """Leaves refused, by rule, in the words that a refusal uses."""
-
-
-def suited(forest: Forest, pod_set: PodSet) -> MatchingLeaves:
+def suited(forest: FlavorTopology, pod_set: PodSet) -> MatchingLeaves:
     """Looked up, or worked out node by node."""
     asked = (pod_set.tolerations, tuple(sorted(pod_set.selector.items())), pod_set.affinity, pod_set.preferred)
     found = forest.suited.get(asked)
@@ -44,7 +29,7 @@ def suited(forest: Forest, pod_set: PodSet) -> MatchingLeaves:
     return found
 
 
-def _work_out(forest: Forest, pod_set: PodSet) -> MatchingLeaves:
+def _work_out(forest: FlavorTopology, pod_set: PodSet) -> MatchingLeaves:
     answer = MatchingLeaves(forest.size)
     if not forest.by_host:
         return answer
@@ -63,7 +48,7 @@ def _work_out(forest: Forest, pod_set: PodSet) -> MatchingLeaves:
     return answer
 
 
-def _refusal(forest: Forest, pod_set: PodSet, node: QueueNode) -> str | None:
+def _refusal(forest: FlavorTopology, pod_set: PodSet, node: QueueNode) -> str | None:
     taint = untolerated(node.taints, (*pod_set.tolerations, *forest.flavor.tolerations))
     if taint is not None:
         return f'taint "{taint}"'

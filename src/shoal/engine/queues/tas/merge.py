@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shoal.engine.queues.tas.forest import Forest, Path
+from shoal.engine.queues.tas.flavor_topology import FlavorTopology, Path
 from shoal.engine.queues.topology_facts import TopologyAssignment
 
 
-def merged(forest: Forest, one: TopologyAssignment, other: TopologyAssignment) -> TopologyAssignment:
+def merged(forest: FlavorTopology, one: TopologyAssignment, other: TopologyAssignment) -> TopologyAssignment:
     """Pods of both, domains in the order of the forest; such as it does not know come first."""
     pods: dict[Path, int] = dict(one.domains)
     for values, more in other.domains:

@@ -8,12 +8,11 @@ Pod sets of one workload never share room on such a node, gate or not: what they
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from shoal.engine.queues.tas.forest import HOSTNAME, Column, Forest
+from shoal.engine.queues.tas.flavor_topology import HOSTNAME, Column, FlavorTopology, Overlap
 
 if TYPE_CHECKING:
     from shoal.engine.queues.state import Queues
@@ -22,22 +21,14 @@ if TYPE_CHECKING:
 OVERLAPS = "TASHandleOverlappingFlavors"
 
 
-class Overlap(NamedTuple):
-    other: Forest
-    here: NDArray[np.intp]
-    """Leaves of this forest."""
-    there: NDArray[np.intp]
-    """The same nodes' leaves in the other."""
-
-
-def overlaps(queues: Queues, forest: Forest) -> tuple[Overlap, ...]:
+def overlaps(queues: Queues, forest: FlavorTopology) -> tuple[Overlap, ...]:
     """Worked out once: forests are made anew, all of them, when flavors, topologies or nodes change."""
     if forest.overlaps is None:
         forest.overlaps = tuple(_overlaps(queues, forest)) if forest.by_host else ()
     return forest.overlaps
 
 
-def _overlaps(queues: Queues, forest: Forest) -> list[Overlap]:
+def _overlaps(queues: Queues, forest: FlavorTopology) -> list[Overlap]:
     found = []
     for name in sorted(queues.flavors):
         other = queues.forest(name) if name != forest.flavor.name else None
@@ -54,7 +45,7 @@ def _overlaps(queues: Queues, forest: Forest) -> list[Overlap]:
     return found
 
 
-def free_of_all(queues: Queues, forest: Forest, name: str) -> Column | None:
+def free_of_all(queues: Queues, forest: FlavorTopology, name: str) -> Column | None:
     """What is free of a resource once other flavors' use of the same nodes is taken off. Not to be written to."""
     column = forest.free.get(name)
     if OVERLAPS not in queues.settings.gates:

@@ -13,12 +13,12 @@ import msgspec
 
 from shoal.engine.queues.facts import PodSet
 from shoal.engine.queues.tas.availability import DomainAvailability, Promised, ReplacementBounds
-from shoal.engine.queues.tas.forest import Forest
+from shoal.engine.queues.tas.flavor_topology import FlavorTopology
 from shoal.engine.queues.tas.levels_request import read
 from shoal.engine.queues.tas.merge import merged, shortened
 from shoal.engine.queues.tas.order import PodSetPart
 from shoal.engine.queues.tas.refusals import TopologyRefusal, faulty, too_small, with_exclusions
-from shoal.engine.queues.tas.search import Short, search
+from shoal.engine.queues.tas.search import TooSmall, search
 from shoal.engine.queues.topology_facts import TopologyAssignment
 from shoal.engine.queues.workloads import Total
 
@@ -80,7 +80,7 @@ def place_group(site: DomainAvailability, group: list[Request]) -> Assignments |
         return faulty(names, f"no topology domains at level: {site.forest.levels[ask.depth]}")
     rooms = site.rooms(ask, workers.pod_set, None if leader is None else leader.pod_set)
     found = search(rooms, need, 0 if leader is None else 1)
-    if isinstance(found, Short):
+    if isinstance(found, TooSmall):
         misfit = too_small(site.forest.flavor.topology, names, found.fits, need, "slice" if ask.size > 1 else "pod")
         return with_exclusions(misfit, site.forest.size, site.exclusions(workers.pod_set))
     return _assignments(site, found, workers, leader, ask.units[-1])
@@ -106,7 +106,7 @@ def _continue(site: DomainAvailability, group: list[Request]) -> tuple[Assignmen
     return {name: merged(site.forest, before, found[name])}, found
 
 
-def _around(forest: Forest, pod_set: PodSet, before: TopologyAssignment) -> ReplacementBounds | None:
+def _around(forest: FlavorTopology, pod_set: PodSet, before: TopologyAssignment) -> ReplacementBounds | None:
     """The domain that the pods must stay in."""
     required = pod_set.topology.required if pod_set.topology is not None else ""
     leaves = (forest.leaf(before.levels, values) for values, _ in before.domains)

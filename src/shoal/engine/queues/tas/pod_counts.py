@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from shoal.engine.queues.tas.forest import Column, Forest
-from shoal.engine.queues.tas.levels_request import TopologyLevelsRequest
+from shoal.engine.queues.tas.flavor_topology import Column, FlavorTopology, TopologyLevelsRequest
 
 NEVER = np.iinfo(np.int64).max
 
@@ -36,7 +35,7 @@ class TopologyLevel:
 
 @dataclass(slots=True, eq=False)
 class DomainPodCounts:
-    forest: Forest
+    forest: FlavorTopology
     ask: TopologyLevelsRequest
     pods: Column
     """By leaf."""

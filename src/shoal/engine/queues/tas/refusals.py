@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.queues.facts import Amounts
-from shoal.engine.queues.tas.forest import Column
+from shoal.engine.queues.tas.flavor_topology import Column
 from shoal.engine.queues.topology_facts import TopologyAssignment
 
 

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.facts import PodSet, QuotaAssignment
 from shoal.engine.queues.tas.availability import DomainAvailability, Promised, ReplacementBounds
-from shoal.engine.queues.tas.forest import Forest
-from shoal.engine.queues.tas.levels_request import TopologyLevelsRequest, read
+from shoal.engine.queues.tas.flavor_topology import FlavorTopology, TopologyLevelsRequest
+from shoal.engine.queues.tas.levels_request import read
 from shoal.engine.queues.tas.merge import merged, without
 from shoal.engine.queues.tas.place import Request, place_group
 from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import TopologyAssignment, TopologyRequest
-from shoal.engine.queues.workloads import AdmittedWorkload, Total
+from shoal.engine.queues.workloads import Total
 
 if TYPE_CHECKING:
     from shoal.engine.queues.state import Queues
@@ -86,7 +87,7 @@ def _alone(topology: TopologyRequest | None) -> TopologyRequest:
 
 
 def _bounds(
-    forest: Forest, ask: TopologyLevelsRequest, topology: TopologyRequest, left: TopologyAssignment
+    forest: FlavorTopology, ask: TopologyLevelsRequest, topology: TopologyRequest, left: TopologyAssignment
 ) -> tuple[tuple[int, int], TopologyRequest]:
     """The leaves among which the lost pods must go, and what they still ask for.
 
@@ -110,7 +111,7 @@ def _bounds(
     return (0, forest.size), topology
 
 
-def _inside(forest: Forest, ask: TopologyLevelsRequest, depth: int, inner: int) -> TopologyRequest:
+def _inside(forest: FlavorTopology, ask: TopologyLevelsRequest, depth: int, inner: int) -> TopologyRequest:
     """Any place below that depth, in whole slices of the inner layer."""
     level = forest.levels[depth]
     if inner == 1:

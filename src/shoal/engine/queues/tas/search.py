@@ -15,13 +15,13 @@ from shoal.engine.queues.tas.order import Domains, PodSetPart, hand_out, in_orde
 from shoal.engine.queues.tas.pod_counts import DomainPodCounts, TopologyLevel
 
 
-class Short(NamedTuple):
+class TooSmall(NamedTuple):
     """It does not fit: how many slices (or pods) would."""
 
     fits: int
 
 
-def search(rooms: DomainPodCounts, need: int, leaders: int) -> list[PodSetPart] | Short:
+def search(rooms: DomainPodCounts, need: int, leaders: int) -> list[PodSetPart] | TooSmall:
     """Leaves with their pods, of a forest that has any; `need` is in slices."""
     ask = rooms.ask
     if ask.balanced and not leaders:
@@ -31,19 +31,19 @@ def search(rooms: DomainPodCounts, need: int, leaders: int) -> list[PodSetPart] 
     depth = ask.depth
     while True:
         chosen = _choose(rooms, depth, need, leaders)
-        if not isinstance(chosen, Short):
+        if not isinstance(chosen, TooSmall):
             return _descend(rooms, depth, chosen, need, leaders)
         if not ask.climbs or ask.required or depth == 0:
             return chosen
         depth -= 1
 
 
-def _choose(rooms: DomainPodCounts, depth: int, need: int, leaders: int) -> list[PodSetPart] | Short:
+def _choose(rooms: DomainPodCounts, depth: int, need: int, leaders: int) -> list[PodSetPart] | TooSmall:
     """One domain if one will do; several where the pods may be spread at this level."""
     ask, level = rooms.ask, rooms.level(depth)
     order = in_order(level, None, ask.least, leaders)
     if not len(order):
-        return Short(0)
+        return TooSmall(0)
     if ask.least:
         holding = level.units_led[order] >= need
         if leaders and level.leader is not None:
@@ -53,26 +53,26 @@ def _choose(rooms: DomainPodCounts, depth: int, need: int, leaders: int) -> list
     elif _holds(level, int(order[0]), need, leaders):
         return [PodSetPart(tightest(level, order, need, leaders), need, leaders)]
     if ask.required:
-        return Short(int(level.units[order[0]]))
+        return TooSmall(int(level.units[order[0]]))
     if ask.climbs and depth > 0:
-        return Short(0)
+        return TooSmall(0)
     return _spread(level, order, need, leaders, ask.least)
 
 
-def _spread(level: TopologyLevel, order: Domains, need: int, leaders: int, least: bool) -> list[PodSetPart] | Short:
+def _spread(level: TopologyLevel, order: Domains, need: int, leaders: int, least: bool) -> list[PodSetPart] | TooSmall:
     parts: list[PodSetPart] = []
     left = need
     if leaders:
         order = leader_first(level, order, need)
         first = int(order[0])
         if level.leader is None or not level.leader[first]:
-            return Short(0)
+            return TooSmall(0)
         room = min(left, int(level.units_led[first]))
         parts.append(PodSetPart(first, room, leaders))
         left -= room
         order = in_order(level, np.sort(order[1:]), least, 0)
     more = hand_out(level, order, left, least, 0)
-    return Short(need - more) if isinstance(more, int) else parts + more
+    return TooSmall(need - more) if isinstance(more, int) else parts + more
 
 
 def _holds(level: TopologyLevel, domain: int, need: int, leaders: int) -> bool:
@@ -83,7 +83,7 @@ def _holds(level: TopologyLevel, domain: int, need: int, leaders: int) -> bool:
 
 def _descend(
     rooms: DomainPodCounts, depth: int, chosen: list[PodSetPart], need: int, leaders: int, balanced: bool = False
-) -> list[PodSetPart] | Short:
+) -> list[PodSetPart] | TooSmall:
     ask, units = rooms.ask, rooms.ask.units
     for at in range(depth, len(units) - 1):
         below = rooms.level(at + 1)
@@ -95,7 +95,7 @@ def _descend(
         for children, share, led in shares:
             parts = _share(below, children, share, ask.least, led)
             if isinstance(parts, int):
-                return Short(need - parts)
+                return TooSmall(need - parts)
             chosen += parts
     return chosen
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 class Budgets:

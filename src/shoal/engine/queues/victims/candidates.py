@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, PreemptionRules, Usage
 from shoal.engine.queues.reasons import Yield
 from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.engine.queues.victims.order import ADVANTAGE, OWN, PRIORITY, Source, exceeds, own_source, willing
 from shoal.engine.queues.victims.preemption_request import PreemptionRequest
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 def classical_sources(want: PreemptionRequest) -> list[Source]:

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Reclaim, Within
 from shoal.engine.queues.reasons import Yield
 from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.engine.queues.victims.preemption_cost import PreemptionCost
 from shoal.engine.queues.victims.preemption_request import PreemptionRequest
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 ADVANTAGE, PRIORITY, OWN = range(3)
 """Groups, in the order in which they are asked."""

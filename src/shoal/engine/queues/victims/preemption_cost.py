@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.settings import Settings
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 _MILLI = "gpu-milli"
 

@@ -7,11 +7,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Usage, WorkloadFacts
 from shoal.engine.queues.reasons import Yield
 from shoal.engine.queues.victims.preemption_cost import PreemptionCost
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 class Victim(NamedTuple):

@@ -19,7 +19,7 @@ from shoal.engine.queues.victims.preemption_cost import PreemptionCost
 from shoal.engine.queues.victims.preemption_request import PreemptionRequest, Victim
 from shoal.engine.queues.victims.trial import Trial
 
-__all__ = ["Hearing", "Victim", "PreemptionRequest", "find_victims", "oracle"]
+__all__ = ["PreemptionOracle", "Victim", "PreemptionRequest", "find_victims", "oracle"]
 
 
 def find_victims(queues: Queues, want: PreemptionRequest) -> list[Victim]:
@@ -31,7 +31,7 @@ def find_victims(queues: Queues, want: PreemptionRequest) -> list[Victim]:
         trial.undo()
 
 
-class Hearing:
+class PreemptionOracle:
     """The oracle of one nomination: whether there are victims for one amount of one flavor and resource, and how far
     the workload would borrow then. Results are kept, since the search that follows mostly needs the same."""
 
@@ -90,4 +90,4 @@ class Hearing:
 
 def oracle(queues: Queues, stamp_s: float, local_usage: Callable[[str], float] | None = None) -> Oracle:
     """An oracle that stands alone."""
-    return Hearing(queues, stamp_s, local_usage=local_usage).ask
+    return PreemptionOracle(queues, stamp_s, local_usage=local_usage).ask

@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.tree import Cohort, CohortNode
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 Weight = tuple[bool, float]
 """A share as it compares: a borrower with weight 0 is above all others, and then the amount counts."""

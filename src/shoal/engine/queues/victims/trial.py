@@ -11,13 +11,12 @@ Rejected: a copy of the state per search. Most searches end after a few victims,
 
 from __future__ import annotations
 
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Usage
 from shoal.engine.queues.reasons import Yield
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.victims.budgets import Budgets
 from shoal.engine.queues.victims.preemption_request import PreemptionRequest, Victim
-from shoal.engine.queues.workloads import AdmittedWorkload
 
 
 class Trial:

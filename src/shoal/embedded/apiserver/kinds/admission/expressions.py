@@ -19,7 +19,7 @@ _MOST_CONDITIONS = 64
 
 
 def visible(*, has_params: bool, has_authorizer: bool = True) -> dict[str, CelType]:
-    from shoal.embedded.apiserver.dynamic.expressions import AUTHORIZER, BASE, PARAMS
+    from shoal.embedded.apiserver.admission_expressions import AUTHORIZER, BASE, PARAMS
 
     found = dict(BASE)
     if has_params:
@@ -31,7 +31,7 @@ def visible(*, has_params: bool, has_authorizer: bool = True) -> dict[str, CelTy
 
 def expression_fault(text: str, kinds: dict[str, CelType], results: tuple[str, ...], *, mutates: bool = False) -> str:
     """Why an expression is refused. `results` are the types it may come to; none means any."""
-    from shoal.embedded.apiserver.dynamic.expressions import Expression
+    from shoal.embedded.apiserver.admission_expressions import Expression
 
     made = Expression(text, kinds, "any", mutates=mutates)
     if made.fault:
@@ -70,7 +70,7 @@ def variables_kind(
     declared: list[Obj], kinds: dict[str, CelType], *, mutates: bool = False
 ) -> tuple[Any, dict[int, str]]:
     """The kind of `variables`, and by place why one does not compile."""
-    from shoal.embedded.apiserver.dynamic.expressions import Variables
+    from shoal.embedded.apiserver.admission_expressions import Variables
 
     made = Variables(declared, kinds, mutates=mutates)
     return made.kind, dict(made.faults)

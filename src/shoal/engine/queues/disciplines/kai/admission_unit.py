@@ -15,9 +15,9 @@ from itertools import chain
 import msgspec
 
 from shoal.engine.asks import Ask
-from shoal.engine.devices.demand import MigTiles
+from shoal.engine.device_demand import MigTiles
 from shoal.engine.events import PodArrived, PodBound
-from shoal.engine.from_api.standing import FIRST_KAI_LASTING
+from shoal.engine.queues.disciplines.kai.objects import FIRST_NON_PREEMPTIBLE_PRIORITY
 from shoal.engine.queues.disciplines.kai.queue_quotas import FLAVOR, KINDS, local_queue_key, usage_of
 from shoal.engine.queues.facts import Amounts, BudgetUse, PodSet, PodSetAdmission, QuotaAssignment, WorkloadFacts
 
@@ -92,8 +92,8 @@ class AdmissionUnit(msgspec.Struct, eq=False):
         if self.spec.priority is None:
             return any(not pod.who.yields for pod in pods)
         # The group's priority class overrides that of its pods, but not an annotation of a pod.
-        is_high = self.spec.priority >= FIRST_KAI_LASTING
-        return is_high or any(not pod.who.yields and pod.priority < FIRST_KAI_LASTING for pod in pods)
+        is_high = self.spec.priority >= FIRST_NON_PREEMPTIBLE_PRIORITY
+        return is_high or any(not pod.who.yields and pod.priority < FIRST_NON_PREEMPTIBLE_PRIORITY for pod in pods)
 
     @property
     def is_ready(self) -> bool:

@@ -17,6 +17,9 @@ _UNITS = {"gpu": 1000, "cpu": 1, "memory": 1_000_000}
 """The engine's units per KAI unit: thousandths of a GPU, thousandths of a core, bytes."""
 _UNLIMITED = -1.0
 
+FIRST_NON_PREEMPTIBLE_PRIORITY = 100
+"""KAI's lowest priority of work that is not preemptible."""
+
 
 class QueueResourceShare(msgspec.Struct, rename="camel", frozen=True):
     """A queue without quota and limit has none of the resource."""

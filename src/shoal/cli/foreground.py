@@ -1,0 +1,68 @@
+"""Runs a server in the foreground: claims its folder, reports when it is ready, and keeps its log off the terminal."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from shoal.embedded.apiserver.settings import Settings
+
+Serve = Callable[["Settings", Callable[[str], None]], None]
+
+
+def run_in(folder: Path, settings: Settings, serve: Serve, notify: int | None = None) -> None:
+    """Run the server in this folder until it ends; `notify` is a file descriptor to report readiness on."""
+    from shoal.embedded.apiserver.security.state_folder import Running, claim
+
+    with claim(folder) as claimed:
+
+        def ready(url: str) -> None:
+            claimed.announce(Running(os.getpid(), url, str(settings.kubeconfig), settings.kube_version))
+            if notify is not None:
+                os.write(notify, b"ready\n")
+                os.close(notify)
+                return
+            typer.echo(export_line(settings.kubeconfig))
+            typer.echo(f"Kubernetes {settings.kube_version} API at {url}; Ctrl-C ends it.", err=True)
+            sys.stdout.flush()
+
+        serve(settings, ready)
+
+
+def export_line(kubeconfig: Path) -> str:
+    return f"export KUBECONFIG={shlex.quote(str(kubeconfig))}"
+
+
+def wants_board(chosen: bool | None) -> bool:
+    return chosen if chosen is not None else sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def log_into(folder: Path) -> None:
+    """Log to a file in the folder: the board covers the terminal."""
+    import logging
+
+    from shoal.embedded.apiserver.private_files import make_private_folder
+    from shoal.embedded.apiserver.security.state_folder import LOG
+
+    make_private_folder(folder)
+    logging.basicConfig(filename=folder / LOG, format="%(asctime)s %(levelname)s %(message)s")
+
+
+def ready_reporter(words: Callable[[str], str], notify: int | None) -> Callable[[str], None]:
+    """Reports readiness to the parent process by the file descriptor `notify`, or to the user in a line."""
+
+    def ready(what: str) -> None:
+        if notify is None:
+            typer.echo(words(what), err=True)
+            return
+        os.write(notify, b"ready\n")
+        os.close(notify)
+
+    return ready

@@ -1,0 +1,26 @@
+"""What configured admission needs of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.catalog import ResourceCatalog
+from shoal.embedded.apiserver.dynamic.posting import Posting
+from shoal.embedded.apiserver.dynamic.versions import Convert
+from shoal.embedded.apiserver.reading import Reader
+
+
+class ConfiguredAdmissionContext(msgspec.Struct, frozen=True):
+    """What configured policies and webhooks need of the server."""
+
+    catalog: ResourceCatalog
+    reader: Reader
+    posting: Posting
+    convert: Convert
+    allows: Callable[[Actor, Attributes], Any]
+    """Authorizes; the result has `allowed` and `reason`."""
+    new_uid: Callable[[], str]

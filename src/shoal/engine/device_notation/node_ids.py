@@ -1,0 +1,163 @@
+"""What the devices of a node are called, beside the numbers that the engine gives them.
+
+The node has it in `shoal.dev/topology`, which the owner of its devices maintains; nodes for virtual GPUs say it in
+HAMi's register. Numbers are those of `layout_of_node`: whole GPUs as they are advertised, slices of MIG one by one
+where they are advertised as GPUs, and all GPUs by index where some are cut on demand.
+
+A device of which no name is known goes by its number, and an instance that is not cut yet by number and first memory
+slice (`0:4`): every device can be written down, and what was written is found again. What cannot be read names nothing;
+a node is not lost for a bad annotation, and its fault is reported elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from shoal.data.gpus import read_product
+from shoal.data.mig import layout_of_product
+from shoal.engine.device_notation import names
+from shoal.engine.device_notation.registers import registered_ids
+from shoal.units.numbers import LONGEST_HELD
+
+Words = Mapping[str, str]
+Spot = tuple[int, int]
+_REPLICA = "::"
+
+
+class NodeIds(msgspec.Struct, frozen=True):
+    numbers: tuple[str, ...] = ()
+    """The id of each device by number."""
+    cuts: Mapping[Spot, str] = {}
+    """Instances on devices that are cut on demand."""
+    layout: str = ""
+    """The MIG layout of these."""
+    instances: Mapping[str, tuple[str, ...]] = {}
+    """Instances that are counted by name, by their resource."""
+    replicas: Mapping[str, int] = {}
+    """How often each device of a resource is advertised, by the name of the replicas."""
+    spots: Mapping[str, Spot] = {}
+    """The way back."""
+    broken: tuple[int, ...] = ()
+    """Numbers of devices that do not work."""
+
+    def id_of(self, number: int, start: int | None = None) -> str:
+        """The device's id; with `start`, that of the instance which begins at this memory slice."""
+        if start is not None:
+            return self.cuts.get((number, start), f"{number}:{start}")
+        return self.numbers[number] if number < len(self.numbers) else str(number)
+
+    def spot_of(self, device: str) -> Spot | None:
+        """Where an id points to, that of a replica too; None when it is not known."""
+        own = device.partition(_REPLICA)[0]
+        return self.spots.get(own) or spot_of_text(own)
+
+
+UNKNOWN_IDS = NodeIds()
+
+
+class _Cut(msgspec.Struct, frozen=True):
+    profile: str = ""
+    start: int = 0
+    uuid: str = ""
+
+
+class _GpuIds(msgspec.Struct, frozen=True):
+    uuid: str = ""
+    unhealthy: bool = False
+    mig: tuple[_Cut, ...] | None = None
+
+
+class _Topology(msgspec.Struct, frozen=True):
+    gpus: tuple[_GpuIds, ...] = ()
+    replicas: dict[str, int] = {}
+
+
+_topology = msgspec.json.Decoder(_Topology)
+
+
+def node_ids(labels: Words, annotations: Words) -> NodeIds:
+    """What the node says of its devices' names."""
+    topology = _read(annotations.get(names.OWN_TOPOLOGY, ""))
+    registered = registered_ids(annotations)
+    layout = _layout(labels, annotations)
+    if not topology.gpus and not registered and not layout:
+        return UNKNOWN_IDS
+    cuts: dict[Spot, str] = {}
+    instances: dict[str, list[str]] = {}
+    numbers: list[str] = []
+    broken: list[int] = []
+    strategy = labels.get(names.MIG_STRATEGY, "")
+    for index, gpu in enumerate(topology.gpus):
+        first = len(numbers)
+        if layout:
+            numbers.append(gpu.uuid)
+            cuts |= {(index, cut.start): cut.uuid for cut in gpu.mig or ()}
+        elif gpu.mig is None or strategy not in ("single", "mixed"):
+            numbers.append(gpu.uuid)
+        elif strategy == "single":
+            numbers += [cut.uuid for cut in gpu.mig]
+        elif not gpu.unhealthy:
+            for cut in gpu.mig:
+                instances.setdefault(names.MIG_PREFIX + cut.profile.replace("+", "."), []).append(cut.uuid)
+        broken += range(first, len(numbers)) if gpu.unhealthy else ()
+    found = registered or tuple(numbers)
+    spots: dict[str, Spot] = {each: (number, 0) for number, each in enumerate(found) if each}
+    spots |= {each: spot for spot, each in cuts.items()}
+    counted = {name: tuple(ids) for name, ids in instances.items()}
+    return NodeIds(found, cuts, layout, counted, topology.replicas, spots, () if registered else tuple(broken))
+
+
+def topology_fault(annotations: Words) -> str:
+    """What is wrong with the node's words about its devices, and what comes of it."""
+    text = annotations.get(names.OWN_TOPOLOGY, "")
+    try:
+        _topology.decode(text or "{}")
+    except msgspec.DecodeError as error:
+        return f"{error}; it is ignored, and devices are named by their index"
+    return ""
+
+
+def _layout(labels: Words, annotations: Words) -> str:
+    """By which devices are cut on demand, if they are."""
+    if names.OWN_MIG_LAYOUT not in annotations and names.OWN_MIG_LAYOUT not in labels:
+        return ""
+    facts = layout_of_product(read_product(labels.get(names.PRODUCT, "")).name)
+    return facts.name if facts is not None else ""
+
+
+def replica_id(device: str, number: int) -> str:
+    """As NVIDIA's device plugin calls a replica."""
+    return f"{device}{_REPLICA}{number}"
+
+
+def ids_in(text: str) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Container -> resource -> ids, as `shoal.dev/devices` has it; nothing where it is not written so."""
+    if len(text) > LONGEST_HELD or not text.lstrip().startswith("{"):
+        return {}
+    try:
+        return msgspec.json.decode(text, type=dict[str, dict[str, tuple[str, ...]]])
+    except msgspec.DecodeError:
+        return {}
+
+
+def spot_of_text(text: str) -> Spot | None:
+    """`3`, or `3:4` with the first memory slice."""
+    number, colon, start = text.partition(":")
+    if not _is_small(number) or (colon and not _is_small(start)):
+        return None
+    return int(number), int(start) if colon else 0
+
+
+def _is_small(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 4
+
+
+def _read(text: str) -> _Topology:
+    if not text:
+        return _Topology()
+    try:
+        return _topology.decode(text)
+    except msgspec.DecodeError:
+        return _Topology()

@@ -1,0 +1,149 @@
+"""Who a pod is: its company, its turn, and whether it yields, from everything that is written on it.
+
+Yielding follows the ecosystem that the pod shows it belongs to. Shoal's own `preemptible` and Volcano's `preemptable`
+are taken at their word. KAI holds that work of priority 100 and more is not preemptible unless it says otherwise; that
+rule is applied only to pods with KAI's queue or group, because a priority of 1000 means nothing
+of the kind elsewhere. What belongs to the system never yields. Nor do pods of a Kueue Workload: the
+admission discipline evicts them, all together with their job, so their room must not be assigned
+to other pods.
+
+Only a pod that is created again can be moved: one with a controller, or of a gang. A pod written by hand would be
+gone for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import structs
+
+from shoal.api.groups.kai import GROUP_ANNOTATION as KAI_GROUP_ANNOTATION
+from shoal.api.groups.kai import QUEUE_LABEL, SUB_GROUP_LABEL
+from shoal.api.pod import Pod
+from shoal.engine.from_api.checkpoints import CHECKPOINT_ANNOTATION, CHECKPOINT_EVERY_ANNOTATION, saved_s, saves_every_s
+from shoal.engine.from_api.membership import IN_ANNOTATIONS, IN_LABELS, ONE_BY_ONE, group_of
+from shoal.engine.from_api.priorities import SYSTEM_PRIORITY, Rank
+from shoal.engine.pod_identity import PodIdentity, PodLabels
+from shoal.engine.queues.disciplines.kai.objects import FIRST_NON_PREEMPTIBLE_PRIORITY
+from shoal.units.errors import UserError, Where, excerpt
+
+ROLE_KEY = "volcano.sh/task-spec"
+VOLCANO_QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+PREEMPTABLE_KEY = "volcano.sh/preemptable"
+PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
+PREEMPTIBLE_ANNOTATION = "shoal.dev/preemptible"
+KUEUE_WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
+
+Words = Mapping[str, str]
+StandingWords = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+"""Labels and annotations."""
+
+_WORDS = {"true": True, "false": False}
+_SAYS = frozenset({PREEMPTIBLE_ANNOTATION, PREEMPTABLE_KEY, PREEMPTIBILITY_LABEL, QUEUE_LABEL, KAI_GROUP_ANNOTATION})
+_KAI_WORDS = {"preemptible": True, "nonpreemptible": False, "semipreemptible": True}
+
+
+_LABELS = IN_LABELS | {SUB_GROUP_LABEL, ROLE_KEY, QUEUE_LABEL, PREEMPTABLE_KEY, PREEMPTIBILITY_LABEL}
+_ANNOTATIONS = IN_ANNOTATIONS | {
+    *ONE_BY_ONE,
+    ROLE_KEY,
+    VOLCANO_QUEUE_ANNOTATION,
+    KUEUE_WORKLOAD_ANNOTATION,
+    PREEMPTIBLE_ANNOTATION,
+    PREEMPTABLE_KEY,
+    KAI_GROUP_ANNOTATION,
+    CHECKPOINT_ANNOTATION,
+    CHECKPOINT_EVERY_ANNOTATION,
+}
+_NO_WORDS: StandingWords = ((), ())
+
+
+def standing_words(labels: Words, annotations: Words) -> StandingWords:
+    """Of what is written on a pod, all that its standing is read from, but for what other pods see of it."""
+    if _LABELS.isdisjoint(labels) and _ANNOTATIONS.isdisjoint(annotations):
+        # Most pods, and there are many.
+        return _NO_WORDS
+    return _chosen(labels, _LABELS), _chosen(annotations, _ANNOTATIONS)
+
+
+def _chosen(words: Words, wanted: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, text) for name, text in words.items() if name in wanted))
+
+
+def who_of_pod(pod: Pod, rank: Rank, *, order: int = 0) -> PodIdentity:
+    """The pod's standing. `order` is its place among the pods of its gang."""
+    meta = pod.metadata
+    # Nothing else is shown to what reads it, so that two with equal words have equal standings.
+    labels, annotations = map(dict, standing_words(meta.labels, meta.annotations))
+    told = structs.replace(pod, metadata=structs.replace(meta, labels=labels, annotations=annotations))
+    return structs.replace(_standing(told, rank), traits=PodLabels.of(meta.namespace, meta.labels), order=order)
+
+
+def _standing(pod: Pod, rank: Rank) -> PodIdentity:
+    meta = pod.metadata
+    where = Where(obj=f"Pod {meta.key}")
+    notes = where.with_path("metadata.annotations")
+    labels = meta.labels
+    group = group_of(pod, where)
+    return PodIdentity(
+        group=group,
+        part=labels.get(SUB_GROUP_LABEL, ""),
+        role=meta.annotations.get(ROLE_KEY) or labels.get(ROLE_KEY, ""),
+        queue=labels.get(QUEUE_LABEL) or volcano_queue(meta.annotations.get(VOLCANO_QUEUE_ANNOTATION, "")),
+        preempts=rank.preempts,
+        yields=_yields(pod, rank.value, where),
+        returns=bool(group) or any(owner.controller for owner in meta.owner_references),
+        since_s=_seconds(pod.status.start_time) or 0.0,
+        saved_s=saved_s(meta.annotations, notes),
+        saves_every_s=saves_every_s(meta.annotations, notes),
+    )
+
+
+def volcano_queue(name: str) -> str:
+    """A pod without a queue is in Volcano's queue "default"."""
+    return "" if name == "default" else name
+
+
+def _yields(pod: Pod, priority: int, where: Where) -> bool:
+    meta = pod.metadata
+    if priority >= SYSTEM_PRIORITY or KUEUE_WORKLOAD_ANNOTATION in meta.annotations:
+        return False
+    if _SAYS.isdisjoint(meta.labels) and _SAYS.isdisjoint(meta.annotations):
+        # Most pods say nothing of it, and there are many.
+        return True
+    said = [
+        (key, field, _said(text, words, where.with_path(f"metadata.{field}[{key}]")))
+        for field, key, words, there in (
+            ("annotations", PREEMPTIBLE_ANNOTATION, _WORDS, meta.annotations),
+            ("annotations", PREEMPTABLE_KEY, _WORDS, meta.annotations),
+            ("labels", PREEMPTABLE_KEY, _WORDS, meta.labels),
+            ("labels", PREEMPTIBILITY_LABEL, _KAI_WORDS, meta.labels),
+        )
+        if (text := there.get(key)) is not None
+    ]
+    if said:
+        first, field, yields = said[0]
+        other = next((key for key, _, word in said if word != yields), "")
+        if other:
+            raise UserError(
+                f"{first} and {other} contradict each other",
+                where=where.with_path(f"metadata.{field}"),
+                fix="keep one of them",
+            )
+        return yields
+    if QUEUE_LABEL in meta.labels or KAI_GROUP_ANNOTATION in meta.annotations:
+        return priority < FIRST_NON_PREEMPTIBLE_PRIORITY
+    return True
+
+
+def _said(text: str, words: dict[str, bool], where: Where) -> bool:
+    word = words.get(text.lower().replace("-", ""))
+    if word is None:
+        spelled = "true or false" if words is _WORDS else "preemptible or non-preemptible"
+        raise UserError(f"expected {spelled}, got {excerpt(text)}", where=where)
+    return word
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()

@@ -1,0 +1,100 @@
+"""The facts as they will be after all terminations: preemptors are tried there in a step.
+
+Opened once per step, so that thousands of leaving pods are taken off their nodes once and not once per claimant. What
+was decided is carried out on the facts of now when it closes: victims are told to leave but hold what they hold,
+claimants are promised what they got.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.engine.cycle_state import CycleState
+from shoal.engine.device_demand import DeviceGrant
+from shoal.engine.plan import Evict, Move, Nominate, Place
+from shoal.engine.pods import Holding
+from shoal.engine.preemption.preemptor import Preemptor
+
+Spot = tuple[str, int, DeviceGrant | None]
+
+
+class AfterTerminations:
+    """One step's view ahead, on the round's own ledger."""
+
+    def __init__(self, round_: CycleState) -> None:
+        self._round = round_
+        ledger = round_.ledger
+        self._mark = ledger.mark()
+        self._spots: list[Spot] = []
+        self._leave: list[Evict | Move] = []
+        self._withdraw: list[str] = []
+        self.planned = {intention.pod for intention in round_.intentions if isinstance(intention, Place | Nominate)}
+        """Pods that found their place in this round: they have not started, and need not."""
+        self._left = {pod: round_.cluster.pods[pod] for pod in round_.cluster.leaving}
+        for pod in self._left:
+            ledger.evict(pod)
+        self._arrived = [self._arrive(move) for move in round_.intentions if isinstance(move, Move)]
+        """Moved earlier in this round: in this view they are on their new nodes, so that their room is not taken."""
+
+    def fits(self, claim: Preemptor) -> bool | None:
+        """Whether the claimant finds its place ahead, where it is then promised; None when it would find it now."""
+        ledger = self._round.ledger
+        mark = ledger.mark()
+        if not claim.place(self._round.fitter):
+            return False
+        if not (self._left or self._leave or self._withdraw):
+            ledger.rollback(mark)
+            return None
+        self.promise(mark)
+        return True
+
+    def _arrive(self, move: Move) -> str:
+        cluster = self._round.cluster
+        holding = self._left[move.pod]
+        row = cluster.row_of[move.target]
+        # A pod that was just moved is not evicted as well.
+        who = msgspec.structs.replace(holding.who, yields=False)
+        cluster.hold(move.pod, Holding(row, holding.charge, move.grant, holding.priority, None, False, who=who))
+        return move.pod
+
+    def promise(self, mark: int) -> None:
+        """The claimant's pods, placed since the mark, are to be promised their places."""
+        cluster = self._round.cluster
+        for pod in self._round.ledger.placed_since(mark):
+            holding = cluster.pods[pod]
+            self._spots.append((pod, holding.row, holding.grant))
+
+    def evict(self, pod: str, beneficiary: str) -> None:
+        """A victim, gone from this view, is to be told to end, or not to start."""
+        if pod in self.planned:
+            self._withdraw.append(pod)
+        else:
+            self._leave.append(Evict(pod, beneficiary))
+
+    def move(self, moves: list[Move], spots: list[Spot]) -> None:
+        """Pods, elsewhere in this view, are to end where they are; the claimant's are promised their places."""
+        self._leave += moves
+        self._spots += spots
+
+    def close(self) -> None:
+        """Back to now; what was decided happens there."""
+        round_ = self._round
+        ledger, names = round_.ledger, round_.cluster.names
+        for pod in self._arrived:
+            round_.cluster.release(pod)
+        ledger.rollback(self._mark)
+        if self._withdraw:
+            gone = set(self._withdraw)
+            round_.intentions[:] = [
+                intention
+                for intention in round_.intentions
+                if not (isinstance(intention, Place | Nominate) and intention.pod in gone)
+            ]
+            for pod in self._withdraw:
+                ledger.withdraw(pod)
+        for intention in self._leave:
+            ledger.leave(intention.pod)
+            round_.intentions.append(intention)
+        for pod, row, grant in self._spots:
+            ledger.place(pod, row, grant, promised=True)
+            round_.intentions.append(Nominate(pod, names[row], grant))
