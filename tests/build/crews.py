@@ -156,8 +156,8 @@ class Crew:
 def name_alike(cluster: SmallCluster, seed: int) -> None:
     """What the server names and numbers is the seed's too, so that a storm can be seen again."""
     draw = random.Random(seed)
-    cluster.plane.stage.new_uid = lambda: str(UUID(int=draw.getrandbits(128), version=4))
-    cluster.plane.stage.new_suffix = lambda: "".join(draw.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
+    cluster.plane.context.new_uid = lambda: str(UUID(int=draw.getrandbits(128), version=4))
+    cluster.plane.context.new_suffix = lambda: "".join(draw.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
 
 
 def _actor(user: str) -> Actor:

@@ -104,7 +104,7 @@ class InProcess:
         payload.feed_eof()
         nobody = cast(Any, None)
         request = web.BaseRequest(message, payload, connection, nobody, nobody, loop, client_max_size=LARGEST_BODY + 1)
-        response = await self.plane.door.handle(request)
+        response = await self.plane.request_handler.handle(request)
         assert isinstance(response, web.Response)
         return Reply(response.status, bytes(cast(bytes, response.body or b"")))
 

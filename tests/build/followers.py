@@ -31,11 +31,11 @@ class Follower:
         listed = (await self.list())["metadata"]
         self.seen = int(listed["resourceVersion"])
         query = {**dict(parse_qsl(self.query)), "watch": "true", "resourceVersion": str(self.seen)}
-        stage = self.api.plane.stage
-        resource = stage.catalog.find("", "v1", self.plural)
+        context = self.api.plane.context
+        resource = context.catalog.find("", "v1", self.plural)
         assert resource is not None
         call = Call("watch", resource, _ADMIN, "default")
-        stream = Stream(stage, call, read_options(query), None, 60.0)
+        stream = Stream(context, call, read_options(query), None, 60.0)
         self._task = asyncio.create_task(self._follow(stream))
 
     async def list(self) -> Obj:

@@ -28,11 +28,11 @@ class Operations:
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
-        self.stage = plane.stage
-        self.state = plane.stage.state
+        self.context = plane.context
+        self.state = plane.context.state
 
     def resource(self, plural: str, group: str = "", version: str = "v1") -> Resource:
-        found = self.stage.catalog.find(group, version, plural)
+        found = self.context.catalog.find(group, version, plural)
         assert found is not None
         return found
 
@@ -41,7 +41,7 @@ class Operations:
 
     async def create(self, plural: str, obj: Obj, group: str = "", **more: Any) -> Obj:
         call = self.call("create", plural, group=group, **more)
-        return _shown(await create(self.stage, call, accepted(call, obj)))
+        return _shown(await create(self.context, call, accepted(call, obj)))
 
     async def update(self, plural: str, obj: Obj, group: str = "", **more: Any) -> Obj:
         call = self.call("update", plural, obj["metadata"]["name"], group, **more)
@@ -49,11 +49,11 @@ class Operations:
         async def make(_: Obj) -> Obj:
             return accepted(call, deepcopy(obj))
 
-        return _shown(await change(self.stage, call, make))
+        return _shown(await change(self.context, call, make))
 
     async def delete(self, plural: str, name: str, options: DeleteOptions | None = None, group: str = "") -> bool:
         """Whether it is gone at once."""
-        return (await delete(self.stage, self.call("delete", plural, name, group), options or DeleteOptions()))[1]
+        return (await delete(self.context, self.call("delete", plural, name, group), options or DeleteOptions()))[1]
 
     def find(self, plural: str, name: str, group: str = "") -> Record | None:
         return self.state.get(self.resource(plural, group).ref("default", name))

@@ -38,8 +38,9 @@ from shoal.controllers.queued_jobs.job_kind import QueuedJobKind
 from shoal.controllers.queued_jobs.job_kinds import COMMANDS, JOB_KINDS
 from shoal.data.permissions import PARTS
 from shoal.embedded.apiserver.bootstrap.default_roles import default_roles
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.foreign.converting import kueue_definitions
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.rbac import Rbac
 from shoal.embedded.controllers.jobs.controller import job_controller
 from shoal.wiring.permissions import RoleSubjects, manifests
@@ -205,7 +206,7 @@ _ALL = Actor("system:shoal", ("system:authenticated",))
 def _may(verb: str, kind: Kind, subresource: str = "", name: str = "x") -> bool:
     rbac = Rbac(FixedReader(*(seed.obj for seed in default_roles())))
     namespace = "default" if kind.is_namespaced else ""
-    asked = Attributes(verb, kind.group, kind.version, kind.plural, subresource, namespace, name)
+    asked = RequestInfo(verb, kind.group, kind.version, kind.plural, subresource, namespace, name)
     return rbac.allows(_ALL, asked).allowed
 
 

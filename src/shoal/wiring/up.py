@@ -64,7 +64,7 @@ async def _start_clock(tasks: ProcessTasks, clock: OwnClock) -> None:
 
 
 async def _start_parts(tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions) -> None:
-    if any(True for _ in plane.stage.state.reader.all(*_WEBHOOKS)) and options.shoal is None:
+    if any(True for _ in plane.context.state.reader.all(*_WEBHOOKS)) and options.shoal is None:
         await _remove_webhooks(tasks, options)
     if options.is_alone:
         return

@@ -20,8 +20,8 @@ from shoal.client.kind import LEASES, NODES, PODS
 from shoal.client.recorder import Recorder
 from shoal.client.write_through import WriteThroughApi
 from shoal.embedded.apiserver.bootstrap.default_roles import default_roles
-from shoal.embedded.apiserver.calls import Attributes
 from shoal.embedded.apiserver.inside.api import InsideApi
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.rbac import Rbac
 from shoal.embedded.apiserver.server.control_plane import open_plane
 from shoal.embedded.apiserver.settings import Settings
@@ -85,15 +85,15 @@ async def test_with_its_own_role_alone_a_fleet_runs_pods_beats_and_carries_out_f
 @pytest.mark.parametrize(
     "asked",
     [
-        Attributes("list", "", "v1", "secrets"),
-        Attributes("get", "", "v1", "secrets", namespace="kube-system", name="any"),
-        Attributes("create", "", "v1", "serviceaccounts", "token", namespace="kube-system", name="any"),
-        Attributes("create", "", "v1", "pods", namespace="kube-system"),
-        Attributes("update", "", "v1", "nodes", name="any"),
-        Attributes("create", "certificates.k8s.io", "v1", "certificatesigningrequests"),
+        RequestInfo("list", "", "v1", "secrets"),
+        RequestInfo("get", "", "v1", "secrets", namespace="kube-system", name="any"),
+        RequestInfo("create", "", "v1", "serviceaccounts", "token", namespace="kube-system", name="any"),
+        RequestInfo("create", "", "v1", "pods", namespace="kube-system"),
+        RequestInfo("update", "", "v1", "nodes", name="any"),
+        RequestInfo("create", "certificates.k8s.io", "v1", "certificatesigningrequests"),
     ],
 )
-def test_what_runs_no_programs_may_not_act_for_those_who_do(asked: Attributes) -> None:
+def test_what_runs_no_programs_may_not_act_for_those_who_do(asked: RequestInfo) -> None:
     rbac = Rbac(FixedReader(*(seed.obj for seed in default_roles())))
     assert not rbac.allows(_FLEET, asked).allowed
-    assert rbac.allows(_FLEET, Attributes("patch", "", "v1", "pods", "status", namespace="a", name="b")).allowed
+    assert rbac.allows(_FLEET, RequestInfo("patch", "", "v1", "pods", "status", namespace="a", name="b")).allowed

@@ -11,17 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shoal.embedded.apiserver.admission_request import attributes_of
-from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Attributes
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes
 from shoal.embedded.apiserver.cel.faults import CelFault
 from shoal.embedded.apiserver.cel.functions.authorization import authorizer as authorizer_value
 from shoal.embedded.apiserver.cel.kinds import DYN, STRING, CelType
 from shoal.embedded.apiserver.cel.lazy import Lazy
 from shoal.embedded.apiserver.cel.program import MUTATING, CelProgram, compile_expression
 from shoal.embedded.apiserver.reading import Reader
+from shoal.embedded.apiserver.request_info import RequestInfo
 
 Obj = dict[str, Any]
 Scope = dict[str, Any]
-Allows = Callable[[Actor, Attributes], Any]
+Allows = Callable[[Actor, RequestInfo], Any]
 """Answers with something that has `allowed` and `reason`."""
 
 
@@ -165,7 +166,7 @@ def namespace_object(reader: Reader, name: str) -> Obj | None:
 def authorizer_of(allows: Allows, admission: AdmissionAttributes) -> Any:
     """The variable `authorizer`: asks on behalf of the requester, or of a service account."""
 
-    def check(who: str, asked: Attributes) -> tuple[bool, str]:
+    def check(who: str, asked: RequestInfo) -> tuple[bool, str]:
         actor = admission.call.actor
         if who:
             namespace = who.partition(":")[0]

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import AdmissionAttributes, Attributes, Call
+from shoal.embedded.apiserver.calls import AdmissionAttributes, Call
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.resource import Resource
 
 Obj = dict[str, Any]
@@ -79,10 +80,10 @@ def options_of(admission: AdmissionAttributes) -> Obj | None:
     return {**given, "kind": kind, "apiVersion": "meta.k8s.io/v1"}
 
 
-def attributes_of(admission: AdmissionAttributes) -> Attributes:
+def attributes_of(admission: AdmissionAttributes) -> RequestInfo:
     """What an authorizer would be asked about this write."""
     call, resource = admission.call, admission.call.resource
-    return Attributes(
+    return RequestInfo(
         _VERBS[admission.operation],
         resource.group,
         resource.version,

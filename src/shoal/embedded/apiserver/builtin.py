@@ -40,7 +40,7 @@ _PROXY = ("create", "delete", "get", "patch", "update")
 _STATUS = Subresource("status", _CHANGE)
 _SCALE = Subresource("scale", _CHANGE, "Scale", "autoscaling", "v1")
 _SCALED = (_SCALE, _STATUS)
-_POD_DOORS = (
+_POD_SUBRESOURCES = (
     Subresource("attach", _STREAM, "PodAttachOptions", "", "v1"),
     Subresource("binding", _CREATE, "Binding", "", "v1"),
     Subresource("ephemeralcontainers", _CHANGE),
@@ -61,7 +61,7 @@ class BuiltinResource(msgspec.Struct, frozen=True):
     kind: str
     namespaced: bool = True
     short: tuple[str, ...] = ()
-    doors: tuple[Subresource, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = _EVERY_VERB
     stored: str = ""
@@ -86,34 +86,36 @@ _CORE = (
     BuiltinResource(
         "nodes", "Node", False, ("no",), (Subresource("proxy", _PROXY, "NodeProxyOptions", "", "v1"), _STATUS)
     ),
-    BuiltinResource("persistentvolumeclaims", "PersistentVolumeClaim", short=("pvc",), doors=(_STATUS,)),
+    BuiltinResource("persistentvolumeclaims", "PersistentVolumeClaim", short=("pvc",), subresources=(_STATUS,)),
     BuiltinResource("persistentvolumes", "PersistentVolume", False, ("pv",), (_STATUS,)),
-    BuiltinResource("pods", "Pod", short=("po",), doors=_POD_DOORS, categories=_ALL),
+    BuiltinResource("pods", "Pod", short=("po",), subresources=_POD_SUBRESOURCES, categories=_ALL),
     BuiltinResource("podtemplates", "PodTemplate"),
-    BuiltinResource("replicationcontrollers", "ReplicationController", short=("rc",), doors=_SCALED, categories=_ALL),
-    BuiltinResource("resourcequotas", "ResourceQuota", short=("quota",), doors=(_STATUS,)),
+    BuiltinResource(
+        "replicationcontrollers", "ReplicationController", short=("rc",), subresources=_SCALED, categories=_ALL
+    ),
+    BuiltinResource("resourcequotas", "ResourceQuota", short=("quota",), subresources=(_STATUS,)),
     BuiltinResource("secrets", "Secret"),
     BuiltinResource(
         "serviceaccounts",
         "ServiceAccount",
         short=("sa",),
-        doors=(Subresource("token", _CREATE, "TokenRequest", "authentication.k8s.io", "v1"),),
+        subresources=(Subresource("token", _CREATE, "TokenRequest", "authentication.k8s.io", "v1"),),
     ),
     BuiltinResource(
         "services",
         "Service",
         short=("svc",),
-        doors=(Subresource("proxy", _PROXY, "ServiceProxyOptions", "", "v1"), _STATUS),
+        subresources=(Subresource("proxy", _PROXY, "ServiceProxyOptions", "", "v1"), _STATUS),
         categories=_ALL,
     ),
 )
 
 _APPS = (
     BuiltinResource("controllerrevisions", "ControllerRevision"),
-    BuiltinResource("daemonsets", "DaemonSet", short=("ds",), doors=(_STATUS,), categories=_ALL),
-    BuiltinResource("deployments", "Deployment", short=("deploy",), doors=_SCALED, categories=_ALL),
-    BuiltinResource("replicasets", "ReplicaSet", short=("rs",), doors=_SCALED, categories=_ALL),
-    BuiltinResource("statefulsets", "StatefulSet", short=("sts",), doors=_SCALED, categories=_ALL),
+    BuiltinResource("daemonsets", "DaemonSet", short=("ds",), subresources=(_STATUS,), categories=_ALL),
+    BuiltinResource("deployments", "Deployment", short=("deploy",), subresources=_SCALED, categories=_ALL),
+    BuiltinResource("replicasets", "ReplicaSet", short=("rs",), subresources=_SCALED, categories=_ALL),
+    BuiltinResource("statefulsets", "StatefulSet", short=("sts",), subresources=_SCALED, categories=_ALL),
 )
 
 _AUTHENTICATION = (
@@ -133,15 +135,15 @@ _AUTOSCALING = (
         "horizontalpodautoscalers",
         "HorizontalPodAutoscaler",
         short=("hpa",),
-        doors=(_STATUS,),
+        subresources=(_STATUS,),
         categories=_ALL,
         stored="v2",
     ),
 )
 
 _BATCH = (
-    BuiltinResource("cronjobs", "CronJob", short=("cj",), doors=(_STATUS,), categories=_ALL),
-    BuiltinResource("jobs", "Job", doors=(_STATUS,), categories=_ALL),
+    BuiltinResource("cronjobs", "CronJob", short=("cj",), subresources=(_STATUS,), categories=_ALL),
+    BuiltinResource("jobs", "Job", subresources=(_STATUS,), categories=_ALL),
 )
 
 _CERTIFICATES = (
@@ -156,10 +158,10 @@ _CERTIFICATES = (
 
 _NETWORKING = (
     BuiltinResource("ingressclasses", "IngressClass", False),
-    BuiltinResource("ingresses", "Ingress", short=("ing",), doors=(_STATUS,)),
+    BuiltinResource("ingresses", "Ingress", short=("ing",), subresources=(_STATUS,)),
     BuiltinResource("ipaddresses", "IPAddress", False, ("ip",)),
     BuiltinResource("networkpolicies", "NetworkPolicy", short=("netpol",)),
-    BuiltinResource("servicecidrs", "ServiceCIDR", False, doors=(_STATUS,)),
+    BuiltinResource("servicecidrs", "ServiceCIDR", False, subresources=(_STATUS,)),
 )
 
 _RBAC = (
@@ -174,7 +176,7 @@ _STORAGE = (
     BuiltinResource("csinodes", "CSINode", False),
     BuiltinResource("csistoragecapacities", "CSIStorageCapacity"),
     BuiltinResource("storageclasses", "StorageClass", False, ("sc",)),
-    BuiltinResource("volumeattachments", "VolumeAttachment", False, doors=(_STATUS,)),
+    BuiltinResource("volumeattachments", "VolumeAttachment", False, subresources=(_STATUS,)),
     BuiltinResource("volumeattributesclasses", "VolumeAttributesClass", False, ("vac",)),
 )
 
@@ -183,7 +185,11 @@ _ADMISSION = (
     BuiltinResource("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", False, categories=_EXTENSIONS),
     BuiltinResource("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False, categories=_EXTENSIONS),
     BuiltinResource(
-        "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False, doors=(_STATUS,), categories=_EXTENSIONS
+        "validatingadmissionpolicies",
+        "ValidatingAdmissionPolicy",
+        False,
+        subresources=(_STATUS,),
+        categories=_EXTENSIONS,
     ),
     BuiltinResource(
         "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False, categories=_EXTENSIONS
@@ -198,20 +204,20 @@ _DEFINITIONS = (
 )
 
 _FLOWCONTROL = (
-    BuiltinResource("flowschemas", "FlowSchema", False, doors=(_STATUS,)),
-    BuiltinResource("prioritylevelconfigurations", "PriorityLevelConfiguration", False, doors=(_STATUS,)),
+    BuiltinResource("flowschemas", "FlowSchema", False, subresources=(_STATUS,)),
+    BuiltinResource("prioritylevelconfigurations", "PriorityLevelConfiguration", False, subresources=(_STATUS,)),
 )
 
 _DEVICES = (
     BuiltinResource("deviceclasses", "DeviceClass", False),
-    BuiltinResource("resourceclaims", "ResourceClaim", doors=(_STATUS,)),
+    BuiltinResource("resourceclaims", "ResourceClaim", subresources=(_STATUS,)),
     BuiltinResource("resourceclaimtemplates", "ResourceClaimTemplate"),
     BuiltinResource("resourceslices", "ResourceSlice", False),
 )
 
-_AGGREGATION = (BuiltinResource("apiservices", "APIService", False, doors=(_STATUS,), categories=_EXTENSIONS),)
+_AGGREGATION = (BuiltinResource("apiservices", "APIService", False, subresources=(_STATUS,), categories=_EXTENSIONS),)
 _EVENTS = (BuiltinResource("events", "Event", short=("ev",), home_group=""),)
-_POLICY = (BuiltinResource("poddisruptionbudgets", "PodDisruptionBudget", short=("pdb",), doors=(_STATUS,)),)
+_POLICY = (BuiltinResource("poddisruptionbudgets", "PodDisruptionBudget", short=("pdb",), subresources=(_STATUS,)),)
 
 SERVED: tuple[tuple[str, str, tuple[BuiltinResource, ...]], ...] = (
     ("", "v1", _CORE),
@@ -244,7 +250,7 @@ ON_REQUEST: tuple[tuple[str, str, tuple[BuiltinResource, ...]], ...] = (
     (
         "scheduling.k8s.io",
         "v1alpha2",
-        (BuiltinResource("podgroups", "PodGroup", doors=(_STATUS,)), BuiltinResource("workloads", "Workload")),
+        (BuiltinResource("podgroups", "PodGroup", subresources=(_STATUS,)), BuiltinResource("workloads", "Workload")),
     ),
 )
 
@@ -286,7 +292,7 @@ def _resource(group: str, version: str, row: BuiltinResource, schema: Schema, st
         short_names=row.short,
         categories=row.categories,
         verbs=row.verbs,
-        subresources=row.doors,
+        subresources=row.subresources,
         stored_version=row.stored,
         schema=schema,
         strategy=strategy,

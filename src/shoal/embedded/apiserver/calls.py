@@ -1,4 +1,4 @@
-"""A request once it is understood: who asks for what, with which options. And the same as admission sees it."""
+"""A request on a resource with its user and options, and the same request for admission."""
 
 from __future__ import annotations
 
@@ -34,22 +34,6 @@ class Actor(msgspec.Struct, frozen=True):
 SERVER = Actor("system:apiserver", ("system:masters",))
 """The server itself, where it acts on objects of its own accord."""
 ANONYMOUS = Actor("system:anonymous", ("system:unauthenticated",))
-
-
-class Attributes(msgspec.Struct, frozen=True):
-    """What an authorizer is asked about: a verb on a resource, or on a path."""
-
-    verb: str
-    group: str = ""
-    version: str = ""
-    resource: str = ""
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
-    path: str = ""
-    """Set for what is not a resource (`/metrics`); then only `verb` stands beside it."""
-    fields: tuple[tuple[str, str], ...] = ()
-    """Field and value of what the field selector of a collection demands; only the node authorizer looks at it."""
 
 
 class Call(msgspec.Struct):

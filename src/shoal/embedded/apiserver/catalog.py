@@ -105,5 +105,5 @@ def _age_of_version(version: str) -> tuple[int, int, int, str]:
     found = re.fullmatch(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?", version)
     if found is None:
         return (3, 0, 0, version)
-    stage = {None: 0, "beta": 1, "alpha": 2}[found[2]]
-    return (stage, -int(found[1]), -int(found[3] or 0), version)
+    context = {None: 0, "beta": 1, "alpha": 2}[found[2]]
+    return (context, -int(found[1]), -int(found[3] or 0), version)

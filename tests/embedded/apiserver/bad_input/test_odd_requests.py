@@ -180,7 +180,7 @@ async def test_a_patch_that_copies_is_worked_out_as_large_ones_are(
 
     async with in_process(tmp_path) as api:
         assert (await api.ask("POST", MAPS, {**config_map(), "data": {"k": "v"}})).code == 201
-        api.plane.stage.large = LargeWork(clock)
+        api.plane.context.large = LargeWork(clock)
         operation = {"op": verb, "from": "/data/k", "value": "v", "path": "/data/k2" if verb == "copy" else "/data/k"}
         name = config_map()["metadata"]["name"]
         reply = await api.ask("PATCH", f"{MAPS}/{name}", [operation], "application/json-patch+json")

@@ -44,7 +44,7 @@ class Sender:
     def __init__(self, api: InProcess, seed: int) -> None:
         self.api = api
         self.malice = Malice(seed)
-        self.resources = [one for one in api.plane.stage.catalog.all() if "create" in one.verbs]
+        self.resources = [one for one in api.plane.context.catalog.all() if "create" in one.verbs]
 
     async def send(self, method: str, path: str, body: Any, media: str = JSON, accept: str = JSON) -> Any:
         async with asyncio.timeout(60):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shoal.embedded.apiserver.bootstrap.default_roles import default_roles
-from shoal.embedded.apiserver.bootstrap.namespaces import furnishing
+from shoal.embedded.apiserver.bootstrap.namespaces import namespace_defaults
 from shoal.embedded.apiserver.bootstrap.objects import objects
 from shoal.embedded.apiserver.bootstrap.own_service import own_endpoints
 from shoal.embedded.apiserver.security.aggregation import outdated
@@ -39,7 +39,7 @@ def test_a_namespace_comes_before_what_is_in_it() -> None:
 
 
 def test_every_namespace_has_an_account_and_the_certificate_to_trust() -> None:
-    made = list(furnishing("team", "CERTIFICATE"))
+    made = list(namespace_defaults("team", "CERTIFICATE"))
     assert [(one.obj["kind"], one.ref.namespace, one.ref.name) for one in made] == [
         ("ServiceAccount", "team", "default"),
         ("ConfigMap", "team", "kube-root-ca.crt"),

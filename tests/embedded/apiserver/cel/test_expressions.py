@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.embedded.apiserver.calls import Attributes
 from shoal.embedded.apiserver.cel import CelFault, compile_expression
 from shoal.embedded.apiserver.cel.functions.authorization import authorizer
 from shoal.embedded.apiserver.cel.lazy import Lazy
 from shoal.embedded.apiserver.cel.plain import to_json
 from shoal.embedded.apiserver.cel.program import MUTATING
+from shoal.embedded.apiserver.request_info import RequestInfo
 
 ITSELF: dict[str, Any] = {
     "a": 1,
@@ -149,7 +149,7 @@ def test_the_authorizer_is_asked_what_the_expression_spells_out() -> None:
         ".allowed() && authorizer.requestResource.check('use').reason() == 'because'",
         {"authorizer": "authorizer"},
     )
-    requested = Attributes("create", resource="pods", namespace="y")
+    requested = RequestInfo("create", resource="pods", namespace="y")
     assert program.evaluate({"authorizer": authorizer(check, requested)}) is True
     assert asked == [("ns:sa", "apps", "deployments", "x", "delete"), ("", "", "pods", "y", "use")]
 

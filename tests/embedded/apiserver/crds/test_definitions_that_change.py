@@ -40,11 +40,11 @@ def path(version: str, name: str = "") -> str:
 
 
 async def define(api: InProcess, *versions: Obj) -> None:
-    stage = api.plane.stage
-    watch = stage.state.watch(DEFINITIONS, None, stage.state.revision)
+    context = api.plane.context
+    watch = context.state.watch(DEFINITIONS, None, context.state.revision)
     assert (await api.ask("POST", CRDS, definition(*versions))).code == 201
     async with asyncio.timeout(60):
-        while stage.catalog.find("x.io", "v1", "things") is None:
+        while context.catalog.find("x.io", "v1", "things") is None:
             await watch.next_batch()
 
 
@@ -85,14 +85,14 @@ async def test_an_object_that_was_on_its_way_has_the_new_defaults_and_no_fields_
         await written_while_it_changes(api, storage, added, {"old": "x"})
         await asyncio.sleep(0)
         assert (await api.ask("GET", path("v1", "t"))).body["spec"] == {"new": 7}
-        record = next(iter(api.plane.stage.state.list(THINGS, None).records))
+        record = next(iter(api.plane.context.state.list(THINGS, None).records))
         assert record.obj()["spec"] == {"old": "x"}
 
 
 async def test_a_definition_that_only_gets_a_label_is_not_read_again(tmp_path: Path) -> None:
     async with in_process(tmp_path) as api:
         await define(api, version("v1", True))
-        catalog = api.plane.stage.catalog
+        catalog = api.plane.context.catalog
         before = catalog.stored(THINGS), catalog.stamp
         label = [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]
         assert (await api.ask("PATCH", f"{CRDS}/things.x.io", label, JSON_PATCH)).code == 200
@@ -106,14 +106,14 @@ async def test_a_short_name_that_is_given_later_is_served(tmp_path: Path) -> Non
         other["metadata"]["name"] = "others.x.io"
         other["spec"]["names"] = {"plural": "others", "kind": "Other", "shortNames": ["o"]}
         assert (await api.ask("POST", CRDS, other)).code == 201
-        stage = api.plane.stage
-        watch = stage.state.watch(DEFINITIONS, None, stage.state.revision)
+        context = api.plane.context
+        watch = context.state.watch(DEFINITIONS, None, context.state.revision)
         wants = [{"op": "add", "path": "/spec/names/shortNames", "value": ["o"]}]
         assert (await api.ask("PATCH", f"{CRDS}/things.x.io", wants, JSON_PATCH)).code == 200
         assert (await api.ask("DELETE", f"{CRDS}/others.x.io")).code == 200
         async with asyncio.timeout(60):
             while True:
-                stored = stage.catalog.stored(THINGS)
+                stored = context.catalog.stored(THINGS)
                 if stored is not None and stored.short_names == ("o",):
                     break
                 await watch.next_batch()
@@ -124,11 +124,11 @@ async def test_a_webhook_that_converts_may_write_to_what_it_converts(tmp_path: P
         hook = {"clientConfig": {"url": "https://127.0.0.1:1/"}, "conversionReviewVersions": ["v1"]}
         made = definition(version("v1", True), version("v2", False))
         made["spec"]["conversion"] = {"strategy": "Webhook", "webhook": hook}
-        stage = api.plane.stage
-        watch = stage.state.watch(DEFINITIONS, None, stage.state.revision)
+        context = api.plane.context
+        watch = context.state.watch(DEFINITIONS, None, context.state.revision)
         assert (await api.ask("POST", CRDS, made)).code == 201
         async with asyncio.timeout(60):
-            while stage.catalog.find("x.io", "v1", "things") is None:
+            while context.catalog.find("x.io", "v1", "things") is None:
                 await watch.next_batch()
         thing = {"kind": "Thing", "apiVersion": "x.io/v1", "metadata": {"name": "t", "finalizers": ["x.io/hold"]}}
         assert (await api.ask("POST", path("v1"), thing)).code == 201
@@ -141,7 +141,7 @@ async def test_a_webhook_that_converts_may_write_to_what_it_converts(tmp_path: P
                 written[-1] = (await api.ask("PATCH", path("v1", "t"), label, JSON_PATCH)).code
             return [msgspec.json.decode(msgspec.json.encode(obj | {"apiVersion": to})) for obj in objs]
 
-        stage.convert = convert
+        context.convert = convert
         async with asyncio.timeout(60):
             labelled = [{"op": "add", "path": "/metadata/annotations", "value": {"c": "d"}}]
             changed = await api.ask("PATCH", path("v2", "t"), labelled, JSON_PATCH)

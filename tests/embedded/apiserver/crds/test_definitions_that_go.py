@@ -40,10 +40,10 @@ def thing(name: str, *finalizers: str) -> Obj:
 
 async def until_served(api: InProcess, is_served: bool = True) -> None:
     """Or until it is not."""
-    stage = api.plane.stage
-    watch = stage.state.watch(DEFINITIONS, None, stage.state.revision)
+    context = api.plane.context
+    watch = context.state.watch(DEFINITIONS, None, context.state.revision)
     async with asyncio.timeout(60):
-        while (stage.catalog.find("x.io", "v1", "things") is not None) is not is_served:
+        while (context.catalog.find("x.io", "v1", "things") is not None) is not is_served:
             await watch.next_batch()
 
 
@@ -121,7 +121,7 @@ async def test_a_disk_that_was_full_for_a_while_does_not_keep_a_definition_from_
         storage.hold()
         going = asyncio.create_task(api.ask("DELETE", f"{CRDS}/things.x.io"))
         await storage.held()
-        watch = api.plane.stage.state.watch(DEFINITIONS, None, api.plane.stage.state.revision)
+        watch = api.plane.context.state.watch(DEFINITIONS, None, api.plane.context.state.revision)
         storage.release()
         assert (await going).code == 200
         storage.fill()
@@ -136,7 +136,7 @@ async def test_a_disk_that_was_full_for_a_while_does_not_keep_a_definition_from_
 async def test_a_definition_that_never_got_its_names_goes(tmp_path: Path) -> None:
     async with in_process(tmp_path) as api, asyncio.timeout(60):
         await define(api)
-        state = api.plane.stage.state
+        state = api.plane.context.state
         watch = state.watch(DEFINITIONS, None, state.revision)
         assert (await api.ask("POST", CRDS, definition(plural="others"))).code == 201
         assert (await api.ask("DELETE", f"{CRDS}/others.x.io")).code == 200
@@ -152,7 +152,7 @@ async def test_a_definition_that_is_deleted_before_it_was_looked_at_goes(tmp_pat
     going = terminate(made, "2026-01-01T00:00:00Z")
     assert [one["type"] for one in going["status"]["conditions"]] == ["Terminating"]
     async with in_process(tmp_path) as api, asyncio.timeout(60):
-        state = api.plane.stage.state
+        state = api.plane.context.state
         watch = state.watch(DEFINITIONS, None, state.revision)
         assert (await api.ask("POST", CRDS, definition())).code == 201
         assert (await api.ask("DELETE", f"{CRDS}/things.x.io")).code == 200

@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from build.planes import ADMIN, Operations, operations
-from shoal.embedded.apiserver.paths import Target, target_of
+from shoal.embedded.apiserver.request_info import RequestInfo, parse_path
 from shoal.embedded.apiserver.resource import Obj, Resource
 from shoal.embedded.apiserver.server.upgrades import Upgrades
 from shoal.embedded.apiserver.status import ApiError
@@ -30,14 +30,14 @@ BINDING: Obj = {"metadata": {"name": "no-shells"}, "spec": {"policyName": "no-sh
 
 
 async def opened(api: Operations, *command: str) -> web.StreamResponse | None:
-    async def talk(_: web.BaseRequest, __: Target, ___: Resource, ____: object) -> web.StreamResponse:
+    async def talk(_: web.BaseRequest, __: RequestInfo, ___: Resource, ____: object) -> web.StreamResponse:
         return web.Response(text="talking")
 
     path = "/api/v1/namespaces/default/pods/p/exec"
     query = "&".join(f"command={word}" for word in command)
     request = make_mocked_request("GET", f"{path}?{query}&stdout=true")
-    upgrades = Upgrades(api.stage, {("", "pods", "exec"): talk})
-    return await upgrades.serve(request, target_of(path), api.resource("pods"), ADMIN)
+    upgrades = Upgrades(api.context, {("", "pods", "exec"): talk})
+    return await upgrades.serve(request, parse_path(path), api.resource("pods"), ADMIN)
 
 
 async def test_a_policy_on_connect_decides_which_commands_may_be_run(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ async def served(cluster: Operations, crd: Obj) -> Resource:
     )
     await cluster.create("customresourcedefinitions", crd, "apiextensions.k8s.io")
     async with asyncio.timeout(_PATIENCE_S):
-        while cluster.stage.catalog.find(GROUP, "v2", "boxes") is None:
+        while cluster.context.catalog.find(GROUP, "v2", "boxes") is None:
             await watch.next_batch()
     watch.close()
     return cluster.resource("boxes", GROUP, "v2")
@@ -69,12 +69,12 @@ async def test_objects_are_converted_both_ways(tmp_path: Path) -> None:
         call = cluster.call("create", "boxes", group=GROUP)
         call.resource = second
         box = {"apiVersion": f"{GROUP}/v2", "kind": "Box", "metadata": {"name": "b"}, "width": 7}
-        await create(cluster.stage, call, accepted(call, box))
+        await create(cluster.context, call, accepted(call, box))
         record = cluster.find("boxes", "b", GROUP)
         assert record is not None
         assert record.obj()["size"] == 7
         assert record.obj()["apiVersion"] == f"{GROUP}/v1"
-        assert (await codec.shown(cluster.stage, call, record))["width"] == 7
+        assert (await codec.shown(cluster.context, call, record))["width"] == 7
 
 
 async def test_a_conversion_that_fails_says_why(tmp_path: Path) -> None:
@@ -84,6 +84,6 @@ async def test_a_conversion_that_fails_says_why(tmp_path: Path) -> None:
         call.resource = second
         box = {"apiVersion": f"{GROUP}/v2", "kind": "Box", "metadata": {"name": "b"}}
         with pytest.raises(ApiError) as found:
-            await create(cluster.stage, call, accepted(call, box))
+            await create(cluster.context, call, accepted(call, box))
         assert found.value.code == 500
         assert "conversion webhook for shop.example.com/v2, Kind=Box failed: " in found.value.message

@@ -30,7 +30,7 @@ async def test_what_is_not_true_is_refused_with_the_expression(cluster: Operatio
 
 async def test_a_policy_that_nothing_binds_does_nothing(cluster: Operations) -> None:
     await configure(cluster, policy("p", "false"))
-    assert not cluster.stage.dynamic.concerns(cluster.call("create", "configmaps"), "CREATE")
+    assert not cluster.context.dynamic.concerns(cluster.call("create", "configmaps"), "CREATE")
     await cluster.create("configmaps", config_map("a"))
 
 

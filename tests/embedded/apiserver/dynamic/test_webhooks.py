@@ -20,7 +20,7 @@ LABEL = {"op": "add", "path": "/metadata/labels", "value": {"seen": "yes"}}
 
 
 async def test_nothing_configured_concerns_nobody(cluster: Operations) -> None:
-    assert not cluster.stage.dynamic.concerns(cluster.call("create", "configmaps"), "CREATE")
+    assert not cluster.context.dynamic.concerns(cluster.call("create", "configmaps"), "CREATE")
 
 
 async def test_a_review_says_everything_about_the_write(cluster: Operations, server: HookServer) -> None:
@@ -163,7 +163,7 @@ async def test_a_rule_for_another_version_sees_the_object_in_it(cluster: Operati
     }
     call = cluster.call("create", "horizontalpodautoscalers", group="autoscaling")
     call.resource = cluster.resource("horizontalpodautoscalers", "autoscaling", "v2")
-    await create(cluster.stage, call, accepted(call, scaler))
+    await create(cluster.context, call, accepted(call, scaler))
     (asked,) = server.requests("/old")
     assert asked["object"]["apiVersion"] == "autoscaling/v1"
     assert asked["kind"]["version"] == "v1"
@@ -199,7 +199,7 @@ async def test_a_scale_is_asked_about_as_a_scale(cluster: Operations, server: Ho
     )
     call = cluster.call("update", "deployments", "web", "apps", subresource="scale")
     nine = {"metadata": {"name": "web"}, "spec": {"replicas": 9}}
-    scale = await change_scale(cluster.stage, call, ANY, lambda _: nine)
+    scale = await change_scale(cluster.context, call, ANY, lambda _: nine)
     assert scale["spec"]["replicas"] == 2
     asked = server.requests("/scale")[0]
     assert asked["object"]["kind"] == "Scale"

@@ -11,20 +11,21 @@ import yaml
 
 from build.planes import Operations, operations
 from build.served_planes import ServedPlane, served_plane
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.flowcontrol.control import GROUP, FlowControl, metered
 from shoal.embedded.apiserver.flowcontrol.levels import FLOW_SEATS
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.rest.creating import create
 from shoal.embedded.apiserver.rest.incoming import accepted
 from shoal.embedded.apiserver.status import ApiError
 
 ADA = Actor("ada", ("system:authenticated",))
 ROOT = Actor("root", ("system:masters", "system:authenticated"))
-LIST = Attributes("list", "", "v1", "pods", "", "default")
+LIST = RequestInfo("list", "", "v1", "pods", "", "default")
 
 
 def uid(ops: Operations, plural: str, name: str) -> str:
-    found = ops.stage.state.reader.get(GROUP, plural, "", name)
+    found = ops.context.state.reader.get(GROUP, plural, "", name)
     assert found is not None
     return str(found["metadata"]["uid"])
 
@@ -63,7 +64,7 @@ async def test_a_changed_level_counts_for_the_next_request(tmp_path: Path) -> No
         }
         call = ops.call("create", "flowschemas", group=GROUP)
         call.namespace = ""
-        await create(ops.stage, call, accepted(call, schema))
+        await create(ops.context, call, accepted(call, schema))
         assert control.flow_of(ADA, LIST).level.name == "catch-all"
         first.release()
 
@@ -133,7 +134,7 @@ async def test_answers_carry_what_they_were_classified_as(tmp_path: Path) -> Non
             for path in ("/api/v1/pods", "/api/v1/nodes/none", "/api/v1/pods?watch=1&timeoutSeconds=1", "/version"):
                 async with session.get(url + path, ssl=False) as response:
                     found = response.headers["X-Kubernetes-PF-FlowSchema-UID"]
-                reader = served.plane.stage.state.reader
+                reader = served.plane.context.state.reader
                 exempt = reader.get(GROUP, "flowschemas", "", "exempt")
                 assert exempt is not None
                 assert found == exempt["metadata"]["uid"]

@@ -9,16 +9,17 @@ import pytest
 
 from build.planes import operations
 from build.virtual_time import virtual
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.flowcontrol.control import FlowControl, Seat
 from shoal.embedded.apiserver.flowcontrol.large_requests import AT_ONCE, LargeRequests
 from shoal.embedded.apiserver.flowcontrol.levels import Flow, Limits, PriorityLevel
 from shoal.embedded.apiserver.large_work import LargeWork, Turn
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.rest.context import computed
 from shoal.embedded.apiserver.status import ApiError
 
 ADA = Actor("ada", ("system:authenticated",))
-CREATE = Attributes("create", "", "v1", "configmaps", "", "default")
+CREATE = RequestInfo("create", "", "v1", "configmaps", "", "default")
 
 
 async def test_large_requests_wait_for_each_other_without_seats(tmp_path: Path) -> None:
@@ -84,11 +85,11 @@ async def test_a_refused_seat_leaves_the_place_to_the_next_large_request(tmp_pat
 async def test_the_time_of_the_worker_is_charged_to_the_seat(tmp_path: Path) -> None:
     async with operations(tmp_path) as ops:
         readings = iter([0.0, 3.0])
-        ops.stage.large = LargeWork(lambda: next(readings))
+        ops.context.large = LargeWork(lambda: next(readings))
         seat = Seat(Flow(PriorityLevel("l", "uid", Limits(1, 1, 1)), {}))
         call = ops.call("create", "configmaps", size=100_000)
         call.charge = seat.charge
-        await computed(ops.stage, call, len, "work")
+        await computed(ops.context, call, len, "work")
         assert seat.used_s == 3.0
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shoal.embedded.apiserver.bootstrap.flow_control import flow_control
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.flowcontrol.schemas import Schema, read_schemas
+from shoal.embedded.apiserver.request_info import RequestInfo
 
 OBJECTS = [obj for _, obj in flow_control("2026-11-21T10:00:00Z")]
 LEVELS = [obj["metadata"]["name"] for obj in OBJECTS if obj["kind"] == "PriorityLevelConfiguration"]
@@ -23,11 +24,11 @@ def account(namespace: str, name: str) -> Actor:
     return user(f"system:serviceaccount:{namespace}:{name}", *groups)
 
 
-def on(verb: str, resource: str, group: str = "", namespace: str = "", below: str = "") -> Attributes:
-    return Attributes(verb, group, "v1", resource, below, namespace)
+def on(verb: str, resource: str, group: str = "", namespace: str = "", below: str = "") -> RequestInfo:
+    return RequestInfo(verb, group, "v1", resource, below, namespace)
 
 
-def schema_of(actor: Actor, asked: Attributes) -> Schema:
+def schema_of(actor: Actor, asked: RequestInfo) -> Schema:
     return next(schema for schema in SCHEMAS if schema.matches(actor, asked))
 
 
@@ -38,9 +39,9 @@ LEASES = on("update", "leases", "coordination.k8s.io", "kube-system")
     ("actor", "asked", "schema"),
     [
         (user("admin", "system:masters"), on("list", "pods"), "exempt"),
-        (Actor("system:anonymous", ("system:unauthenticated",)), Attributes("get", path="/readyz"), "probes"),
-        (user("ada"), Attributes("get", path="/readyz/etcd"), "probes"),
-        (user("ada"), Attributes("get", path="/readyzz"), "global-default"),
+        (Actor("system:anonymous", ("system:unauthenticated",)), RequestInfo.of_path("get", "/readyz"), "probes"),
+        (user("ada"), RequestInfo.of_path("get", "/readyz/etcd"), "probes"),
+        (user("ada"), RequestInfo.of_path("get", "/readyzz"), "global-default"),
         (user("system:kube-scheduler"), LEASES, "system-leader-election"),
         (account("kube-system", "x"), LEASES, "system-leader-election"),
         (account("team", "x"), LEASES, "service-accounts"),
@@ -57,7 +58,7 @@ LEASES = on("update", "leases", "coordination.k8s.io", "kube-system")
     ],
 )
 def test_a_request_belongs_to_the_first_schema_that_matches(
-    actor: Actor, asked: Attributes, schema: str | None
+    actor: Actor, asked: RequestInfo, schema: str | None
 ) -> None:
     found = [one.name for one in SCHEMAS if one.matches(actor, asked)]
     assert (found[0] if found else None) == schema

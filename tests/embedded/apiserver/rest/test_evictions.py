@@ -124,7 +124,7 @@ async def test_an_eviction_of_the_version_that_is_there_is_done(door: InProcess)
 
 async def test_an_eviction_at_once_shows_watchers_why_the_pod_ended(door: InProcess) -> None:
     pod = await running(door, ready=True)
-    state = door.plane.stage.state
+    state = door.plane.context.state
     ref = next(record.ref for record in state.list(("", "pods"), "default").records)  # type: ignore[arg-type] # a Home
     watch = state.watch(ref.home, "default", state.revision)
     answer = await evict(door, gracePeriodSeconds=0, preconditions={"uid": pod["metadata"]["uid"]})

@@ -56,7 +56,7 @@ async def with_crontabs(ops: Operations, number: int, length: int) -> list[Recor
     )
     await ops.create("customresourcedefinitions", crd, "apiextensions.k8s.io")
     async with asyncio.timeout(_PATIENCE_S):
-        while ops.stage.catalog.find(GROUP, "v2", "crontabs") is None:
+        while ops.context.catalog.find(GROUP, "v2", "crontabs") is None:
             await watch.next_batch()
     watch.close()
     for index in range(number):
@@ -64,7 +64,7 @@ async def with_crontabs(ops: Operations, number: int, length: int) -> list[Recor
         await ops.create("crontabs", obj, GROUP)
     found = list(ops.state.list(ops.resource("crontabs", GROUP).home, None).records)
     assert len(found) == number
-    ops.stage.large = Recorded()
+    ops.context.large = Recorded()
     return found
 
 
@@ -73,7 +73,7 @@ def asked(ops: Operations, verb: Verb, user: str = "admin") -> Call:
 
 
 def pieces(ops: Operations) -> list[str]:
-    large = ops.stage.large
+    large = ops.context.large
     assert isinstance(large, Recorded)
     return large.users
 
@@ -85,26 +85,26 @@ def is_converted(obj: Obj) -> bool:
 async def test_a_small_object_is_converted_at_once(tmp_path: Path) -> None:
     async with operations(tmp_path) as ops:
         (record,) = await with_crontabs(ops, 1, 10)
-        assert is_converted(await codec.shown(ops.stage, asked(ops, "get"), record))
+        assert is_converted(await codec.shown(ops.context, asked(ops, "get"), record))
         assert pieces(ops) == []
 
 
 async def test_a_large_object_is_converted_outside_of_the_event_loop(tmp_path: Path) -> None:
     async with operations(tmp_path) as ops:
         (record,) = await with_crontabs(ops, 1, 100_000)
-        assert is_converted(await codec.shown(ops.stage, asked(ops, "get"), record))
-        assert is_converted(msgspec.json.decode(await codec.line(ops.stage, asked(ops, "get"), record)))
+        assert is_converted(await codec.shown(ops.context, asked(ops, "get"), record))
+        assert is_converted(msgspec.json.decode(await codec.line(ops.context, asked(ops, "get"), record)))
         assert len(pieces(ops)) == 2
 
 
 async def test_a_long_list_of_small_objects_is_converted_in_batches_and_in_its_order(tmp_path: Path) -> None:
     async with operations(tmp_path) as ops:
         records = await with_crontabs(ops, 60, 20_000)
-        objs = await codec.all_shown(ops.stage, asked(ops, "list"), records)
+        objs = await codec.all_shown(ops.context, asked(ops, "list"), records)
         assert all(is_converted(obj) for obj in objs)
         assert [obj["metadata"]["name"] for obj in objs] == [record.ref.name for record in records]
         assert len(pieces(ops)) >= 4
-        lines = await codec.lines(ops.stage, asked(ops, "list"), records)
+        lines = await codec.lines(ops.context, asked(ops, "list"), records)
         assert [msgspec.json.decode(line) for line in lines] == objs
 
 
@@ -112,8 +112,8 @@ async def test_long_lists_of_two_users_take_turns(tmp_path: Path) -> None:
     async with operations(tmp_path) as ops:
         records = await with_crontabs(ops, 60, 20_000)
         await asyncio.gather(
-            *(codec.all_shown(ops.stage, asked(ops, "list", "ada"), records) for _ in range(3)),
-            codec.all_shown(ops.stage, asked(ops, "list", "bob"), records),
+            *(codec.all_shown(ops.context, asked(ops, "list", "ada"), records) for _ in range(3)),
+            codec.all_shown(ops.context, asked(ops, "list", "bob"), records),
         )
         users = pieces(ops)
         assert users.count("ada") == 3 * users.count("bob")
@@ -124,7 +124,7 @@ async def test_long_lists_of_two_users_take_turns(tmp_path: Path) -> None:
 async def test_the_beginning_of_a_watch_is_converted_outside_of_the_event_loop(tmp_path: Path) -> None:
     async with operations(tmp_path) as ops:
         await with_crontabs(ops, 10, 20_000)
-        stream = Stream(ops.stage, asked(ops, "watch"), ReadOptions(is_watch=True), None, 60.0)
+        stream = Stream(ops.context, asked(ops, "watch"), ReadOptions(is_watch=True), None, 60.0)
         names: list[str] = []
         async for chunk in stream.lines():
             for line in chunk.splitlines():
@@ -154,6 +154,6 @@ async def test_what_is_written_in_another_version_is_stored_in_the_stored_one(tm
         call = asked(ops, "update")
         call.size = length
         obj = crontab({"text": "x" * length}, apiVersion=f"{GROUP}/v2")
-        kept = await codec.checked(ops.stage, call, obj)
+        kept = await codec.checked(ops.context, call, obj)
         assert kept["apiVersion"] == f"{GROUP}/v1"
         assert bool(pieces(ops)) == (length > 10)

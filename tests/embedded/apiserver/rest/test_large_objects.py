@@ -27,7 +27,7 @@ class ChunkedAnswer:
 
     def __init__(self, ops: Operations) -> None:
         self.readings = 0
-        ops.stage.large = LargeWork(self)
+        ops.context.large = LargeWork(self)
 
     def __call__(self) -> float:
         self.readings += 1
@@ -61,7 +61,7 @@ async def test_a_short_patch_of_a_large_object_is_worked_out_outside_of_the_even
         await ops.create("configmaps", config_map("a", **LARGE))
         pieces = ChunkedAnswer(ops)
         call: Call = ops.call("patch", "configmaps", "a", size=20)
-        await patch(ops.stage, call, "merge", {"data": {"more": "1"}}, [])
+        await patch(ops.context, call, "merge", {"data": {"more": "1"}}, [])
         assert pieces.number >= 4
         found = ops.find("configmaps", "a")
         assert found is not None
@@ -107,8 +107,8 @@ class Asked(LargeWork):
 async def test_no_lock_of_an_object_is_held_while_the_worker_is_waited_for(tmp_path: Path) -> None:
     async with operations(tmp_path) as ops:
         stored = await ops.create("configmaps", config_map("a", **LARGE))
-        asked = ops.stage.large = Asked(ops, ops.resource("configmaps").ref("default", "a"))
-        await patch(ops.stage, ops.call("patch", "configmaps", "a"), "merge", {"data": {"more": "1"}}, [])
+        asked = ops.context.large = Asked(ops, ops.resource("configmaps").ref("default", "a"))
+        await patch(ops.context, ops.call("patch", "configmaps", "a"), "merge", {"data": {"more": "1"}}, [])
         await ops.update("configmaps", {**stored, "metadata": {"name": "a", "namespace": "default"}}, size=100_000)
         assert asked.held
         assert not any(asked.held)
@@ -118,7 +118,9 @@ async def test_a_large_change_that_is_overtaken_is_made_of_what_is_there_then(tm
     async with operations(tmp_path) as ops:
         await ops.create("configmaps", config_map("a", **LARGE))
         calls = [ops.call("patch", "configmaps", "a") for _ in range(3)]
-        patches = [patch(ops.stage, call, "merge", {"data": {f"more{one}": "1"}}, []) for one, call in enumerate(calls)]
+        patches = [
+            patch(ops.context, call, "merge", {"data": {f"more{one}": "1"}}, []) for one, call in enumerate(calls)
+        ]
         await asyncio.gather(*patches)
         found = ops.find("configmaps", "a")
         assert found is not None
@@ -127,7 +129,7 @@ async def test_a_large_change_that_is_overtaken_is_made_of_what_is_there_then(tm
 
 async def test_addresses_are_not_held_while_the_worker_is_waited_for(tmp_path: Path) -> None:
     async with operations(tmp_path) as ops:
-        asked = ops.stage.large = Asked(ops, ALLOCATION)
+        asked = ops.context.large = Asked(ops, ALLOCATION)
         ports = [{"port": 80, "targetPort": 80, "protocol": "TCP"}]
         service = {"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"}, "spec": {"ports": ports}}
         made = await ops.create("services", service, size=100_000)

@@ -17,7 +17,7 @@ async def test_the_bytes_of_a_large_object_are_not_copied_and_its_line_is_whole(
     async with operations(tmp_path) as ops:
         for name, text in (("a", "small"), ("b", LARGE), ("c", "small"), ("d", "small")):
             await ops.create("configmaps", config_map(name, text=text))
-        stream = Stream(ops.stage, ops.call("watch", "configmaps"), ReadOptions(is_watch=True), None, 60.0)
+        stream = Stream(ops.context, ops.call("watch", "configmaps"), ReadOptions(is_watch=True), None, 60.0)
         chunks, lines = list[bytes](), list[bytes]()
         record = ops.find("configmaps", "b")
         assert record is not None

@@ -41,7 +41,7 @@ class Rival:
 
 
 async def changed(ops: Operations, rival: Rival) -> Obj:
-    found = await change(ops.stage, ops.call("patch", "configmaps", "a"), rival.make)
+    found = await change(ops.context, ops.call("patch", "configmaps", "a"), rival.make)
     assert isinstance(found, Record)
     return found.obj()
 
@@ -74,7 +74,7 @@ async def test_policies_are_asked_under_the_lock(tmp_path: Path) -> None:
         assert (await changed(ops, rival))["data"] == {"k": "v", "mine": "1"}
         assert rival.was_locked == [True]
         with pytest.raises(ApiError, match="denied request"):
-            await patch(ops.stage, ops.call("patch", "configmaps", "a"), "merge", {"data": {"mine": "2"}}, [])
+            await patch(ops.context, ops.call("patch", "configmaps", "a"), "merge", {"data": {"mine": "2"}}, [])
 
 
 async def test_webhooks_are_asked_without_the_lock_and_a_change_that_starves_is_a_conflict(tmp_path: Path) -> None:

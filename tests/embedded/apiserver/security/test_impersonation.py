@@ -6,12 +6,13 @@ import pytest
 
 from build.rbac import actor, cluster_binding, cluster_role
 from build.readers import FixedReader
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.impersonate import impersonated
 from shoal.embedded.apiserver.security.rbac import Rbac
 from shoal.embedded.apiserver.status import ApiError
 
-LISTING = Attributes("list", version="v1", resource="pods", namespace="web")
+LISTING = RequestInfo("list", version="v1", resource="pods", namespace="web")
 ADMIN = actor("root", "system:masters")
 
 

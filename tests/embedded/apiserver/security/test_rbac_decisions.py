@@ -9,12 +9,13 @@ import pytest
 from build.rbac import actor, binding, cluster_binding, cluster_role, role
 from build.readers import FixedReader
 from shoal.embedded.apiserver.bootstrap.default_roles import default_roles
-from shoal.embedded.apiserver.calls import ANONYMOUS, Attributes
+from shoal.embedded.apiserver.calls import ANONYMOUS
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.authorize import AllowRecognised
 from shoal.embedded.apiserver.security.rbac import Rbac
 from shoal.embedded.apiserver.security.verdict import forbidden, refusal
 
-LIST_PODS = Attributes("list", "", "v1", "pods", namespace="default")
+LIST_PODS = RequestInfo("list", "", "v1", "pods", namespace="default")
 
 
 def test_a_cluster_binding_allows_in_every_namespace_and_says_through_what() -> None:
@@ -30,7 +31,7 @@ def test_a_cluster_binding_allows_in_every_namespace_and_says_through_what() -> 
 def test_a_binding_in_a_namespace_gives_a_cluster_role_there_only() -> None:
     reader = FixedReader(cluster_role("reader", "list pods"), binding("team", "ClusterRole reader", "Group devs"))
     rbac = Rbac(reader)
-    asked = Attributes("list", "", "v1", "pods", namespace="team")
+    asked = RequestInfo("list", "", "v1", "pods", namespace="team")
     verdict = rbac.allows(actor("bob", "devs"), asked)
     assert (
         verdict.reason == 'RBAC: allowed by RoleBinding "reader-binding/team" of ClusterRole "reader" to Group "devs"'
@@ -41,7 +42,7 @@ def test_a_binding_in_a_namespace_gives_a_cluster_role_there_only() -> None:
 def test_a_service_account_without_a_namespace_is_one_of_the_bindings_namespace() -> None:
     reader = FixedReader(role("ci", "r", "get pods"), binding("ci", "Role r", "ServiceAccount builder"))
     rbac = Rbac(reader)
-    asked = Attributes("get", "", "v1", "pods", namespace="ci", name="p")
+    asked = RequestInfo("get", "", "v1", "pods", namespace="ci", name="p")
     verdict = rbac.allows(actor("system:serviceaccount:ci:builder"), asked)
     assert verdict.reason.endswith('of Role "r" to ServiceAccount "builder/ci"')
     assert not rbac.allows(actor("system:serviceaccount:other:builder"), asked).allowed
@@ -50,24 +51,24 @@ def test_a_service_account_without_a_namespace_is_one_of_the_bindings_namespace(
 @pytest.mark.parametrize(
     ("line", "asked", "allowed"),
     [
-        ("get pods", Attributes("get", resource="pods"), True),
-        ("get pods", Attributes("get", resource="pods", subresource="log"), False),
-        ("get pods/log", Attributes("get", resource="pods", subresource="log"), True),
-        ("get */scale @*", Attributes("get", "apps", resource="deployments", subresource="scale"), True),
-        ("get */scale @*", Attributes("get", "apps", resource="deployments"), False),
-        ("* * @*", Attributes("escalate", "x", resource="anything", subresource="deep"), True),
-        ("get pods", Attributes("get", "apps", resource="pods"), False),
-        ("get secrets =one", Attributes("get", resource="secrets", name="one"), True),
-        ("get secrets =one", Attributes("get", resource="secrets", name="two"), False),
-        ("list secrets =one", Attributes("list", resource="secrets"), False),
-        ("get /healthz/*", Attributes("get", path="/healthz/etcd"), True),
-        ("get /healthz/*", Attributes("get", path="/healthz"), False),
-        ("get /healthz", Attributes("post", path="/healthz"), False),
-        ("* * (paths)", Attributes("get", path="/metrics"), True),
-        ("* * @*", Attributes("get", path="/metrics"), False),
+        ("get pods", RequestInfo("get", resource="pods"), True),
+        ("get pods", RequestInfo("get", resource="pods", subresource="log"), False),
+        ("get pods/log", RequestInfo("get", resource="pods", subresource="log"), True),
+        ("get */scale @*", RequestInfo("get", "apps", resource="deployments", subresource="scale"), True),
+        ("get */scale @*", RequestInfo("get", "apps", resource="deployments"), False),
+        ("* * @*", RequestInfo("escalate", "x", resource="anything", subresource="deep"), True),
+        ("get pods", RequestInfo("get", "apps", resource="pods"), False),
+        ("get secrets =one", RequestInfo("get", resource="secrets", name="one"), True),
+        ("get secrets =one", RequestInfo("get", resource="secrets", name="two"), False),
+        ("list secrets =one", RequestInfo("list", resource="secrets"), False),
+        ("get /healthz/*", RequestInfo.of_path("get", "/healthz/etcd"), True),
+        ("get /healthz/*", RequestInfo.of_path("get", "/healthz"), False),
+        ("get /healthz", RequestInfo.of_path("post", "/healthz"), False),
+        ("* * (paths)", RequestInfo.of_path("get", "/metrics"), True),
+        ("* * @*", RequestInfo.of_path("get", "/metrics"), False),
     ],
 )
-def test_a_rule_allows_just_what_it_names(line: str, asked: Attributes, allowed: bool) -> None:
+def test_a_rule_allows_just_what_it_names(line: str, asked: RequestInfo, allowed: bool) -> None:
     rbac = Rbac(FixedReader(cluster_role("r", line), cluster_binding("r", "User bob")))
     assert rbac.allows(actor("bob"), asked).allowed is allowed
 
@@ -84,7 +85,7 @@ def test_a_right_ends_when_its_binding_is_deleted() -> None:
 def test_a_role_that_gathers_others_allows_what_a_new_one_brings_at_once() -> None:
     reader = FixedReader(cluster_role("ops", gathers="to-ops"), cluster_binding("ops", "User bob"))
     rbac = Rbac(reader)
-    asked = Attributes("list", "kueue.x-k8s.io", "v1", "workloads")
+    asked = RequestInfo("list", "kueue.x-k8s.io", "v1", "workloads")
     assert not rbac.allows(actor("bob"), asked).allowed
     reader.put(cluster_role("kueue", "list workloads @kueue.x-k8s.io", labels={"to-ops": "true"}))
     assert rbac.allows(actor("bob"), asked).allowed
@@ -108,27 +109,27 @@ def test_a_missing_role_is_named_in_the_refusal() -> None:
             'pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"',
         ),
         (
-            Attributes("get", "", "v1", "pods", "log", "ns", "p"),
+            RequestInfo("get", "", "v1", "pods", "log", "ns", "p"),
             'pods "p" is forbidden: User "bob" cannot get resource "pods/log" in API group "" in the namespace "ns"',
         ),
         (
-            Attributes("delete", "apps", "v1", "deployments", "", "ns", "web"),
+            RequestInfo("delete", "apps", "v1", "deployments", "", "ns", "web"),
             (
                 'deployments.apps "web" is forbidden: User "bob" cannot delete resource "deployments" in API group '
                 '"apps" in the namespace "ns"'
             ),
         ),
         (
-            Attributes("create", "", "v1", "namespaces"),
+            RequestInfo("create", "", "v1", "namespaces"),
             (
                 'namespaces is forbidden: User "bob" cannot create resource "namespaces" in API group "" at the '
                 "cluster scope"
             ),
         ),
-        (Attributes("get", path="/metrics"), 'forbidden: User "bob" cannot get path "/metrics"'),
+        (RequestInfo.of_path("get", "/metrics"), 'forbidden: User "bob" cannot get path "/metrics"'),
     ],
 )
-def test_a_refusal_says_who_cannot_do_what_where(asked: Attributes, message: str) -> None:
+def test_a_refusal_says_who_cannot_do_what_where(asked: RequestInfo, message: str) -> None:
     error = forbidden(actor("bob"), asked)
     assert (error.code, error.reason, error.message) == (403, "Forbidden", message)
 
@@ -139,9 +140,9 @@ def test_without_credentials_the_answer_is_401_and_not_403() -> None:
 
 def test_without_rbac_everybody_recognised_may_everything_and_anonymous_may_ask_for_health() -> None:
     authorizer = AllowRecognised()
-    assert authorizer.allows(actor("anybody"), Attributes("delete", resource="nodes")).allowed
-    assert authorizer.allows(ANONYMOUS, Attributes("get", path="/readyz")).allowed
-    assert not authorizer.allows(ANONYMOUS, Attributes("get", path="/metrics")).allowed
+    assert authorizer.allows(actor("anybody"), RequestInfo("delete", resource="nodes")).allowed
+    assert authorizer.allows(ANONYMOUS, RequestInfo.of_path("get", "/readyz")).allowed
+    assert not authorizer.allows(ANONYMOUS, RequestInfo.of_path("get", "/metrics")).allowed
 
 
 DEFAULTS = FixedReader(*(seed.obj for seed in default_roles()))
@@ -170,28 +171,28 @@ def test_the_default_roles_for_people_reach_as_far_as_they_should(
 ) -> None:
     reader = FixedReader(*DEFAULTS.all("rbac.authorization.k8s.io", "clusterroles"))
     reader.put(binding("ns", f"ClusterRole {bound}", "User bob"))
-    asked = Attributes(verb, group, "v1", resource, namespace="ns")
+    asked = RequestInfo(verb, group, "v1", resource, namespace="ns")
     assert Rbac(reader).allows(actor("bob"), asked).allowed is allowed
 
 
 def test_components_have_what_they_need_and_no_more() -> None:
     rbac = Rbac(DEFAULTS)
     scheduler = actor("system:kube-scheduler")
-    assert rbac.allows(scheduler, Attributes("create", "", "v1", "pods", "binding", "ns", "p")).allowed
-    assert rbac.allows(scheduler, Attributes("update", "resource.k8s.io", "v1", "resourceclaims", "status")).allowed
-    assert not rbac.allows(scheduler, Attributes("create", "", "v1", "pods", "", "ns")).allowed
+    assert rbac.allows(scheduler, RequestInfo("create", "", "v1", "pods", "binding", "ns", "p")).allowed
+    assert rbac.allows(scheduler, RequestInfo("update", "resource.k8s.io", "v1", "resourceclaims", "status")).allowed
+    assert not rbac.allows(scheduler, RequestInfo("create", "", "v1", "pods", "", "ns")).allowed
     controller = actor("system:serviceaccount:kube-system:job-controller", "system:serviceaccounts")
-    assert rbac.allows(controller, Attributes("create", "", "v1", "pods", "", "ns")).allowed
+    assert rbac.allows(controller, RequestInfo("create", "", "v1", "pods", "", "ns")).allowed
 
 
 def test_everybody_recognised_may_discover_and_ask_what_they_may() -> None:
     rbac = Rbac(DEFAULTS)
     bob = actor("bob")
-    assert rbac.allows(bob, Attributes("get", path="/apis/apps/v1")).allowed
-    review = Attributes("create", "authorization.k8s.io", "v1", "selfsubjectaccessreviews")
+    assert rbac.allows(bob, RequestInfo.of_path("get", "/apis/apps/v1")).allowed
+    review = RequestInfo("create", "authorization.k8s.io", "v1", "selfsubjectaccessreviews")
     assert rbac.allows(bob, review).allowed
     assert not rbac.allows(ANONYMOUS, review).allowed
-    assert rbac.allows(ANONYMOUS, Attributes("get", path="/version")).allowed
+    assert rbac.allows(ANONYMOUS, RequestInfo.of_path("get", "/version")).allowed
 
 
 def test_questions_that_anybody_can_make_up_leave_nothing_behind() -> None:
@@ -199,7 +200,7 @@ def test_questions_that_anybody_can_make_up_leave_nothing_behind() -> None:
     rbac = Rbac(reader)
     bob = actor("bob")
     long = "x" * 8000
-    asked = [Attributes("get", resource="pods", namespace=f"made-up-{place}", name=long) for place in range(10_000)]
+    asked = [RequestInfo("get", resource="pods", namespace=f"made-up-{place}", name=long) for place in range(10_000)]
     tracemalloc.start()
     try:
         for one in asked:

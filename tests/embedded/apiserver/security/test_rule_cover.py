@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.embedded.apiserver.calls import Attributes
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.rules import PolicyRule, missing
 
 VERBS, GROUPS, NAMES = ("get", "list"), ("", "apps"), ("", "a", "b")
 RESOURCES = (("pods", ""), ("pods", "log"), ("nodes", ""), ("nodes", "log"))
 PATHS = ("/healthz", "/healthz/etcd", "/metrics")
 EVERYTHING = [
-    Attributes(verb, group, "v1", plural, subresource, "", name)
+    RequestInfo(verb, group, "v1", plural, subresource, "", name)
     for verb, group, (plural, subresource), name in product(VERBS, GROUPS, RESOURCES, NAMES)
-] + [Attributes(verb, path=path) for verb, path in product(VERBS, PATHS)]
+] + [RequestInfo.of_path(verb, path) for verb, path in product(VERBS, PATHS)]
 
 
 def some(*values: str) -> st.SearchStrategy[tuple[str, ...]]:

@@ -12,7 +12,7 @@ import pytest
 from build.doors import InProcess, Reply, in_process
 from shoal.embedded.apiserver.builtin import builtin_resources
 from shoal.embedded.apiserver.calls import Verb
-from shoal.embedded.apiserver.paths import Target, target_of
+from shoal.embedded.apiserver.request_info import RequestInfo, parse_path
 from shoal.embedded.apiserver.resource import Resource, Subresource
 from shoal.embedded.apiserver.schema.kubernetes import published
 from shoal.embedded.apiserver.server.routes import check_route
@@ -32,15 +32,15 @@ RESOURCES = (*builtin_resources(published("1.36"), {}), *CUSTOM)
 _SEGMENTS = ("namespaces", "ta", "tb", "watch", "proxy", "status", "finalize", "", ".", "..", "%2e", "a/b", "Pods", "n")
 
 
-def canonical(resource: Resource, target: Target) -> str:
+def canonical(resource: Resource, target: RequestInfo) -> str:
     """The one path of an object, from the attributes that are authorized."""
     root = f"/apis/{target.group}/{target.version}" if target.group else f"/api/{target.version}"
     parts = ["namespaces", target.namespace] if resource.namespaced and target.namespace else []
-    parts += [part for part in (target.plural, target.name, target.subresource) if part]
+    parts += [part for part in (target.resource, target.name, target.subresource) if part]
     return "/".join((root, *parts))
 
 
-def accepted(target: Target, resource: Resource) -> bool:
+def accepted(target: RequestInfo, resource: Resource) -> bool:
     for verb in VERBS:
         try:
             check_route(target, resource, verb)
@@ -80,8 +80,8 @@ def test_a_path_that_is_served_is_the_path_of_the_object_that_is_authorized() ->
     served = 0
     for resource in RESOURCES:
         for path in generated(resource, draw):
-            target = target_of(path)
-            found = table.get((target.group, target.version, target.plural))
+            target = parse_path(path)
+            found = table.get((target.group, target.version, target.resource))
             if not target.is_resource or found is None or not accepted(target, found):
                 continue
             served += 1
@@ -118,8 +118,8 @@ def test_a_path_that_is_served_is_the_path_of_the_object_that_is_authorized() ->
     ],
 )
 def test_no_verb_is_served_on_a_path_that_kubernetes_does_not_have(path: str) -> None:
-    target = target_of(path)
-    found = next(one for one in RESOURCES if (one.group, one.plural) == (target.group, target.plural))
+    target = parse_path(path)
+    found = next(one for one in RESOURCES if (one.group, one.plural) == (target.group, target.resource))
     for verb in VERBS:
         with pytest.raises(ApiError) as refused:
             check_route(target, found, verb)
@@ -136,7 +136,7 @@ async def test_who_holds_everything_in_one_namespace_reads_and_changes_nothing_o
     async with in_process(tmp_path, authorization="rbac") as door:
         await _furnish(door)
         before = _outside(door)
-        for resource in list(door.plane.stage.catalog.all()):
+        for resource in list(door.plane.context.catalog.all()):
             for path in _intruding(resource):
                 for method, body in _bodies(resource):
                     reply = await door.ask(method, path, body, headers=ALICE | _media(method))
@@ -195,7 +195,7 @@ async def _furnish(door: InProcess) -> None:
 
 
 def _outside(door: InProcess) -> dict[tuple[str, ...], bytes]:
-    state = door.plane.stage.state
+    state = door.plane.context.state
     found: dict[tuple[str, ...], bytes] = {}
     for home in state.homes():
         for record in state.list(home, None).records:

@@ -33,7 +33,7 @@ async def define(door: InProcess, plural: str, kind: str, scope: str = "Namespac
     made = await door.ask("POST", CRDS, {"metadata": {"name": f"{plural}.{GROUP}"}, "spec": spec})
     assert made.code == 201
     for _ in range(1000):
-        if door.plane.stage.catalog.find(GROUP, "v1", plural) is not None:
+        if door.plane.context.catalog.find(GROUP, "v1", plural) is not None:
             return
         await asyncio.sleep(0)
     raise AssertionError(f"{plural} are not served")

@@ -9,7 +9,7 @@ import pytest
 from build.planes import operations
 from build.readers import FixedReader
 from shoal.client.certificates import Pair
-from shoal.embedded.apiserver.paths import target_of
+from shoal.embedded.apiserver.request_info import parse_path
 from shoal.embedded.apiserver.security.authorize import AllowRecognised
 from shoal.embedded.apiserver.server.upgrades import Upgrades
 from shoal.embedded.apiserver.streams.conversations import conversations
@@ -32,4 +32,4 @@ from shoal.embedded.apiserver.streams.terminal import CannedTerminal
 async def test_a_name_alone_makes_no_conversation(tmp_path: Path, path: str, is_one: bool) -> None:
     doors = conversations(FixedReader(), AllowRecognised(), CannedTerminal(), Kubelets(Pair(b"", b"")))
     async with operations(tmp_path) as ops:
-        assert Upgrades(ops.stage, doors).serves(target_of(path)) is is_one
+        assert Upgrades(ops.context, doors).serves(parse_path(path)) is is_one

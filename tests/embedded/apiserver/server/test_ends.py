@@ -67,10 +67,10 @@ async def test_a_resource_that_only_calls_itself_namespace_is_given_nothing(tmp_
         },
     }
     async with in_process(tmp_path) as api:
-        state = api.plane.stage.state
+        state = api.plane.context.state
         watch = state.watch(DEFINITIONS, None, state.revision)
         assert (await api.ask("POST", CRDS, crd)).code == 201
-        while api.plane.stage.catalog.find("bus.io", "v1", "namespaces") is None:
+        while api.plane.context.catalog.find("bus.io", "v1", "namespaces") is None:
             await watch.next_batch()
         bus = {"kind": "Namespace", "apiVersion": "bus.io/v1", "metadata": {"name": "bus"}}
         made = await api.ask("POST", "/apis/bus.io/v1/namespaces/default/namespaces", bus)

@@ -40,7 +40,7 @@ async def test_a_role_whose_owner_ends_the_gathering_keeps_the_rules_of_its_owne
         storage.release()
         assert (await ending).code == 200
         # Whoever gathers asked for the lock before this.
-        async with api.plane.stage.state.lock(GATHERER):
-            record = api.plane.stage.state.get(GATHERER)
+        async with api.plane.context.state.lock(GATHERER):
+            record = api.plane.context.state.get(GATHERER)
         assert record is not None
         assert record.obj()["rules"] == [PODS]

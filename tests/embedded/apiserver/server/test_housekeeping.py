@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shoal.embedded.apiserver.resource import Home, Obj
-from shoal.embedded.apiserver.rest.creating import born
+from shoal.embedded.apiserver.rest.creating import creation
 from shoal.embedded.apiserver.server.control_plane import ControlPlane, open_plane
 from shoal.embedded.apiserver.server.housekeeping import Housekeeping
 from shoal.embedded.apiserver.settings import Settings
@@ -28,15 +28,15 @@ def event(name: str, **fields: object) -> Obj:
 
 
 async def store(plane: ControlPlane, obj: Obj) -> None:
-    resource = plane.stage.catalog.builtin(EVENTS)
+    resource = plane.context.catalog.builtin(EVENTS)
     ref = resource.ref("default", obj["metadata"]["name"])
-    await plane.stage.state.commit([born(plane.stage, ref, obj)])
+    await plane.context.state.commit([creation(plane.context, ref, obj)])
 
 
 async def test_an_event_that_nobody_touched_for_an_hour_goes_and_newer_ones_stay(plane: ControlPlane) -> None:
     await store(plane, event("old", lastTimestamp="2020-01-01T00:00:00Z"))
     await store(plane, event("again", series={"lastObservedTime": "2020-01-01T00:00:00.000000Z"}))
     await store(plane, event("new"))
-    await Housekeeping(plane.stage).drop_old_events()
-    left = {record.ref.name for record in plane.stage.state.list(EVENTS, "default").records}
+    await Housekeeping(plane.context).drop_old_events()
+    left = {record.ref.name for record in plane.context.state.list(EVENTS, "default").records}
     assert left == {"new"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.embedded.apiserver.paths import target_of
+from shoal.embedded.apiserver.request_info import parse_path
 from shoal.embedded.apiserver.rest.continues import Position, position_of, token
 from shoal.embedded.apiserver.server.accept import form_of
 from shoal.embedded.apiserver.status import ApiError
@@ -27,21 +27,21 @@ from shoal.embedded.apiserver.status import ApiError
     ],
 )
 def test_a_path_names_a_resource_an_object_or_a_door_below_it(path: str, wanted: tuple[str, ...]) -> None:
-    found = target_of(path)
+    found = parse_path(path)
     assert found.is_resource
-    parts = (found.group, found.version, found.plural, found.namespace, found.name, found.subresource)
+    parts = (found.group, found.version, found.resource, found.namespace, found.name, found.subresource)
     assert parts == wanted
 
 
 @pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz"])
 def test_other_paths_are_documents(path: str) -> None:
-    assert not target_of(path).is_resource
+    assert not parse_path(path).is_resource
 
 
 def test_the_old_form_of_a_watch_is_known_by_its_path() -> None:
-    found = target_of("/api/v1/watch/namespaces/a/pods")
+    found = parse_path("/api/v1/watch/namespaces/a/pods")
     assert found.is_old_watch
-    assert (found.plural, found.namespace) == ("pods", "a")
+    assert (found.resource, found.namespace) == ("pods", "a")
 
 
 def test_the_first_form_that_can_be_made_is_taken() -> None:
@@ -71,6 +71,6 @@ def test_a_token_that_was_not_made_here_is_refused(text: str) -> None:
 
 def test_only_a_path_of_a_usual_length_is_remembered() -> None:
     usual, long = "/api/v1/namespaces/a/pods/p", f"/api/v1/namespaces/a/pods/{'p' * 500}"
-    assert target_of(usual) is target_of(usual)
-    assert target_of(long) == target_of(long)
-    assert target_of(long) is not target_of(long)
+    assert parse_path(usual) is parse_path(usual)
+    assert parse_path(long) == parse_path(long)
+    assert parse_path(long) is not parse_path(long)

@@ -47,7 +47,7 @@ async def test_the_endpoints_of_the_server_follow_its_port(tmp_path: Path) -> No
     ports = []
     for port in (1111, 2222):
         plane = await open_plane(settings, ("127.0.0.1", port))
-        own = plane.stage.state.get(Ref(SLICES, "default", "kubernetes"))
+        own = plane.context.state.get(Ref(SLICES, "default", "kubernetes"))
         assert own is not None
         ports.append(own.obj()["ports"][0]["port"])
         await plane.close()
@@ -63,7 +63,7 @@ async def test_whom_aggregated_servers_are_to_believe_is_told_as_it_is_now(tmp_p
     for name in ("front-proxy-ca.crt", "front-proxy-ca.key"):
         (tmp_path / "state" / "keys" / name).unlink()
     second = await open_plane(settings, ("127.0.0.1", 1))
-    told = second.stage.state.get(trust)
+    told = second.context.state.get(trust)
     assert told is not None
     assert told.obj()["data"]["requestheader-client-ca-file"].encode() == second.authority.front_proxy_root.certificate
     assert told.obj()["data"]["client-ca-file"] == authority.root_certificate
@@ -93,9 +93,9 @@ async def test_a_custom_resource_is_served_again_after_the_next_start(tmp_path: 
     async with operations(tmp_path, storage) as api:
         watch = api.state.watch(definitions, None, api.state.revision)
         await api.create("customresourcedefinitions", DEFINITION, group=definitions.group)
-        assert api.stage.catalog.find("example.com", "v1", "widgets") is None
+        assert api.context.catalog.find("example.com", "v1", "widgets") is None
         async with asyncio.timeout(_PATIENCE_S):
-            while api.stage.catalog.find("example.com", "v1", "widgets") is None:
+            while api.context.catalog.find("example.com", "v1", "widgets") is None:
                 await watch.next_batch()
     async with operations(tmp_path, storage) as api:
-        assert api.stage.catalog.find("example.com", "v1", "widgets") is not None
+        assert api.context.catalog.find("example.com", "v1", "widgets") is not None

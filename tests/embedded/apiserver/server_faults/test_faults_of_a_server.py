@@ -101,7 +101,7 @@ async def test_watches_from_within_end_and_their_caches_list_again(tmp_path: Pat
         pods = cluster.informers.of(PODS)
         maps = cluster.informers.of(CONFIG_MAPS)
         await cluster.until(lambda: pods.is_synced and maps.is_synced)
-        watch = cluster.api.watch(CONFIG_MAPS, cluster.plane.stage.state.revision)
+        watch = cluster.api.watch(CONFIG_MAPS, cluster.plane.context.state.revision)
         waiting = asyncio.ensure_future(anext(aiter(watch)))
         await asyncio.sleep(0)
         cluster.plane.faults.expire_watches()

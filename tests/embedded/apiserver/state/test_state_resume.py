@@ -106,7 +106,7 @@ async def test_a_fold_that_fails_costs_nothing_but_room() -> None:
     for i in range(500):
         storage.heal()
         await put(state, pod(f"p{i % 5}"))
-    assert (inner.load().floor, state.oldest) == (0, 491)
+    assert (inner.load().compacted_revision, state.oldest) == (0, 491)
     again = await opened(inner)
     assert names(again.list(PODS).records) == names(state.list(PODS).records)
     assert again.revision == state.revision

@@ -84,7 +84,7 @@ async def test_an_accepted_loss_starts_from_what_can_be_read_and_keeps_the_damag
     found = list(loaded.objects)
     assert at_least <= len(found) <= at_most
     assert [one for one in found if json.loads(one.data or b"")["metadata"]["name"] != one.ref.name] == []
-    assert (loaded.floor, list(loaded.history)) == (loaded.revision, [])
+    assert (loaded.compacted_revision, list(loaded.history)) == (loaded.revision, [])
     assert content(folder / "damaged-1") == before
     await storage.commit([change(pod("new"), loaded.revision + 1)])
     await storage.close()

@@ -112,7 +112,7 @@ async def test_an_accepted_loss_goes_on_above_all_revisions_and_keeps_the_damage
     storage = SqliteStorage(folder, accept_loss=True)
     loaded = storage.load()
     # Nobody is led on from a revision of before: what happened since then is not known.
-    assert (loaded.revision, loaded.floor, list(loaded.history)) == (NEWEST, NEWEST, [])
+    assert (loaded.revision, loaded.compacted_revision, list(loaded.history)) == (NEWEST, NEWEST, [])
     assert {one.revision for one in loaded.objects} <= set(range(2, NEWEST))
     assert content(folder / "damaged-1") == before
     await storage.commit([change(pod("new"), NEWEST + 1)])

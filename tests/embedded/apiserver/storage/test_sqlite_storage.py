@@ -97,7 +97,7 @@ async def test_a_fold_that_meets_a_full_disk_changes_nothing(tmp_path: Path) -> 
     limit(storage, 1_000_000)
     await storage.close()
     loaded = SqliteStorage(tmp_path).load()
-    assert (loaded.floor, len(list(loaded.objects)), len(list(loaded.history))) == (0, 0, 30)
+    assert (loaded.compacted_revision, len(list(loaded.objects)), len(list(loaded.history))) == (0, 0, 30)
 
 
 def limit(storage: SqliteStorage, pages: int) -> None:

@@ -32,7 +32,7 @@ class Bench:
         loaded = self.storage.load()
         objects = {one.ref: (one.revision, one.data) for one in loaded.objects}
         history = [(one.ref, one.revision, one.data) for one in loaded.history]
-        return loaded.revision, loaded.floor, objects, history
+        return loaded.revision, loaded.compacted_revision, objects, history
 
 
 @pytest.fixture(params=["memory", "sqlite"])

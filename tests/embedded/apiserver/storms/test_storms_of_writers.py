@@ -124,7 +124,7 @@ class Writer:
 
 
 async def _limit(api: InProcess) -> None:
-    watch = api.plane.stage.state.watch(_QUOTAS, None, api.plane.stage.state.revision)
+    watch = api.plane.context.state.watch(_QUOTAS, None, api.plane.context.state.revision)
     for name, hard in _HARD.items():
         quota = {"metadata": {"name": name}, "spec": {"hard": hard}}
         assert (await api.ask("POST", "/api/v1/namespaces/default/resourcequotas", quota)).code == 201
@@ -140,7 +140,7 @@ def _status(data: bytes) -> Obj:
 
 def _check_acknowledged(api: InProcess, writers: list[Writer], since: int) -> None:
     """Each is in the history as it was answered, once."""
-    state = api.plane.stage.state
+    state = api.plane.context.state
     for plural in _KINDS:
         told = [obj for writer in writers for kind, obj in writer.acknowledged if kind == plural]
         happened = _history(state.watch(Home("", plural), None, since))
@@ -158,7 +158,7 @@ def _history(watch: Any) -> dict[int, Obj]:
 @pytest.mark.parametrize("seed", range(3))
 async def test_followers_pages_quotas_and_acknowledgements_agree_after_a_storm(seed: int, tmp_path: Path) -> None:
     async with in_process(tmp_path) as api:
-        state = api.plane.stage.state
+        state = api.plane.context.state
         await _limit(api)
         since = state.revision
         followers = [Follower(api, plural, query) for plural in _KINDS for query in _QUERIES]
@@ -179,4 +179,4 @@ async def test_followers_pages_quotas_and_acknowledgements_agree_after_a_storm(s
         for name in _HARD:
             record = state.get(Ref(_QUOTAS, "default", name))
             assert record is not None
-            assert api.plane.stage.quotas.counted(record.obj()).used == _status(record.data)["used"]
+            assert api.plane.context.quotas.counted(record.obj()).used == _status(record.data)["used"]

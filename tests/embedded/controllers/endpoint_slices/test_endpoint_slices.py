@@ -150,10 +150,10 @@ async def test_nothing_is_written_when_nothing_is_new(tmp_path: Path) -> None:
         await cluster.create(SERVICES, service())
         await add_pod(cluster, "a", "10.0.0.1")
         await slices(cluster)
-        before = cluster.plane.stage.state.revision
+        before = cluster.plane.context.state.revision
         await cluster.patch(PODS, "a", {"metadata": {"annotations": {"note": "new"}}})
         await cluster.pass_time(5)
-        assert cluster.plane.stage.state.revision == before + 1
+        assert cluster.plane.context.state.revision == before + 1
 
 
 @virtual

@@ -191,9 +191,9 @@ async def test_a_replication_controller_keeps_its_pods_too(tmp_path: Path) -> No
 @virtual
 async def test_six_hundred_pods_need_few_looks(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [replica_set_controller]) as cluster:
-        before = cluster.plane.stage.state.revision
+        before = cluster.plane.context.state.revision
         await cluster.create(REPLICA_SETS, workload(replicas=600))
         await cluster.pass_time(3)
         assert len(await cluster.pods()) == 600
         # The set, its pods, an Event for each, and a few times the status.
-        assert cluster.plane.stage.state.revision - before < 2 * 600 + 20
+        assert cluster.plane.context.state.revision - before < 2 * 600 + 20

@@ -30,7 +30,7 @@ from shoal.embedded.apiserver.aggregated.server import Server, Servers, server_o
 from shoal.embedded.apiserver.calls import SERVER, Call
 from shoal.embedded.apiserver.rest.changing import change
 from shoal.embedded.apiserver.rest.context import ServerContext
-from shoal.embedded.apiserver.rest.creating import born
+from shoal.embedded.apiserver.rest.creating import creation
 from shoal.embedded.apiserver.state.event import Event
 from shoal.embedded.apiserver.state.record import Write
 
@@ -48,8 +48,8 @@ class AggregatedDiscovery(Protocol):
 class FollowedServices:
     """Starts with `start`, once everything is stored that is there from the start, and ends with `close`."""
 
-    def __init__(self, stage: ServerContext, servers: Servers, discovery: AggregatedDiscovery) -> None:
-        self._stage = stage
+    def __init__(self, context: ServerContext, servers: Servers, discovery: AggregatedDiscovery) -> None:
+        self._context = context
         self._servers = servers
         self._discovery = discovery
         self._foreign: dict[str, Server] = {}
@@ -64,7 +64,7 @@ class FollowedServices:
         self._read()
         self._is_local_due = True
         self._wake.set()
-        self._stage.state.on_commit(self._committed)
+        self._context.state.on_commit(self._committed)
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
@@ -79,7 +79,7 @@ class FollowedServices:
         found = self._foreign.get(name)
         if found is None:
             return None
-        obj = self._stage.state.reader.get(*HOME, "", name)
+        obj = self._context.state.reader.get(*HOME, "", name)
         return found, obj is not None and is_available(obj)
 
     def _committed(self, events: Sequence[Event]) -> None:
@@ -97,7 +97,7 @@ class FollowedServices:
 
     def _read(self) -> None:
         found = {}
-        for obj in self._stage.state.reader.all(*HOME):
+        for obj in self._context.state.reader.all(*HOME):
             server = server_of(obj)
             if server is not None:
                 found[str(obj["metadata"]["name"])] = server
@@ -122,22 +122,22 @@ class FollowedServices:
 
     async def _follow_local(self) -> None:
         """Those of custom resources come and go; those of groups that this version does not have any more go."""
-        stage = self._stage
-        wanted = {one.ref.name: one for one in local_services(stage.catalog, stage.clock.text())}
+        context = self._context
+        wanted = {one.ref.name: one for one in local_services(context.catalog, context.clock.text())}
         writes = [
-            born(stage, one.ref, one.obj)
+            creation(context, one.ref, one.obj)
             for one in wanted.values()
-            if one.obj["metadata"]["labels"][MANAGED] == "true" and stage.state.get(one.ref) is None
+            if one.obj["metadata"]["labels"][MANAGED] == "true" and context.state.get(one.ref) is None
         ]
         writes += [
             Write(record.ref, None, record, record.uid, record.labels, record.fields)
-            for record in stage.state.list(HOME, None).records
+            for record in context.state.list(HOME, None).records
             if record.labels.get(MANAGED) and record.ref.name not in wanted
         ]
         for write in writes:
-            async with stage.state.lock(write.ref):
-                if stage.state.get(write.ref) is write.before:
-                    await stage.state.commit([write])
+            async with context.state.lock(write.ref):
+                if context.state.get(write.ref) is write.before:
+                    await context.state.commit([write])
 
     async def _judge(self, name: str, server: Server) -> None:
         found = await judged(server, self._servers)
@@ -147,12 +147,12 @@ class FollowedServices:
         elif name in self._told:
             # What was there is still told of, and marked as old: clients then know that it exists.
             self._told[name] = {**self._told[name], "freshness": "Stale"}
-        now = self._stage.clock.text()
+        now = self._context.clock.text()
         await self._write(name, lambda present: _with(present, condition(*found, now)))
 
     async def _write(self, name: str, changed: Callable[[Obj], Obj]) -> None:
-        present = self._stage.state.reader.get(*HOME, "", name)
-        resource = self._stage.catalog.find(GROUP, "v1", HOME.plural)
+        present = self._context.state.reader.get(*HOME, "", name)
+        resource = self._context.catalog.find(GROUP, "v1", HOME.plural)
         if present is None or resource is None or changed(present) == present:
             return
 
@@ -161,7 +161,7 @@ class FollowedServices:
 
         call = Call("update", resource, SERVER, name=name, subresource="status", field_manager="kube-apiserver")
         try:
-            await change(self._stage, call, make)
+            await change(self._context, call, make)
         except status.ApiError as error:
             if error.code not in (404, 409):
                 raise
@@ -169,7 +169,7 @@ class FollowedServices:
     def _tell(self) -> None:
         """Give discovery what other servers told, by group, those that want to come first in front."""
         self._told = {name: one for name, one in self._told.items() if name in self._foreign}
-        reader = self._stage.state.reader
+        reader = self._context.state.reader
         ranked: list[tuple[int, int, str]] = []
         for name in self._told:
             spec = (reader.get(*HOME, "", name) or {}).get("spec") or {}

@@ -20,7 +20,7 @@ from shoal.embedded.apiserver.aggregated.server import Server, Servers, identity
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.dynamic.endpoints import UnresolvedError
 from shoal.embedded.apiserver.dynamic.trust import BundleError
-from shoal.embedded.apiserver.paths import Target
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.streams.sending import send
 
 _OWN = frozenset(
@@ -50,10 +50,10 @@ class Proxy:
         self._services = services
         self._servers = servers
 
-    async def __call__(self, request: web.BaseRequest, target: Target, actor: Actor) -> web.StreamResponse | None:
-        group, version = target.group, target.version
-        if not target.is_resource:
-            parts = target.path.removeprefix("/").rstrip("/").split("/")
+    async def __call__(self, request: web.BaseRequest, info: RequestInfo, actor: Actor) -> web.StreamResponse | None:
+        group, version = info.group, info.version
+        if not info.is_resource:
+            parts = info.path.removeprefix("/").rstrip("/").split("/")
             if len(parts) != 3 or parts[0] != "apis":
                 return None
             group, version = parts[1], parts[2]

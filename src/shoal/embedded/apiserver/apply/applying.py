@@ -131,12 +131,12 @@ def _without_managers(live: Obj | None) -> Obj:
 
 def _keep_birth(result: Obj, live: Obj) -> None:
     """Generated manifests carry `creationTimestamp: null`, which means nothing."""
-    born = (live.get("metadata") or {}).get("creationTimestamp")
+    creation_time = (live.get("metadata") or {}).get("creationTimestamp")
     metadata = result.get("metadata")
     if isinstance(metadata, dict) and not metadata.get("creationTimestamp"):
         metadata.pop("creationTimestamp", None)
-        if born:
-            metadata["creationTimestamp"] = born
+        if creation_time:
+            metadata["creationTimestamp"] = creation_time
 
 
 def _settled(managers: Managers, live: Obj, laid: Obj, applier: Applier, versions: Versions) -> Managers:
@@ -145,11 +145,11 @@ def _settled(managers: Managers, live: Obj, laid: Obj, applier: Applier, version
     found = versions.changes(live, laid, applier.api_version) or Changes({}, {})
     if not applier.force:
         _refuse_conflicts(others, live, laid, found, versions)
-    settled = after_changes(others, live, laid, found, versions)
+    result = after_changes(others, live, laid, found, versions)
     mine = managers[applier.identity]
     if mine.fields:
-        settled[applier.identity] = mine
-    return settled
+        result[applier.identity] = mine
+    return result
 
 
 def _refuse_conflicts(others: Managers, live: Obj, laid: Obj, found: Changes, versions: Versions) -> None:

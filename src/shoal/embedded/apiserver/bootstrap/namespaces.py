@@ -16,10 +16,10 @@ def first_namespaces(root_certificate: str) -> Iterator[Seed]:
     for name in FIRST:
         labels = {"kubernetes.io/metadata.name": name}
         yield seed(_NAMESPACE, name, labels=labels, spec={"finalizers": ["kubernetes"]}, status={"phase": "Active"})
-        yield from furnishing(name, root_certificate)
+        yield from namespace_defaults(name, root_certificate)
 
 
-def furnishing(namespace: str, root_certificate: str) -> Iterator[Seed]:
+def namespace_defaults(namespace: str, root_certificate: str) -> Iterator[Seed]:
     """What stands in a namespace soon after it was made; in Kubernetes controllers put it there."""
     yield seed(_ACCOUNT, "default", namespace)
     yield seed(_CONFIG_MAP, "kube-root-ca.crt", namespace, data={"ca.crt": root_certificate})

@@ -13,5 +13,5 @@ def newest_first(version: str) -> tuple[int, int, int, int, str]:
     found = _VERSION.fullmatch(version)
     if found is None:
         return (1, 0, 0, 0, version)
-    major, stage, minor = found.groups()
-    return (0, -_STAGES[stage], -int(major), -int(minor or 0), "")
+    major, context, minor = found.groups()
+    return (0, -_STAGES[context], -int(major), -int(minor or 0), "")

@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.dynamic.posting import Posting
 from shoal.embedded.apiserver.dynamic.versions import Convert
 from shoal.embedded.apiserver.reading import Reader
+from shoal.embedded.apiserver.request_info import RequestInfo
 
 
 class ConfiguredAdmissionContext(msgspec.Struct, frozen=True):
@@ -21,6 +22,6 @@ class ConfiguredAdmissionContext(msgspec.Struct, frozen=True):
     reader: Reader
     posting: Posting
     convert: Convert
-    allows: Callable[[Actor, Attributes], Any]
+    allows: Callable[[Actor, RequestInfo], Any]
     """Authorizes; the result has `allowed` and `reason`."""
     new_uid: Callable[[], str]

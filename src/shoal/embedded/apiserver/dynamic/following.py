@@ -27,13 +27,13 @@ _SELF = Actor("system:serviceaccount:kube-system:validatingadmissionpolicy-statu
 
 
 class FollowedConfigurations:
-    def __init__(self, stage: ServerContext, dynamic: DynamicAdmission) -> None:
-        self._stage = stage
+    def __init__(self, context: ServerContext, dynamic: DynamicAdmission) -> None:
+        self._context = context
         self._dynamic = dynamic
         self._errands = BackgroundRetries()
-        for record in stage.state.list(_VALIDATING, None).records:
+        for record in context.state.list(_VALIDATING, None).records:
             self._note(record)
-        stage.state.on_commit(self._committed)
+        context.state.on_commit(self._committed)
 
     async def close(self) -> None:
         await self._errands.close()
@@ -55,7 +55,7 @@ class FollowedConfigurations:
             self._errands.start(f"the status of policy {name}", partial(self._write, name))
 
     async def _write(self, name: str) -> None:
-        resource = self._stage.catalog.find(GROUP, "v1", _VALIDATING.plural)
+        resource = self._context.catalog.find(GROUP, "v1", _VALIDATING.plural)
         if resource is None:
             return
 
@@ -64,7 +64,7 @@ class FollowedConfigurations:
 
         call = Call("update", resource, _SELF, name=name, subresource="status", field_manager="kube-controller-manager")
         try:
-            await change(self._stage, call, make)
+            await change(self._context, call, make)
         except status.ApiError as error:
             if error.code != 404:
                 raise

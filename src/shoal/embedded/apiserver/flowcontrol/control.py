@@ -20,12 +20,13 @@ from typing import Any, TypeVar
 
 from multidict import istr
 
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.flowcontrol.large_requests import LargeRequests
 from shoal.embedded.apiserver.flowcontrol.levels import Flow, Limits, PriorityLevel
 from shoal.embedded.apiserver.flowcontrol.schemas import Schema, read_schemas
 from shoal.embedded.apiserver.large_work import TOO_MANY
 from shoal.embedded.apiserver.reading import Reader
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.status import too_many_requests
 
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class FlowControl:
         self._flows: dict[tuple[str, str], Flow] = {}
         self._classified: dict[tuple[Any, ...], Flow] = {}
 
-    def flow_of(self, actor: Actor, asked: Attributes) -> Flow:
+    def flow_of(self, actor: Actor, asked: RequestInfo) -> Flow:
         """Where the request belongs."""
         reader = self._reader
         stamps = (reader.stamp(GROUP, _SCHEMAS), reader.stamp(GROUP, _LEVELS))
@@ -177,7 +178,7 @@ class FlowControl:
         for level in levels.values():
             level.dispatch()
 
-    def _classify(self, actor: Actor, asked: Attributes) -> Flow:
+    def _classify(self, actor: Actor, asked: RequestInfo) -> Flow:
         for schema in self._schemas:
             if schema.matches(actor, asked):
                 key = (schema.name, schema.flow_of(actor, asked))

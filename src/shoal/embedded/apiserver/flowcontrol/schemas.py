@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.request_info import RequestInfo
 
 Obj = Mapping[str, Any]
 _ACCOUNTS = "system:serviceaccount:"
@@ -25,10 +26,10 @@ class Schema(msgspec.Struct, frozen=True):
     """`ByUser`, `ByNamespace`, or empty: all its requests are one flow."""
     rules: tuple[Obj, ...]
 
-    def matches(self, actor: Actor, asked: Attributes) -> bool:
+    def matches(self, actor: Actor, asked: RequestInfo) -> bool:
         return any(_rule_matches(rule, actor, asked) for rule in self.rules)
 
-    def flow_of(self, actor: Actor, asked: Attributes) -> str:
+    def flow_of(self, actor: Actor, asked: RequestInfo) -> str:
         if self.distinguisher == "ByUser":
             return actor.name
         return asked.namespace if self.distinguisher == "ByNamespace" else ""
@@ -54,10 +55,10 @@ def read_schemas(objects: Iterable[Obj], levels: Iterable[str]) -> tuple[Schema,
     )
 
 
-def _rule_matches(rule: Obj, actor: Actor, asked: Attributes) -> bool:
+def _rule_matches(rule: Obj, actor: Actor, asked: RequestInfo) -> bool:
     if not any(_is_subject(subject, actor) for subject in rule.get("subjects") or ()):
         return False
-    if asked.path:
+    if not asked.is_resource:
         return any(_path_matches(one, asked) for one in rule.get("nonResourceRules") or ())
     return any(_resource_matches(one, asked) for one in rule.get("resourceRules") or ())
 
@@ -77,7 +78,7 @@ def _is_subject(subject: Obj, actor: Actor) -> bool:
             return False
 
 
-def _resource_matches(rule: Obj, asked: Attributes) -> bool:
+def _resource_matches(rule: Obj, asked: RequestInfo) -> bool:
     named = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
     if not (_has(rule, "verbs", asked.verb) and _has(rule, "resources", named)):
         return False
@@ -91,7 +92,7 @@ def _has(rule: Obj, field: str, wanted: str) -> bool:
     return wanted in given or "*" in given
 
 
-def _path_matches(rule: Obj, asked: Attributes) -> bool:
+def _path_matches(rule: Obj, asked: RequestInfo) -> bool:
     return _has(rule, "verbs", asked.verb) and any(_covers(one, asked.path) for one in rule["nonResourceURLs"])
 
 

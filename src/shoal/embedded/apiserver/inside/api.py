@@ -21,7 +21,8 @@ from shoal.client.kind import Kind
 from shoal.client.port import EVERYTHING, GENTLY, Batch, Batches, Deletion, Patch, Select, ServedKind
 from shoal.client.refusals import refusal_of
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.calls import Actor, Attributes, Call, Verb
+from shoal.embedded.apiserver.calls import Actor, Call, Verb
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.rest import codec, reading
 from shoal.embedded.apiserver.rest.context import computed
 from shoal.embedded.apiserver.rest.creating import create
@@ -48,7 +49,7 @@ class InsideApi:
     """One user's way in. `agent` is the manager of the fields it writes."""
 
     def __init__(self, plane: ControlPlane, actor: Actor, agent: str) -> None:
-        self._stage = plane.stage
+        self._context = plane.context
         self._virtual = plane.virtual
         self._faults = plane.faults
         self._actor = actor
@@ -59,14 +60,14 @@ class InsideApi:
     async def get(self, kind: Kind, namespace: str, name: str) -> Item:
         with _translated():
             call = await self._call("get", kind, namespace, name)
-            return await self._item(reading.get(self._stage, call), call)
+            return await self._item(reading.get(self._context, call), call)
 
     async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
         with _translated():
             call = await self._call("list", kind, namespace, confined_to=select)
             options = ReadOptions(label_selector=select.labels, field_selector=select.fields)
-            found = reading.list_(self._stage, call, options)
-            lines = await codec.lines(self._stage, call, found.records)
+            found = reading.list_(self._context, call, options)
+            lines = await codec.lines(self._context, call, found.records)
             items = [_item_of(one, data) for one, data in zip(found.records, lines, strict=True)]
             return Listed(items, found.revision)
 
@@ -74,7 +75,7 @@ class InsideApi:
         with _translated():
             call = await self._call("watch", kind, namespace, confined_to=select)
             chosen = selection(call.resource, select.labels, select.fields)
-            state = self._stage.state
+            state = self._context.state
             watch = state.watch(call.resource.home, namespace or None, min(since, state.revision))
             try:
                 while not watch.closed:
@@ -89,7 +90,7 @@ class InsideApi:
             call = await self._call("create", kind, obj.get("metadata", {}).get("namespace", ""))
             # Templates of users may be as large as bodies.
             call.size = len(msgspec.json.encode(obj))
-            made = create(self._stage, call, await computed(self._stage, call, accepted, call, obj))
+            made = create(self._context, call, await computed(self._context, call, accepted, call, obj))
             return await self._item(await _finished(made), call)
 
     async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
@@ -97,9 +98,9 @@ class InsideApi:
             meta = obj["metadata"]
             call = await self._call("update", kind, meta.get("namespace", ""), meta["name"], subresource)
             call.size = len(msgspec.json.encode(obj))
-            sent = await computed(self._stage, call, accepted, call, obj)
+            sent = await computed(self._context, call, accepted, call, obj)
             at_home(call, sent, call.name)
-            found, _ = await _finished(replace(self._stage, call, sent))
+            found, _ = await _finished(replace(self._context, call, sent))
             return await self._item(found, call)
 
     async def patch(self, kind: Kind, namespace: str, name: str, patch_: Patch, subresource: str = "") -> Item:
@@ -108,13 +109,13 @@ class InsideApi:
             call.force = patch_.force
             if patch_.how == "apply":
                 patch_ = msgspec.structs.replace(patch_, body=_typed(kind, patch_.body))
-            found, _ = await _finished(patch(self._stage, call, patch_.how, patch_.body, []))
+            found, _ = await _finished(patch(self._context, call, patch_.how, patch_.body, []))
             return await self._item(found, call)
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
         with _translated():
             call = await self._call("delete", kind, namespace, name)
-            found, is_gone = await _finished(delete(self._stage, call, delete_options(how.to_api())))
+            found, is_gone = await _finished(delete(self._context, call, delete_options(how.to_api())))
             return None if is_gone else await self._item(found, call)
 
     async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
@@ -129,13 +130,13 @@ class InsideApi:
             return await _finished(act(call, obj))
 
     async def served(self) -> tuple[ServedKind, ...]:
-        stamp = self._stage.catalog.stamp
+        stamp = self._context.catalog.stamp
         if self._known_served[0] != stamp:
             self._known_served = (stamp, self._served())
         return self._known_served[1]
 
     def _served(self) -> tuple[ServedKind, ...]:
-        catalog = self._stage.catalog
+        catalog = self._context.catalog
         found: dict[tuple[str, str], ServedKind] = {}
         versions: dict[tuple[str, str], list[str]] = {}
         rank = {group: list(catalog.versions(group)) for group in catalog.groups()}
@@ -160,15 +161,15 @@ class InsideApi:
     ) -> Call:
         """The request, once it is known that there is such a resource and that this user may."""
         await self._faults.before(verb)
-        resource = self._stage.catalog.find(kind.group, kind.version, kind.plural)
+        resource = self._context.catalog.find(kind.group, kind.version, kind.plural)
         if resource is None:
             raise status.no_such_path()
         if subresource in _ELSEWHERE:
             raise status.method_not_supported(kind.plural, kind.group)
         named = name or name_asked_for(confined_to.fields)
         fields = fields_asked_for(confined_to.fields)
-        asked = Attributes(verb, kind.group, kind.version, kind.plural, subresource, namespace, named, fields=fields)
-        verdict = self._stage.authorizer.allows(self._actor, asked)
+        asked = RequestInfo(verb, kind.group, kind.version, kind.plural, subresource, namespace, named, fields=fields)
+        verdict = self._context.authorizer.allows(self._actor, asked)
         if not verdict.allowed:
             raise refusal(self._actor, asked, verdict)
         return Call(verb, resource, self._actor, namespace, name, subresource, self._agent)
@@ -188,7 +189,7 @@ class InsideApi:
         if not isinstance(found, Record):
             # The write took the last finalizer of something that was waiting for that.
             return item_of(msgspec.json.encode(found))
-        data = await codec.line(self._stage, call, found)
+        data = await codec.line(self._context, call, found)
         return _item_of(found, data)
 
 

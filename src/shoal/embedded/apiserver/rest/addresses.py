@@ -35,12 +35,12 @@ def may_need_others(resource: Resource, new: Obj, old: Obj) -> bool:
     return has_addresses(resource) and any(before.get(name) != after.get(name) for name in _DECIDES)
 
 
-def give_addresses(stage: ServerContext, service: Obj, old: Obj | None = None) -> None:
+def give_addresses(context: ServerContext, service: Obj, old: Obj | None = None) -> None:
     """In place. Raises ApiError for what the Service chose and cannot have."""
     mine = (service["metadata"]["namespace"], service["metadata"]["name"])
     others = (
         one
-        for one in stage.state.reader.all(*_SERVICES)
+        for one in context.state.reader.all(*_SERVICES)
         if (one["metadata"]["namespace"], one["metadata"]["name"]) != mine
     )
     allocate(service, taken(others), old)

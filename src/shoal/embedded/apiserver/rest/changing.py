@@ -43,52 +43,52 @@ _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 """Kept where they are left out; what else is sent in them is refused."""
 
 
-async def change(stage: ServerContext, call: Call, make: Make, *, applied: bool = False) -> Obj | Record:
+async def change(context: ServerContext, call: Call, make: Make, *, applied: bool = False) -> Obj | Record:
     """Replace the object named by the call by what `make` makes of it; NotFound if it is not there."""
     ref = call.resource.ref(call.namespace, call.name)
-    if _is_short(stage, call, stage.state.get(ref)):
-        async with object_lock(stage, ref):
+    if _is_short(context, call, context.state.get(ref)):
+        async with object_lock(context, ref):
             # While the lock was waited for, the object may have grown, or a webhook may have been configured.
-            if _is_short(stage, call, stage.state.get(ref)):
-                return await _changed_under_lock(stage, call, make, applied)
+            if _is_short(context, call, context.state.get(ref)):
+                return await _changed_under_lock(context, call, make, applied)
     told = len(call.warnings)
     for _ in range(_TRIES):
         # What an overtaken try warned of does not count.
         del call.warnings[told:]
-        work = _Work(_present(stage, call, ref), call, is_dynamic=stage.dynamic.concerns(call, "UPDATE"))
-        await _work_out(stage, work, make, applied)
+        work = _Work(_present(context, call, ref), call, is_dynamic=context.dynamic.concerns(call, "UPDATE"))
+        await _work_out(context, work, make, applied)
         if not (work.is_same or call.dry_run):
-            work.kept = await codec.checked(stage, call, work.new)
-        async with object_lock(stage, ref):
-            if stage.state.get(ref) is work.record:
-                return await _committed(stage, work)
+            work.kept = await codec.checked(context, call, work.new)
+        async with object_lock(context, ref):
+            if context.state.get(ref) is work.record:
+                return await _committed(context, work)
     del call.warnings[told:]
-    async with object_lock(stage, ref):
-        if _asks_webhooks(stage, call):
+    async with object_lock(context, ref):
+        if _asks_webhooks(context, call):
             raise status.conflict(call.resource.plural, call.resource.group, call.name)
-        return await _changed_under_lock(stage, call, make, applied)
+        return await _changed_under_lock(context, call, make, applied)
 
 
-async def _changed_under_lock(stage: ServerContext, call: Call, make: Make, applied: bool) -> Obj | Record:
+async def _changed_under_lock(context: ServerContext, call: Call, make: Make, applied: bool) -> Obj | Record:
     """One try, which no other writer can overtake. The caller holds the object's lock."""
-    record = _present(stage, call, call.resource.ref(call.namespace, call.name))
-    work = _Work(record, call, is_dynamic=stage.dynamic.concerns(call, "UPDATE"))
-    await _work_out(stage, work, make, applied)
-    return await _committed(stage, work)
+    record = _present(context, call, call.resource.ref(call.namespace, call.name))
+    work = _Work(record, call, is_dynamic=context.dynamic.concerns(call, "UPDATE"))
+    await _work_out(context, work, make, applied)
+    return await _committed(context, work)
 
 
-def _is_short(stage: ServerContext, call: Call, record: Record | None) -> bool:
+def _is_short(context: ServerContext, call: Call, record: Record | None) -> bool:
     """Whether a change of this object waits neither for a webhook nor for the worker thread."""
     is_small = call.size < LARGE_BYTES and (record is None or len(record.data) < LARGE_BYTES)
-    return is_small and not _asks_webhooks(stage, call)
+    return is_small and not _asks_webhooks(context, call)
 
 
-def _asks_webhooks(stage: ServerContext, call: Call) -> bool:
-    return call.resource.conversion_webhook is not None or stage.dynamic.asks_webhooks(call, "UPDATE")
+def _asks_webhooks(context: ServerContext, call: Call) -> bool:
+    return call.resource.conversion_webhook is not None or context.dynamic.asks_webhooks(call, "UPDATE")
 
 
-def _present(stage: ServerContext, call: Call, ref: Ref) -> Record:
-    record = stage.state.get(ref)
+def _present(context: ServerContext, call: Call, ref: Ref) -> Record:
+    record = context.state.get(ref)
     if record is None:
         raise status.not_found(call.resource.plural, call.resource.group, call.name)
     return record
@@ -111,13 +111,13 @@ class _Work:
         self.is_gone = False
 
 
-async def _work_out(stage: ServerContext, work: _Work, make: Make, applied: bool) -> None:
+async def _work_out(context: ServerContext, work: _Work, make: Make, applied: bool) -> None:
     call = work.admission.call
     # A short patch of a large object costs as much as the object.
     call.size = max(call.size, len(work.record.data))
-    work.old = old = await _shown(stage, work)
-    made = await make(await _shown(stage, work))
-    work.new = new = await computed(stage, call, codec.as_read_back, stage, made, call.resource)
+    work.old = old = await _shown(context, work)
+    made = await make(await _shown(context, work))
+    work.new = new = await computed(context, call, codec.as_read_back, context, made, call.resource)
     work.admission.obj, work.admission.old = new, old
     metadata, before = new["metadata"], old["metadata"]
     _check_version(call, metadata, before)
@@ -135,20 +135,20 @@ async def _work_out(stage: ServerContext, work: _Work, make: Make, applied: bool
             if name in before:
                 metadata[name] = before[name]
     metadata["resourceVersion"] = before["resourceVersion"]
-    await _admitted(stage, work, applied)
-    await computed(stage, call, _finish, work)
+    await _admitted(context, work, applied)
+    await computed(context, call, _finish, work)
     if not work.is_same:
-        await computed(stage, call, _validate, call, work.new, old)
-        stage.plugins.validate(work.admission)
+        await computed(context, call, _validate, call, work.new, old)
+        context.plugins.validate(work.admission)
         if work.is_dynamic:
-            await stage.dynamic.validate(work.admission)
+            await context.dynamic.validate(work.admission)
 
 
-async def _shown(stage: ServerContext, work: _Work) -> Obj:
+async def _shown(context: ServerContext, work: _Work) -> Obj:
     call = work.admission.call
-    if codec.is_ready(stage, work.record, call.resource):
-        return await computed(stage, call, work.record.obj)
-    return await codec.shown(stage, call, work.record)
+    if codec.is_ready(context, work.record, call.resource):
+        return await computed(context, call, work.record.obj)
+    return await codec.shown(context, call, work.record)
 
 
 def _check_version(call: Call, metadata: Obj, before: Obj) -> None:
@@ -164,17 +164,17 @@ def _check_version(call: Call, metadata: Obj, before: Obj) -> None:
         raise status.conflict(resource.plural, resource.group, call.name)
 
 
-async def _admitted(stage: ServerContext, work: _Work, applied: bool) -> None:
+async def _admitted(context: ServerContext, work: _Work, applied: bool) -> None:
     call = work.admission.call
-    await computed(stage, call, _complete, stage, work, applied)
-    stage.plugins.mutate(work.admission)
+    await computed(context, call, _complete, context, work, applied)
+    context.plugins.mutate(work.admission)
     if work.is_dynamic:
-        await stage.dynamic.mutate(work.admission)
-        await computed(stage, call, call.resource.strategy.default, work.admission.written)
+        await context.dynamic.mutate(work.admission)
+        await computed(context, call, call.resource.strategy.default, work.admission.written)
     work.new = work.admission.written
 
 
-def _complete(stage: ServerContext, work: _Work, applied: bool) -> None:
+def _complete(context: ServerContext, work: _Work, applied: bool) -> None:
     call = work.admission.call
     call.resource.strategy.default(work.new)
     fill(work.new, call.resource.schema)
@@ -185,11 +185,11 @@ def _complete(stage: ServerContext, work: _Work, applied: bool) -> None:
             work.old,
             manager=call.field_manager,
             api_version=call.resource.api_version,
-            now=stage.clock.text(),
+            now=context.clock.text(),
             schema=call.resource.schema,
             subresource=tracked_as(call),
             reset=reset_by(call),
-            elsewhere=elsewhere(stage.catalog, call.resource),
+            elsewhere=elsewhere(context.catalog, call.resource),
         )
 
 
@@ -239,24 +239,24 @@ def _validate(call: Call, new: Obj, old: Obj) -> None:
         call.warnings.extend(strategy.warnings(new, old))
 
 
-async def _committed(stage: ServerContext, work: _Work) -> Obj | Record:
+async def _committed(context: ServerContext, work: _Work) -> Obj | Record:
     """Store the change under the lock that the caller holds."""
     if work.is_same and not work.is_gone:
         return work.record
     if work.is_gone or not may_need_others(work.admission.call.resource, work.new, work.old):
-        return await _stored(stage, work)
-    async with stage.state.lock(ALLOCATION):
-        give_addresses(stage, work.new, work.old)
-        work.kept = await codec.to_stored(stage, work.new, work.admission.call.resource)
-        return await _stored(stage, work)
+        return await _stored(context, work)
+    async with context.state.lock(ALLOCATION):
+        give_addresses(context, work.new, work.old)
+        work.kept = await codec.to_stored(context, work.new, work.admission.call.resource)
+        return await _stored(context, work)
 
 
-async def _stored(stage: ServerContext, work: _Work) -> Obj | Record:
+async def _stored(context: ServerContext, work: _Work) -> Obj | Record:
     call, resource = work.admission.call, work.admission.call.resource
     if call.dry_run:
-        stage.quotas.charges(work.admission, gone=work.is_gone)
+        context.quotas.charges(work.admission, gone=work.is_gone)
         return work.new
-    kept = work.kept or await codec.checked(stage, call, work.new)
+    kept = work.kept or await codec.checked(context, call, work.new)
     metadata = work.new["metadata"]
     write = Write(
         work.record.ref,
@@ -270,7 +270,7 @@ async def _stored(stage: ServerContext, work: _Work) -> Obj | Record:
     def check() -> None:
         """The last look before the commit: a definition may have changed since its object was worked out."""
         if write.obj is not None:
-            codec.as_defined(stage, write.obj, resource)
+            codec.as_defined(context, write.obj, resource)
 
-    records = await commit_charged(stage, work.admission, [write], check, gone=work.is_gone)
+    records = await commit_charged(context, work.admission, [write], check, gone=work.is_gone)
     return work.new if work.is_gone else records[0]

@@ -44,7 +44,7 @@ def is_stored_version(resource: Resource) -> bool:
     return resource.version == resource.storage_version and home == (resource.group, resource.plural)
 
 
-def is_ready(stage: ServerContext, record: Record, resource: Resource) -> bool:
+def is_ready(context: ServerContext, record: Record, resource: Resource) -> bool:
     """Whether the bytes of a record are what this version shows.
 
     Of a custom resource they are not if they were written before its definition last changed: then they may hold fields
@@ -55,23 +55,23 @@ def is_ready(stage: ServerContext, record: Record, resource: Resource) -> bool:
         return False
     if not resource.is_custom:
         return True
-    return record.revision > stage.catalog.settled(resource.home) and record.data.startswith(prefix_of(resource))
+    return record.revision > context.catalog.settled(resource.home) and record.data.startswith(prefix_of(resource))
 
 
-async def shown(stage: ServerContext, call: Call, record: Record) -> Obj:
+async def shown(context: ServerContext, call: Call, record: Record) -> Obj:
     """The object of a record in the version of the call's resource; the caller's own."""
-    if is_ready(stage, record, call.resource):
+    if is_ready(context, record, call.resource):
         obj: Obj = _decode(record.data)
         return obj
-    return (await _all_converted(stage, call, [record], _as_it_is))[0]
+    return (await _all_converted(context, call, [record], _as_it_is))[0]
 
 
-async def all_shown(stage: ServerContext, call: Call, records: Sequence[Record]) -> list[Obj]:
+async def all_shown(context: ServerContext, call: Call, records: Sequence[Record]) -> list[Obj]:
     objs: list[Obj] = []
     late: list[int] = []
     size = 0
     for index, record in enumerate(records):
-        if not is_ready(stage, record, call.resource):
+        if not is_ready(context, record, call.resource):
             late.append(index)
             objs.append({})
             continue
@@ -80,54 +80,54 @@ async def all_shown(stage: ServerContext, call: Call, records: Sequence[Record])
         if size > _DECODED_AT_ONCE:
             size = 0
             await asyncio.sleep(0)
-    converted = await _all_converted(stage, call, [records[index] for index in late], _as_it_is)
+    converted = await _all_converted(context, call, [records[index] for index in late], _as_it_is)
     for index, obj in zip(late, converted, strict=True):
         objs[index] = obj
     return objs
 
 
-async def line(stage: ServerContext, call: Call, record: Record) -> bytes:
+async def line(context: ServerContext, call: Call, record: Record) -> bytes:
     """The bytes of one object in the version of the call's resource."""
-    if is_ready(stage, record, call.resource):
+    if is_ready(context, record, call.resource):
         return record.data
-    return (await _all_converted(stage, call, [record], _encode))[0]
+    return (await _all_converted(context, call, [record], _encode))[0]
 
 
-async def lines(stage: ServerContext, call: Call, records: Sequence[Record]) -> list[bytes]:
+async def lines(context: ServerContext, call: Call, records: Sequence[Record]) -> list[bytes]:
     """The bytes of each object in the version of the call's resource."""
-    late = [index for index, record in enumerate(records) if not is_ready(stage, record, call.resource)]
+    late = [index for index, record in enumerate(records) if not is_ready(context, record, call.resource)]
     found = [record.data for record in records]
-    converted = await _all_converted(stage, call, [records[index] for index in late], _encode)
+    converted = await _all_converted(context, call, [records[index] for index in late], _encode)
     for index, data in zip(late, converted, strict=True):
         found[index] = data
     return found
 
 
-async def to_stored(stage: ServerContext, obj: Obj, resource: Resource) -> Obj:
+async def to_stored(context: ServerContext, obj: Obj, resource: Resource) -> Obj:
     """The object as it is kept: in the storage version, kind and apiVersion first."""
     if is_stored_version(resource):
         kept = obj
     else:
-        kept = await _in_stored_version(stage, obj, resource)
+        kept = await _in_stored_version(context, obj, resource)
     return ordered(kept)
 
 
-async def checked(stage: ServerContext, call: Call, obj: Obj) -> Obj:
+async def checked(context: ServerContext, call: Call, obj: Obj) -> Obj:
     """`to_stored`, refused if it is too large to be stored."""
     if call.size >= LARGE_BYTES and converts_here(call.resource) and not is_stored_version(call.resource):
-        stored = stage.catalog.stored(call.resource.home) or call.resource
-        kept = ordered((await computed(stage, call, _converted_here, [obj], call.resource, stored.api_version))[0])
+        stored = context.catalog.stored(call.resource.home) or call.resource
+        kept = ordered((await computed(context, call, _converted_here, [obj], call.resource, stored.api_version))[0])
     else:
-        kept = await to_stored(stage, obj, call.resource)
-    if call.size >= LARGE_BYTES and len(await computed(stage, call, _encode, kept)) > LARGEST_OBJECT:
+        kept = await to_stored(context, obj, call.resource)
+    if call.size >= LARGE_BYTES and len(await computed(context, call, _encode, kept)) > LARGEST_OBJECT:
         raise too_large(LARGEST_OBJECT)
     return kept
 
 
-def as_read_back(stage: ServerContext, obj: Obj, resource: Resource) -> Obj:
+def as_read_back(context: ServerContext, obj: Obj, resource: Resource) -> Obj:
     """What was written, in the words in which it will be read: what the stored version has other words for is said in
     those, so that writing it again changes nothing. Only where the server converts by itself; the caller's own."""
-    stored = stage.catalog.stored(resource.home)
+    stored = context.catalog.stored(resource.home)
     if resource.converter is None or stored is None or stored.api_version == resource.api_version:
         return obj
     try:
@@ -137,7 +137,7 @@ def as_read_back(stage: ServerContext, obj: Obj, resource: Resource) -> Obj:
         return obj
 
 
-def as_defined(stage: ServerContext, kept: Obj, resource: Resource) -> Obj:
+def as_defined(context: ServerContext, kept: Obj, resource: Resource) -> Obj:
     """What is about to be stored, by the definition as it is now: it may have changed since the request was read.
 
     In place, and without waiting, so that it holds at the commit. What is in another version than the new
@@ -145,16 +145,16 @@ def as_defined(stage: ServerContext, kept: Obj, resource: Resource) -> Obj:
     """
     if not resource.is_custom:
         return kept
-    present = stage.catalog.stored(resource.home)
-    if present is None or present.api_version != kept["apiVersion"] or _is_served(stage, resource):
+    present = context.catalog.stored(resource.home)
+    if present is None or present.api_version != kept["apiVersion"] or _is_served(context, resource):
         return kept
     conform_custom(kept, present.schema)
     present.strategy.default(kept)
     return kept
 
 
-def _is_served(stage: ServerContext, resource: Resource) -> bool:
-    return stage.catalog.find(resource.group, resource.version, resource.plural) is resource
+def _is_served(context: ServerContext, resource: Resource) -> bool:
+    return context.catalog.find(resource.group, resource.version, resource.plural) is resource
 
 
 def ordered(obj: Obj) -> Obj:
@@ -177,11 +177,11 @@ def converts_here(resource: Resource) -> bool:
     return not resource.is_custom or resource.conversion_webhook is None
 
 
-async def _in_stored_version(stage: ServerContext, obj: Obj, resource: Resource) -> Obj:
-    stored = stage.catalog.stored(resource.home) or resource
+async def _in_stored_version(context: ServerContext, obj: Obj, resource: Resource) -> Obj:
+    stored = context.catalog.stored(resource.home) or resource
     if converts_here(resource):
         return _converted_here([obj], resource, stored.api_version)[0]
-    return (await stage.convert([obj], stored.api_version, resource))[0]
+    return (await context.convert([obj], stored.api_version, resource))[0]
 
 
 def _converted_here(objs: list[Obj], resource: Resource, to: str) -> list[Obj]:
@@ -191,31 +191,31 @@ def _converted_here(objs: list[Obj], resource: Resource, to: str) -> list[Obj]:
 
 
 async def _all_converted(
-    stage: ServerContext, call: Call, records: Sequence[Record], finish: Callable[[Obj], _Finished]
+    context: ServerContext, call: Call, records: Sequence[Record], finish: Callable[[Obj], _Finished]
 ) -> list[_Finished]:
     """What `finish` makes of the objects, which are not stored in the version of the call's resource."""
     is_large = sum(len(record.data) for record in records) >= LARGE_BYTES
     if is_large and call.verb in ("get", "list"):
-        stage.large.check(call.actor.name)
+        context.large.check(call.actor.name)
     found: list[_Finished] = []
     for batch in _batches(records):
-        found += await _batch_converted(stage, call, batch, finish, is_large=is_large)
+        found += await _batch_converted(context, call, batch, finish, is_large=is_large)
     return found
 
 
 async def _batch_converted(
-    stage: ServerContext, call: Call, batch: Sequence[Record], finish: Callable[[Obj], _Finished], *, is_large: bool
+    context: ServerContext, call: Call, batch: Sequence[Record], finish: Callable[[Obj], _Finished], *, is_large: bool
 ) -> list[_Finished]:
     resource = call.resource
 
     async def compute(work: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
-        return await stage.large.run(turn_of(call), work, *args, **more) if is_large else work(*args, **more)
+        return await context.large.run(turn_of(call), work, *args, **more) if is_large else work(*args, **more)
 
     def read() -> list[Obj]:
         objs: list[Obj] = [_decode(record.data) for record in batch]
         if resource.is_custom:
             for obj in objs:
-                _default_as_stored(stage, obj, resource)
+                _default_as_stored(context, obj, resource)
         return objs
 
     def finished(objs: list[Obj]) -> list[_Finished]:
@@ -229,7 +229,7 @@ async def _batch_converted(
 
     if converts_here(resource):
         return await compute(lambda: finished(_converted_here(read(), resource, resource.api_version)))
-    return await compute(finished, await stage.convert(await compute(read), resource.api_version, resource))
+    return await compute(finished, await context.convert(await compute(read), resource.api_version, resource))
 
 
 def _batches(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
@@ -247,11 +247,11 @@ def _as_it_is(obj: Obj) -> Obj:
     return obj
 
 
-def _default_as_stored(stage: ServerContext, obj: Obj, resource: Resource) -> None:
+def _default_as_stored(context: ServerContext, obj: Obj, resource: Resource) -> None:
     """The version that the object is stored in drops what it does not know and fills in defaults; in place."""
     group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
-    written = stage.catalog.find(group, version, resource.plural)
-    stored = stage.catalog.stored(resource.home)
+    written = context.catalog.find(group, version, resource.plural)
+    stored = context.catalog.stored(resource.home)
     if stored is not None and stored.api_version == obj.get("apiVersion"):
         written = stored
     if written is not None:

@@ -92,18 +92,18 @@ class ServerContext(msgspec.Struct):
     quota_commits: QuotaCommits
     new_suffix: Callable[[], str]
     """Five letters for generateName."""
-    furnish: Callable[[Ref], Sequence[tuple[Ref, Obj]]] = lambda _: ()
+    default_objects: Callable[[Ref], Sequence[tuple[Ref, Obj]]] = lambda _: ()
     """What is stored with a new object of this address: the default account of a namespace."""
     authorizer: Any = None
     """Asked by policies (`authorizer`) and reviews."""
     large: LargeWork = msgspec.field(default_factory=LargeWork)
 
 
-async def computed(stage: ServerContext, call: Call, work: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
+async def computed(context: ServerContext, call: Call, work: Callable[P, R], *args: P.args, **more: P.kwargs) -> R:
     """The result of work that only computes: at once, or outside of the event loop if the request is large."""
     if call.size < LARGE_BYTES:
         return work(*args, **more)
-    return await stage.large.run(turn_of(call), work, *args, **more)
+    return await context.large.run(turn_of(call), work, *args, **more)
 
 
 def turn_of(call: Call) -> Turn:

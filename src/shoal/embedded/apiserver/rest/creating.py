@@ -29,18 +29,18 @@ _LONGEST_PREFIX = 58
 _SERVER_SETS = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-async def create(stage: ServerContext, call: Call, obj: Obj, options: Obj | None = None) -> Obj | Record:
+async def create(context: ServerContext, call: Call, obj: Obj, options: Obj | None = None) -> Obj | Record:
     """Create the object; of a dry run what would have been stored, else the record."""
     at_home(call, obj)
-    obj = await computed(stage, call, codec.as_read_back, stage, obj, call.resource)
+    obj = await computed(context, call, codec.as_read_back, context, obj, call.resource)
     metadata = obj["metadata"]
     generated = not metadata.get("name") and metadata.get("generateName", "")
     tries = _TRIES_OF_A_GENERATED_NAME if generated else 1
     for left in range(tries - 1, -1, -1):
         admission = AdmissionAttributes("CREATE", call, metadata.get("name", ""), obj, None, options or {})
-        made = await prepared(stage, admission)
+        made = await prepared(context, admission)
         try:
-            return await creation_of(stage, admission, made)
+            return await creation_of(context, admission, made)
         except status.ApiError as error:
             if error.reason != "AlreadyExists" or not left:
                 raise
@@ -50,10 +50,10 @@ async def create(stage: ServerContext, call: Call, obj: Obj, options: Obj | None
     raise BugError("the last try of a generated name neither returned nor raised")
 
 
-def _check_definition(stage: ServerContext, call: Call, name: str) -> None:
+def _check_definition(context: ServerContext, call: Call, name: str) -> None:
     """While a definition goes, its objects go: none may join them. Nor may any be there without it."""
     group, plural = call.resource.home
-    definition = stage.state.reader.get("apiextensions.k8s.io", "customresourcedefinitions", "", f"{plural}.{group}")
+    definition = context.state.reader.get("apiextensions.k8s.io", "customresourcedefinitions", "", f"{plural}.{group}")
     if definition is None:
         raise status.not_found(plural, group, call.name)
     if "deletionTimestamp" in definition["metadata"]:
@@ -61,28 +61,28 @@ def _check_definition(stage: ServerContext, call: Call, name: str) -> None:
         raise status.forbidden(plural, group, name, why)
 
 
-async def prepared(stage: ServerContext, admission: AdmissionAttributes, *, applied: bool = False) -> Obj:
+async def prepared(context: ServerContext, admission: AdmissionAttributes, *, applied: bool = False) -> Obj:
     """All that happens to a new object before it is stored."""
     call, resource = admission.call, admission.call.resource
     if resource.is_custom:
-        _check_definition(stage, call, admission.written["metadata"].get("name", ""))
-    is_dynamic = stage.dynamic.concerns(call, admission.operation)
-    await computed(stage, call, _complete, stage, admission, applied)
-    stage.plugins.mutate(admission)
+        _check_definition(context, call, admission.written["metadata"].get("name", ""))
+    is_dynamic = context.dynamic.concerns(call, admission.operation)
+    await computed(context, call, _complete, context, admission, applied)
+    context.plugins.mutate(admission)
     if is_dynamic:
-        await stage.dynamic.mutate(admission)
-        await computed(stage, call, resource.strategy.default, admission.written)
+        await context.dynamic.mutate(admission)
+        await computed(context, call, resource.strategy.default, admission.written)
     obj = admission.written
-    _name(stage, admission, obj["metadata"])
-    _set_by_server(stage, obj, resource)
-    await computed(stage, call, _finish, call, obj, is_dynamic)
-    stage.plugins.validate(admission)
+    _name(context, admission, obj["metadata"])
+    _set_by_server(context, obj, resource)
+    await computed(context, call, _finish, call, obj, is_dynamic)
+    context.plugins.validate(admission)
     if is_dynamic:
-        await stage.dynamic.validate(admission)
+        await context.dynamic.validate(admission)
     return obj
 
 
-def _complete(stage: ServerContext, admission: AdmissionAttributes, applied: bool) -> None:
+def _complete(context: ServerContext, admission: AdmissionAttributes, applied: bool) -> None:
     call, resource = admission.call, admission.call.resource
     resource.strategy.default(admission.written)
     fill(admission.written, resource.schema)
@@ -93,10 +93,10 @@ def _complete(stage: ServerContext, admission: AdmissionAttributes, applied: boo
             None,
             manager=call.field_manager,
             api_version=resource.api_version,
-            now=stage.clock.text(),
+            now=context.clock.text(),
             schema=resource.schema,
             reset=reset_by(call),
-            elsewhere=elsewhere(stage.catalog, call.resource),
+            elsewhere=elsewhere(context.catalog, call.resource),
         )
 
 
@@ -112,17 +112,17 @@ def _finish(call: Call, obj: Obj, is_dynamic: bool) -> None:
     call.warnings.extend(resource.strategy.warnings(obj, None))
 
 
-def _name(stage: ServerContext, admission: AdmissionAttributes, metadata: Obj) -> None:
+def _name(context: ServerContext, admission: AdmissionAttributes, metadata: Obj) -> None:
     """Generated after webhooks were asked: they see the name that the client gave, or none."""
     if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = metadata["generateName"][:_LONGEST_PREFIX] + stage.new_suffix()
+        metadata["name"] = metadata["generateName"][:_LONGEST_PREFIX] + context.new_suffix()
         admission.name = metadata["name"]
 
 
-def _set_by_server(stage: ServerContext, obj: Obj, resource: Resource) -> None:
+def _set_by_server(context: ServerContext, obj: Obj, resource: Resource) -> None:
     metadata = obj["metadata"]
-    metadata["uid"] = stage.new_uid()
-    metadata["creationTimestamp"] = stage.clock.text()
+    metadata["uid"] = context.new_uid()
+    metadata["creationTimestamp"] = context.clock.text()
     for name in _SERVER_SETS:
         metadata.pop(name, None)
     if resource.strategy.counts_generation:
@@ -141,31 +141,31 @@ def _validate_new(resource: Resource, obj: Obj) -> None:
         raise status.invalid(resource.kind, resource.home.group, name, errors)
 
 
-async def creation_of(stage: ServerContext, admission: AdmissionAttributes, obj: Obj) -> Obj | Record:
+async def creation_of(context: ServerContext, admission: AdmissionAttributes, obj: Obj) -> Obj | Record:
     """Store what was prepared."""
     call, resource = admission.call, admission.call.resource
     name = obj["metadata"]["name"]
     _check_unversioned(obj["metadata"])
     ref = resource.ref(call.namespace, name)
     if call.dry_run:
-        if stage.state.get(ref) is not None:
+        if context.state.get(ref) is not None:
             raise status.already_exists(resource.plural, resource.group, name)
         if has_addresses(resource):
-            give_addresses(stage, obj)
-        stage.quotas.charges(admission)
+            give_addresses(context, obj)
+        context.quotas.charges(admission)
         return obj
     # Checked before the locks: what is large waits for the worker.
-    kept = await codec.checked(stage, call, obj)
+    kept = await codec.checked(context, call, obj)
     # The object before its quotas, here and in changes: one order, so that writers never wait for each other in a ring.
-    async with object_lock(stage, ref):
-        if stage.state.get(ref) is not None:
+    async with object_lock(context, ref):
+        if context.state.get(ref) is not None:
             raise status.already_exists(resource.plural, resource.group, name)
         if not has_addresses(resource):
-            return await _stored(stage, admission, _write_of(ref, resource, obj, kept))
-        async with stage.state.lock(ALLOCATION):
-            give_addresses(stage, obj)
-            kept = await codec.to_stored(stage, obj, resource)
-            return await _stored(stage, admission, _write_of(ref, resource, obj, kept))
+            return await _stored(context, admission, _write_of(ref, resource, obj, kept))
+        async with context.state.lock(ALLOCATION):
+            give_addresses(context, obj)
+            kept = await codec.to_stored(context, obj, resource)
+            return await _stored(context, admission, _write_of(ref, resource, obj, kept))
 
 
 def _check_unversioned(metadata: Obj) -> None:
@@ -180,31 +180,31 @@ def _write_of(ref: Ref, resource: Resource, obj: Obj, kept: Obj) -> Write:
     return Write(ref, kept, None, metadata["uid"], metadata.get("labels") or {}, resource.strategy.fields(obj))
 
 
-async def _stored(stage: ServerContext, admission: AdmissionAttributes, write: Write) -> Record:
+async def _stored(context: ServerContext, admission: AdmissionAttributes, write: Write) -> Record:
     """With what comes with it and what it costs, in one commit."""
-    writes = [write, *_furniture(stage, write.ref)]
-    return (await commit_charged(stage, admission, writes, lambda: _check_again(stage, admission, write)))[0]
+    writes = [write, *_default_objects(context, write.ref)]
+    return (await commit_charged(context, admission, writes, lambda: _check_again(context, admission, write)))[0]
 
 
-def _check_again(stage: ServerContext, admission: AdmissionAttributes, write: Write) -> None:
+def _check_again(context: ServerContext, admission: AdmissionAttributes, write: Write) -> None:
     """The last look before the commit: a definition may have changed, or be going, since its object was prepared."""
     call = admission.call
     if call.size >= LARGE_BYTES and call.resource.namespaced:
         # To check a large object takes a while, in which its namespace may have been deleted.
-        NamespaceLifecycle(stage.state.reader).mutate(admission)
+        NamespaceLifecycle(context.state.reader).mutate(admission)
     if call.resource.is_custom and write.obj is not None:
-        _check_definition(stage, call, write.ref.name)
-        codec.as_defined(stage, write.obj, call.resource)
+        _check_definition(context, call, write.ref.name)
+        codec.as_defined(context, write.obj, call.resource)
 
 
-def _furniture(stage: ServerContext, ref: Ref) -> list[Write]:
-    return [born(stage, one, obj) for one, obj in stage.furnish(ref) if stage.state.get(one) is None]
+def _default_objects(context: ServerContext, ref: Ref) -> list[Write]:
+    return [creation(context, one, obj) for one, obj in context.default_objects(ref) if context.state.get(one) is None]
 
 
-def born(stage: ServerContext, ref: Ref, obj: Obj) -> Write:
+def creation(context: ServerContext, ref: Ref, obj: Obj) -> Write:
     """An object of the server's own making, as it is first stored."""
-    metadata = {**obj["metadata"], "uid": stage.new_uid(), "creationTimestamp": stage.clock.text()}
-    stored = stage.catalog.stored(ref.home)
+    metadata = {**obj["metadata"], "uid": context.new_uid(), "creationTimestamp": context.clock.text()}
+    stored = context.catalog.stored(ref.home)
     if stored is not None and stored.strategy.counts_generation:
         metadata["generation"] = 1
     kept = codec.ordered({**obj, "metadata": metadata})

@@ -64,7 +64,7 @@ def delete_options(obj: object) -> DeleteOptions:
 
 
 async def delete(
-    stage: ServerContext, call: Call, options: DeleteOptions, *, asks: bool = True
+    context: ServerContext, call: Call, options: DeleteOptions, *, asks: bool = True
 ) -> tuple[Obj | Record, bool]:
     """What is left (the marked object) or was there, and whether it is gone.
 
@@ -75,39 +75,39 @@ async def delete(
     while True:
         # What an overtaken try warned of does not count.
         del call.warnings[told:]
-        record = stage.state.get(ref)
+        record = context.state.get(ref)
         if record is None:
             raise status.not_found(call.resource.plural, call.resource.group, call.name)
-        obj = await codec.shown(stage, call, record)
+        obj = await codec.shown(context, call, record)
         check_preconditions(call, obj, options.preconditions)
         admission = AdmissionAttributes("DELETE", call, call.name, None, obj, msgspec.to_builtins(options))
         # There is nothing to change, but some plugins of the first round refuse deletions too.
-        stage.plugins.mutate(admission)
-        stage.plugins.validate(admission)
-        if asks and stage.dynamic.concerns(call, admission.operation):
-            await stage.dynamic.validate(admission)
-        fate = _fate(stage, call, obj, options)
+        context.plugins.mutate(admission)
+        context.plugins.validate(admission)
+        if asks and context.dynamic.concerns(call, admission.operation):
+            await context.dynamic.validate(admission)
+        fate = _fate(context, call, obj, options)
         # Before the lock: a webhook that converts may write to the object itself.
-        kept = await _kept(stage, call, fate)
-        async with object_lock(stage, ref):
-            if stage.state.get(ref) is record:
-                return await _done(stage, call, record, fate, kept)
+        kept = await _kept(context, call, fate)
+        async with object_lock(context, ref):
+            if context.state.get(ref) is record:
+                return await _done(context, call, record, fate, kept)
 
 
 async def let_go(
-    stage: ServerContext, call: Call, record: Record, obj: Obj, options: DeleteOptions
+    context: ServerContext, call: Call, record: Record, obj: Obj, options: DeleteOptions
 ) -> tuple[Obj | Record, bool]:
     """Delete an object whose lock the caller holds, without admission. `obj` is the caller's copy, and changed."""
-    fate = _fate(stage, call, obj, options)
-    return await _done(stage, call, record, fate, await _kept(stage, call, fate))
+    fate = _fate(context, call, obj, options)
+    return await _done(context, call, record, fate, await _kept(context, call, fate))
 
 
 async def delete_all(
-    stage: ServerContext, call: Call, chosen: Selection, options: DeleteOptions, *, asks: bool = True
+    context: ServerContext, call: Call, chosen: Selection, options: DeleteOptions, *, asks: bool = True
 ) -> list[tuple[Obj | Record, bool]]:
     """Delete every object that is selected; those that others delete meanwhile do not matter."""
     namespace = call.namespace if call.resource.namespaced and call.namespace else None
-    page = stage.state.list(call.resource.home, namespace)
+    page = context.state.list(call.resource.home, namespace)
     meant = [record.ref for record in page.records if chosen.selects(record)]
     done = list[tuple[Obj | Record, bool]]()
     for start in range(0, len(meant), _AT_ONCE):
@@ -115,7 +115,7 @@ async def delete_all(
             msgspec.structs.replace(call, verb="delete", namespace=ref.namespace, name=ref.name, warnings=[])
             for ref in meant[start : start + _AT_ONCE]
         ]
-        deletions = [delete(stage, one, options, asks=asks) for one in calls]
+        deletions = [delete(context, one, options, asks=asks) for one in calls]
         found_of_all = await asyncio.gather(*deletions, return_exceptions=True)
         call.warnings += [text for one in calls for text in one.warnings]
         for found in found_of_all:
@@ -153,7 +153,7 @@ class _Fate(msgspec.Struct, frozen=True):
     """Marked, or marked anew; a second deletion may change nothing."""
 
 
-def _fate(stage: ServerContext, call: Call, obj: Obj, options: DeleteOptions) -> _Fate:
+def _fate(context: ServerContext, call: Call, obj: Obj, options: DeleteOptions) -> _Fate:
     """The object is marked in place if its deletion has to wait."""
     resource, metadata = call.resource, obj["metadata"]
     is_counted = not resource.strategy.ends_when_empty
@@ -166,50 +166,50 @@ def _fate(stage: ServerContext, call: Call, obj: Obj, options: DeleteOptions) ->
     waits = bool(finalizers) or grace > 0 or resource.strategy.is_held(obj)
     if not waits:
         if resource.strategy.is_graceful:
-            _mark(stage, metadata, was[0], 0)
+            _mark(context, metadata, was[0], 0)
         return _Fate(obj, True, True)
     if was[0] is not None and grace == was[1] and finalizers == (metadata.get("finalizers") or []):
         return _Fate(obj, False, False)
     if was[0] is None or grace != was[1]:
-        _mark(stage, metadata, was[0], grace)
+        _mark(context, metadata, was[0], grace)
     if not is_counted:
         metadata.pop("deletionGracePeriodSeconds")
     if finalizers:
         metadata["finalizers"] = finalizers
     else:
         metadata.pop("finalizers", None)
-    return _Fate(resource.strategy.with_deletion_begun(obj, stage.clock.text()), False, True)
+    return _Fate(resource.strategy.with_deletion_begun(obj, context.clock.text()), False, True)
 
 
-def _mark(stage: ServerContext, metadata: Obj, marked: str | None, grace: int) -> None:
+def _mark(context: ServerContext, metadata: Obj, marked: str | None, grace: int) -> None:
     """Say when the object is to be gone; the first deletion counts as a change of what is wanted."""
-    metadata["deletionTimestamp"] = _later(stage, grace)
+    metadata["deletionTimestamp"] = _later(context, grace)
     metadata["deletionGracePeriodSeconds"] = grace
     if marked is None and "generation" in metadata:
         metadata["generation"] += 1
 
 
-async def _kept(stage: ServerContext, call: Call, fate: _Fate) -> Obj | None:
+async def _kept(context: ServerContext, call: Call, fate: _Fate) -> Obj | None:
     """What is left, as it is stored; None when nothing is, or nothing else than before."""
-    return None if fate.is_gone or not fate.is_changed else await codec.to_stored(stage, fate.obj, call.resource)
+    return None if fate.is_gone or not fate.is_changed else await codec.to_stored(context, fate.obj, call.resource)
 
 
 async def _done(
-    stage: ServerContext, call: Call, record: Record, fate: _Fate, kept: Obj | None
+    context: ServerContext, call: Call, record: Record, fate: _Fate, kept: Obj | None
 ) -> tuple[Obj | Record, bool]:
     """Under the lock that the caller holds."""
     if fate.is_gone:
         if not call.dry_run:
-            await _remove(stage, call, record, fate.obj)
+            await _remove(context, call, record, fate.obj)
         return fate.obj, True
     if kept is None:
         return record, False
     if call.dry_run:
         return fate.obj, False
-    codec.as_defined(stage, kept, call.resource)
+    codec.as_defined(context, kept, call.resource)
     labels = fate.obj["metadata"].get("labels") or {}
     fields = call.resource.strategy.fields(fate.obj)
-    return (await stage.state.commit([Write(record.ref, kept, record, record.uid, labels, fields)]))[0], False
+    return (await context.state.commit([Write(record.ref, kept, record, record.uid, labels, fields)]))[0], False
 
 
 def _finalizers(call: Call, present: list[str], options: DeleteOptions) -> list[str]:
@@ -234,13 +234,13 @@ def _finalizers(call: Call, present: list[str], options: DeleteOptions) -> list[
     return kept
 
 
-def _later(stage: ServerContext, seconds: int) -> str:
-    instant = datetime.fromtimestamp(min(int(stage.clock.seconds()) + seconds, _LATEST_S), UTC)
+def _later(context: ServerContext, seconds: int) -> str:
+    instant = datetime.fromtimestamp(min(int(context.clock.seconds()) + seconds, _LATEST_S), UTC)
     return instant.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-async def _remove(stage: ServerContext, call: Call, record: Record, obj: Obj) -> None:
+async def _remove(context: ServerContext, call: Call, record: Record, obj: Obj) -> None:
     """The object goes, and gives back what quotas counted for it."""
     admission = AdmissionAttributes("DELETE", call, call.name, None, obj)
     write = Write(record.ref, None, record, record.uid, record.labels, record.fields)
-    await commit_charged(stage, admission, [write], gone=True)
+    await commit_charged(context, admission, [write], gone=True)

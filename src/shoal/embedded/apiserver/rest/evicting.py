@@ -25,60 +25,60 @@ _PODS = Home("", "pods")
 _BUDGETS = Home("policy", "poddisruptionbudgets")
 
 
-async def evict(stage: ServerContext, call: Call, eviction: Obj) -> Obj:
+async def evict(context: ServerContext, call: Call, eviction: Obj) -> Obj:
     """The answer to an eviction that is done. Raises 429 for one that a budget forbids."""
-    eviction = await _admitted(stage, call, eviction)
+    eviction = await _admitted(context, call, eviction)
     options = delete_options(eviction.get("deleteOptions"))
     call.dry_run = call.dry_run or bool(options.dry_run)
-    pods = stage.catalog.builtin(_PODS)
+    pods = context.catalog.builtin(_PODS)
     deletion = msgspec.structs.replace(call, verb="delete", resource=pods, subresource="")
     ref = pods.ref(call.namespace, call.name)
-    async with stage.state.lock(ref):
-        record = stage.state.get(ref)
+    async with context.state.lock(ref):
+        record = context.state.get(ref)
         if record is None:
             raise status.not_found(_PODS.plural, _PODS.group, call.name)
         check_preconditions(deletion, record.obj(), options.preconditions)
-        record = await _marked(stage, call, record)
-        await let_go(stage, deletion, record, record.obj(), options)
+        record = await _marked(context, call, record)
+        await let_go(context, deletion, record, record.obj(), options)
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
-async def _admitted(stage: ServerContext, call: Call, eviction: Obj) -> Obj:
+async def _admitted(context: ServerContext, call: Call, eviction: Obj) -> Obj:
     if (eviction["metadata"].get("name") or call.name) != call.name:
         raise status.bad_request("name in URL does not match name in Eviction object")
     call.dry_run = call.dry_run or bool((eviction.get("deleteOptions") or {}).get("dryRun"))
-    if not stage.dynamic.concerns(call, "CREATE"):
+    if not context.dynamic.concerns(call, "CREATE"):
         return eviction
     admission = AdmissionAttributes("CREATE", call, call.name, eviction, None)
-    await stage.dynamic.mutate(admission)
-    await stage.dynamic.validate(admission)
+    await context.dynamic.mutate(admission)
+    await context.dynamic.validate(admission)
     return admission.written
 
 
-async def _marked(stage: ServerContext, call: Call, record: Record) -> Record:
+async def _marked(context: ServerContext, call: Call, record: Record) -> Record:
     """The pod as it says why it ends, its budget charged; of a dry run the pod as it is."""
     while True:
-        pod, now = record.obj(), stage.clock.text()
-        charged = evict_pod(pod, stage.state.reader.all(*_BUDGETS, call.namespace), now)
+        pod, now = record.obj(), context.clock.text()
+        charged = evict_pod(pod, context.state.reader.all(*_BUDGETS, call.namespace), now)
         if call.dry_run:
             return record
         mark_evicted(pod, now)
-        fields = stage.catalog.builtin(_PODS).strategy.fields(pod)
+        fields = context.catalog.builtin(_PODS).strategy.fields(pod)
         mark = Write(record.ref, pod, record, record.uid, record.labels, fields)
         if charged is None:
-            return (await stage.state.commit([mark]))[0]
+            return (await context.state.commit([mark]))[0]
         metadata = charged["metadata"]
-        async with stage.state.lock(Ref(_BUDGETS, metadata["namespace"], metadata["name"])):
-            charge = _charge(stage, charged)
+        async with context.state.lock(Ref(_BUDGETS, metadata["namespace"], metadata["name"])):
+            charge = _charge(context, charged)
             if charge is not None:
-                return (await stage.state.commit([mark, charge]))[0]
+                return (await context.state.commit([mark, charge]))[0]
 
 
-def _charge(stage: ServerContext, budget: Obj) -> Write | None:
+def _charge(context: ServerContext, budget: Obj) -> Write | None:
     """None when the budget is no longer as it was when it let the pod go."""
     metadata = budget["metadata"]
     ref = Ref(_BUDGETS, metadata["namespace"], metadata["name"])
-    record = stage.state.get(ref)
+    record = context.state.get(ref)
     if record is None or str(record.revision) != metadata["resourceVersion"]:
         return None
     return Write(ref, budget, record, record.uid, record.labels, record.fields)

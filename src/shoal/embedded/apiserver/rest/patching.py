@@ -27,19 +27,19 @@ PATCH_TYPES: dict[str, PatchType] = {
 
 
 async def patch(
-    stage: ServerContext, call: Call, how: PatchType, body: Any, duplicates: list[str], options: Obj | None = None
+    context: ServerContext, call: Call, how: PatchType, body: Any, duplicates: list[str], options: Obj | None = None
 ) -> tuple[Obj | Record, bool]:
     """The patched object, and whether an apply created it."""
     if how == "apply":
-        return await apply_object(stage, call, body, duplicates, options)
+        return await apply_object(context, call, body, duplicates, options)
 
     async def make(present: Obj) -> Obj:
-        return await computed(stage, call, made_of, present)
+        return await computed(context, call, made_of, present)
 
     def made_of(present: Obj) -> Obj:
         return as_kind(call, patched(call, how, present, body), how, body, duplicates)
 
-    return await change(stage, call, make), False
+    return await change(context, call, make), False
 
 
 def patched(call: Call, how: PatchType, present: Obj, body: Any) -> Obj:

@@ -18,13 +18,13 @@ from shoal.embedded.apiserver.state.locks import Hold
 from shoal.embedded.apiserver.state.record import Record, Write
 
 
-def object_lock(stage: ServerContext, ref: Ref) -> Hold:
+def object_lock(context: ServerContext, ref: Ref) -> Hold:
     """The locks of a writer while the object is read, decided and committed."""
-    return stage.state.lock(ref, all_quotas(ref.namespace)) if ref.home == QUOTAS else stage.state.lock(ref)
+    return context.state.lock(ref, all_quotas(ref.namespace)) if ref.home == QUOTAS else context.state.lock(ref)
 
 
 async def commit_charged(
-    stage: ServerContext,
+    context: ServerContext,
     admission: AdmissionAttributes,
     writes: Sequence[Write],
     check: Callable[[], None] | None = None,
@@ -36,12 +36,12 @@ async def commit_charged(
     `check` is the last look, in the step in which the commit gets its place in the line; what it raises is answered.
     A write that sees no quota has its place in the line of commits before any quota can appear: it is counted then.
     """
-    if not stage.quotas.refs(admission, gone=gone):
+    if not context.quotas.refs(admission, gone=gone):
         if check is not None:
             check()
-        return await stage.state.commit(writes)
-    errand = PendingWrite(admission, writes, check, gone=gone)
+        return await context.state.commit(writes)
+    pending = PendingWrite(admission, writes, check, gone=gone)
     if writes[0].ref.home != QUOTAS:
-        return await stage.quota_commits.committed(stage, errand)
-    await commit_together(stage, admission.namespace, [errand])
-    return await result(errand)
+        return await context.quota_commits.committed(context, pending)
+    await commit_together(context, admission.namespace, [pending])
+    return await result(pending)

@@ -29,21 +29,21 @@ class Listed(msgspec.Struct):
     remaining: int | None = None
 
 
-def get(stage: ServerContext, call: Call) -> Record:
-    record = stage.state.get(call.resource.ref(call.namespace, call.name))
+def get(context: ServerContext, call: Call) -> Record:
+    record = context.state.get(call.resource.ref(call.namespace, call.name))
     if record is None:
         raise status.not_found(call.resource.plural, call.resource.group, call.name)
     return record
 
 
-def list_(stage: ServerContext, call: Call, options: ReadOptions) -> Listed:
+def list_(context: ServerContext, call: Call, options: ReadOptions) -> Listed:
     chosen = selection(call.resource, options.label_selector, options.field_selector)
     namespace = call.namespace if call.resource.namespaced and call.namespace else None
-    at, after = _place(stage, options)
+    at, after = _place(context, options)
     try:
         if options.limit:
-            return _page(stage, call, options.limit, chosen, namespace, at, after)
-        page = stage.state.list(call.resource.home, namespace, at=at, after=after)
+            return _page(context, call, options.limit, chosen, namespace, at, after)
+        page = context.state.list(call.resource.home, namespace, at=at, after=after)
     except status.ApiError as error:
         if error.code != 410 or after is None:
             raise
@@ -77,24 +77,24 @@ def _revision(text: str, refused: Callable[[str], status.ApiError], lead: str) -
     raise refused(f'{lead}resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}')
 
 
-def check_revision(stage: ServerContext, text: str) -> None:
+def check_revision(context: ServerContext, text: str) -> None:
     """Of a single object: Kubernetes does not take a word for a bad request there."""
-    _check_past(stage, _revision(text, lambda words: status.ApiError(500, "", words), ""))
+    _check_past(context, _revision(text, lambda words: status.ApiError(500, "", words), ""))
 
 
-def wanted_revision(stage: ServerContext, text: str) -> int:
+def wanted_revision(context: ServerContext, text: str) -> int:
     """The revision a client names for a list; it must have been."""
     wanted = _revision(text, status.bad_request, "invalid resource version: ")
-    _check_past(stage, wanted)
+    _check_past(context, wanted)
     return wanted
 
 
-def _check_past(stage: ServerContext, wanted: int) -> None:
-    if wanted > stage.state.revision:
-        raise status.from_the_future(wanted, stage.state.revision)
+def _check_past(context: ServerContext, wanted: int) -> None:
+    if wanted > context.state.revision:
+        raise status.from_the_future(wanted, context.state.revision)
 
 
-def _place(stage: ServerContext, options: ReadOptions) -> tuple[int | None, tuple[str, str] | None]:
+def _place(context: ServerContext, options: ReadOptions) -> tuple[int | None, tuple[str, str] | None]:
     if options.continues:
         position = position_of(options.continues)
         if options.resource_version and options.resource_version != "0":
@@ -103,7 +103,7 @@ def _place(stage: ServerContext, options: ReadOptions) -> tuple[int | None, tupl
         return at, (position.namespace, position.name)
     if not options.resource_version:
         return None, None
-    wanted = wanted_revision(stage, options.resource_version)
+    wanted = wanted_revision(context, options.resource_version)
     exact = options.match == "Exact" or (options.limit and not options.match and wanted)
     return (wanted if exact else None), None
 
@@ -115,7 +115,7 @@ def _thinned(records: Sequence[Record], chosen: Selection) -> Sequence[Record]:
 
 
 def _page(
-    stage: ServerContext,
+    context: ServerContext,
     call: Call,
     limit: int,
     chosen: Selection,
@@ -127,7 +127,7 @@ def _page(
     everything = chosen.is_everything()
     while True:
         wanted = limit - len(found) if everything else _SCAN
-        page = stage.state.list(home, namespace, at=at, after=after, limit=wanted)
+        page = context.state.list(home, namespace, at=at, after=after, limit=wanted)
         at = page.revision
         for index, record in enumerate(page.records):
             if not everything and not chosen.selects(record):

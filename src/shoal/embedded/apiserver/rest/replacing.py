@@ -14,7 +14,7 @@ from shoal.embedded.apiserver.rest.rights import check_may_create
 from shoal.embedded.apiserver.state.record import Record
 
 
-async def replace(stage: ServerContext, call: Call, obj: Obj) -> tuple[Obj | Record, bool]:
+async def replace(context: ServerContext, call: Call, obj: Obj) -> tuple[Obj | Record, bool]:
     """What is there now, and whether it was created for that. Who was overtaken by a creation or deletion goes on."""
     ref = call.resource.ref(call.namespace, call.name)
     has_version = bool(obj["metadata"].get("resourceVersion"))
@@ -23,18 +23,18 @@ async def replace(stage: ServerContext, call: Call, obj: Obj) -> tuple[Obj | Rec
     async def make(_: Obj) -> Obj:
         if not has_version and _needs_version(call):
             raise _no_version(call)
-        return await computed(stage, call, _copied, obj)
+        return await computed(context, call, _copied, obj)
 
     while True:
-        present = stage.state.get(ref)
+        present = context.state.get(ref)
         try:
-            return await change(stage, call, make), False
+            return await change(context, call, make), False
         except status.ApiError as error:
             # Something else than the object may be what was not found.
-            if error.code != 404 or not may_create or (present is not None and stage.state.get(ref) is present):
+            if error.code != 404 or not may_create or (present is not None and context.state.get(ref) is present):
                 raise
         try:
-            return await _created(stage, call, await computed(stage, call, _copied, obj)), True
+            return await _created(context, call, await computed(context, call, _copied, obj)), True
         except status.ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
@@ -46,10 +46,10 @@ def _copied(obj: Obj) -> Obj:
     return copy
 
 
-async def _created(stage: ServerContext, call: Call, obj: Obj) -> Obj | Record:
-    check_may_create(stage, call)
+async def _created(context: ServerContext, call: Call, obj: Obj) -> Obj | Record:
+    check_may_create(context, call)
     obj["metadata"].pop("resourceVersion", None)
-    return await create(stage, msgspec.structs.replace(call, verb="create"), obj)
+    return await create(context, msgspec.structs.replace(call, verb="create"), obj)
 
 
 def _needs_version(call: Call) -> bool:

@@ -8,16 +8,17 @@ there first what is wrong with the object.
 from __future__ import annotations
 
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.calls import Attributes, Call
+from shoal.embedded.apiserver.calls import Call
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.rest.context import ServerContext
 
 
-def check_may_create(stage: ServerContext, call: Call) -> None:
+def check_may_create(context: ServerContext, call: Call) -> None:
     """Raises Forbidden, in the words of this refusal alone: only the authorizer's reason, which may be empty."""
     resource = call.resource
-    asked = Attributes(
+    asked = RequestInfo(
         "create", resource.group, resource.version, resource.plural, call.subresource, call.namespace, call.name
     )
-    verdict = stage.authorizer.allows(call.actor, asked)
+    verdict = context.authorizer.allows(call.actor, asked)
     if not verdict.allowed:
         raise status.forbidden(resource.plural, resource.group, call.name, verdict.reason)

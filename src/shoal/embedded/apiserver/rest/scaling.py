@@ -39,11 +39,11 @@ _REPLICAS = whole([("spec", "replicas")])
 _BUILT_IN_PATHS = (".spec.replicas", ".status.replicas", ".spec.selector")
 
 
-async def read_scale(stage: ServerContext, call: Call) -> Obj:
-    record = stage.state.get(call.resource.ref(call.namespace, call.name))
+async def read_scale(context: ServerContext, call: Call) -> Obj:
+    record = context.state.get(call.resource.ref(call.namespace, call.name))
     if record is None:
         raise status.not_found(call.resource.plural, call.resource.group, call.name)
-    obj = await codec.shown(stage, call, record)
+    obj = await codec.shown(context, call, record)
     scale = scale_of(call, obj)
     path = _paths(call)[0]
     if call.resource.scale_paths and number_at(obj, path) is None:
@@ -51,7 +51,7 @@ async def read_scale(stage: ServerContext, call: Call) -> Obj:
     return scale
 
 
-async def change_scale(stage: ServerContext, call: Call, schema: Schema, make: Callable[[Obj], Obj]) -> Obj:
+async def change_scale(context: ServerContext, call: Call, schema: Schema, make: Callable[[Obj], Obj]) -> Obj:
     """Set the replicas to those of the Scale that `make` makes of its own copy of the present one."""
 
     def tracked(present: Obj) -> Obj:
@@ -61,22 +61,22 @@ async def change_scale(stage: ServerContext, call: Call, schema: Schema, make: C
             present,
             manager=call.field_manager,
             api_version=VERSION,
-            now=stage.clock.text(),
+            now=context.clock.text(),
             schema=schema,
             subresource=SCALE,
         )
         return scale
 
-    return await _changed(stage, call, tracked)
+    return await _changed(context, call, tracked)
 
 
-async def apply_to_scale(stage: ServerContext, call: Call, schema: Schema, config: Obj) -> Obj:
+async def apply_to_scale(context: ServerContext, call: Call, schema: Schema, config: Obj) -> Obj:
     """Set the replicas to those of the Scale that comes of applying the configuration to the present one."""
     applier = Applier(call.field_manager, VERSION, schema, force=call.force, subresource=SCALE)
-    return await _changed(stage, call, lambda present: apply(present, config, applier, now=stage.clock.text()))
+    return await _changed(context, call, lambda present: apply(present, config, applier, now=context.clock.text()))
 
 
-async def _changed(stage: ServerContext, call: Call, make: Callable[[Obj], Obj]) -> Obj:
+async def _changed(context: ServerContext, call: Call, make: Callable[[Obj], Obj]) -> Obj:
     async def make_whole(present: Obj) -> Obj:
         owners = _Owners(call, present)
         before = scale_of(call, present)
@@ -96,9 +96,9 @@ async def _changed(stage: ServerContext, call: Call, make: Callable[[Obj], Obj])
         return present
 
     whole_call = msgspec.structs.replace(call, subresource="", verb="update", through_scale=True)
-    changed = await change(stage, whole_call, make_whole, applied=True)
+    changed = await change(context, whole_call, make_whole, applied=True)
     if isinstance(changed, Record):
-        changed = await codec.shown(stage, call, changed)
+        changed = await codec.shown(context, call, changed)
     return scale_of(call, changed)
 
 

@@ -29,33 +29,33 @@ _DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 async def apply_object(
-    stage: ServerContext, call: Call, body: Any, problems: list[str], options: Obj | None
+    context: ServerContext, call: Call, body: Any, problems: list[str], options: Obj | None
 ) -> tuple[Obj | Record, bool]:
     """The applied object, and whether it was created for that."""
     resource = call.resource
     config = configuration(call, body, problems, (resource.api_version, resource.kind))
     # So that the applier owns what is there afterwards, and takes away what he says no more.
-    wanted = await computed(stage, call, codec.as_read_back, stage, config, resource)
+    wanted = await computed(context, call, codec.as_read_back, context, config, resource)
     while True:
-        present = stage.state.get(resource.ref(call.namespace, call.name))
+        present = context.state.get(resource.ref(call.namespace, call.name))
         if present is None:
             if call.subresource:
                 raise status.not_found(resource.plural, resource.group, call.name)
             try:
-                return await _created(stage, call, wanted, options), True
+                return await _created(context, call, wanted, options), True
             except status.ApiError as error:
                 if error.reason != "AlreadyExists":
                     raise
                 continue
 
         async def make(live: Obj) -> Obj:
-            return await computed(stage, call, _merged, stage, call, live, wanted)
+            return await computed(context, call, _merged, context, call, live, wanted)
 
         try:
-            return await change(stage, call, make, applied=True), False
+            return await change(context, call, make, applied=True), False
         except status.ApiError as error:
             # Something else than the object may be what was not found.
-            if error.code != 404 or stage.state.get(present.ref) is present:
+            if error.code != 404 or context.state.get(present.ref) is present:
                 raise
 
 
@@ -80,7 +80,7 @@ def configuration(call: Call, body: Any, problems: list[str], wanted: tuple[str,
     return config
 
 
-def _merged(stage: ServerContext, call: Call, live: Obj | None, wanted: Obj) -> Obj:
+def _merged(context: ServerContext, call: Call, live: Obj | None, wanted: Obj) -> Obj:
     resource = call.resource
     if live is not None:
         resource.strategy.default(live)
@@ -93,9 +93,9 @@ def _merged(stage: ServerContext, call: Call, live: Obj | None, wanted: Obj) -> 
         force=call.force,
         subresource=tracked_as(call),
         reset=reset_by(call),
-        elsewhere=elsewhere(stage.catalog, resource),
+        elsewhere=elsewhere(context.catalog, resource),
     )
-    merged = _typed(call, apply(live, wanted, applier, now=stage.clock.text()))
+    merged = _typed(call, apply(live, wanted, applier, now=context.clock.text()))
     at_home(call, merged, call.name)
     return merged
 
@@ -120,10 +120,10 @@ def _typed(call: Call, merged: Obj) -> Obj:
         ) from None
 
 
-async def _created(stage: ServerContext, call: Call, wanted: Obj, options: Obj | None) -> Obj | Record:
+async def _created(context: ServerContext, call: Call, wanted: Obj, options: Obj | None) -> Obj | Record:
     """An apply of what is not there creates it, owned by the applier, who has to have the right to."""
-    check_may_create(stage, call)
-    obj = await computed(stage, call, _merged, stage, call, None, wanted)
+    check_may_create(context, call)
+    obj = await computed(context, call, _merged, context, call, None, wanted)
     if not wanted["metadata"].get("name"):
         raise unnamed(call)
     uid = wanted["metadata"].get("uid")
@@ -131,4 +131,4 @@ async def _created(stage: ServerContext, call: Call, wanted: Obj, options: Obj |
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise status.conflict(call.resource.plural, call.resource.group, call.name, why)
     admission = AdmissionAttributes("CREATE", call, call.name, obj, None, options or {})
-    return await creation_of(stage, admission, await prepared_creation(stage, admission, applied=True))
+    return await creation_of(context, admission, await prepared_creation(context, admission, applied=True))

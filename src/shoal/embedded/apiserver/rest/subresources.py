@@ -17,38 +17,38 @@ from shoal.embedded.apiserver.state.record import Record, Write
 PODS = Home("", "pods")
 
 
-async def bind(stage: ServerContext, call: Call, binding: Obj) -> Obj:
+async def bind(context: ServerContext, call: Call, binding: Obj) -> Obj:
     """Place a pod on a node; the binding's labels and annotations come with it, in one write."""
-    pods = stage.catalog.builtin(PODS)
+    pods = context.catalog.builtin(PODS)
     name = call.name or binding.get("metadata", {}).get("name", "")
     ref = pods.ref(call.namespace, name)
     admission = AdmissionAttributes("CREATE", call, name, binding, None)
-    if stage.dynamic.concerns(call, admission.operation):
-        await stage.dynamic.mutate(admission)
-        await stage.dynamic.validate(admission)
+    if context.dynamic.concerns(call, admission.operation):
+        await context.dynamic.mutate(admission)
+        await context.dynamic.validate(admission)
         binding = admission.written
     check_binding(binding, name)
-    async with stage.state.lock(ref):
-        record = stage.state.get(ref)
+    async with context.state.lock(ref):
+        record = context.state.get(ref)
         if record is None:
             raise status.not_found("pods", "", name)
         pod = msgspec.json.decode(record.data)
-        bind_pod(pod, binding, stage.clock.text())
+        bind_pod(pod, binding, context.clock.text())
         on_pod = msgspec.structs.replace(call, resource=pods, name=name)
         charged = AdmissionAttributes("UPDATE", on_pod, name, pod, record.obj())
         if call.dry_run:
-            stage.quotas.charges(charged)
+            context.quotas.charges(charged)
         else:
             labels = pod["metadata"].get("labels") or {}
             write = Write(ref, pod, record, record.uid, labels, pods.strategy.fields(pod))
-            await commit_charged(stage, charged, [write])
+            await commit_charged(context, charged, [write])
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 # -- namespaces ------------------------------------------------------------------------------------------------------
 
 
-async def finalize(stage: ServerContext, call: Call, wanted: Obj) -> Obj | Record:
+async def finalize(context: ServerContext, call: Call, wanted: Obj) -> Obj | Record:
     """Take finalizers from a namespace's spec; with the last one it goes."""
 
     async def make(present: Obj) -> Obj:
@@ -58,4 +58,4 @@ async def finalize(stage: ServerContext, call: Call, wanted: Obj) -> Obj | Recor
         present["spec"] = wanted.get("spec") or {}
         return present
 
-    return await change(stage, call, make)
+    return await change(context, call, make)

@@ -45,7 +45,7 @@ class Stream:
 
     def __init__(
         self,
-        stage: ServerContext,
+        context: ServerContext,
         call: Call,
         options: ReadOptions,
         render: Render | None,
@@ -55,7 +55,7 @@ class Stream:
         """`heading`: kind and apiVersion of what `render` makes."""
         resource = call.resource
         self._heading = heading or (resource.kind, resource.api_version)
-        self._stage = stage
+        self._context = context
         self._call = call
         self._render = render
         self._plain = render is None and not resource.is_custom and codec.is_stored_version(resource)
@@ -71,11 +71,11 @@ class Stream:
         self._since = self._start(namespace, name)
         self._fault: ApiError | None = None
         try:
-            since = min(self._since, stage.state.revision)
-            self._watch: Watch = stage.state.watch(resource.home, namespace, since, name=name)
+            since = min(self._since, context.state.revision)
+            self._watch: Watch = context.state.watch(resource.home, namespace, since, name=name)
         except ApiError as error:
             self._fault = error
-            self._watch = stage.state.watch(resource.home, namespace, stage.state.revision, name=name)
+            self._watch = context.state.watch(resource.home, namespace, context.state.revision, name=name)
 
     def _start(self, namespace: str | None, name: str | None) -> int:
         version = self._options.resource_version
@@ -83,10 +83,10 @@ class Stream:
         if version not in ("", "0") and initial is None:
             return revision_of(version)
         if version not in ("", "0"):
-            wanted_revision(self._stage, version)
+            wanted_revision(self._context, version)
         if initial is False:
-            return self._stage.state.revision if version in ("", "0") else int(version)
-        page = self._stage.state.list(self._call.resource.home, namespace)
+            return self._context.state.revision if version in ("", "0") else int(version)
+        page = self._context.state.list(self._call.resource.home, namespace)
         records = page.records if name is None else [one for one in page.records if one.ref.name == name]
         self._initial = [one for one in records if self._everything or self._chosen.selects(one)]
         return page.revision
@@ -139,7 +139,7 @@ class Stream:
         if self._plain:
             return [record.data for record in records]
         if self._render is None:
-            shown = await codec.lines(self._stage, self._call, records)
+            shown = await codec.lines(self._context, self._call, records)
         else:
             shown = [await self._render(record) for record in records]
         # What was not large was made in the event loop.

@@ -10,7 +10,8 @@ from typing import Protocol
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import ANONYMOUS, Actor, Attributes
+from shoal.embedded.apiserver.calls import ANONYMOUS, Actor
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.rules import FULL_AUTHORITY, PolicyRule
 from shoal.embedded.apiserver.security.verdict import Verdict
 
@@ -28,7 +29,7 @@ class UserPermissions(msgspec.Struct, frozen=True):
 class Authorizer(Protocol):
     """Decides each request, and lists the permissions of users and roles."""
 
-    def allows(self, actor: Actor, asked: Attributes) -> Verdict: ...
+    def allows(self, actor: Actor, asked: RequestInfo) -> Verdict: ...
 
     def held(self, actor: Actor, namespace: str) -> UserPermissions: ...
 
@@ -39,8 +40,8 @@ class Authorizer(Protocol):
 class AllowRecognised:
     """Every authenticated user may do everything."""
 
-    def allows(self, actor: Actor, asked: Attributes) -> Verdict:
-        if actor != ANONYMOUS or (asked.verb == "get" and asked.path in _OPEN_PATHS):
+    def allows(self, actor: Actor, asked: RequestInfo) -> Verdict:
+        if actor != ANONYMOUS or (asked.verb == "get" and not asked.is_resource and asked.path in _OPEN_PATHS):
             return _ALLOWED
         return _REFUSED
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Attributes
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes
 from shoal.embedded.apiserver.field_errors import shown
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.authorize import Authorizer
 from shoal.embedded.apiserver.security.rbac import GROUP, SUPERUSERS
 from shoal.embedded.apiserver.security.rules import FULL_AUTHORITY, PolicyRule, missing, quoted, read_rules
@@ -46,7 +47,7 @@ class EscalationCheck:
             return
         # Of an object that is posted the path says no name, so that a right to one name is none to create it.
         name = admission.call.name
-        asked = Attributes("escalate", GROUP, "*", resource.plural, "", admission.namespace, name)
+        asked = RequestInfo("escalate", GROUP, "*", resource.plural, "", admission.namespace, name)
         if self._authorizer.allows(admission.call.actor, asked).allowed:
             return
         self._confirm(admission, read_rules(new.get("rules")))
@@ -60,7 +61,7 @@ class EscalationCheck:
         if _is_for_collection_only(new, admission.old):
             return
         plural = f"{reference['kind'].lower()}s"
-        asked = Attributes("bind", GROUP, "v1", plural, "", admission.namespace, reference["name"])
+        asked = RequestInfo("bind", GROUP, "v1", plural, "", admission.namespace, reference["name"])
         if not self._authorizer.allows(admission.call.actor, asked).allowed:
             self._confirm(admission, self._authorizer.rules_of(reference, admission.namespace))
 

@@ -17,9 +17,10 @@ from urllib.parse import unquote
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.field_errors import shown
 from shoal.embedded.apiserver.names import subdomain_fault
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.verdict import Verdict, forbidden, refusal
 from shoal.embedded.apiserver.status import ApiError, bad_request
 
@@ -31,7 +32,7 @@ _MASTERS = "system:masters"
 _MANY = 4
 """From so many groups or extra values on, a constrained mode asks first whether all of them are allowed."""
 _PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
-Allows = Callable[[Actor, Attributes], Verdict]
+Allows = Callable[[Actor, RequestInfo], Verdict]
 
 
 class ImpersonatedUser(msgspec.Struct, frozen=True):
@@ -46,7 +47,7 @@ class ImpersonatedUser(msgspec.Struct, frozen=True):
         return not (self.groups or self.uid or self.extra)
 
 
-def impersonated(actor: Actor, headers: Iterable[tuple[str, str]], asked: Attributes, allows: Allows) -> Actor:
+def impersonated(actor: Actor, headers: Iterable[tuple[str, str]], asked: RequestInfo, allows: Allows) -> Actor:
     """Who the request is from once its headers are heeded; the actor itself when there are none."""
     wanted = _wanted(headers)
     if wanted is None:
@@ -93,8 +94,8 @@ class _Mode(msgspec.Struct, frozen=True):
     def verb(self) -> str:
         return f"impersonate:{self.name}" if self.name else "impersonate"
 
-    def actor(self, actor: Actor, wanted: ImpersonatedUser, asked: Attributes, allows: Allows) -> Actor:
-        def check(one: Attributes) -> None:
+    def actor(self, actor: Actor, wanted: ImpersonatedUser, asked: RequestInfo, allows: Allows) -> Actor:
+        def check(one: RequestInfo) -> None:
             verdict = allows(actor, one)
             if not verdict.allowed:
                 raise refusal(actor, one, verdict)
@@ -108,18 +109,18 @@ class _Mode(msgspec.Struct, frozen=True):
         self._check_extra(actor, wanted.extra, check)
         return Actor(wanted.name, tuple(self._groups(wanted)), wanted.uid, wanted.extra)
 
-    def _of(self, resource: str, name: str, subresource: str = "") -> Attributes:
+    def _of(self, resource: str, name: str, subresource: str = "") -> RequestInfo:
         in_group = self.name or resource in ("uids", "userextras")
-        return Attributes(self.verb, _AUTHENTICATION if in_group else "", "v1", resource, subresource, name=name)
+        return RequestInfo(self.verb, _AUTHENTICATION if in_group else "", "v1", resource, subresource, name=name)
 
-    def _of_name(self, wanted: ImpersonatedUser) -> Attributes:
+    def _of_name(self, wanted: ImpersonatedUser) -> RequestInfo:
         account = service_account_of(wanted.name)
         if account is not None:
             return msgspec.structs.replace(self._of("serviceaccounts", account[1]), namespace=account[0])
         node = _node_of(wanted.name) if self.name else ""
         return self._of("nodes", "*" if self.is_any_node else node) if node else self._of("users", wanted.name)
 
-    def _check_groups(self, actor: Actor, groups: Sequence[str], check: Callable[[Attributes], None]) -> None:
+    def _check_groups(self, actor: Actor, groups: Sequence[str], check: Callable[[RequestInfo], None]) -> None:
         if self.name and "" in groups:
             raise forbidden(actor, self._of("groups", ""), "impersonating the empty string group is not allowed")
         if self.name and _MASTERS in groups:
@@ -131,7 +132,7 @@ class _Mode(msgspec.Struct, frozen=True):
             check(self._of("groups", group))
 
     def _check_extra(
-        self, actor: Actor, extra: Sequence[tuple[str, Sequence[str]]], check: Callable[[Attributes], None]
+        self, actor: Actor, extra: Sequence[tuple[str, Sequence[str]]], check: Callable[[RequestInfo], None]
     ) -> None:
         fault = _extra_fault(extra) if self.name else ""
         if fault:
@@ -156,7 +157,7 @@ class _Mode(msgspec.Struct, frozen=True):
         return named if known & set(named) else [*named, "system:authenticated"]
 
 
-def _passes(check: Callable[[Attributes], None], asked: Attributes) -> bool:
+def _passes(check: Callable[[RequestInfo], None], asked: RequestInfo) -> bool:
     try:
         check(asked)
     except ApiError:

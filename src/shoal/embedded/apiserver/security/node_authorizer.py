@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.reading import Reader
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.authorize import UserPermissions
 from shoal.embedded.apiserver.security.component_roles import ROLES
 from shoal.embedded.apiserver.security.node_pods import NodePods
@@ -43,7 +44,7 @@ class NodeAuthorizer:
         self._rules = read_rules(rules(ROLES["system:node"]))
         self.rules_of = rbac.rules_of
 
-    def allows(self, actor: Actor, asked: Attributes) -> Verdict:
+    def allows(self, actor: Actor, asked: RequestInfo) -> Verdict:
         node = node_of(actor)
         # What RBAC decides is kept by what it was asked, so that it is asked about no more than it looks at.
         plain = msgspec.structs.replace(asked, fields=()) if asked.fields else asked
@@ -64,8 +65,8 @@ class NodeAuthorizer:
         found = self._rbac.held(actor, namespace)
         return found if node_of(actor) is None else UserPermissions(found.rules, (*found.faults, _NO_RULES))
 
-    def _decide(self, node: str, asked: Attributes) -> Verdict:
-        if asked.path:
+    def _decide(self, node: str, asked: RequestInfo) -> Verdict:
+        if not asked.is_resource:
             return self._by_role(asked)
         match asked.group, asked.resource:
             case ("", "secrets" | "configmaps"):
@@ -92,17 +93,17 @@ class NodeAuthorizer:
                 return self._pod(node, asked)
         return self._by_role(asked)
 
-    def _by_role(self, asked: Attributes) -> Verdict:
+    def _by_role(self, asked: RequestInfo) -> Verdict:
         return _ALLOWED if any(rule.allows(asked) for rule in self._rules) else _NO_OPINION
 
-    def _gets(self, node: str, asked: Attributes) -> Verdict:
+    def _gets(self, node: str, asked: RequestInfo) -> Verdict:
         if asked.verb != "get":
             return Verdict(False, "can only get individual resources of this type")
         if asked.subresource:
             return Verdict(False, "cannot get subresource")
         return self._related(node, asked)
 
-    def _namespaced(self, node: str, asked: Attributes) -> Verdict:
+    def _namespaced(self, node: str, asked: RequestInfo) -> Verdict:
         if asked.verb not in ("get", "list", "watch"):
             return Verdict(False, "can only read resources of this type")
         if asked.subresource:
@@ -111,7 +112,7 @@ class NodeAuthorizer:
             return Verdict(False, "can only read namespaced object of this type")
         return self._related(node, asked)
 
-    def _account(self, node: str, asked: Attributes) -> Verdict:
+    def _account(self, node: str, asked: RequestInfo) -> Verdict:
         if asked.verb == "get" and not asked.subresource:
             return self._namespaced(node, asked)
         if asked.verb != "create" or not asked.name:
@@ -120,7 +121,7 @@ class NodeAuthorizer:
             return Verdict(False, "can only create token subresource of serviceaccount")
         return self._related(node, asked)
 
-    def _slice(self, node: str, asked: Attributes) -> Verdict:
+    def _slice(self, node: str, asked: RequestInfo) -> Verdict:
         if asked.subresource:
             return Verdict(False, "cannot authorize ResourceSlice subresources")
         match asked.verb:
@@ -136,7 +137,7 @@ class NodeAuthorizer:
         words = "get, watch, list, create, update, patch, delete, deletecollection"
         return Verdict(False, f"only the following verbs are allowed for a ResourceSlice: {words}")
 
-    def _pod(self, node: str, asked: Attributes) -> Verdict:
+    def _pod(self, node: str, asked: RequestInfo) -> Verdict:
         match asked.subresource, asked.verb:
             case "", "get":
                 return self._related(node, asked)
@@ -150,14 +151,14 @@ class NodeAuthorizer:
                 return _ALLOWED
         return _NO_OPINION
 
-    def _related(self, node: str, asked: Attributes) -> Verdict:
+    def _related(self, node: str, asked: RequestInfo) -> Verdict:
         if not asked.name:
             return Verdict(False, "No Object name found")
         if self._is_related(node, asked):
             return _ALLOWED
         return Verdict(False, f"no relationship found between node '{node}' and this object")
 
-    def _is_related(self, node: str, asked: Attributes) -> bool:
+    def _is_related(self, node: str, asked: RequestInfo) -> bool:
         match asked.resource:
             case "secrets" | "configmaps" | "serviceaccounts" | "persistentvolumeclaims" | "resourceclaims":
                 return self._pods.has(node, asked.resource, asked.namespace, asked.name)
@@ -167,7 +168,7 @@ class NodeAuthorizer:
         return found is not None and (found.get("spec") or {}).get("nodeName") == node
 
 
-def _lease(node: str, asked: Attributes) -> Verdict:
+def _lease(node: str, asked: RequestInfo) -> Verdict:
     if asked.verb not in _LEASE_VERBS:
         return Verdict(False, "can only get, create, update, patch, or delete a node lease")
     if asked.namespace != LEASES:
@@ -177,7 +178,7 @@ def _lease(node: str, asked: Attributes) -> Verdict:
     return _ALLOWED
 
 
-def _csi_node(node: str, asked: Attributes) -> Verdict:
+def _csi_node(node: str, asked: RequestInfo) -> Verdict:
     if asked.verb not in _LEASE_VERBS:
         return Verdict(False, "can only get, create, update, patch, or delete a CSINode")
     if asked.subresource:
@@ -187,7 +188,7 @@ def _csi_node(node: str, asked: Attributes) -> Verdict:
     return _ALLOWED
 
 
-def _node(node: str, asked: Attributes) -> Verdict:
+def _node(node: str, asked: RequestInfo) -> Verdict:
     match asked.subresource, asked.verb:
         case ("", "create" | "update" | "patch") | ("status", "update" | "patch"):
             return _ALLOWED

@@ -13,15 +13,16 @@ from typing import Any
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.admission.plugin import AdmissionPlugin, forbid
 from shoal.embedded.apiserver.admission.service_account import MIRROR
-from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Attributes
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes
 from shoal.embedded.apiserver.reading import Reader
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.resource import Resource
 from shoal.embedded.apiserver.security.node_authorizer import LEASES, NODE_PREFIX, node_of
 from shoal.embedded.apiserver.security.node_pods import CLAIMS, CONFIG_MAPS, RESOURCE_CLAIMS, SECRETS, references
 from shoal.embedded.apiserver.security.verdict import Verdict
 
 Obj = dict[str, Any]
-Allows = Callable[[Actor, Attributes], Verdict]
+Allows = Callable[[Actor, RequestInfo], Verdict]
 _SIGNERS = ("kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet")
 _OWN_LABELS = frozenset(
     {
@@ -160,7 +161,7 @@ class NodeRestriction(AdmissionPlugin):
         if audience in self._audiences(pod):
             return
         verb, actor = "request-serviceaccounts-token-audience", admission.call.actor
-        asked = Attributes(verb, "", "v1", audience, "", admission.namespace, admission.name)
+        asked = RequestInfo(verb, "", "v1", audience, "", admission.namespace, admission.name)
         if not self._allows(actor, asked).allowed:
             words = f"{actor.name} is not authorized to request tokens for this audience"
             raise forbid(admission, f'audience "{audience}" not found in pod spec volume, {words}')

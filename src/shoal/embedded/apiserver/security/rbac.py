@@ -16,9 +16,10 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.field_errors import shown
 from shoal.embedded.apiserver.reading import Reader
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.aggregation import gathered_rules
 from shoal.embedded.apiserver.security.authorize import UserPermissions
 from shoal.embedded.apiserver.security.rules import PolicyRule, read_rules
@@ -53,9 +54,9 @@ class Rbac:
         self._stamps: tuple[int, ...] = ()
         self._roles: dict[tuple[str, str], tuple[PolicyRule, ...]] = {}
         self._grants: dict[tuple[Who, str], tuple[BindingGrant, ...]] = {}
-        self._verdicts: dict[tuple[Who, Attributes], Verdict] = {}
+        self._verdicts: dict[tuple[Who, RequestInfo], Verdict] = {}
 
-    def allows(self, actor: Actor, asked: Attributes) -> Verdict:
+    def allows(self, actor: Actor, asked: RequestInfo) -> Verdict:
         if SUPERUSERS in actor.groups:
             return _ALLOWED
         self._follow()
@@ -90,7 +91,7 @@ class Rbac:
             written = gathered_rules(role, self._reader.all(GROUP, "clusterroles"))
         return self._roles.setdefault((home, name), read_rules(written))
 
-    def _decide(self, actor: Actor, asked: Attributes) -> Verdict:
+    def _decide(self, actor: Actor, asked: RequestInfo) -> Verdict:
         grants = self._granted(actor, asked.namespace)
         for grant in grants:
             if any(rule.allows(asked) for rule in grant.rules):
@@ -136,7 +137,7 @@ class Rbac:
             self._verdicts.clear()
 
 
-def _is_short(asked: Attributes) -> bool:
+def _is_short(asked: RequestInfo) -> bool:
     return sum(map(len, (asked.name, asked.namespace, asked.path, asked.resource, asked.subresource))) <= _KEPT_LETTERS
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from shoal.embedded.apiserver import field_errors, status
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.field_errors import FieldError
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.authenticate import Authenticator
 from shoal.embedded.apiserver.security.authorize import Authorizer
 from shoal.embedded.apiserver.security.rules import PolicyRule
@@ -98,10 +99,10 @@ def _subject(spec: Obj) -> Actor:
     return Actor(spec.get("user") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "", extra)
 
 
-def _asked(spec: Obj) -> Attributes:
+def _asked(spec: Obj) -> RequestInfo:
     path = spec.get("nonResourceAttributes")
     if path is not None:
-        return Attributes(path.get("verb") or "", path=path.get("path") or "")
+        return RequestInfo.of_path(path.get("verb") or "", path.get("path") or "")
     asked = spec["resourceAttributes"]
     keys = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
     verb, group, version, resource, subresource, namespace, name = (asked.get(key) or "" for key in keys)
@@ -111,7 +112,7 @@ def _asked(spec: Obj) -> Attributes:
         for one in terms
         if one.get("operator") == "In" and len(one.get("values") or ()) == 1
     )
-    return Attributes(verb, group, version, resource, subresource, namespace, name, fields=fields)
+    return RequestInfo(verb, group, version, resource, subresource, namespace, name, fields=fields)
 
 
 def _answered(obj: Obj, actor: Actor, authorizer: Authorizer) -> Obj:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import Attributes
+from shoal.embedded.apiserver.request_info import RequestInfo
 
 ALL = "*"
 
@@ -21,10 +21,10 @@ class PolicyRule(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
 
-    def allows(self, asked: Attributes) -> bool:
+    def allows(self, asked: RequestInfo) -> bool:
         if ALL not in self.verbs and asked.verb not in self.verbs:
             return False
-        if asked.path:
+        if not asked.is_resource:
             return any(_path_covers(path, asked.path) for path in self.paths)
         if ALL not in self.groups and asked.group not in self.groups:
             return False

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.embedded.apiserver.admission.plugin import forbid
-from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Attributes
+from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.authorize import Authorizer
 
 Obj = dict[str, Any]
@@ -40,7 +41,7 @@ class SignerRights:
 
     def _may(self, actor: Actor, verb: str, signer: str) -> bool:
         names = (signer, f"{signer.partition('/')[0]}/*")
-        asked = (Attributes(verb, _GROUP, "*", "signers", name=name) for name in names)
+        asked = (RequestInfo(verb, _GROUP, "*", "signers", name=name) for name in names)
         return any(self._authorizer.allows(actor, one).allowed for one in asked)
 
 

@@ -37,17 +37,17 @@ def answer(code: int, body: bytes | Mapping[str, object], form: Form, call: Call
 
 
 async def _said(
-    stage: ServerContext, code: int, body: bytes | Mapping[str, object], form: Form, call: Call
+    context: ServerContext, code: int, body: bytes | Mapping[str, object], form: Form, call: Call
 ) -> web.Response:
-    data = body if isinstance(body, bytes) else await computed(stage, call, _encode, body)
+    data = body if isinstance(body, bytes) else await computed(context, call, _encode, body)
     if form.is_yaml:
         if call.verb in ("get", "list"):
-            stage.large.check(call.actor.name)
+            context.large.check(call.actor.name)
         if call.begun is not None:
             call.begun()
 
         def aside(work: Callable[[Any], Any], value: Any) -> Awaitable[Any]:
-            return stage.large.run(turn_of(call), work, value)
+            return context.large.run(turn_of(call), work, value)
 
         data = await as_yaml_slowly(data, aside)
     return _made(code, data, form, call)
@@ -79,7 +79,7 @@ def no_page() -> web.Response:
     return web.Response(status=404, text="404 page not found\n", headers={"X-Content-Type-Options": "nosniff"})
 
 
-async def make_pretty(stage: ServerContext, response: web.StreamResponse, asked: str, user: str) -> None:
+async def make_pretty(context: ServerContext, response: web.StreamResponse, asked: str, user: str) -> None:
     """Indent a body for people who read it raw."""
     if not isinstance(response, web.Response) or response.content_type != _JSON or asked.lower() in ("false", "0"):
         return
@@ -88,27 +88,27 @@ async def make_pretty(stage: ServerContext, response: web.StreamResponse, asked:
         if len(body) < LARGE_BYTES:
             response.body = msgspec.json.format(body, indent=2)
         else:
-            response.body = await stage.large.run(Turn(user), msgspec.json.format, body, indent=2)
+            response.body = await context.large.run(Turn(user), msgspec.json.format, body, indent=2)
 
 
 async def one(
-    stage: ServerContext, code: int, found: Obj | Record, call: Call, form: Form, include: str = ""
+    context: ServerContext, code: int, found: Obj | Record, call: Call, form: Form, include: str = ""
 ) -> web.Response:
     resource = call.resource
     if form.shape == "object":
         if isinstance(found, Record):
-            return await _said(stage, code, await codec.line(stage, call, found), form, call)
-        return await _said(stage, code, found, form, call)
-    obj = await codec.shown(stage, call, found) if isinstance(found, Record) else found
+            return await _said(context, code, await codec.line(context, call, found), form, call)
+        return await _said(context, code, found, form, call)
+    obj = await codec.shown(context, call, found) if isinstance(found, Record) else found
     if form.shape == "partial":
-        return await _said(stage, code, partial(obj, form.version), form, call)
+        return await _said(context, code, partial(obj, form.version), form, call)
     version = obj["metadata"].get("resourceVersion", "")
     return await _said(
-        stage, code, _table(stage, resource, [obj], form, include, {"resourceVersion": version}), form, call
+        context, code, _table(context, resource, [obj], form, include, {"resourceVersion": version}), form, call
     )
 
 
-async def listed(stage: ServerContext, found: Listed, call: Call, form: Form, include: str = "") -> web.Response:
+async def listed(context: ServerContext, found: Listed, call: Call, form: Form, include: str = "") -> web.Response:
     resource = call.resource
     metadata: Obj = {"resourceVersion": str(found.revision)}
     if found.continues:
@@ -116,33 +116,35 @@ async def listed(stage: ServerContext, found: Listed, call: Call, form: Form, in
     if found.remaining is not None:
         metadata["remainingItemCount"] = found.remaining
     if form.shape == "object":
-        return await _long(stage, await _list_parts(stage, call, found.records, metadata), form, call)
+        return await _long(context, await _list_parts(context, call, found.records, metadata), form, call)
     if form.shape == "table" and len(found.records) > _ROWS and printer_of(resource, "").order is None:
-        return await _long(stage, await _table_parts(stage, found.records, call, form, include, metadata), form, call)
-    objs = await codec.all_shown(stage, call, found.records)
+        return await _long(
+            context, await _table_parts(context, found.records, call, form, include, metadata), form, call
+        )
+    objs = await codec.all_shown(context, call, found.records)
     if form.shape == "table":
-        return await _said(stage, 200, _table(stage, resource, objs, form, include, metadata), form, call)
-    return await _said(stage, 200, partial_list(objs, metadata, form.version), form, call)
+        return await _said(context, 200, _table(context, resource, objs, form, include, metadata), form, call)
+    return await _said(context, 200, partial_list(objs, metadata, form.version), form, call)
 
 
-async def _long(stage: ServerContext, parts: Items | list[Part], form: Form, call: Call) -> web.Response:
+async def _long(context: ServerContext, parts: Items | list[Part], form: Form, call: Call) -> web.Response:
     size = parts.size if isinstance(parts, Items) else sum(map(len, parts))
     if size < AT_LEAST or form.is_yaml:
-        return await _said(stage, 200, b"".join(parts), form, call)
+        return await _said(context, 200, b"".join(parts), form, call)
     return _warned(web.Response(body=ChunkedAnswer(parts, size, _JSON)), call)
 
 
-async def row(stage: ServerContext, record: Record, call: Call, form: Form, include: str, *, first: bool) -> bytes:
+async def row(context: ServerContext, record: Record, call: Call, form: Form, include: str, *, first: bool) -> bytes:
     """One object of a watch as a table of one row (columns only in the first) or as metadata alone."""
-    obj = await codec.shown(stage, call, record)
+    obj = await codec.shown(context, call, record)
     if form.shape == "partial":
         return _encode(partial(obj, form.version))
     version = {"resourceVersion": str(record.revision)}
-    return _encode(_table(stage, call.resource, [obj], form, include, version, has_heads=first))
+    return _encode(_table(context, call.resource, [obj], form, include, version, has_heads=first))
 
 
 def _table(
-    stage: ServerContext,
+    context: ServerContext,
     resource: Resource,
     objs: Sequence[Obj],
     form: Form,
@@ -154,7 +156,7 @@ def _table(
     return table(
         resource,
         objs,
-        now_s=int(stage.clock.seconds()),
+        now_s=int(context.clock.seconds()),
         include=include_of(include),
         list_meta=metadata,
         version=form.version,
@@ -162,13 +164,15 @@ def _table(
     )
 
 
-async def _list_parts(stage: ServerContext, call: Call, records: Sequence[Record], metadata: Obj) -> Items | list[Part]:
+async def _list_parts(
+    context: ServerContext, call: Call, records: Sequence[Record], metadata: Obj
+) -> Items | list[Part]:
     resource = call.resource
     kind = resource.list_kind or f"{resource.kind}List"
     head = f'{{"kind":"{kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
     parts: list[Part] = [head, _encode(metadata), b',"items":[']
-    if not all(codec.is_ready(stage, record, resource) for record in records):
-        for data in await codec.lines(stage, call, records):
+    if not all(codec.is_ready(context, record, resource) for record in records):
+        for data in await codec.lines(context, call, records):
             parts += (data, b",")
     else:
         opening = b"" if resource.is_custom else codec.prefix_of(resource)
@@ -184,13 +188,13 @@ async def _list_parts(stage: ServerContext, call: Call, records: Sequence[Record
 
 
 async def _table_parts(
-    stage: ServerContext, records: Sequence[Record], call: Call, form: Form, include: str, metadata: Obj
+    context: ServerContext, records: Sequence[Record], call: Call, form: Form, include: str, metadata: Obj
 ) -> list[Part]:
     """A long table, made some rows at a time: decoded, ten thousand pods are more than everything else there is."""
     parts: list[Part] = []
     for start in range(0, len(records), _ROWS):
-        objs = await codec.all_shown(stage, call, records[start : start + _ROWS])
-        made = _table(stage, call.resource, objs, form, include, metadata, has_heads=not start)
+        objs = await codec.all_shown(context, call, records[start : start + _ROWS])
+        made = _table(context, call.resource, objs, form, include, metadata, has_heads=not start)
         rows = made.pop("rows")
         if not start:
             parts.append(_encode(made)[:-1] + b',"rows":[')

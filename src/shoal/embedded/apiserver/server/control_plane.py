@@ -1,4 +1,4 @@
-"""One control plane, put together: storage, state, catalog, operations, and the door in front of them.
+"""One control plane, put together: storage, state, catalog, operations, and the request_handler in front of them.
 
 Promises: opening an empty one writes what Kubernetes has from the start; opening a folder that has been used goes on
 where it stopped. Nothing is served before that is done.
@@ -23,7 +23,7 @@ from shoal.embedded.apiserver.aggregated.local import local_services
 from shoal.embedded.apiserver.aggregated.proxy import Proxy
 from shoal.embedded.apiserver.aggregated.server import Servers
 from shoal.embedded.apiserver.bootstrap.client_trust import client_trust
-from shoal.embedded.apiserver.bootstrap.namespaces import furnishing
+from shoal.embedded.apiserver.bootstrap.namespaces import namespace_defaults
 from shoal.embedded.apiserver.bootstrap.objects import objects as first_objects
 from shoal.embedded.apiserver.bootstrap.own_service import own_endpoints
 from shoal.embedded.apiserver.builtin import builtin_resources
@@ -43,7 +43,7 @@ from shoal.embedded.apiserver.kinds.table import STRATEGIES
 from shoal.embedded.apiserver.openapi.documents import Documents as OpenApi
 from shoal.embedded.apiserver.resource import Home, Obj, Ref
 from shoal.embedded.apiserver.rest.context import ServerContext
-from shoal.embedded.apiserver.rest.creating import born
+from shoal.embedded.apiserver.rest.creating import creation
 from shoal.embedded.apiserver.rest.quota_commits import QuotaCommitQueue
 from shoal.embedded.apiserver.schema.kubernetes import published
 from shoal.embedded.apiserver.security.authenticate import Authenticator
@@ -91,22 +91,23 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class ControlPlane:
-    """A control plane that is open. `door` answers requests; `close` ends it without losing what was acknowledged."""
+    """A control plane that is open. `request_handler` answers requests; `close` ends it without losing what was
+    acknowledged."""
 
     def __init__(
         self,
-        stage: ServerContext,
+        context: ServerContext,
         clock: Clock,
-        door: RequestHandler,
+        request_handler: RequestHandler,
         virtual: Mapping[tuple[str, str, str], Virtual],
         authority: Authority,
         faults: Faults,
         followers: tuple[object, ...],
         closers: tuple[Callable[[], Awaitable[None]], ...],
     ) -> None:
-        self.stage = stage
+        self.context = context
         self.clock = clock
-        self.door = door
+        self.request_handler = request_handler
         self.virtual = virtual
         """What is posted and not stored, by group, plural and subresource."""
         self.authority = authority
@@ -119,8 +120,8 @@ class ControlPlane:
     async def close(self) -> None:
         for close in self._closers:
             await close()
-        self.stage.large.close()
-        await self.stage.state.close()
+        self.context.large.close()
+        await self.context.state.close()
 
 
 class _Checked:
@@ -168,17 +169,17 @@ async def open_plane(
     builtin = builtin_plugins(state.reader, suffix, restriction)
     plugins = _Checked(builtin, authorizer)
 
-    def furnish(ref: Ref) -> Sequence[tuple[Ref, Obj]]:
+    def default_objects(ref: Ref) -> Sequence[tuple[Ref, Obj]]:
         if ref.home != _NAMESPACES:
             return ()
-        return list(furnishing(ref.name, authority.root_certificate))
+        return list(namespace_defaults(ref.name, authority.root_certificate))
 
     endpoints = Endpoints(state.reader)
     posting = Posting(endpoints)
     convert = converting(posting, _new_uid)
     around = ConfiguredAdmissionContext(catalog, state.reader, posting, convert, authorizer.allows, _new_uid)
     dynamic = DynamicAdmission(around, plugins.mutate)
-    stage = ServerContext(
+    context = ServerContext(
         state=state,
         catalog=catalog,
         plugins=plugins,
@@ -189,20 +190,20 @@ async def open_plane(
         convert=convert,
         new_uid=_new_uid,
         new_suffix=suffix,
-        furnish=furnish,
+        default_objects=default_objects,
         authorizer=authorizer,
     )
     try:
-        await _bootstrap(stage, authority, address)
+        await _bootstrap(context, authority, address)
     except ApiError as error:
         fault = state.health()
         if not fault:
             raise
         where = Where(str(settings.state_dir or ""))
         raise UserError(f"the first objects cannot be stored: {fault}", where=where, fix="make room there") from error
-    custom = CustomResources(stage)
-    counts, roles = QuotaCounts(stage), GatheredRoles(stage)
-    used_tokens = UsedTokens(stage)
+    custom = CustomResources(context)
+    counts, roles = QuotaCounts(context), GatheredRoles(context)
+    used_tokens = UsedTokens(context)
     signer = TokenSigner(authority.signing_key, used_tokens.used)
     authenticator = Authenticator(authority, signer, state.reader)
     streams = OpenStreams()
@@ -220,19 +221,19 @@ async def open_plane(
         "version": fixed("/version", version_document(settings.kube_version)),
     }
     servers = Servers(endpoints, posting, FrontProxy(authority.front_proxy))
-    services = FollowedServices(stage, servers, discovery)
+    services = FollowedServices(context, servers, discovery)
     documents = Documents(state, catalog, health, metrics, makers, Proxy(services, servers))
     kubelets = Kubelets(authority.client(KUBELET_CLIENT, (), today))
-    virtual = virtual_resources(stage, authenticator, authorizer, signer, restriction)
-    resources = ResourceHandlers(stage, virtual, SubresourceBodies(shapes.of), streams)
-    door = RequestHandler(
-        stage,
+    virtual = virtual_resources(context, authenticator, authorizer, signer, restriction)
+    resources = ResourceHandlers(context, virtual, SubresourceBodies(shapes.of), streams)
+    request_handler = RequestHandler(
+        context,
         authenticator,
         authorizer,
         documents,
         resources,
         Upgrades(
-            stage,
+            context,
             conversations(state.reader, authorizer, CannedTerminal(), kubelets),
             certificates.hosts_of(authority.server),
         ),
@@ -241,9 +242,9 @@ async def open_plane(
         flow_control,
     )
     services.start()
-    housekeeping = Housekeeping(stage)
+    housekeeping = Housekeeping(context)
     housekeeping.start()
-    configurations = FollowedConfigurations(stage, dynamic)
+    configurations = FollowedConfigurations(context, dynamic)
     followers = (counts, configurations)
     closers = (
         housekeeping.stop,
@@ -254,7 +255,9 @@ async def open_plane(
         services.close,
         posting.close,
     )
-    return ControlPlane(stage, clock, door, virtual, authority, faults, followers, (*closers, kubelets.close))
+    return ControlPlane(
+        context, clock, request_handler, virtual, authority, faults, followers, (*closers, kubelets.close)
+    )
 
 
 class _Description:
@@ -281,21 +284,21 @@ def _new_uid() -> str:
     return str(uuid.uuid4())
 
 
-async def _bootstrap(stage: ServerContext, authority: Authority, address: tuple[str, int]) -> None:
+async def _bootstrap(context: ServerContext, authority: Authority, address: tuple[str, int]) -> None:
     """Write what is there from the start, where it is not there yet."""
-    now = stage.clock.text()
+    now = context.clock.text()
     trust = client_trust(authority)
-    seeds = [*first_objects(now, authority.root_certificate, *address), trust, *local_services(stage.catalog, now)]
-    writes = [born(stage, ref, obj) for ref, obj in seeds if stage.state.get(ref) is None]
+    seeds = [*first_objects(now, authority.root_certificate, *address), trust, *local_services(context.catalog, now)]
+    writes = [creation(context, ref, obj) for ref, obj in seeds if context.state.get(ref) is None]
     if writes:
-        await stage.state.commit(writes)
-    moved = [_again(stage, ref, obj) for ref, obj in (trust, *own_endpoints(*address))]
-    await stage.state.commit([write for write in moved if write is not None])
+        await context.state.commit(writes)
+    moved = [_again(context, ref, obj) for ref, obj in (trust, *own_endpoints(*address))]
+    await context.state.commit([write for write in moved if write is not None])
 
 
-def _again(stage: ServerContext, ref: Ref, obj: Obj) -> Write | None:
+def _again(context: ServerContext, ref: Ref, obj: Obj) -> Write | None:
     """What says of the server itself how it is now: its port and its authorities may be others than last time."""
-    record = stage.state.get(ref)
+    record = context.state.get(ref)
     if record is None:
         return None
     present = record.obj()

@@ -53,18 +53,18 @@ _version_of = msgspec.json.Decoder(_Version).decode
 class CustomResources:
     """Keeps the catalog in step with the stored definitions until `close`."""
 
-    def __init__(self, stage: ServerContext) -> None:
-        self._stage = stage
+    def __init__(self, context: ServerContext) -> None:
+        self._context = context
         self._errands = BackgroundRetries()
         self._names: dict[str, _Names] = {}
         self._shapes: dict[str, tuple[Obj, Obj, str]] = {}
         """What the catalog has of each: its spec and the names it was given."""
-        definitions = [(record, record.obj()) for record in stage.state.list(CRDS, None).records]
+        definitions = [(record, record.obj()) for record in context.state.list(CRDS, None).records]
         for record, crd in definitions:
             self._names[record.ref.name] = _names(crd)
         for record, crd in definitions:
             self._follow(record, crd)
-        stage.state.on_commit(self._committed)
+        context.state.on_commit(self._committed)
 
     async def close(self) -> None:
         await self._errands.close()
@@ -107,14 +107,14 @@ class CustomResources:
         resources = served(crd)
         stored = _stored(crd, resources)
         if stored is not None:
-            self._stage.catalog.put_custom(resources, stored, record.revision)
+            self._context.catalog.put_custom(resources, stored, record.revision)
             self._shapes[record.ref.name] = shape
 
     def _given_up(self, crd: Obj) -> list[Record]:
         """What is stored in versions that the definition does not have any more."""
         group = crd["spec"]["group"]
         there = {f"{group}/{one['name']}" for one in crd["spec"]["versions"]}
-        records = self._stage.state.list(_home(crd), None).records
+        records = self._context.state.list(_home(crd), None).records
         return [one for one in records if _version_of(one.data).api_version not in there]
 
     async def _migrate(self, ref: Ref) -> None:
@@ -123,7 +123,7 @@ class CustomResources:
         Until then the former definition is served, which still reads these objects. A write that was on its way then
         is the reason for looking twice.
         """
-        state = self._stage.state
+        state = self._context.state
         for _ in range(2):
             await state.settled()
             record = state.get(ref)
@@ -139,7 +139,7 @@ class CustomResources:
             self._serve(record, crd)
 
     async def _store_anew(self, record: Record, crd: Obj) -> None:
-        state = self._stage.state
+        state = self._context.state
         async with state.lock(record.ref):
             if state.get(record.ref) is record:
                 obj = ordered(brought(record.obj(), crd, storage_version(crd)))
@@ -147,7 +147,7 @@ class CustomResources:
 
     async def _settle(self, record: Record) -> None:
         """What was on its way when the definition changed is stored after it, and was still made by the old one."""
-        state, catalog, home = self._stage.state, self._stage.catalog, _home(record.obj())
+        state, catalog, home = self._context.state, self._context.catalog, _home(record.obj())
         await state.settled()
         stored = catalog.stored(home)
         is_late = any(one.revision > record.revision for one in state.list(home, None).records)
@@ -163,32 +163,32 @@ class CustomResources:
 
     def _with_status(self, crd: Obj) -> Obj:
         others = [one.brief for name, one in self._names.items() if name != crd["metadata"]["name"]]
-        changed = establish(crd, others, self._stage.clock.text())
+        changed = establish(crd, others, self._context.clock.text())
         changed = {**changed, "status": {**changed["status"]}}
         add_stored_version(changed)
         return changed
 
     async def _establish(self, name: str) -> None:
-        resource = self._stage.catalog.builtin(CRDS)
+        resource = self._context.catalog.builtin(CRDS)
 
         async def make(present: Obj) -> Obj:
             return self._with_status(present)
 
         call = Call("update", resource, SERVER, name=name, subresource="status", field_manager="kube-apiserver")
-        await _unless_gone(change(self._stage, call, make))
+        await _unless_gone(change(self._context, call, make))
 
     def _drop(self, name: str, crd: Obj) -> None:
         self._shapes.pop(name, None)
         home = _home(crd)
-        self._stage.catalog.drop_custom(home)
-        self._stage.state.end_watches(home)
+        self._context.catalog.drop_custom(home)
+        self._context.state.end_watches(home)
 
     async def _clean(self, ref: Ref) -> None:
         """Delete all objects, wait for those that finalizers hold, then let the definition go.
 
         Webhooks and policies are not asked, as in Kubernetes: they were about the definition.
         """
-        state = self._stage.state
+        state = self._context.state
         record = state.get(ref)
         if record is None:
             return
@@ -196,12 +196,12 @@ class CustomResources:
         # Creations that were decided before the deletion was seen; those that come later are refused.
         await state.settled()
         while state.count(home):
-            stored = self._stage.catalog.stored(home)
+            stored = self._context.catalog.stored(home)
             if stored is None:
                 break
             watch = state.watch(home, None, state.revision)
             call = Call("deletecollection", stored, SERVER)
-            await delete_all(self._stage, call, EVERYTHING, DeleteOptions(), asks=False)
+            await delete_all(self._context, call, EVERYTHING, DeleteOptions(), asks=False)
             if state.count(home):
                 await watch.next_batch()
             if watch.closed:
@@ -210,7 +210,7 @@ class CustomResources:
         await self._let_go(ref.name)
 
     async def _let_go(self, name: str) -> None:
-        resource = self._stage.catalog.builtin(CRDS)
+        resource = self._context.catalog.builtin(CRDS)
 
         async def make(present: Obj) -> Obj:
             metadata = present["metadata"]
@@ -218,7 +218,7 @@ class CustomResources:
             return present
 
         call = Call("update", resource, SERVER, name=name, subresource="finalize")
-        await _unless_gone(change(self._stage, call, make))
+        await _unless_gone(change(self._context, call, make))
 
 
 async def _unless_gone(changing: Awaitable[object]) -> None:

@@ -11,7 +11,7 @@ from aiohttp import web
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.catalog import ResourceCatalog
-from shoal.embedded.apiserver.paths import Target
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.server import answers
 from shoal.embedded.apiserver.server.accept import PLAIN
 from shoal.embedded.apiserver.server.health import ServerHealth
@@ -37,7 +37,7 @@ class Made(Protocol):
 Maker = Callable[[str, Mapping[str, str], str], Made | None]
 """Of a path, the query and the Accept header; None if the path is not its own."""
 
-Elsewhere = Callable[[web.BaseRequest, Target, Actor], Awaitable[web.StreamResponse | None]]
+Elsewhere = Callable[[web.BaseRequest, RequestInfo, Actor], Awaitable[web.StreamResponse | None]]
 """API groups of other servers (APIService), requested in the name of the user."""
 
 
@@ -62,8 +62,8 @@ class Documents:
         self._makers = makers
         self._elsewhere = elsewhere
 
-    async def serve(self, request: web.BaseRequest, target: Target, actor: Actor) -> web.StreamResponse:
-        path = target.path
+    async def serve(self, request: web.BaseRequest, info: RequestInfo, actor: Actor) -> web.StreamResponse:
+        path = info.path
         healthy = self._health.answer(path, request.query)
         if healthy is not None:
             return healthy
@@ -78,7 +78,7 @@ class Documents:
                 raise status.method_not_supported("", "")
             return _document(request, made)
         if path.strip("/"):
-            return await self.serve_unknown(request, target, actor)
+            return await self.serve_unknown(request, info, actor)
         return answers.answer(200, {"paths": self._paths()}, PLAIN)
 
     def _paths(self) -> list[str]:
@@ -98,12 +98,12 @@ class Documents:
                 paths |= {f"/apis/{resource.group}", f"/apis/{resource.group}/{resource.version}"}
         return sorted(paths)
 
-    async def serve_unknown(self, request: web.BaseRequest, target: Target, actor: Actor) -> web.StreamResponse:
+    async def serve_unknown(self, request: web.BaseRequest, info: RequestInfo, actor: Actor) -> web.StreamResponse:
         if self._elsewhere is not None:
-            found = await self._elsewhere(request, target, actor)
+            found = await self._elsewhere(request, info, actor)
             if found is not None:
                 return found
-        head, _, group = target.path.strip("/").partition("/")
+        head, _, group = info.path.strip("/").partition("/")
         if head in _WITH_ROUTES or (head == "apis" and self._catalog.is_builtin(group.partition("/")[0])):
             raise status.no_such_path()
         return answers.no_page()

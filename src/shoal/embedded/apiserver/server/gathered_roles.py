@@ -21,10 +21,10 @@ _ROLES = Home("rbac.authorization.k8s.io", "clusterroles")
 class GatheredRoles:
     """Follows the roles until `close`."""
 
-    def __init__(self, stage: ServerContext) -> None:
-        self._stage = stage
+    def __init__(self, context: ServerContext) -> None:
+        self._context = context
         self._errands = BackgroundRetries()
-        stage.state.on_commit(self._committed)
+        context.state.on_commit(self._committed)
         self._start()
 
     async def close(self) -> None:
@@ -39,13 +39,13 @@ class GatheredRoles:
 
     async def _gather(self) -> None:
         """Until nothing is outdated: a role may gather what another one gathered."""
-        reader = self._stage.state.reader
+        reader = self._context.state.reader
         while found := [str(role["metadata"]["name"]) for role in outdated(reader.all(*_ROLES))]:
             for name in found:
                 await self._write(Ref(_ROLES, "", name))
 
     async def _write(self, ref: Ref) -> None:
-        state = self._stage.state
+        state = self._context.state
         async with state.lock(ref):
             record = state.get(ref)
             role = record.obj() if record is not None else {}

@@ -25,8 +25,8 @@ _log = logging.getLogger("shoal.cluster")
 class Housekeeping:
     """Runs from `start` to `stop`."""
 
-    def __init__(self, stage: ServerContext) -> None:
-        self._stage = stage
+    def __init__(self, context: ServerContext) -> None:
+        self._context = context
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -41,7 +41,7 @@ class Housekeeping:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(_EVERY_S)
-            self._stage.state.forget()
+            self._context.state.forget()
             try:
                 await self.drop_old_events()
             except status.ApiError:
@@ -49,16 +49,16 @@ class Housekeeping:
 
     async def drop_old_events(self) -> None:
         """Removes Events that were not changed for an hour, in pieces, so that writers are not blocked."""
-        before = datetime.fromtimestamp(int(self._stage.clock.seconds()) - _EVENT_AGE_S, UTC)
-        old = [one for one in self._stage.state.list(_EVENTS, None).records if _last_seen(one) < before]
-        events = self._stage.catalog.builtin(_EVENTS)
+        before = datetime.fromtimestamp(int(self._context.clock.seconds()) - _EVENT_AGE_S, UTC)
+        old = [one for one in self._context.state.list(_EVENTS, None).records if _last_seen(one) < before]
+        events = self._context.catalog.builtin(_EVENTS)
         for start in range(0, len(old), _AT_ONCE):
             calls = [
                 Call("delete", events, SERVER, one.ref.namespace, one.ref.name) for one in old[start : start + _AT_ONCE]
             ]
             # An Event that was deleted meanwhile needs no deletion.
             await asyncio.gather(
-                *(delete(self._stage, call, DeleteOptions(), asks=False) for call in calls), return_exceptions=True
+                *(delete(self._context, call, DeleteOptions(), asks=False) for call in calls), return_exceptions=True
             )
 
 

@@ -25,13 +25,13 @@ _log = logging.getLogger("shoal.cluster")
 
 
 class QuotaCounts:
-    def __init__(self, stage: ServerContext) -> None:
-        self._stage = stage
+    def __init__(self, context: ServerContext) -> None:
+        self._context = context
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: set[Ref] = set()
-        for record in stage.state.list(QUOTAS, None).records:
+        for record in context.state.list(QUOTAS, None).records:
             self._count(record.ref)
-        stage.state.on_commit(self._committed)
+        context.state.on_commit(self._committed)
 
     def _committed(self, events: Sequence[Event]) -> None:
         failed, self._failed = self._failed, set()
@@ -50,16 +50,16 @@ class QuotaCounts:
 
     async def _counted(self, ref: Ref) -> None:
         try:
-            async with quotas_lock(self._stage, ref.namespace):
+            async with quotas_lock(self._context, ref.namespace):
                 # Writes that began before the quota was visible were not charged: they are counted now.
-                await self._stage.state.settled()
-                record = self._stage.state.get(ref)
+                await self._context.state.settled()
+                record = self._context.state.get(ref)
                 if record is None:
                     return
-                charge = self._stage.quotas.counted(msgspec.json.decode(record.data))
-                writes = quota_writes(self._stage, [charge])
+                charge = self._context.quotas.counted(msgspec.json.decode(record.data))
+                writes = quota_writes(self._context, [charge])
                 if writes:
-                    await self._stage.state.commit(writes)
+                    await self._context.state.commit(writes)
         except status.ApiError as error:
             self._failed.add(ref)
             if error.code == _ENDING:

@@ -52,7 +52,7 @@ _MASTERS = "system:masters"
 
 
 async def body_object(
-    stage: ServerContext,
+    context: ServerContext,
     request: web.BaseRequest,
     call: Call,
     *,
@@ -65,17 +65,17 @@ async def body_object(
     if not body and may_be_empty:
         return None, []
     media = request.headers.get("Content-Type", "")
-    _note_size(stage, call, len(body))
-    return await computed(stage, call, decode, body, media, kind=kind, with_duplicates=find_duplicates)
+    _note_size(context, call, len(body))
+    return await computed(context, call, decode, body, media, kind=kind, with_duplicates=find_duplicates)
 
 
 async def body_patch(
-    stage: ServerContext, request: web.BaseRequest, call: Call, how: PatchType
+    context: ServerContext, request: web.BaseRequest, call: Call, how: PatchType
 ) -> tuple[Any, list[str]]:
     """The patch of a body, and what strict reading has against it."""
     body = await body_bytes(request)
-    _note_size(stage, call, len(body))
-    patch, problems = await computed(stage, call, read_patch, body, how, call.validation)
+    _note_size(context, call, len(body))
+    patch, problems = await computed(context, call, read_patch, body, how, call.validation)
     if how == "json" and _copies(patch):
         # A few operations that copy can make megabytes of an object of any size.
         call.size = max(call.size, LARGE_BYTES)
@@ -86,7 +86,7 @@ def _copies(patch: Any) -> bool:
     return isinstance(patch, list) and any(isinstance(one, dict) and one.get("op") == "copy" for one in patch)
 
 
-def _note_size(stage: ServerContext, call: Call, size: int) -> None:
+def _note_size(context: ServerContext, call: Call, size: int) -> None:
     call.size = size
     if size >= LARGE_BYTES and _MASTERS not in call.actor.groups:
-        stage.large.check(call.actor.name)
+        context.large.check(call.actor.name)

@@ -46,19 +46,19 @@ seconds of waiting alone. A server need not heed limits; rows are small and made
 class ResourceHandlers:
     def __init__(
         self,
-        stage: ServerContext,
+        context: ServerContext,
         virtual: Mapping[tuple[str, str, str], Virtual],
         spoken: SubresourceBodies,
         streams: OpenStreams,
     ) -> None:
-        self._stage = stage
+        self._context = context
         self._spoken = spoken
         self._virtual = virtual
-        self._scales = Scales(stage, spoken)
+        self._scales = Scales(context, spoken)
         self.streams = streams
 
     async def serve(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
-        stage, verb = self._stage, call.verb
+        context, verb = self._context, call.verb
         if verb == "create":
             return await self._create(request, call)
         if verb == "get":
@@ -71,7 +71,7 @@ class ResourceHandlers:
             return await self._list(request, call, read_options(request.query))
         if verb == "watch":
             form = form_of(request.headers.get("Accept", ""), streams=True)
-            return await stream_watch(stage, self.streams, request, call, _watch_options(request), form)
+            return await stream_watch(context, self.streams, request, call, _watch_options(request), form)
         if verb == "delete":
             return await self._delete(request, call)
         return await self._delete_all(request, call)
@@ -83,14 +83,14 @@ class ResourceHandlers:
         if call.resource.home == component_statuses.HOME:
             return answers.answer(200, component_statuses.shown(call.resource, call.name, form), form, call)
         if call.subresource == SCALE:
-            return await answers.one(self._stage, 200, await self._scales.read(call), call, form)
+            return await answers.one(self._context, 200, await self._scales.read(call), call, form)
         if call.subresource and call.subresource not in _GET_SUBRESOURCES:
             raise status.method_not_supported(call.resource.plural, call.resource.group)
         version = request.query.get("resourceVersion", "")
         if version:
-            reading.check_revision(self._stage, version)
-        found = reading.get(self._stage, call)
-        return await answers.one(self._stage, 200, found, call, form, request.query.get("includeObject", ""))
+            reading.check_revision(self._context, version)
+        found = reading.get(self._context, call)
+        return await answers.one(self._context, 200, found, call, form, request.query.get("includeObject", ""))
 
     async def _list(self, request: web.BaseRequest, call: Call, options: ReadOptions) -> web.StreamResponse:
         form = form_of(request.headers.get("Accept", ""), streams=True)
@@ -98,15 +98,15 @@ class ResourceHandlers:
             return answers.answer(200, component_statuses.shown(call.resource, "", form), form, call)
         if form.shape == "table" and _KUBECTL_PAGE <= options.limit < _TABLE_PAGE:
             options = msgspec.structs.replace(options, limit=_TABLE_PAGE)
-        found = reading.list_(self._stage, call, options)
-        return await answers.listed(self._stage, found, call, form, request.query.get("includeObject", ""))
+        found = reading.list_(self._context, call, options)
+        return await answers.listed(self._context, found, call, form, request.query.get("includeObject", ""))
 
     # -- writes -----------------------------------------------------------------------------------------------------
 
     async def _create(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         form = _object_form(request)
         body, duplicates = await body_object(
-            self._stage, request, call, kind=call.resource.kind, find_duplicates=call.validation != "Ignore"
+            self._context, request, call, kind=call.resource.kind, find_duplicates=call.validation != "Ignore"
         )
         act = self._virtual.get(_door(call))
         if act is not None:
@@ -117,25 +117,25 @@ class ResourceHandlers:
             return answers.answer(201, await act(call, obj), form, call)
         if call.subresource or call.name:
             raise status.method_not_supported(call.resource.plural, call.resource.group)
-        obj = await computed(self._stage, call, accepted, call, body, duplicates)
-        found = await create(self._stage, call, obj, _options(request, "CreateOptions"))
-        return await answers.one(self._stage, 201, found, call, form)
+        obj = await computed(self._context, call, accepted, call, body, duplicates)
+        found = await create(self._context, call, obj, _options(request, "CreateOptions"))
+        return await answers.one(self._context, 201, found, call, form)
 
     async def _update(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         form = _object_form(request)
         body, duplicates = await body_object(
-            self._stage, request, call, kind=call.resource.kind, find_duplicates=call.validation != "Ignore"
+            self._context, request, call, kind=call.resource.kind, find_duplicates=call.validation != "Ignore"
         )
         if call.subresource == SCALE:
             scale = await self._scales.replace(call, body, duplicates)
-            return await answers.one(self._stage, 200, scale, call, form)
-        obj = await computed(self._stage, call, accepted, call, body, duplicates)
+            return await answers.one(self._context, 200, scale, call, form)
+        obj = await computed(self._context, call, accepted, call, body, duplicates)
         still_at_home(call, obj)
         act = _REPLACED_BY.get(_door(call))
         if act is not None:
-            return await answers.one(self._stage, 200, await act(self._stage, call, obj), call, form)
-        found, is_new = await replace(self._stage, call, obj)
-        return await answers.one(self._stage, 201 if is_new else 200, found, call, form)
+            return await answers.one(self._context, 200, await act(self._context, call, obj), call, form)
+        found, is_new = await replace(self._context, call, obj)
+        return await answers.one(self._context, 201 if is_new else 200, found, call, form)
 
     async def _patch(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         form = _object_form(request)
@@ -144,23 +144,23 @@ class ResourceHandlers:
         if how is None:
             raise status.unsupported_media_type("415: Unsupported Media Type")
         _check_patch_options(request, how)
-        body, duplicates = await body_patch(self._stage, request, call, how)
+        body, duplicates = await body_patch(self._context, request, call, how)
         if call.subresource == SCALE:
             scale = await self._scales.patch(call, how, body, duplicates)
-            return await answers.one(self._stage, 200, scale, call, form)
-        found, is_new = await patch(self._stage, call, how, body, duplicates, _options(request, "PatchOptions"))
-        return await answers.one(self._stage, 201 if is_new else 200, found, call, form)
+            return await answers.one(self._context, 200, scale, call, form)
+        found, is_new = await patch(self._context, call, how, body, duplicates, _options(request, "PatchOptions"))
+        return await answers.one(self._context, 201 if is_new else 200, found, call, form)
 
     async def _delete(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         form = _object_form(request)
         if call.subresource:
             raise status.method_not_supported(call.resource.plural, call.resource.group)
-        options = await _delete_options(self._stage, request, call)
+        options = await _delete_options(self._context, request, call)
         if fault := call.resource.strategy.deletion_fault(call.name):
             raise status.forbidden(call.resource.plural, call.resource.group, call.name, fault)
-        found, is_gone = await delete(self._stage, call, options)
+        found, is_gone = await delete(self._context, call, options)
         if not is_gone or call.resource.strategy.returns_deleted:
-            return await answers.one(self._stage, 200, found, call, form)
+            return await answers.one(self._context, 200, found, call, form)
         uid = found.uid if isinstance(found, Record) else found["metadata"]["uid"]
         details = {"name": call.name, "kind": call.resource.plural, "uid": uid}
         if call.resource.group:
@@ -169,12 +169,12 @@ class ResourceHandlers:
 
     async def _delete_all(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         form = _object_form(request)
-        options = await _delete_options(self._stage, request, call)
+        options = await _delete_options(self._context, request, call)
         asked = read_options(request.query)
         chosen = selection(call.resource, asked.label_selector, asked.field_selector)
-        listed = reading.list_(self._stage, call, asked)
-        await delete_all(self._stage, call, chosen, options)
-        return await answers.listed(self._stage, listed, call, form)
+        listed = reading.list_(self._context, call, asked)
+        await delete_all(self._context, call, chosen, options)
+        return await answers.listed(self._context, listed, call, form)
 
 
 def _door(call: Call) -> tuple[str, str, str]:
@@ -218,8 +218,8 @@ def _check_patch_options(request: web.BaseRequest, how: str) -> None:
         raise status.ApiError(422, "Invalid", words, details=details)
 
 
-async def _delete_options(stage: ServerContext, request: web.BaseRequest, call: Call) -> DeleteOptions:
-    body, _ = await body_object(stage, request, call, find_duplicates=False, may_be_empty=True)
+async def _delete_options(context: ServerContext, request: web.BaseRequest, call: Call) -> DeleteOptions:
+    body, _ = await body_object(context, request, call, find_duplicates=False, may_be_empty=True)
     given = dict(body) if isinstance(body, dict) else {}
     if given.get("kind", "DeleteOptions") != "DeleteOptions":
         raise status.bad_request("decoded object cannot be converted to DeleteOptions")

@@ -142,8 +142,8 @@ def _server(plane: ControlPlane) -> Connections:
 
     # Cancelling: a watch of something quiet would not notice otherwise that its client has gone.
     return Connections(
-        plane.door.handle,
-        open_responses=plane.door.open_responses,
+        plane.request_handler.handle,
+        open_responses=plane.request_handler.open_responses,
         request_factory=request,
         handler_cancellation=True,
     )
@@ -152,7 +152,7 @@ def _server(plane: ControlPlane) -> Connections:
 async def _end(plane: ControlPlane, server: Connections, listener: asyncio.Server) -> None:
     listener.close()
     # Watches end by themselves when no more events can come.
-    plane.door.end_watches()
+    plane.request_handler.end_watches()
     # Idle connections would be waited for as long as busy ones.
     server.pre_shutdown()
     with contextlib.suppress(TimeoutError):

@@ -45,11 +45,11 @@ class OpenStreams:
 
 
 async def stream_watch(
-    stage: ServerContext, streams: OpenStreams, request: web.BaseRequest, call: Call, options: ReadOptions, form: Form
+    context: ServerContext, streams: OpenStreams, request: web.BaseRequest, call: Call, options: ReadOptions, form: Form
 ) -> web.StreamResponse:
-    render = _render(stage, call, form, request.query.get("includeObject", ""))
+    render = _render(context, call, form, request.query.get("includeObject", ""))
     timeout_s = float(options.timeout_s) if options.timeout_s else random.uniform(_SHORTEST_S, _LONGEST_S)
-    stream = Stream(stage, call, options, render, timeout_s, _heading(form))
+    stream = Stream(context, call, options, render, timeout_s, _heading(form))
     headers = {"Content-Type": "application/json", "Cache-Control": "no-cache", **call.headers}
     response = web.StreamResponse(status=200, headers=headers)
     streams.enter(stream)
@@ -82,7 +82,9 @@ def _heading(form: Form) -> tuple[str, str] | None:
     return ("Table" if form.shape == "table" else "PartialObjectMetadata", f"meta.k8s.io/{form.version}")
 
 
-def _render(stage: ServerContext, call: Call, form: Form, include: str) -> Callable[[Record], Awaitable[bytes]] | None:
+def _render(
+    context: ServerContext, call: Call, form: Form, include: str
+) -> Callable[[Record], Awaitable[bytes]] | None:
     if form.shape == "object":
         return None
     is_first = True
@@ -90,6 +92,6 @@ def _render(stage: ServerContext, call: Call, form: Form, include: str) -> Calla
     async def render(record: Record) -> bytes:
         nonlocal is_first
         first, is_first = is_first, False
-        return await answers.row(stage, record, call, form, include, first=first)
+        return await answers.row(context, record, call, form, include, first=first)
 
     return render

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from aiohttp import web
 
 from shoal.embedded.apiserver.calls import Actor, AdmissionAttributes, Call
-from shoal.embedded.apiserver.paths import Target
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.resource import Obj, Resource
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.streams.channels import check_origin
 
-Conversation = Callable[[web.BaseRequest, Target, Resource, Actor], Awaitable[web.StreamResponse]]
+Conversation = Callable[[web.BaseRequest, RequestInfo, Resource, Actor], Awaitable[web.StreamResponse]]
 
 _CONNECTS = {"attach": "PodAttachOptions", "exec": "PodExecOptions", "portforward": "PodPortForwardOptions"}
 """Doors that admission is asked about before they open, and the kind of what is asked for there."""
@@ -21,37 +21,37 @@ _CONNECTS = {"attach": "PodAttachOptions", "exec": "PodExecOptions", "portforwar
 class Upgrades:
     def __init__(
         self,
-        stage: ServerContext,
+        context: ServerContext,
         conversations: Mapping[tuple[str, str, str], Conversation],
         names: Collection[str] = (),
     ) -> None:
         """`names`: under which names clients reach this server."""
-        self._stage = stage
+        self._context = context
         self._conversations = conversations
         self._names = names
 
-    def serves(self, target: Target) -> bool:
+    def serves(self, info: RequestInfo) -> bool:
         """Whether the target is a conversation: it may last for hours, and has no seat in flow control."""
-        return (target.group, target.plural, target.subresource) in self._conversations
+        return (info.group, info.resource, info.subresource) in self._conversations
 
     async def serve(
-        self, request: web.BaseRequest, target: Target, resource: Resource, actor: Actor
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, actor: Actor
     ) -> web.StreamResponse | None:
-        found = self._conversations.get((target.group, target.plural, target.subresource))
+        found = self._conversations.get((info.group, info.resource, info.subresource))
         if found is None:
             return None
         check_origin(request, self._names)
-        await self._admit(request, target, resource, actor)
-        return await found(request, target, resource, actor)
+        await self._admit(request, info, resource, actor)
+        return await found(request, info, resource, actor)
 
-    async def _admit(self, request: web.BaseRequest, target: Target, resource: Resource, actor: Actor) -> None:
-        kind = _CONNECTS.get(target.subresource)
-        call = Call("connect", resource, actor, target.namespace, target.name, target.subresource)
-        if kind is None or not self._stage.dynamic.concerns(call, "CONNECT"):
+    async def _admit(self, request: web.BaseRequest, info: RequestInfo, resource: Resource, actor: Actor) -> None:
+        kind = _CONNECTS.get(info.subresource)
+        call = Call("connect", resource, actor, info.namespace, info.name, info.subresource)
+        if kind is None or not self._context.dynamic.concerns(call, "CONNECT"):
             return
-        admission = AdmissionAttributes("CONNECT", call, target.name, _options(kind, request), None)
-        await self._stage.dynamic.mutate(admission)
-        await self._stage.dynamic.validate(admission)
+        admission = AdmissionAttributes("CONNECT", call, info.name, _options(kind, request), None)
+        await self._context.dynamic.mutate(admission)
+        await self._context.dynamic.validate(admission)
 
 
 def _options(kind: str, request: web.BaseRequest) -> Obj:

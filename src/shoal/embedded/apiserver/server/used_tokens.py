@@ -17,24 +17,24 @@ _SECRETS = Home("", "secrets")
 class UsedTokens:
     """Labels until `close`."""
 
-    def __init__(self, stage: ServerContext) -> None:
-        self._stage = stage
+    def __init__(self, context: ServerContext) -> None:
+        self._context = context
         self._errands = BackgroundRetries()
 
     def used(self, namespace: str, name: str) -> None:
         ref = Ref(_SECRETS, namespace, name)
-        secret = self._stage.state.reader.get("", "secrets", namespace, name)
-        if secret is not None and with_last_used(secret, int(self._stage.clock.seconds())) is not None:
+        secret = self._context.state.reader.get("", "secrets", namespace, name)
+        if secret is not None and with_last_used(secret, int(self._context.clock.seconds())) is not None:
             self._errands.start(f"the label of Secret {namespace}/{name}", lambda: self._label(ref))
 
     async def close(self) -> None:
         await self._errands.close()
 
     async def _label(self, ref: Ref) -> None:
-        state = self._stage.state
+        state = self._context.state
         async with state.lock(ref):
             record = state.get(ref)
-            labelled = with_last_used(record.obj(), int(self._stage.clock.seconds())) if record is not None else None
+            labelled = with_last_used(record.obj(), int(self._context.clock.seconds())) if record is not None else None
             if record is None or labelled is None:
                 return
             labels = {**record.labels, LAST_USED: labelled["metadata"]["labels"][LAST_USED]}

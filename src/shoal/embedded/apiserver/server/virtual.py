@@ -27,7 +27,7 @@ Virtual = Callable[[Call, Obj], Awaitable[Obj]]
 
 
 def virtual_resources(
-    stage: ServerContext,
+    context: ServerContext,
     authenticator: Authenticator,
     authorizer: Authorizer,
     signer: TokenSigner,
@@ -44,7 +44,7 @@ def virtual_resources(
         return checked
 
     async def token_review(_: Call, obj: Obj) -> Obj:
-        return reviews.token_review(obj, authenticator, int(stage.clock.seconds()))
+        return reviews.token_review(obj, authenticator, int(context.clock.seconds()))
 
     async def self_subject(call: Call, obj: Obj) -> Obj:
         return reviews.self_subject_review(obj, call.actor)
@@ -62,17 +62,17 @@ def virtual_resources(
         return reviews.self_subject_rules_review(obj, call.actor, authorizer)
 
     async def token(call: Call, obj: Obj) -> Obj:
-        reader: Any = stage.state.reader
+        reader: Any = context.state.reader
         account = reader.get("", "serviceaccounts", call.namespace, call.name)
         if account is None:
             raise status.not_found("serviceaccounts", "", call.name)
-        return token_request(obj, account, signer, reader, int(stage.clock.seconds()))
+        return token_request(obj, account, signer, reader, int(context.clock.seconds()))
 
     async def bind(call: Call, obj: Obj) -> Obj:
-        return await subresources.bind(stage, call, obj)
+        return await subresources.bind(context, call, obj)
 
     async def evict(call: Call, obj: Obj) -> Obj:
-        return await evict_pod(stage, call, obj)
+        return await evict_pod(context, call, obj)
 
     return {
         ("authentication.k8s.io", "tokenreviews", ""): token_review,

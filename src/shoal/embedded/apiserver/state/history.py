@@ -47,11 +47,11 @@ class _Mark(msgspec.Struct, gc=False):
 class _Line:
     """The events of one resource."""
 
-    __slots__ = ("events", "floor")
+    __slots__ = ("compacted_revision", "events")
 
-    def __init__(self, floor: int) -> None:
+    def __init__(self, compacted_revision: int) -> None:
         self.events: list[Event] = []
-        self.floor = floor
+        self.compacted_revision = compacted_revision
         """The newest revision that was forgotten."""
 
 
@@ -67,7 +67,7 @@ class History:
         self._start = revision
         self.revision = revision
         """The newest that is visible."""
-        self.floor = revision
+        self.compacted_revision = revision
         """The newest that was forgotten of all."""
         self.epoch = 0
         """Grows when everything is forgotten at once: watchers since before have lost their revision."""
@@ -86,9 +86,9 @@ class History:
         self._count += len(events)
         self._size_bytes += size_bytes
 
-    def floor_of(self, home: Home) -> int:
+    def compacted_revision_of(self, home: Home) -> int:
         line = self._lines.get(home)
-        return self._start if line is None else line.floor
+        return self._start if line is None else line.compacted_revision
 
     def since(self, home: Home, revision: int, most: int = 0) -> list[Event]:
         """The events of a resource after a revision that is not below its floor, oldest first."""
@@ -104,30 +104,30 @@ class History:
     def trim(self, now_s: float) -> None:
         """Forget what is beyond the limits; never the newest batch, which watchers had no time to read."""
         limits, marks = self._limits, self._marks
-        floor = self.floor
+        compacted_revision = self.compacted_revision
         while len(marks) > 1 and (
             self._count > limits.count or self._size_bytes > limits.size_bytes or now_s - marks[0].at_s > limits.age_s
         ):
             mark = marks.popleft()
             self._count -= mark.count
             self._size_bytes -= mark.size_bytes
-            floor = mark.last
-        if floor != self.floor:
-            self.floor = floor
-            self._cut(floor)
+            compacted_revision = mark.last
+        if compacted_revision != self.compacted_revision:
+            self.compacted_revision = compacted_revision
+            self._cut(compacted_revision)
 
     def forget_all(self) -> None:
         """As if all of it had happened too long ago."""
         self._lines.clear()
         self._marks.clear()
         self._count = self._size_bytes = 0
-        self._start = self.floor = self.revision
+        self._start = self.compacted_revision = self.revision
         self.epoch += 1
 
-    def _cut(self, floor: int) -> None:
+    def _cut(self, compacted_revision: int) -> None:
         for line in self._lines.values():
             events = line.events
-            if events and events[0].record.revision <= floor:
-                gone = bisect_right(events, floor, key=_REVISION)
-                line.floor = events[gone - 1].record.revision
+            if events and events[0].record.revision <= compacted_revision:
+                gone = bisect_right(events, compacted_revision, key=_REVISION)
+                line.compacted_revision = events[gone - 1].record.revision
                 del events[:gone]

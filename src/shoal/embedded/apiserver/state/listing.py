@@ -40,20 +40,20 @@ class Cut(msgspec.Struct, frozen=True):
     limit: int = 0
 
 
-def page(shelf: SortedRecords, cut: Cut, revision: int, newer: Sequence[Event]) -> Page:
+def page(live: SortedRecords, cut: Cut, revision: int, newer: Sequence[Event]) -> Page:
     """`newer` are the events of the resource after `revision`, oldest first."""
-    start, end = shelf.span(cut.namespace, cut.after)
+    start, end = live.span(cut.namespace, cut.after)
     if not newer:
         stop = min(end, start + cut.limit) if cut.limit else end
-        keys = shelf.keys[start:stop]
-        return _page([shelf.records[key] for key in keys], revision, end - stop)
+        keys = live.keys[start:stop]
+        return _page([live.records[key] for key in keys], revision, end - stop)
     undone = _undone(newer)
-    keys = [key for key in shelf.keys[start:end] if undone.get(key, shelf) is not None]
-    gone = [key for key, record in undone.items() if record and key not in shelf.records and _is_in(key, cut)]
+    keys = [key for key in live.keys[start:end] if undone.get(key, live) is not None]
+    gone = [key for key, record in undone.items() if record and key not in live.records and _is_in(key, cut)]
     if gone:
         keys = sorted(keys + gone)
     shown = keys[: cut.limit] if cut.limit else keys
-    records = [undone.get(key) or shelf.records[key] for key in shown]
+    records = [undone.get(key) or live.records[key] for key in shown]
     return _page(records, revision, len(keys) - len(shown))
 
 

@@ -38,12 +38,12 @@ def resume(loaded: Loaded, describe: Describe, limits: Limits, now_s: float) -> 
     shelves: dict[Home, SortedRecords] = {}
     for change in loaded.objects:
         _put(shelves, change, describe)
-    history = History(limits, max(loaded.floor, _FIRST))
+    history = History(limits, max(loaded.compacted_revision, _FIRST))
     for events in _batches(shelves, loaded.history, describe):
         history.append(events, now_s)
     history.trim(now_s)
     history.revision = max(history.revision, loaded.revision)
-    return ResumedState(shelves, history, loaded.floor)
+    return ResumedState(shelves, history, loaded.compacted_revision)
 
 
 def _batches(

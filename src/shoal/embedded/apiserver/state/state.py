@@ -27,7 +27,7 @@ from shoal.embedded.apiserver.state.reader import StateReader
 from shoal.embedded.apiserver.state.record import Describe, Record, Write
 from shoal.embedded.apiserver.state.resume import ResumedState, resume
 from shoal.embedded.apiserver.state.sorted_records import SortedRecords
-from shoal.embedded.apiserver.state.watch import Parking, Watch, open_watch
+from shoal.embedded.apiserver.state.watch import IdleWatches, Watch, open_watch
 from shoal.embedded.apiserver.status import already_exists, conflict, expired, from_the_future, unavailable
 from shoal.embedded.apiserver.storage.port import Storage, StoredChange
 from shoal.units.errors import BugError
@@ -53,7 +53,7 @@ class State:
         self._folded = found.folded
         self._pending: set[Ref] = set()
         self._locks = Locks()
-        self._parking = Parking()
+        self._parking = IdleWatches()
         self._hooks: list[Hook] = []
         self._interned = Interned()
         self._commits = Commits(storage, self._publish)
@@ -83,7 +83,7 @@ class State:
     @property
     def oldest(self) -> int:
         """Watches and lists from this revision on are served, whatever the resource."""
-        return self._history.floor
+        return self._history.compacted_revision
 
     def health(self) -> str:
         """Why nothing is kept; empty while all is well. A call makes the storage try again, since there may be no
@@ -126,7 +126,7 @@ class State:
             return page(shelf, cut, history.revision, ())
         if at > history.revision:
             raise from_the_future(at, history.revision)
-        if at < history.floor_of(home):
+        if at < history.compacted_revision_of(home):
             raise expired("The resourceVersion for the provided list is too old.")
         return page(shelf, cut, at, history.since(home, at))
 
@@ -248,9 +248,9 @@ class State:
 
     def _foldable(self) -> int:
         """In small steps: the commit behind it waits."""
-        if self._history.floor - self._folded < _FOLD_EVERY:
+        if self._history.compacted_revision - self._folded < _FOLD_EVERY:
             return 0
-        self._folded = min(self._history.floor, self._folded + 2 * _FOLD_EVERY)
+        self._folded = min(self._history.compacted_revision, self._folded + 2 * _FOLD_EVERY)
         return self._folded
 
     def _call_hooks(self, events: Events) -> None:

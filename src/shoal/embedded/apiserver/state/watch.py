@@ -28,7 +28,7 @@ _MOST = 500
 _Scope = tuple["Home", str | None, str | None]
 
 
-class Parking:
+class IdleWatches:
     """The watches that wait, by what they wait for."""
 
     __slots__ = ("_waiting", "is_closed")
@@ -84,10 +84,10 @@ class Watch:
 
     __slots__ = ("_cursor", "_epoch", "_history", "_is_closed", "_is_parked", "_parking", "_wakeup", "scope")
 
-    def __init__(self, history: History, parking: Parking, scope: _Scope, since: int) -> None:
+    def __init__(self, history: History, idle_watches: IdleWatches, scope: _Scope, since: int) -> None:
         self._history = history
         self._epoch = history.epoch
-        self._parking = parking
+        self._parking = idle_watches
         self._cursor = since
         self._is_parked = False
         self._is_closed = False
@@ -150,9 +150,9 @@ class Watch:
         if self._epoch != history.epoch:
             raise expired("The resourceVersion for the provided watch is too old.")
         while self._cursor < history.revision:
-            floor = history.floor_of(home)
-            if self._cursor < floor:
-                raise too_old(self._cursor, floor)
+            compacted_revision = history.compacted_revision_of(home)
+            if self._cursor < compacted_revision:
+                raise too_old(self._cursor, compacted_revision)
             events = history.since(home, self._cursor, _MOST)
             self._cursor = events[-1].record.revision if len(events) == _MOST else history.revision
             if namespace is not None:
@@ -164,14 +164,14 @@ class Watch:
         return []
 
 
-def too_old(wanted: int, floor: int) -> ApiError:
-    return expired(f"too old resource version: {wanted} ({floor})")
+def too_old(wanted: int, compacted_revision: int) -> ApiError:
+    return expired(f"too old resource version: {wanted} ({compacted_revision})")
 
 
-def open_watch(history: History, parking: Parking, scope: _Scope, since: int) -> Watch:
+def open_watch(history: History, idle_watches: IdleWatches, scope: _Scope, since: int) -> Watch:
     if since > history.revision:
         raise from_the_future(since, history.revision)
-    floor = history.floor_of(scope[0])
-    if since < floor:
-        raise too_old(since, floor)
-    return Watch(history, parking, scope, since)
+    compacted_revision = history.compacted_revision_of(scope[0])
+    if since < compacted_revision:
+        raise too_old(since, compacted_revision)
+    return Watch(history, idle_watches, scope, since)

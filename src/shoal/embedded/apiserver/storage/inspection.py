@@ -140,7 +140,7 @@ def _found(connection: sqlite3.Connection) -> InspectionResult:
         fault = f"the table {missing[0]} is missing"
     revision = 0
     if fault == "ok" and tables >= _TABLES:
-        ((floor,),) = run("SELECT max(revision) FROM folded")
+        ((compacted_revision,),) = run("SELECT max(revision) FROM folded")
         ((newest,),) = run("SELECT max(revision) FROM log")
-        revision = max(floor or 0, newest or 0)
+        revision = max(compacted_revision or 0, newest or 0)
     return InspectionResult(revision, application, version, bool(tables), "" if fault == "ok" else fault)

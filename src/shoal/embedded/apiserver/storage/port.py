@@ -34,10 +34,10 @@ class Loaded(msgspec.Struct, frozen=True):
 
     revision: int
     """The highest revision ever kept; 0 in a new storage."""
-    floor: int
+    compacted_revision: int
     """The highest revision whose changes are folded into `objects`."""
     objects: Iterable[StoredChange]
-    """Objects as they were at `floor`."""
+    """Objects as they were at `compacted_revision`."""
     history: Iterable[StoredChange]
     """Every change since, in order."""
 

@@ -109,12 +109,12 @@ class SqliteFile:
 
     def load(self) -> Loaded:
         run = self._connection.execute
-        ((floor,),) = run("SELECT revision FROM folded")
+        ((compacted_revision,),) = run("SELECT revision FROM folded")
         ((newest,),) = run("SELECT max(revision) FROM log")
         columns = "family, plural, namespace, name, revision, data"
         objects = _changes(run(f"SELECT {columns} FROM objects"))  # noqa: S608 - no input in it
         history = _changes(run(f"SELECT {columns} FROM log ORDER BY revision"))  # noqa: S608 - no input in it
-        return Loaded(max(floor, newest or 0), floor, objects, history)
+        return Loaded(max(compacted_revision, newest or 0), compacted_revision, objects, history)
 
     def append(self, batch: Sequence[StoredChange]) -> None:
         """All of it or nothing, on disk when this returns. Raises StorageFault."""

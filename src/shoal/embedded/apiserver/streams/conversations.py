@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
-from shoal.embedded.apiserver.calls import Actor, Attributes
+from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.reading import Reader
+from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.authorize import Authorizer
 from shoal.embedded.apiserver.security.verdict import refusal
 from shoal.embedded.apiserver.status import bad_request, method_not_supported, not_found, unavailable
@@ -64,71 +65,69 @@ class _Doors:
         self._terminal = terminal
         self._kubelets = kubelets
 
-    async def run_command(
-        self, request: web.BaseRequest, target: Addressed, _: Any, actor: Actor
-    ) -> web.StreamResponse:
-        self._check_create("exec", target, actor)
-        pod = self._pod(target)
+    async def run_command(self, request: web.BaseRequest, info: Addressed, _: Any, actor: Actor) -> web.StreamResponse:
+        self._check_create("exec", info, actor)
+        pod = self._pod(info)
         node = self._node_of(pod)
         kubelet = kubelet_of(node)
         if kubelet is None:
             return await exec_pod(request, pod, node, self._terminal)
         what = asked_of(pod, request.query)
-        path = f"/exec/{target.namespace}/{target.name}/{what.container['name']}"
+        path = f"/exec/{info.namespace}/{info.name}/{what.container['name']}"
         return await relay_command(request, self._kubelets, kubelet, path, command_query(what.command, what.wanted))
 
-    async def log(self, request: web.BaseRequest, target: Addressed, _: Any, __: Actor) -> web.StreamResponse:
-        pod = self._pod(target)
+    async def log(self, request: web.BaseRequest, info: Addressed, _: Any, __: Actor) -> web.StreamResponse:
+        pod = self._pod(info)
         if not (pod.get("spec") or {}).get("nodeName"):
-            log_options(request.query, target.name)
+            log_options(request.query, info.name)
             chosen_container(pod, request.query.get("container", ""))
             return web.Response(status=204)
         kubelet = kubelet_of(self._node_of(pod))
         if kubelet is None:
             return web.Response(text=pod_log(pod, request.query))
-        log_options(request.query, target.name)
+        log_options(request.query, info.name)
         container = chosen_container(pod, request.query.get("container", ""))["name"]
-        path = f"/containerLogs/{target.namespace}/{target.name}/{container}"
+        path = f"/containerLogs/{info.namespace}/{info.name}/{container}"
         return await relay_log(request, self._kubelets, kubelet, path, passed_on(request.query))
 
-    async def page(self, request: web.BaseRequest, target: Addressed, _: Any, __: Actor) -> web.StreamResponse:
+    async def page(self, request: web.BaseRequest, info: Addressed, _: Any, __: Actor) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise method_not_supported("nodes", "")
-        node = self._reader.get("", "nodes", "", target.name)
+        node = self._reader.get("", "nodes", "", info.name)
         if node is None:
-            raise not_found("nodes", "", target.name)
+            raise not_found("nodes", "", info.name)
         kubelet = kubelet_of(node)
         if kubelet is None:
-            raise unavailable(f'node "{target.name}" has no kubelet that can be reached from here')
-        path = target.rest
+            raise unavailable(f'node "{info.name}" has no kubelet that can be reached from here')
+        path = info.rest
         if not {".", ".."}.isdisjoint(path.split("/")):
             raise bad_request('the path behind a proxy may not have "." or ".." as a segment')
         return await relay_page(request, self._kubelets, kubelet, f"/{path}")
 
-    async def service(self, _: web.BaseRequest, target: Addressed, __: Any, ___: Actor) -> web.StreamResponse:
-        check_service(self._reader, target.namespace, target.name)
+    async def service(self, _: web.BaseRequest, info: Addressed, __: Any, ___: Actor) -> web.StreamResponse:
+        check_service(self._reader, info.namespace, info.name)
         raise refused_stream("proxy")
 
     def refused(self, subresource: str) -> Conversation:
-        async def refuse(_: web.BaseRequest, target: Addressed, __: Any, actor: Actor) -> web.StreamResponse:
+        async def refuse(_: web.BaseRequest, info: Addressed, __: Any, actor: Actor) -> web.StreamResponse:
             if subresource != "proxy":
-                self._check_create(subresource, target, actor)
-            self._pod(target)
+                self._check_create(subresource, info, actor)
+            self._pod(info)
             raise refused_stream(subresource)
 
         return refuse
 
-    def _check_create(self, subresource: str, target: Addressed, actor: Actor) -> None:
+    def _check_create(self, subresource: str, info: Addressed, actor: Actor) -> None:
         """A WebSocket is opened with GET, which by itself asks for a right to read only."""
-        asked = Attributes("create", "", "v1", "pods", subresource, target.namespace, target.name)
+        asked = RequestInfo("create", "", "v1", "pods", subresource, info.namespace, info.name)
         verdict = self._authorizer.allows(actor, asked)
         if not verdict.allowed:
             raise refusal(actor, asked, verdict)
 
-    def _pod(self, target: Addressed) -> dict[str, Any]:
-        pod = self._reader.get("", "pods", target.namespace, target.name)
+    def _pod(self, info: Addressed) -> dict[str, Any]:
+        pod = self._reader.get("", "pods", info.namespace, info.name)
         if pod is None:
-            raise not_found("pods", "", target.name)
+            raise not_found("pods", "", info.name)
         return pod
 
     def _node_of(self, pod: dict[str, Any]) -> dict[str, Any] | None:

@@ -11,22 +11,22 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.apiserver.calls import Attributes
 from shoal.embedded.apiserver.cel.functions.overload import Table, row
 from shoal.embedded.apiserver.cel.values import Opaque
+from shoal.embedded.apiserver.request_info import RequestInfo
 
-Check = Callable[[str, Attributes], tuple[bool, str]]
+Check = Callable[[str, RequestInfo], tuple[bool, str]]
 """Of a service account (`namespace:name`; empty: the requester) and a question, whether it is allowed and why."""
 
 
 class _Question(msgspec.Struct, frozen=True):
     check: Check
-    requested: Attributes
+    requested: RequestInfo
     who: str = ""
-    attributes: Attributes = Attributes("")
+    attributes: RequestInfo = RequestInfo("")
 
 
-def authorizer(check: Check, requested: Attributes) -> Opaque:
+def authorizer(check: Check, requested: RequestInfo) -> Opaque:
     """The value of the variable `authorizer`; `requested` is what the request being decided is about."""
     return Opaque("authorizer", _Question(check, requested))
 
@@ -44,7 +44,7 @@ def _with(kind: str, **fixed: Any) -> Callable[[Opaque], Opaque]:
     return made
 
 
-def _replaced(attributes: Attributes, **changes: Any) -> Attributes:
+def _replaced(attributes: RequestInfo, **changes: Any) -> RequestInfo:
     return msgspec.structs.replace(attributes, **changes)
 
 

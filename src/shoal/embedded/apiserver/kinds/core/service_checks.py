@@ -156,8 +156,8 @@ def _check_traffic(spec: Obj, errors: Errors) -> None:
     inside = spec.get("internalTrafficPolicy")
     if inside is not None and inside not in _POLICIES:
         errors.append(not_supported("spec.internalTrafficPolicy", inside, _POLICIES))
-    if (wish := spec.get("trafficDistribution")) is not None and wish not in _DISTRIBUTIONS:
-        errors.append(not_supported("spec.trafficDistribution", wish, _DISTRIBUTIONS))
+    if (value := spec.get("trafficDistribution")) is not None and value not in _DISTRIBUTIONS:
+        errors.append(not_supported("spec.trafficDistribution", value, _DISTRIBUTIONS))
 
 
 def check_service_update(new: Obj, old: Obj, errors: Errors) -> None:
