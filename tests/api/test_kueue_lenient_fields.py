@@ -21,7 +21,7 @@ def only(version: str, kind: str, **rest: Any) -> Document:
 
 
 def told(document: Document) -> list[str]:
-    return [slip.told(document.where) for slip in slips(document.value)]
+    return [slip.warning(document.where) for slip in slips(document.value)]
 
 
 def test_a_value_below_spec_is_taken_and_told() -> None:

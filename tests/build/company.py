@@ -75,7 +75,7 @@ def with_rules(rules: PodRules, *more: Rule) -> PodRules:
             case Apart(term):
                 rules = msgspec.structs.replace(rules, anti=(*rules.anti, term))
             case WeightedTerm():
-                rules = msgspec.structs.replace(rules, wished=(*rules.wished, rule))
+                rules = msgspec.structs.replace(rules, weighted=(*rules.weighted, rule))
             case Spread():
                 rules = msgspec.structs.replace(rules, spread=(*rules.spread, rule))
     return rules

@@ -49,7 +49,7 @@ from shoal.engine.events import (
     TopologyGone,
     TopologySeen,
 )
-from shoal.store.manifest_cluster import world_of
+from shoal.store.manifest_cluster import manifest_cluster_of
 from shoal.store.watched.cluster import WatchedCluster, WatchSettings
 
 E = TypeVar("E")
@@ -200,7 +200,7 @@ def manifest_events(objects: Iterable[Obj]) -> list[Event]:
         if obj["kind"] not in {"Job", "ReplicaSet", "Deployment", "StatefulSet"}
         or (obj["metadata"]["namespace"], obj["kind"], obj["metadata"]["name"]) in owners
     ]
-    return world_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}), "w.json")).events
+    return manifest_cluster_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}), "w.json")).events
 
 
 def manifest_facts(objects: Iterable[Obj]) -> Facts:

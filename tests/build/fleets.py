@@ -14,14 +14,14 @@ from shoal.client.kind import PODS
 from shoal.client.port import Api
 from shoal.embedded.kubelets.fleet import Fleet
 from shoal.embedded.kubelets.settings import FleetSettings
-from shoal.embedded.machines.machine import GpuSeat, Machine
+from shoal.embedded.machines.machine import GpuSlot, Machine
 
 _HAS = {"cpu": "96", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": "110"}
 
 
 def machine(name: str = "node-0", *, gpus: int = 0, **more: Any) -> Machine:
     seats = tuple(
-        GpuSeat(
+        GpuSlot(
             index,
             f"GPU-{name}-{index}",
             "H100-SXM5-80GB",

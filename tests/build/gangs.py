@@ -38,7 +38,7 @@ class GroupBuilder:
     parts: tuple[GangSubgroup, ...] = ()
     parts_least: int | None = None
     roles: tuple[tuple[str, int], ...] = ()
-    wish: TopologyRequirement = NO_WISH
+    requirement: TopologyRequirement = NO_WISH
     priority: int | None = None
     labels: tuple[tuple[str, str], ...] = ()
 
@@ -63,8 +63,8 @@ class GroupBuilder:
         self, name: str, least: int, parent: str = "", *, required: str = "", preferred: str = "", closest: bool = False
     ) -> GroupBuilder:
         bound = required or preferred or closest
-        wish = TopologyRequirement(FLEET, required, preferred, closest) if bound else TopologyRequirement()
-        return replace(self, parts=(*self.parts, GangSubgroup(name, parent, least, wish)))
+        requirement = TopologyRequirement(FLEET, required, preferred, closest) if bound else TopologyRequirement()
+        return replace(self, parts=(*self.parts, GangSubgroup(name, parent, least, requirement)))
 
     def any_parts(self, least: int) -> GroupBuilder:
         """So many of the parts suffice."""
@@ -89,8 +89,8 @@ class GroupBuilder:
         return replace(self, priority=priority)
 
     def _wishing(self, **changes: str | int | bool) -> GroupBuilder:
-        fields = {name: getattr(self.wish, name) for name in TopologyRequirement.__struct_fields__}
-        return replace(self, wish=TopologyRequirement(**{**fields, "topology": FLEET, **changes}))
+        fields = {name: getattr(self.requirement, name) for name in TopologyRequirement.__struct_fields__}
+        return replace(self, requirement=TopologyRequirement(**{**fields, "topology": FLEET, **changes}))
 
     # -- made ----------------------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class GroupBuilder:
             parts=self.parts,
             parts_minimum=self.parts_least,
             roles=self.roles,
-            wish=self.wish,
+            requirement=self.requirement,
             priority=self.priority,
         )
 

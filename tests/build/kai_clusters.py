@@ -101,7 +101,7 @@ async def add_gang(cluster: SmallCluster, name: str, queue: str, count: int, lea
         await cluster.create(PODS, body)
 
 
-async def leaving(cluster: SmallCluster) -> list[str]:
+async def terminating(cluster: SmallCluster) -> list[str]:
     return sorted(one["metadata"]["name"] for one in await cluster.pods() if one["metadata"].get("deletionTimestamp"))
 
 

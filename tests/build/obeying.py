@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from build.plain_quota import PlainQuota
-from build.queue_stories import Arrive, Change, Finish, Gone, Happening, Round, Story
+from build.queue_stories import Arrive, Change, Explanation, Finish, Gone, Happening, Round
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.facts import ClusterQueueFacts, LocalQueueFacts, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
@@ -30,7 +30,7 @@ def queues_of(facts: Iterable[Fact], settings: Settings) -> Queues:
 class Obeying:
     """One run of a story."""
 
-    def __init__(self, story: Story, discipline: type[Kueue] = Kueue) -> None:
+    def __init__(self, story: Explanation, discipline: type[Kueue] = Kueue) -> None:
         self.settings = story.settings
         self.kueue = discipline(queues_of(story.facts, story.settings))
         self.facts: dict[tuple[type, str], Fact] = {}
@@ -38,7 +38,7 @@ class Obeying:
             self.facts[type(fact), name_of(fact)] = fact
         self.waiting: dict[str, WorkloadFacts] = {}
         self.holding: dict[str, WorkloadFacts] = {}
-        self.leaving: dict[str, str] = {}
+        self.terminating: dict[str, str] = {}
         """Victim -> who it was told to stop for."""
         self.now_s = 0.0
 
@@ -50,7 +50,7 @@ class Obeying:
     @property
     def lasting(self) -> PlainQuota:
         """The same without those that were told to stop."""
-        return self._quota(self.holding.keys() - self.leaving.keys())
+        return self._quota(self.holding.keys() - self.terminating.keys())
 
     def _quota(self, keys: Iterable[str]) -> PlainQuota:
         there = [self.holding[key].admission for key in keys]
@@ -86,7 +86,7 @@ class Obeying:
     def finish(self, key: str) -> None:
         self.holding.pop(key, None)
         self.waiting.pop(key, None)
-        self.leaving.pop(key, None)
+        self.terminating.pop(key, None)
         self.kueue.drop_workload(key, self.now_s, finished=True)
 
     def drop(self, kind: type[Fact], name: str) -> None:
@@ -103,8 +103,8 @@ class Obeying:
         self.now_s += 1.0
         decisions = self.kueue.cycle(self.now_s)
         for each in decisions.preempted:
-            assert each.workload not in self.leaving, "nobody is told twice"
-            self.leaving[each.workload] = each.beneficiary
+            assert each.workload not in self.terminating, "nobody is told twice"
+            self.terminating[each.workload] = each.beneficiary
         for admitted in decisions.admitted:
             facts = self.waiting.pop(admitted.workload)
             self.holding[facts.key] = replace(
@@ -120,8 +120,8 @@ class Obeying:
 
     def let_go(self) -> list[str]:
         """Whoever was told to stop has stopped, and stands in line again."""
-        gone = list(self.leaving)
-        self.leaving.clear()
+        gone = list(self.terminating)
+        self.terminating.clear()
         for key in gone:
             facts = self.waiting[key] = replace(
                 self.holding.pop(key),
@@ -136,7 +136,7 @@ class Obeying:
 
     def only(self, keys: Iterable[str]) -> None:
         """Of those that wait all others give up, and victims leave for good."""
-        for key in [*self.leaving, *sorted(self.waiting.keys() - set(keys))]:
+        for key in [*self.terminating, *sorted(self.waiting.keys() - set(keys))]:
             self.finish(key)
 
     def rest(self, most: int = 60) -> list[Decisions]:
@@ -149,7 +149,7 @@ class Obeying:
         raise AssertionError("it never came to rest")
 
 
-def played(story: Story) -> Obeying:
+def played(story: Explanation) -> Obeying:
     """A world in which everything has happened."""
     world = Obeying(story)
     for happening in story.happenings:

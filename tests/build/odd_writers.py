@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from build.live_schedulers import LiveScheduler, Prepare
 from shoal.controllers.scheduler.executor import SchedulerExecutor
-from shoal.controllers.scheduler.known import Writer
+from shoal.controllers.scheduler.pod_protocols import Writer
 from shoal.engine.plan import Place
 from shoal.store.watched.pod_views import PodView
 from shoal.units.errors import ConflictError
@@ -24,7 +24,7 @@ def writing_by(writer: Writer) -> Prepare:
     """PlanExecutor that make ready by this, instead of the usual ones."""
 
     def prepare(one: LiveScheduler) -> None:
-        one.loop.executors = (SchedulerExecutor(one.context, one.loop, one.loop.world, writer),)
+        one.loop.executors = (SchedulerExecutor(one.context, one.loop, one.loop.watched, writer),)
 
     return prepare
 
@@ -79,7 +79,7 @@ class Broken(_Plain):
         self._times = times
         self._error = error
 
-    async def prepare(self, _sight: PodView, _place: Place, _is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
+    async def prepare(self, _view: PodView, _place: Place, _is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
         self.calls += 1
         if self.calls <= self._times:
             raise self._error

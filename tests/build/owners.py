@@ -1,4 +1,4 @@
-"""An object in the hands of several managers: `Story(schema)` applies and updates, and tells who owns what."""
+"""An object in the hands of several managers: `Explanation(schema)` applies and updates, and tells who owns what."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shoal.embedded.apiserver.schema.node import Schema
 Obj = dict[str, Any]
 
 
-class Story:
+class Explanation:
     """Every step checks that what it was given was not changed. Time is the number of the step."""
 
     def __init__(self, schema: Schema, api_version: str) -> None:

@@ -26,7 +26,7 @@ class Standing:
     node: str
     ask: Ask
     traits: PodLabels
-    leaving: bool = False
+    terminating: bool = False
 
 
 @dataclass
@@ -97,7 +97,9 @@ class PlainCompany:
                 continue
             if rule.honors_taints and untolerated(node.taints, ask.tolerations) is not None:
                 continue
-            here = [p for p in self.pods if p.node == name and not p.leaving and self.means(rule.selected, p.traits)]
+            here = [
+                p for p in self.pods if p.node == name and not p.terminating and self.means(rule.selected, p.traits)
+            ]
             counts[node.labels[rule.key]] += len(here)
         return dict(counts)
 
@@ -107,9 +109,9 @@ class PlainCompany:
         """The weights of all preferred terms that pull to the node, minus those that push away."""
         felt = 0
         for standing in self.pods:
-            mine = [(w.weight, w.term) for w in ask.near.wished if self.means(w.term.selected, standing.traits)]
+            mine = [(w.weight, w.term) for w in ask.near.weighted if self.means(w.term.selected, standing.traits)]
             near = standing.ask.near
-            theirs = [*((w.weight, w.term) for w in near.wished), *((1, term) for term in near.affinity)]
+            theirs = [*((w.weight, w.term) for w in near.weighted), *((1, term) for term in near.affinity)]
             mine += [(weight, term) for weight, term in theirs if self.means(term.selected, pod)]
             felt += sum(weight for weight, term in mine if self.shares(node, standing.node, term.key))
         return felt

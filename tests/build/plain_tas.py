@@ -33,34 +33,36 @@ class Plain:
 
     def place(self, workers: PodSet, leader: PodSet | None = None) -> dict[str, dict[Path, int]] | None:
         """Pods by pod set and leaf; None where it does not fit."""
-        wish = workers.topology or TopologyRequest(unconstrained=True)
-        depth = self.levels.index(wish.required or wish.preferred or self.levels[-1])
-        slice_depth = self.levels.index(wish.slice_level) if wish.slice_level else len(self.levels) - 1
-        size = wish.slice_size or 1
+        requirement = workers.topology or TopologyRequest(unconstrained=True)
+        depth = self.levels.index(requirement.required or requirement.preferred or self.levels[-1])
+        slice_depth = self.levels.index(requirement.slice_level) if requirement.slice_level else len(self.levels) - 1
+        size = requirement.slice_size or 1
         by_depth = self._grow()
         for top in by_depth[0]:
             self._fill(top, workers, leader, (0, slice_depth, size))
         need, leaders = workers.count // size, int(leader is not None)
         while True:
-            chosen = self._fit(by_depth[depth], need, leaders, wish)
+            chosen = self._fit(by_depth[depth], need, leaders, requirement)
             if chosen is not None:
                 break
-            if wish.required or wish.unconstrained or depth == 0:
+            if requirement.required or requirement.unconstrained or depth == 0:
                 return None
             depth -= 1
-        if not _take(chosen, need, leaders, size, wish.unconstrained, whole=True):
+        if not _take(chosen, need, leaders, size, requirement.unconstrained, whole=True):
             return None
         for at in range(depth, len(self.levels) - 1):
             if at < slice_depth:
                 chosen = [child for domain in chosen for child in domain.children]
-                chosen = _used(_sorted(chosen, leaders, wish.unconstrained), need, leaders, size, wish, whole=True)
+                chosen = _used(
+                    _sorted(chosen, leaders, requirement.unconstrained), need, leaders, size, requirement, whole=True
+                )
             else:
                 chosen = [
                     child
                     for domain in chosen
                     for child in _used(
-                        _sorted(domain.children, domain.gets_leader, wish.unconstrained),
-                        domain.gets, domain.gets_leader, 1, wish, whole=False,
+                        _sorted(domain.children, domain.gets_leader, requirement.unconstrained),
+                        domain.gets, domain.gets_leader, 1, requirement, whole=False,
                     )
                 ]  # fmt: skip
         found = {workers.name: {leaf.path: leaf.gets for leaf in chosen if leaf.gets}}
@@ -102,12 +104,12 @@ class Plain:
         if depth == slice_depth:
             domain.slices, domain.slices_led = domain.pods // size, domain.led // size
 
-    def _fit(self, domains: list[Domain], need: int, leaders: int, wish: TopologyRequest) -> list[Domain] | None:
-        order = _sorted(domains, leaders, wish.unconstrained)
+    def _fit(self, domains: list[Domain], need: int, leaders: int, requirement: TopologyRequest) -> list[Domain] | None:
+        order = _sorted(domains, leaders, requirement.unconstrained)
         held = [d for d in order if d.slices_led >= need and d.leader >= leaders]
         if held:
-            return [held[0] if wish.unconstrained else min(held, key=lambda d: d.slices_led)]
-        if wish.required or (domains[0].path[:-1] and not wish.unconstrained):
+            return [held[0] if requirement.unconstrained else min(held, key=lambda d: d.slices_led)]
+        if requirement.required or (domains[0].path[:-1] and not requirement.unconstrained):
             return None
         chosen = []
         if leaders:
@@ -116,10 +118,10 @@ class Plain:
                 return None
             chosen.append(order[0])
             need -= order[0].slices_led
-            order = _sorted(order[1:], 0, wish.unconstrained)
+            order = _sorted(order[1:], 0, requirement.unconstrained)
         for at, domain in enumerate(order):
             if need > 0 and domain.slices:
-                if domain.slices >= need and not wish.unconstrained:
+                if domain.slices >= need and not requirement.unconstrained:
                     domain = min((d for d in order[at:] if d.slices >= need), key=lambda d: d.slices)
                 chosen.append(domain)
                 need -= domain.slices
@@ -149,9 +151,9 @@ def _leader_first(order: list[Domain], need: int, rooms: Callable[[Domain], tupl
 
 
 def _used(
-    order: list[Domain], need: int, leaders: int, size: int, wish: TopologyRequest, *, whole: bool
+    order: list[Domain], need: int, leaders: int, size: int, requirement: TopologyRequest, *, whole: bool
 ) -> list[Domain]:
-    if not _take(order, need, leaders, size, wish.unconstrained, whole=whole):
+    if not _take(order, need, leaders, size, requirement.unconstrained, whole=whole):
         raise AssertionError("the parents promised room")
     return [domain for domain in order if domain.gets or domain.gets_leader]
 

@@ -129,7 +129,7 @@ class PlainSearch:
                 break
             if not any(node.borrows_with(fr, amount) for fr, amount in left.items()):
                 return "right"
-            left = {fr: max(0, amount - node.local_room(fr)) for fr, amount in left.items()}
+            left = {fr: max(0, amount - node.local_capacity(fr)) for fr, amount in left.items()}
         threshold = self.rules.borrow_threshold
         below = held.priority < self.incoming.priority and (threshold is None or held.priority <= threshold)
         return "borrow" if self.rules.borrow != "Never" and below else "quota"

@@ -9,7 +9,7 @@ from build.manifests import Object, pod, thing
 from shoal.api.decode import read
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.store.inventory import Inventory
-from shoal.store.queues import ManifestQueues, queue_world
+from shoal.store.queues import ManifestQueues, read_queue_manifests
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 CONFIG = "config.kueue.x-k8s.io/v1beta2"
@@ -71,7 +71,7 @@ def configuration(**fields: Any) -> Object:
 
 def world(*objects: Object) -> ManifestQueues:
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
-    return queue_world(Inventory(read(text, "w.json")))
+    return read_queue_manifests(Inventory(read(text, "w.json")))
 
 
 def workloads(*objects: Object) -> dict[str, WorkloadFacts]:

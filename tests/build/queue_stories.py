@@ -58,7 +58,7 @@ Happening = Arrive | Finish | Change | Gone | Round
 
 
 @dataclass(frozen=True)
-class Story:
+class Explanation:
     settings: Settings
     facts: list[Fact]
     happenings: list[Happening]

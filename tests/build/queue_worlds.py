@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from build.queue_stories import ONE, Arrive, Bounds, Change, Finish, Gone, Happening, Round, Story
+from build.queue_stories import ONE, Arrive, Bounds, Change, Explanation, Finish, Gone, Happening, Round
 from shoal.api.selectors import Selector
 from shoal.engine.queues.facts import (
     PODS,
@@ -52,7 +52,7 @@ FAIR_STRATEGIES = (
 ALL = Bounds()
 
 
-def stories(bounds: Bounds = ALL) -> st.SearchStrategy[Story]:
+def stories(bounds: Bounds = ALL) -> st.SearchStrategy[Explanation]:
     return st.randoms(use_true_random=False).map(lambda dice: Author(dice, bounds).story())
 
 
@@ -63,7 +63,7 @@ class Author:
     dice: Random
     bounds: Bounds
 
-    def story(self) -> Story:
+    def story(self) -> Explanation:
         dice, bounds = self.dice, self.bounds
         cohorts = dice.randint(min(1, bounds.cohorts), bounds.cohorts)
         queues = dice.randint(min(2, bounds.queues), bounds.queues)
@@ -77,7 +77,7 @@ class Author:
         for index in range(many, many + dice.randint(min(2, bounds.arrivals), bounds.arrivals)):
             happenings.append(Arrive(self.workload(index, queues)))
             happenings += self.meanwhile(cohorts, queues)
-        return Story(self.settings(), facts, happenings)
+        return Explanation(self.settings(), facts, happenings)
 
     def meanwhile(self, cohorts: int, queues: int) -> list[Happening]:
         match self.dice.randint(0, 9 if self.bounds.changes else 7):

@@ -106,11 +106,11 @@ class Scenario:
         priority: int = 0,
         who: PodIdentity = NOBODY,
         *,
-        leaving: bool = False,
+        terminating: bool = False,
     ) -> Scenario:
         ask = made(wanted)
         grant = None if devices is None else compute_grant(devices, ask.gpu_milli // max(len(devices), 1))
-        return self.apply(PodBound(key, ask, node, grant, priority, daemon_set, who, leaving))
+        return self.apply(PodBound(key, ask, node, grant, priority, daemon_set, who, terminating))
 
     def group(self, facts: GroupFacts) -> Scenario:
         return self.apply(GroupSeen(facts))

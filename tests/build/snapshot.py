@@ -32,11 +32,11 @@ def facts_of(cluster: Cluster) -> Facts:
         "claimed": (cluster.dra.usage.in_use(), cluster.dra.shared.in_use()),
         "gpu_free_milli": cluster.gpu_free_milli,
         "pods": {
-            key: (h.row, h.ask, h.grant, h.priority, h.turn, h.bound, h.daemon_set, h.who, h.leaving, h.promised)
+            key: (h.row, h.ask, h.grant, h.priority, h.turn, h.bound, h.daemon_set, h.who, h.terminating, h.nominated)
             for key, h in cluster.pods.items()
         },
-        "leaving": sorted(cluster.leaving),
-        "promised": sorted(cluster.promised),
+        "terminating": sorted(cluster.terminating),
+        "nominated": sorted(cluster.nominated),
         "gangs": {
             g.name: (
                 g.facts,

@@ -20,7 +20,7 @@ START_S = 1_767_225_600.0
 _SCHEDULED = {"type": "PodScheduled", "status": "True"}
 
 
-class Story(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class Explanation(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """The input: a pod, what its node is like, and how long to look."""
 
     pod: Obj
@@ -34,7 +34,7 @@ class Story(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class _Node:
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: Explanation) -> None:
         self.story = story
         self.said: list[str] = []
 
@@ -56,7 +56,7 @@ class _Node:
         self.said.append(f"{type_} {reason}: {message}")
 
 
-def told(story: Story) -> tuple[list[Obj], set[str]]:
+def told(story: Explanation) -> tuple[list[Obj], set[str]]:
     """What the status is after each moment in which something happens, and the names of the stages that were played."""
     facts = msgspec.convert({"status": {"conditions": [_SCHEDULED]}, **story.pod}, PodFacts)
     run, node = new_run(facts, START_S), _Node(story)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from build.small_clusters import SmallCluster, small_cluster
 from build.storm_laws import StormLaws
-from build.storm_stories import GALE, Complaints, Story
+from build.storm_stories import GALE, Complaints, Explanation
 from build.stormy_api import CALM, STORM
 from shoal.client.ecosystem_kinds import LIGHT_POD_GROUPS, WORKLOADS
 from shoal.client.kind import JOBS, PODS
@@ -28,7 +28,7 @@ async def spells(seed: int, folder: Path, count: int) -> StormLaws:
     number = -1
     try:
         async with small_cluster(folder, seed=seed) as cluster:
-            story = Story(cluster, seed, runs=_RUNS, takes_events=False)
+            story = Explanation(cluster, seed, runs=_RUNS, takes_events=False)
             spelled = _Spells(cluster, story, seed)
             try:
                 await story.begin()
@@ -47,7 +47,7 @@ async def spells(seed: int, folder: Path, count: int) -> StormLaws:
 
 
 class _Spells:
-    def __init__(self, cluster: SmallCluster, story: Story, seed: int) -> None:
+    def __init__(self, cluster: SmallCluster, story: Explanation, seed: int) -> None:
         self._cluster = cluster
         self._story = story
         self._seed = seed

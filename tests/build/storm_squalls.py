@@ -18,7 +18,7 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.storm_changes import StormChanges
 from build.storm_ground import GPU, MIG
 from build.storm_laws import StormLaws
-from build.storm_stories import GALE, Complaints, Story
+from build.storm_stories import GALE, Complaints, Explanation
 from build.storm_work import StormWork
 from build.stormy_api import CALM, STORM
 from shoal.client.ecosystem_kinds import LIGHT_POD_GROUPS, WORKLOADS
@@ -38,7 +38,7 @@ async def squalls(seed: int, folder: Path, count: int) -> StormLaws:
     number = -1
     try:
         async with small_cluster(folder, seed=seed) as cluster:
-            story = Story(cluster, seed, machines=(), needed=_NEEDED, takes_events=False)
+            story = Explanation(cluster, seed, machines=(), needed=_NEEDED, takes_events=False)
             squall = _Squall(cluster, story, seed)
             try:
                 await squall.begin()
@@ -57,7 +57,7 @@ async def squalls(seed: int, folder: Path, count: int) -> StormLaws:
 
 
 class _Squall:
-    def __init__(self, cluster: SmallCluster, story: Story, seed: int) -> None:
+    def __init__(self, cluster: SmallCluster, story: Explanation, seed: int) -> None:
         self._cluster = cluster
         self._story = story
         self._seed = seed

@@ -58,7 +58,7 @@ async def storm(seed: int, folder: Path, steps: int = STEPS) -> StormLaws:
     logging.getLogger().addHandler(complaints)
     try:
         async with small_cluster(folder, seed=seed) as cluster:
-            story = Story(cluster, seed)
+            story = Explanation(cluster, seed)
             try:
                 await story.begin()
                 for _ in range(steps):
@@ -74,7 +74,7 @@ async def storm(seed: int, folder: Path, steps: int = STEPS) -> StormLaws:
         logging.getLogger().removeHandler(complaints)
 
 
-class Story:
+class Explanation:
     def __init__(
         self,
         cluster: SmallCluster,

@@ -47,11 +47,11 @@ class Yielding(Scenario):
         name: str,
         least: int,
         priority: int | None = None,
-        wish: TopologyRequirement = ANYWHERE,
+        requirement: TopologyRequirement = ANYWHERE,
         *,
         goes_whole: bool = False,
     ) -> Yielding:
-        self.group(GroupFacts(name, least, wish=wish, priority=priority, goes_whole=goes_whole))
+        self.group(GroupFacts(name, least, requirement=requirement, priority=priority, goes_whole=goes_whole))
         return self
 
     def runs(
@@ -65,7 +65,7 @@ class Yielding(Scenario):
         *,
         yields: bool = True,
         saved_s: float | None = None,
-        leaving: bool = False,
+        terminating: bool = False,
         part: str = "",
         role: str = "",
         queue: str = "",
@@ -73,7 +73,7 @@ class Yielding(Scenario):
         who = PodIdentity(
             group=group, part=part, role=role, queue=queue, yields=yields, since_s=since_s, saved_s=saved_s
         )
-        self.bind(key, wanted, node, priority=priority, who=who, leaving=leaving)
+        self.bind(key, wanted, node, priority=priority, who=who, terminating=terminating)
         return self
 
     def waits(

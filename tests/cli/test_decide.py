@@ -163,16 +163,16 @@ def test_a_gated_pod_waits_for_its_gates(command: Command) -> None:
 
 
 def test_room_that_a_terminating_pod_leaves_is_promised_and_then_given(command: Command) -> None:
-    leaving = pod("t/old", 2, on="n", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    first, second, *_ = command.json(node("n", 2), leaving, pod("t/new", 2))["rounds"]
+    terminating = pod("t/old", 2, on="n", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    first, second, *_ = command.json(node("n", 2), terminating, pod("t/new", 2))["rounds"]
     assert first["nominated"] == [{"pod": "t/new", "node": "n", "devices": [0, 1]}]
     assert first["refused"] == []
     assert second["placed"] == [{"pod": "t/new", "node": "n", "devices": [0, 1]}]
 
 
 def test_a_terminating_pod_that_is_kept_is_never_replaced(command: Command) -> None:
-    leaving = pod("t/old", 2, on="n", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    document = command.json(node("n", 2), leaving, pod("t/new", 2), options=("--keep-terminating",))
+    terminating = pod("t/old", 2, on="n", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    document = command.json(node("n", 2), terminating, pod("t/new", 2), options=("--keep-terminating",))
     assert document["quiet"] is True
     assert [round_["placed"] for round_ in document["rounds"]] == [[]] * len(document["rounds"])
     assert document["rounds"][-1]["nominated"] == [{"pod": "t/new", "node": "n", "devices": [0, 1]}]

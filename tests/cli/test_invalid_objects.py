@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.cli.invalid_objects import note_of, shortened, story_of
+from shoal.cli.invalid_objects import explanation_of, note_of, shortened
 
 FORBIDDEN = "nodes.metrics.k8s.io are left out: nobody may list them"
 NOTES = [note_of(f"Pod default/b{number}", f"metadata.annotations: {number} is no share") for number in range(5)]
@@ -24,12 +24,12 @@ def test_a_few_are_named_and_the_others_counted() -> None:
     [("pod/b1", "default"), ("po/b1", ""), ("pod/default/b1", "x"), ("b1", "default"), ("default/b1", ""), ("b1", "x")],
 )
 def test_whoever_asks_about_one_is_told_what_is_wrong(name: str, namespace: str) -> None:
-    story = story_of(NOTES, name, namespace)
-    assert story is not None
-    assert story.title == "pod default/b1"
-    assert story.chapters[0] == ("wrong", ["metadata.annotations: 1 is no share"])
+    explanation = explanation_of(NOTES, name, namespace)
+    assert explanation is not None
+    assert explanation.title == "pod default/b1"
+    assert explanation.chapters[0] == ("wrong", ["metadata.annotations: 1 is no share"])
 
 
 @pytest.mark.parametrize("name", ["pod/b9", "job/b1", "other/b1", "nodes.metrics.k8s.io"])
 def test_others_are_not_told_of(name: str) -> None:
-    assert story_of([*NOTES, FORBIDDEN], name, "default") is None
+    assert explanation_of([*NOTES, FORBIDDEN], name, "default") is None

@@ -98,7 +98,7 @@ def test_the_document_is_the_tree(command: Command) -> None:
             "waiting": 12,
         }
     ]
-    assert first["waiting"] == {"workloads": 2, "parked": 0, "amounts": {"nvidia.com/gpu": 12}}
+    assert first["waiting"] == {"workloads": 2, "inadmissible": 0, "parked": 0, "amounts": {"nvidia.com/gpu": 12}}
     assert second["share"] == {"weighted": 250, "resource": "nvidia.com/gpu"}
     assert [child["name"] for child in second["children"]] == ["b/q"]
 

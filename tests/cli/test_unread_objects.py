@@ -6,7 +6,7 @@ import json
 
 from build.manifests import Object, pod, replicas
 from shoal.api.decode import read
-from shoal.cli.unread_objects import Unread, unread_story
+from shoal.cli.unread_objects import Unread, explain_unread
 
 SERVICE = Unread("InferenceService", "t", "llama")
 
@@ -20,9 +20,9 @@ def owned(obj: Object, kind: str, name: str) -> Object:
 
 def told(*objects: Object) -> tuple[str, dict[str, list[str]]]:
     documents = read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "world.json")
-    story = unread_story(SERVICE, documents)
-    assert story.title == "inferenceservice t/llama"
-    return story.outcome, dict(story.chapters)
+    explanation = explain_unread(SERVICE, documents)
+    assert explanation.title == "inferenceservice t/llama"
+    return explanation.outcome, dict(explanation.chapters)
 
 
 def test_pods_are_found_below_those_that_the_operator_made() -> None:

@@ -7,12 +7,12 @@ import logging
 
 import pytest
 
-from shoal.client.broken_connections import tell_in_a_line
+from shoal.client.broken_connections import log_in_one_line
 
 
 async def _report(**context: object) -> None:
     loop = asyncio.get_running_loop()
-    tell_in_a_line(loop)
+    log_in_one_line(loop)
     loop.call_exception_handler(context)
 
 

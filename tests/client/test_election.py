@@ -242,7 +242,7 @@ async def test_a_leader_leads_on_through(weather: Weather) -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_in_a_storm_there_are_never_two_and_afterwards_there_is_one(seed: int) -> None:
-    async def story() -> None:
+    async def explanation() -> None:
         server, stage, draw = ScriptedApi(), Stage(), random.Random(seed)
         storm = StormyApi(server, LoopClock(START_S), random.Random(seed), STORM)
         processes = [Process(storm, stage, name, ahead_s=draw.uniform(-1e6, 1e6)) for name in "abc"]
@@ -272,12 +272,12 @@ def test_in_a_storm_there_are_never_two_and_afterwards_there_is_one(seed: int) -
         assert not failed
         await ended(stage, *processes)
 
-    in_virtual_time(story())
+    in_virtual_time(explanation())
 
 
 @pytest.mark.parametrize("step", range(1, 21))
 def test_killed_at_any_step_another_leads_in_time(step: int) -> None:
-    async def story() -> None:
+    async def explanation() -> None:
         server, stage = ScriptedApi(), Stage()
         first = Process(server, stage, "first")
         first.line.cut_at = step
@@ -289,7 +289,7 @@ def test_killed_at_any_step_another_leads_in_time(step: int) -> None:
         assert stage.working == ["second"]
         await ended(stage, first, second)
 
-    in_virtual_time(story())
+    in_virtual_time(explanation())
 
 
 @virtual

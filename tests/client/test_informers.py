@@ -283,7 +283,7 @@ async def test_an_outage_is_told_once_and_its_end_once_however_many_follow(caplo
 async def test_a_refusal_that_was_explained_is_not_told_again(caplog: pytest.LogCaptureFixture) -> None:
     server, clock = ScriptedApi(), LoopClock(START_S)
     refusal = ForbiddenError('it is forbidden: User "ann" cannot watch resource "configmaps" in API group ""')
-    refusal.is_told = True
+    refusal.is_reported = True
     server.watches_end_at_once, server.ends_with = True, refusal
     following = asyncio.ensure_future(Informer(server, CONFIG_MAPS, clock, random.Random(1)).run())
     await clock.sleep(600)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from build.kai_clusters import add_gang, add_kai_queue, add_work, bound, kai_cluster, leaving, start_kai
+from build.kai_clusters import add_gang, add_kai_queue, add_work, bound, kai_cluster, start_kai, terminating
 from build.live_schedulers import add_node
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
@@ -61,7 +61,7 @@ async def test_in_volcanos_queues_its_room_is_theirs_who_deserve_it(tmp_path: Pa
         there = await scene.bound()
         assert {f"b{at}-0" for at in range(4)} <= there
         assert len(there) == 8
-        assert await leaving(scene.cluster) == []
+        assert await terminating(scene.cluster) == []
 
 
 @virtual
@@ -73,7 +73,7 @@ async def test_a_gang_of_volcanos_goes_back_whole(tmp_path: Path) -> None:
         await _volcano_gang(scene, "b", 4)
         await scene.cluster.pass_time(60)
         assert await scene.bound() == {f"b-{at}" for at in range(4)}
-        assert await leaving(scene.cluster) == []
+        assert await terminating(scene.cluster) == []
 
 
 @virtual
@@ -91,7 +91,7 @@ async def test_in_kais_queues_its_room_is_theirs_whose_quota_it_is(tmp_path: Pat
         await cluster.pass_time(60)
         assert await bound(cluster, "b") == ["b0", "b1"]
         assert len(await bound(cluster, "a")) == 2
-        assert await leaving(cluster) == []
+        assert await terminating(cluster) == []
 
 
 @virtual
@@ -106,4 +106,4 @@ async def test_a_gang_of_kais_goes_back_whole(tmp_path: Path) -> None:
         await add_gang(cluster, "b", "b", count=2, least=2)
         await cluster.pass_time(60)
         assert await bound(cluster) == ["b-0", "b-1"]
-        assert await leaving(cluster) == []
+        assert await terminating(cluster) == []

@@ -51,7 +51,7 @@ def test_a_gang_that_goes_beyond_is_placed_whole() -> None:
 def test_nominations_that_are_only_made_again_keep_no_pod_from_being_placed() -> None:
     world = Scenario(node("busy").gpus(4))
     for index in range(4):
-        world.bind(f"ends{index}", ask().gpus(1), "busy", (index,), leaving=True)
+        world.bind(f"ends{index}", ask().gpus(1), "busy", (index,), terminating=True)
         world.arrive(f"nominated{index}", ask().gpus(1), 10)
     assert len([each for plan in bounded(world, 2) for each in plan.nominated]) >= 4
     world.see(node("free").gpus(2).taint("only-low"))

@@ -16,9 +16,9 @@ def test_rules_that_no_pod_has_any_more_are_forgotten_and_the_others_still_hold(
     for index in range(MANY):
         name = f"app-{index}"
         world.bind(name, ask().near(apart("zone", app=name)), "b", who=called(app=name)).go(name)
-    census = world.cluster.census
-    assert len(census._carried) < MANY // 2
-    assert sum(len(zones.tallies) for zones in census._zones.values()) < MANY // 2
+    counts = world.cluster.counts
+    assert len(counts._carried) < MANY // 2
+    assert sum(len(zones.domain_counts) for zones in counts._zones.values()) < MANY // 2
     assert world.possible(ask(), called(app="web")) == {"b"}
     assert world.possible(ask(), called(app=f"app-{MANY - 1}")) == {"a", "b"}
     assert world.go("stays").possible(ask(), called(app="web")) == {"a", "b"}
@@ -29,7 +29,7 @@ def test_rules_that_no_newcomer_can_feel_are_not_kept() -> None:
     for index in range(MANY):
         name = f"app-{index}"
         world.bind(name, ask().near(spread("zone", app=name)), "b", who=called(app=name)).go(name)
-    assert len(world.cluster.census._carried) < MANY // 2
+    assert len(world.cluster.counts._carried) < MANY // 2
 
 
 def test_counts_that_were_dropped_are_made_again() -> None:
@@ -38,6 +38,6 @@ def test_counts_that_were_dropped_are_made_again() -> None:
     assert world.possible(wanted, called()) == {"b"}
     for index in range(MANY):
         world.placement.domains.verdict(ask().near(apart("host", app=f"app-{index}")).made(), called())
-    assert len(world.cluster.census._means) < MANY
+    assert len(world.cluster.counts._means) < MANY
     assert world.possible(wanted, called()) == {"b"}
     assert world.go("web").possible(wanted, called()) == {"a", "b"}

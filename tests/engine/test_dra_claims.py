@@ -256,7 +256,7 @@ def test_claims_come_back_with_a_node_whose_pod_still_runs() -> None:
 
 
 def test_room_that_leaves_is_promised_with_its_devices() -> None:
-    world = fleet("a", gpus=1).bind("old", ONE, "a", leaving=True).arrive("new", ONE)
+    world = fleet("a", gpus=1).bind("old", ONE, "a", terminating=True).arrive("new", ONE)
     plan = world.round()
     assert [nomination.pod for nomination in plan.nominated] == ["new"]
     world.go("old")
@@ -266,7 +266,7 @@ def test_room_that_leaves_is_promised_with_its_devices() -> None:
 
 def test_a_shared_claim_moves_with_the_promise() -> None:
     world = fleet("a", "b", gpus=1).apply(there_is("team/ours", claim(wants(1))))
-    world.bind("old", OURS, "a", leaving=True)
+    world.bind("old", OURS, "a", terminating=True)
     assert world.fitting(OURS) == {"a"}
     world.go("old")
     assert world.fitting(OURS) == {"a", "b"}

@@ -303,25 +303,27 @@ def test_every_count_is_what_looking_at_each_node_gives(
 
 
 def one_by_one(cluster: Cluster, nodes: list[NodeFacts], pods: list[PodBound], wanted: Ask) -> Evidence:
-    tally: Counter[tuple[Code, str]] = Counter()
+    domain_count: Counter[tuple[Code, str]] = Counter()
     candidates = []
     fitting = 0
     for place, facts in enumerate(nodes):
         here = [pod.ask for pod in pods if pod.node == facts.name]
         barred = barrier(facts, wanted)
         if barred is not None:
-            tally[barred] += 1
+            domain_count[barred] += 1
             continue
         lacks = shortfalls(cluster, facts, here, wanted)
         for cause in first_to_fail([cause for cause, _ in lacks]):
-            tally[cause] += 1
+            domain_count[cause] += 1
         fitting += not lacks
         too_small = any(lack.total < lack.asked for lack in small(cluster, facts, wanted))
         gap = 0.0
         for _, lack in lacks:
             gap += (lack.asked - lack.free) / lack.asked
         candidates.append((too_small, gap, len(lacks), place, tuple(lack for _, lack in lacks)))
-    causes = sorted((Cause(*key, count) for key, count in tally.items()), key=lambda c: (-c.nodes, c.code, c.detail))
+    causes = sorted(
+        (Cause(*key, count) for key, count in domain_count.items()), key=lambda c: (-c.nodes, c.code, c.detail)
+    )
     if not candidates:
         return Evidence(len(nodes), tuple(causes), fitting)
     *_, place, lacking = min(candidates)

@@ -105,7 +105,7 @@ class TestARestart:
         world = in_racks(*racks(2, 4))
         world.group(RACK.facts())
         for (key, wanted, who), node in zip(RACK.members(), ("r1n0", "r1n1"), strict=True):
-            world.bind(key, wanted, node, who=who, leaving=True)
+            world.bind(key, wanted, node, who=who, terminating=True)
         assert back(world, RACK) == ["r1n2", "r1n3"]
 
     def test_goes_where_it_was_promised_room_rather_than_where_it_was(self) -> None:
@@ -115,7 +115,7 @@ class TestARestart:
         assert {place.node for place in world.round().placed} == {"r2n0", "r2n1"}
 
     def test_without_any_level_goes_anywhere(self) -> None:
-        there = replace(G, wish=TopologyRequirement(closest=True))
+        there = replace(G, requirement=TopologyRequirement(closest=True))
         assert back(ran(there, racks(2), "r0n1", "r0n0"), there) == ["r0n0", "r0n1"]
 
 

@@ -135,7 +135,7 @@ class TestAGangThatRunsInPart:
         world = Scenario(node("n").gpus(3), policy="BestFit")
         there = G.pods(3, GPU).minimum(2).arrive(world)
         (key, wanted, who), *_ = there.members()
-        world.bind(key, wanted, "n", who=who, leaving=True)
+        world.bind(key, wanted, "n", who=who, terminating=True)
         gang_ = world.cluster.gangs["g"]
         assert not is_running(world.cluster, gang_)
         assert {place.pod for place in world.round().placed} == pods(1, 2)
@@ -187,7 +187,7 @@ class TestAGangThatRunsInPart:
 
     def test_nothing_extra_starts_while_the_minimum_is_only_promised(self) -> None:
         world = Scenario(node("n").gpus(8), node("m").gpus(1), policy="BestFit")
-        world.bind("old", ask().gpus(8), "n", leaving=True)
+        world.bind("old", ask().gpus(8), "n", terminating=True)
         G.part("a", 1).pods(1, part="a").gpus(8).pods(1, GPU).arrive(world)
         plan = world.round()
         assert [nominated.pod for nominated in plan.nominated] == ["g-0", "g-1"]
@@ -196,7 +196,7 @@ class TestAGangThatRunsInPart:
 
 def test_a_gang_goes_where_it_was_promised_room() -> None:
     world = in_racks(*racks(1, 1))
-    world.bind("stays", ask().gpus(8), "r0n0").bind("leaves", ask().gpus(8), "r1n0", leaving=True)
+    world.bind("stays", ask().gpus(8), "r0n0").bind("leaves", ask().gpus(8), "r1n0", terminating=True)
     G.pods(8, GPU).required("rack").arrive(world)
     assert {nominated.node for nominated in world.round().nominated} == {"r1n0"}
     world.go("stays").go("leaves")

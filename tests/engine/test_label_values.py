@@ -69,7 +69,11 @@ def test_what_is_counted_by_domain_stays_as_short() -> None:
     for index in range(MANY):
         world.see(host(f"n{index}")).lose(f"n{index}")
     assert world.possible(wanted, called()) == {"a"}
-    counts = [len(tally.by_domain) for zones in world.cluster.census._zones.values() for tally in zones.tallies]
+    counts = [
+        len(domain_count.by_domain)
+        for zones in world.cluster.counts._zones.values()
+        for domain_count in zones.domain_counts
+    ]
     assert counts
     assert max(counts) < MANY // 2
 

@@ -20,7 +20,7 @@ N = node("n").cpu(4).gpus(2).rank(0)
 M = node("m").cpu(4).gpus(2).rank(1)
 POD = ask().cpu(1).share(300).port(80)
 
-Story = Callable[[Scenario], object]
+Explanation = Callable[[Scenario], object]
 
 
 def bound_on_n() -> Scenario:
@@ -31,7 +31,7 @@ def empty() -> Scenario:
     return Scenario(N, M)
 
 
-STORIES: dict[str, tuple[Story, Callable[[], Scenario]]] = {
+STORIES: dict[str, tuple[Explanation, Callable[[], Scenario]]] = {
     "a pod is bound before its node is seen": (
         lambda w: w.bind("p", POD, "n", devices=(1,)).see(M, N),
         bound_on_n,
@@ -101,7 +101,7 @@ STORIES: dict[str, tuple[Story, Callable[[], Scenario]]] = {
 
 
 @pytest.mark.parametrize(("story", "plain"), STORIES.values(), ids=STORIES)
-def test_an_odd_story_ends_like_the_plain_one(story: Story, plain: Callable[[], Scenario]) -> None:
+def test_an_odd_story_ends_like_the_plain_one(story: Explanation, plain: Callable[[], Scenario]) -> None:
     world = Scenario()
     story(world)
     assert facts_by_name(world.cluster) == facts_by_name(plain().cluster)
@@ -145,7 +145,7 @@ def test_a_pod_whose_planned_node_went_waits_again_when_the_world_says_no() -> N
 
 def test_every_order_of_the_same_news_ends_in_the_same_facts() -> None:
     """Three nodes and three pods on them: any interleaving a set of watches could deliver."""
-    news: list[Story] = [
+    news: list[Explanation] = [
         lambda w: w.see(N),
         lambda w: w.see(M),
         lambda w: w.bind("a", ask().cpu(1).gpus(1), "n", devices=(0,)),
@@ -166,7 +166,7 @@ def test_every_order_of_the_same_news_ends_in_the_same_facts() -> None:
 
 def test_a_pod_that_was_told_to_end_is_still_ending_when_its_devices_are_read_otherwise() -> None:
     world = Scenario(N).bind("p", POD, "n", devices=(1,))
-    world.cluster.leave("p")
+    world.cluster.mark_terminating("p")
     world.apply(PodBound("p", made(POD), "n", spots=((0, 0),), anew=True))
     assert world.devices_of("p") == (0,)
-    assert list(world.cluster.leaving) == ["p"]
+    assert list(world.cluster.terminating) == ["p"]

@@ -53,9 +53,11 @@ def test_the_places_for_pods_are_counted() -> None:
 
 
 def test_what_is_promised_to_others_is_no_lack() -> None:
-    world = Scenario(THERE).bind("ends", ask().gpus(2).cpu(6), "n", leaving=True).arrive("ours", ask().gpus(2).cpu(2))
+    world = (
+        Scenario(THERE).bind("ends", ask().gpus(2).cpu(6), "n", terminating=True).arrive("ours", ask().gpus(2).cpu(2))
+    )
     assert world.round().placed
     world.arrive("heir", ask().gpus(2).cpu(6))
-    Ledger(world.cluster).place("heir", 0, world.cluster.pods["ends"].grant, promised=True)
+    Ledger(world.cluster).place("heir", 0, world.cluster.pods["ends"].grant, nominated=True)
     assert not is_overcommitted(world.cluster, world.cluster.pods["ours"])
     assert is_overcommitted(world.cluster, world.cluster.pods["ours"], [ask().gpus(1).made()])

@@ -148,13 +148,13 @@ def test_of_every_kind_what_is_promised_takes_nothing_that_is_free(case: str) ->
     there, demand = CASES[case]
     wanted = ask().demand(demand)
     world = Scenario(there)
-    world.bind("ends", wanted, "n", leaving=True)
+    world.bind("ends", wanted, "n", terminating=True)
     if world.fitting(wanted):
         world.bind("stays", wanted, "n")
     ledger = Ledger(world.cluster)
     row, held = world.cluster.row_of["n"], world.cluster.pods["ends"].grant
     world.arrive("heir", wanted)
-    ledger.place("heir", row, held, promised=True)
+    ledger.place("heir", row, held, nominated=True)
     assert world.fitting(wanted) == set()
     assert not world.cluster.devices.is_overloaded(row)
     world.go("stays")
@@ -165,7 +165,7 @@ def test_of_every_kind_what_is_promised_takes_nothing_that_is_free(case: str) ->
 
 
 def test_a_pod_starts_on_a_free_device_while_others_are_promised() -> None:
-    world = Scenario(node("n").gpus(3)).bind("ends", gpus(2), "n", devices=(0, 1), leaving=True)
+    world = Scenario(node("n").gpus(3)).bind("ends", gpus(2), "n", devices=(0, 1), terminating=True)
     plan = world.arrive("heir", gpus(2)).arrive("small", gpus(1)).round()
     assert [place.pod for place in plan.placed] == ["small"]
     assert [one.pod for one in plan.nominated] == ["heir"]
@@ -174,10 +174,10 @@ def test_a_pod_starts_on_a_free_device_while_others_are_promised() -> None:
 def test_what_is_asked_twice_is_missing_beside_what_is_promised() -> None:
     world = Scenario(node("n").gpus(4))
     world.bind("a", gpus(1), "n", devices=(0,)).bind("b", gpus(1), "n", devices=(0,))
-    world.bind("ends", gpus(1), "n", devices=(1,), leaving=True)
+    world.bind("ends", gpus(1), "n", devices=(1,), terminating=True)
     ledger = Ledger(world.cluster)
     world.arrive("heir", gpus(1))
-    ledger.place("heir", world.cluster.row_of["n"], world.cluster.pods["ends"].grant, promised=True)
+    ledger.place("heir", world.cluster.row_of["n"], world.cluster.pods["ends"].grant, nominated=True)
     assert world.fitting(gpus(2)) == set()
     assert world.fitting(gpus(1)) == {"n"}
     assert world.cluster.devices.is_overloaded(world.cluster.row_of["n"])

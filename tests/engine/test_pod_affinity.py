@@ -136,7 +136,7 @@ def test_the_rule_goes_with_the_pod() -> None:
 
 
 def test_a_pod_that_is_being_terminated_still_keeps_others_away() -> None:
-    full = Scenario(*FLEET).bind("db", ask().near(apart("zone", app="web")), "a1", who=DB, leaving=True)
+    full = Scenario(*FLEET).bind("db", ask().near(apart("zone", app="web")), "a1", who=DB, terminating=True)
     assert full.possible(ask(), WEB) == {"b1", "bare"}
 
 

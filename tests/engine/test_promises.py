@@ -22,7 +22,7 @@ TWO = ask().gpus(2)
 def _two_leave_of_four() -> Scenario:
     world = Scenario(node("n1").gpus(4))
     world.bind("a", ONE, "n1", (0,)).bind("b", ONE, "n1", (1,))
-    return world.bind("c", ONE, "n1", (2,), leaving=True).bind("d", ONE, "n1", (3,), leaving=True)
+    return world.bind("c", ONE, "n1", (2,), terminating=True).bind("d", ONE, "n1", (3,), terminating=True)
 
 
 class TestAPromise:
@@ -57,7 +57,7 @@ class TestAPromise:
 
     def test_keeps_idle_room_it_counts_on_from_others(self) -> None:
         world = Scenario(node("n1").gpus(4))
-        world.bind("c", TWO, "n1", (0, 1), leaving=True).arrive("new", ask().gpus(4))
+        world.bind("c", TWO, "n1", (0, 1), terminating=True).arrive("new", ask().gpus(4))
         world.round()
         plan = world.arrive("later", TWO).round()
         assert plan.placed == []
@@ -100,16 +100,16 @@ class TestATrial:
         ledger.rollback()
         assert (world.cluster.free == before).all()
         assert world.waiting() == []
-        assert list(world.cluster.promised) == ["new"]
+        assert list(world.cluster.nominated) == ["new"]
 
     def test_that_tells_a_pod_to_leave_and_is_rolled_back_leaves_it_alone(self) -> None:
         world = Scenario(node("n1").gpus(1)).bind("a", ONE, "n1")
         ledger = Ledger(world.cluster)
-        ledger.leave("a")
-        assert list(world.cluster.leaving) == ["a"]
+        ledger.mark_terminating("a")
+        assert list(world.cluster.terminating) == ["a"]
         ledger.rollback()
-        assert not world.cluster.leaving
-        assert not world.cluster.pods["a"].leaving
+        assert not world.cluster.terminating
+        assert not world.cluster.pods["a"].terminating
 
     def test_may_reinstate_one_of_the_pods_it_evicted(self) -> None:
         world = Scenario(node("n1").gpus(2)).bind("a", ONE, "n1", (0,)).bind("b", ONE, "n1", (1,))
@@ -133,7 +133,7 @@ def test_a_gang_is_known_by_its_pods_before_its_object() -> None:
 
 
 def test_a_promise_moves_when_its_node_takes_nobody_any_more() -> None:
-    world = _two_leave_of_four().see(node("n2").gpus(2)).bind("e", TWO, "n2", leaving=True).arrive("new", TWO)
+    world = _two_leave_of_four().see(node("n2").gpus(2)).bind("e", TWO, "n2", terminating=True).arrive("new", TWO)
     first = world.round().nominated[0].node
     other = {"n1": "n2", "n2": "n1"}[first]
     world.see(node(first).gpus({"n1": 4, "n2": 2}[first]).cordoned())
@@ -142,7 +142,7 @@ def test_a_promise_moves_when_its_node_takes_nobody_any_more() -> None:
 
 def test_a_promise_needs_the_cores_of_those_who_leave_as_well() -> None:
     world = Scenario(node("n1").gpus(2).cpu(8))
-    world.bind("a", ask().gpus(1).cpu(4), "n1", (0,)).bind("b", ask().gpus(1).cpu(4), "n1", (1,), leaving=True)
+    world.bind("a", ask().gpus(1).cpu(4), "n1", (0,)).bind("b", ask().gpus(1).cpu(4), "n1", (1,), terminating=True)
     world.arrive("much", ask().gpus(1).cpu(5)).arrive("little", ask().gpus(1).cpu(4))
     assert [i.pod for i in world.round().nominated] == ["little"]
 
@@ -151,20 +151,20 @@ class TestAVictim:
     def test_that_reports_itself_once_more_still_leaves(self) -> None:
         world = _eviction()
         world.bind("victim", TWO, "n1")
-        assert list(world.cluster.leaving) == ["victim"]
+        assert list(world.cluster.terminating) == ["victim"]
         assert [type(i) for i in world.round().intentions] == [Nominate]
 
     def test_that_the_world_does_not_end_stays(self) -> None:
         world = _eviction().apply(PodStays("victim"))
-        assert not world.cluster.leaving
-        assert not world.cluster.pods["victim"].leaving
+        assert not world.cluster.terminating
+        assert not world.cluster.pods["victim"].terminating
         assert world.round().nominated == []
         assert world.waiting() == ["claimant"]
 
     @pytest.mark.parametrize("pod", ["claimant", "nobody"])
     def test_alone_can_stay(self, pod: str) -> None:
         world = _eviction().apply(PodStays(pod))
-        assert list(world.cluster.leaving) == ["victim"]
+        assert list(world.cluster.terminating) == ["victim"]
 
 
 def _eviction() -> Scenario:

@@ -73,9 +73,9 @@ def test_a_cluster_queue_says_everything() -> None:
 
 
 def test_a_queue_that_is_being_deleted_admits_nobody_more() -> None:
-    leaving = {"metadata": {"name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    assert cluster_queue_facts_of(read(leaving, ClusterQueue)).stop == "Hold"
-    drained = {**leaving, "spec": {"stopPolicy": "HoldAndDrain"}}
+    terminating = {"metadata": {"name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert cluster_queue_facts_of(read(terminating, ClusterQueue)).stop == "Hold"
+    drained = {**terminating, "spec": {"stopPolicy": "HoldAndDrain"}}
     assert cluster_queue_facts_of(read(drained, ClusterQueue)).stop == "HoldAndDrain"
 
 
@@ -115,10 +115,10 @@ WISHES: dict[str, tuple[dict[str, str], TopologyRequest | None]] = {
 }
 
 
-@pytest.mark.parametrize(("written", "wish"), WISHES.values(), ids=WISHES)
-def test_pods_want_to_be(written: dict[str, str], wish: TopologyRequest | None) -> None:
+@pytest.mark.parametrize(("written", "requirement"), WISHES.values(), ids=WISHES)
+def test_pods_want_to_be(written: dict[str, str], requirement: TopologyRequest | None) -> None:
     annotations = {PREFIX + key: text for key, text in written.items()}
-    assert topology_of_annotations(annotations, Where()) == wish
+    assert topology_of_annotations(annotations, Where()) == requirement
 
 
 WRONG: dict[str, tuple[dict[str, str], str]] = {

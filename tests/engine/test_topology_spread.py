@@ -119,7 +119,7 @@ def test_pods_that_are_being_terminated_do_not_count() -> None:
     full = world(Case(ZONES, {"a1": 1}, (), ""))
     wanted = ask().near(ONE)
     assert full.possible(wanted, WEB) == {"b1", "c1"}
-    assert full.bind("a1-0", ask(), "a1", who=WEB, leaving=True).possible(wanted, WEB) == {"a1", "a2", "b1", "c1"}
+    assert full.bind("a1-0", ask(), "a1", who=WEB, terminating=True).possible(wanted, WEB) == {"a1", "a2", "b1", "c1"}
     assert full.go("a1-0").possible(wanted, WEB) == {"a1", "a2", "b1", "c1"}
 
 

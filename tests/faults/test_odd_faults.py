@@ -38,7 +38,7 @@ class Process:
     def __init__(self, cluster: SmallCluster) -> None:
         self.live = LiveScheduler(cluster)
         self.loop = self.live.loop
-        self.world = self.loop.world
+        self.watched = self.loop.watched
         (self.executors,) = self.loop.executors
         watched = WatchedQueues(self.live.context, self.live.served, self.loop.wake)
         self.discipline = QueueAdmission(self.live.context, watched, self.loop)
@@ -51,12 +51,12 @@ class Process:
 _PARTS: dict[str, Callable[[Any], object]] = {
     "placement": lambda one: one.loop.placement,
     "intake": lambda one: one.loop.intake,
-    "world": lambda one: one.world,
-    "nodes": lambda one: one.world._nodes,
-    "pods": lambda one: one.world._asks,
-    "gangs": lambda one: one.world.gangs,
-    "devices": lambda one: one.world.devices,
-    "volumes": lambda one: one.world.volumes,
+    "world": lambda one: one.watched,
+    "nodes": lambda one: one.watched._nodes,
+    "pods": lambda one: one.watched._asks,
+    "gangs": lambda one: one.watched.gangs,
+    "devices": lambda one: one.watched.devices,
+    "volumes": lambda one: one.watched.volumes,
     "desk": lambda one: one.discipline,
     "node capacity": lambda one: one.discipline._capacity,
     "queues": lambda one: one.discipline._watched,
@@ -73,7 +73,7 @@ _PARTS: dict[str, Callable[[Any], object]] = {
     "rendezvous": lambda one: one.executors._bindings._rendezvous,
     "endings": lambda one: one.executors._endings,
     "refusals": lambda one: one.executors._refusals,
-    "promises": lambda one: one.executors._promises,
+    "promises": lambda one: one.executors._nominations,
     "outcomes": lambda one: one.executors._outcomes,
     "half gangs": lambda one: one.executors._half_gangs,
     "forgotten": lambda one: one.executors._forgotten,
@@ -96,7 +96,7 @@ _POINTS = [
     ("node capacity", "take"),
     ("event handlers", "handle"),
     ("event handlers", "_handle_workload"),
-    ("queues", "_tell"),
+    ("queues", "_report"),
     ("queues", "_tell_workload"),
     ("kueue", "cycle"),
     ("cycles", "run"),

@@ -121,10 +121,10 @@ happenings = st.lists(
         nodes().map(lambda there: NodeSeen(there.facts())),
         st.builds(NodeGone, names),
         st.builds(
-            PodBound, keys, st.sampled_from(ASKS), names, who=people, leaving=st.sampled_from([False, False, True])
+            PodBound, keys, st.sampled_from(ASKS), names, who=people, terminating=st.sampled_from([False, False, True])
         ),
         st.builds(
-            PodBound, keys, st.sampled_from(ASKS), names, who=people, leaving=st.sampled_from([False, False, True])
+            PodBound, keys, st.sampled_from(ASKS), names, who=people, terminating=st.sampled_from([False, False, True])
         ),
         st.builds(PodArrived, keys, st.sampled_from(ASKS), st.integers(0, 1), who=people),
         st.builds(PodGone, keys),
@@ -171,9 +171,9 @@ def tried(world: Scenario, trial: Trial) -> None:
     held = sorted(cluster.pods)
     if held:
         ledger.evict(held[trial.evicted % len(held)])
-    staying = [key for key in sorted(cluster.pods) if not cluster.pods[key].leaving]
+    staying = [key for key in sorted(cluster.pods) if not cluster.pods[key].terminating]
     if staying:
-        ledger.leave(staying[trial.left % len(staying)])
+        ledger.mark_terminating(staying[trial.left % len(staying)])
     rows = sorted(cluster.row_of.values())
     if rows:
         for key in world.waiting():
@@ -195,7 +195,7 @@ def recount(world: Scenario) -> PlainCompany:
         name: replace(node(name), labels=cluster.labels.of(row), taints=cluster.taint_sets[int(cluster.taint_set[row])])
         for name, row in cluster.row_of.items()
     }
-    pods = [Standing(cluster.names[h.row], h.ask, h.who.traits, h.leaving) for h in cluster.pods.values()]
+    pods = [Standing(cluster.names[h.row], h.ask, h.who.traits, h.terminating) for h in cluster.pods.values()]
     return PlainCompany({name: b.facts() for name, b in there.items()}, pods, dict(cluster.namespaces))
 
 

@@ -50,7 +50,7 @@ def cut(at: str, generation: int = 0) -> SliceFacts:
     )
 
 
-def world_of() -> Scenario:
+def cluster_of() -> Scenario:
     world = Scenario(*(node(name).cpu(2) for name in NODES))
     pools = [cut(name) for name in NODES]
     sets = {
@@ -117,7 +117,7 @@ def wrongs(world: Scenario) -> list[str]:
 @settings(max_examples=examples(100), deadline=None)
 @given(histories)
 def test_no_device_is_given_twice_and_no_counter_overdrawn(history: list[tuple[str, str, int]]) -> None:
-    world = world_of()
+    world = cluster_of()
     for step in history:
         live(world, step)
         assert wrongs(world) == []
@@ -126,7 +126,7 @@ def test_no_device_is_given_twice_and_no_counter_overdrawn(history: list[tuple[s
 @settings(max_examples=examples(60), deadline=None)
 @given(histories)
 def test_shapes_that_watched_fit_where_shapes_that_did_not_watch_do(history: list[tuple[str, str, int]]) -> None:
-    world = world_of()
+    world = cluster_of()
     for step in history:
         for wanted in ASKS:
             world.shape(wanted).refresh()
@@ -140,7 +140,7 @@ def test_shapes_that_watched_fit_where_shapes_that_did_not_watch_do(history: lis
 def test_rolling_back_restores_who_has_which_device(
     history: list[tuple[str, str, int]], steps: list[tuple[str, int]]
 ) -> None:
-    world = world_of()
+    world = cluster_of()
     for step in history:
         live(world, step)
     cluster = world.cluster

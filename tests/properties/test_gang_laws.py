@@ -69,8 +69,8 @@ wishes = st.sampled_from(["", "required", "preferred", "closest", "required and 
 levels = st.sampled_from(list(WIDTH))
 
 
-def wished(there: GroupBuilder, wish: str, level: str) -> GroupBuilder:
-    match wish:
+def wished(there: GroupBuilder, requirement: str, level: str) -> GroupBuilder:
+    match requirement:
         case "required":
             return there.required(level)
         case "preferred":
@@ -86,11 +86,11 @@ def wished(there: GroupBuilder, wish: str, level: str) -> GroupBuilder:
 @some
 @given(fleets, st.integers(1, 8), st.integers(1, 3), wishes, levels)
 def test_equal_pods_are_placed_whenever_any_assignment_exists(
-    there: list[NodeBuilder], count: int, gpus: int, wish: str, level: str
+    there: list[NodeBuilder], count: int, gpus: int, requirement: str, level: str
 ) -> None:
     world = in_racks(*there)
-    wished(gang("g").pods(count).gpus(gpus), wish, level).arrive(world)
-    bound = wish not in ("", "preferred")
+    wished(gang("g").pods(count).gpus(gpus), requirement, level).arrive(world)
+    bound = requirement not in ("", "preferred")
     places = list(domains(there, level).values()) if bound else [there]
     most = max((min(room(place, gpus), count) for place in places), default=0)
     evidence = told(world)
@@ -110,10 +110,10 @@ def test_a_wish_is_met_at_the_closest_level_there_is(
     there: list[NodeBuilder], count: int, gpus: int, level: str
 ) -> None:
     """Preferring a level: one domain of it, else of the next one out; of the closest, from the innermost."""
-    for wish, first in (("preferred", level), ("closest", "rack")):
+    for requirement, first in (("preferred", level), ("closest", "rack")):
         world = in_racks(*there)
         there_gang = gang("g").pods(count).gpus(gpus)
-        (there_gang.preferred(level) if wish == "preferred" else there_gang.closest()).arrive(world)
+        (there_gang.preferred(level) if requirement == "preferred" else there_gang.closest()).arrive(world)
         on = {place.node for place in world.round().placed}
         if not on:
             continue
@@ -207,7 +207,7 @@ def test_different_pods_are_never_called_hopeless_when_an_assignment_exists(
     evidence = told(world)
     plan = world.round()
     wanted = [batch.ask for batch in group.batches for _ in range(batch.count)]
-    places = list(domains(there, "block").values()) if group.wish.required else [there]
+    places = list(domains(there, "block").values()) if group.requirement.required else [there]
     possible = any(assignable(place, wanted) for place in places)
     assert possible or not plan.placed
     assert evidence.fit_now <= evidence.fit_empty
@@ -251,10 +251,10 @@ def broken(world: Scenario, plan: Plan) -> list[str]:
             found.append(f"{name} runs in part")
         for team in [roster.root, *roster.root.parts]:
             running = set(team.all_running())
-            if team.wish.required and running <= placed:
-                tree = world.placement.trees.of(team.wish)
+            if team.requirement.required and running <= placed:
+                tree = world.placement.trees.of(team.requirement)
                 assert tree is not None
-                codes = tree.codes[tree.level(team.wish.required)]
+                codes = tree.codes[tree.level(team.requirement.required)]
                 if len({codes.item(world.cluster.pods[pod].row) for pod in running}) > 1:
                     found.append(f"{name} {team.name} is scattered")
             if team.name and placed & running and not team.is_met:

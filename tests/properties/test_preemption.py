@@ -45,7 +45,7 @@ def fleets(draw: st.DrawFn) -> FullFleet:
     return FullFleet(nodes, tuple(pods), gangs, covered)
 
 
-def world_of(fleet: FullFleet) -> Yielding:
+def cluster_of(fleet: FullFleet) -> Yielding:
     world = Yielding(*(node(f"n{index}").gpus(total) for index, total in enumerate(fleet.nodes)))
     for gang, least in fleet.least.items():
         world.gang(gang, least)
@@ -59,7 +59,7 @@ def world_of(fleet: FullFleet) -> Yielding:
 @settings(max_examples=examples(120), deadline=None)
 @given(fleets(), st.integers(1, 3), st.integers(1, 4), st.integers(1, TOP))
 def test_victims_cost_no_more_than_a_solver_finds(fleet: FullFleet, count: int, size: int, priority: int) -> None:
-    world = world_of(fleet)
+    world = cluster_of(fleet)
     if count == 1:
         world.waits("new-0", gpus(size), priority)
     else:
@@ -102,7 +102,7 @@ def larger_fleets(draw: st.DrawFn) -> FullFleet:
 @settings(max_examples=examples(20), deadline=None)
 @given(larger_fleets(), st.integers(1, 4), st.sampled_from([1, 3, 8]))
 def test_where_not_every_set_can_be_tried_nobody_yields_in_vain(fleet: FullFleet, count: int, size: int) -> None:
-    world = world_of(fleet)
+    world = cluster_of(fleet)
     world.gang("new", count, priority=TOP)
     for index in range(count):
         world.waits(f"new-{index}", gpus(size), TOP, "new")
@@ -144,7 +144,7 @@ def assert_sound(world: Yielding) -> None:
     cluster = world.cluster
     for gang in cluster.gangs:
         if gang.facts is not None:
-            staying = [pod for pod in gang.running if not cluster.pods[pod].leaving]
+            staying = [pod for pod in gang.running if not cluster.pods[pod].terminating]
             # Those that started below their minimum are not ours.
             assert not staying or len(staying) >= gang.facts.minimum or gang.name.startswith("g")
 
@@ -152,7 +152,7 @@ def assert_sound(world: Yielding) -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(fleets(), arrivals())
 def test_after_the_goal_five_rounds_are_quiet(fleet: FullFleet, arriving: list[tuple[int, int, int]]) -> None:
-    world = world_of(fleet)
+    world = cluster_of(fleet)
     come(world, arriving)
     for _ in range(60):
         plan = world.round()
@@ -190,21 +190,21 @@ def claimant_priority(world: Yielding, name: str) -> int:
 def test_whoever_was_promised_room_does_not_ask_again_while_victims_linger(
     fleet: FullFleet, arriving: list[tuple[int, int, int]]
 ) -> None:
-    world = world_of(fleet)
+    world = cluster_of(fleet)
     come(world, arriving)
-    promised: set[str] = set()
+    nominated: set[str] = set()
     for _ in range(6):
         plan = world.round()
-        assert promised.isdisjoint(evict.beneficiary for evict in plan.evicted)
+        assert nominated.isdisjoint(evict.beneficiary for evict in plan.evicted)
         holdings = world.cluster.pods
-        promised = {holdings[nominate.pod].who.group or nominate.pod for nominate in plan.nominated}
+        nominated = {holdings[nominate.pod].who.group or nominate.pod for nominate in plan.nominated}
         world.carry_out(plan, linger=True)
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(fleets(), st.integers(1, TOP))
 def test_a_search_in_vain_leaves_no_trace(fleet: FullFleet, priority: int) -> None:
-    world = world_of(fleet)
+    world = cluster_of(fleet)
     world.waits("new", gpus(5), priority)
     before = facts_of(world.cluster)
     assert world.round().evicted == []
@@ -219,18 +219,18 @@ ALL_STEPS = (allocate, consolidate(), preempt())
 def test_whoever_moves_and_whoever_they_move_for_find_their_places(
     fleet: FullFleet, arriving: list[tuple[int, int, int]]
 ) -> None:
-    world = world_of(fleet)
+    world = cluster_of(fleet)
     world.steps = (allocate, consolidate())
     come(world, arriving)
     for _ in range(20):
         plan = world.round()
         moving = {move.pod: move.target for move in plan.moved}
-        promised = {nominate.pod: nominate.node for nominate in plan.nominated}
-        assert {world.cluster.pods[pod].leaving for pod in moving} <= {True}
+        nominated = {nominate.pod: nominate.node for nominate in plan.nominated}
+        assert {world.cluster.pods[pod].terminating for pod in moving} <= {True}
         world.carry_out(plan)
         after = world.round()
         placed = {place.pod: place.node for place in after.placed}
-        assert moving.keys() | promised.keys() <= placed.keys()
+        assert moving.keys() | nominated.keys() <= placed.keys()
         world.carry_out(after)
         if is_quiet(plan) and is_quiet(after):
             break
@@ -243,7 +243,7 @@ def test_whoever_moves_and_whoever_they_move_for_find_their_places(
 def test_with_moves_and_victims_five_rounds_are_quiet_too(
     fleet: FullFleet, arriving: list[tuple[int, int, int]]
 ) -> None:
-    world = world_of(fleet)
+    world = cluster_of(fleet)
     world.steps = ALL_STEPS
     come(world, arriving)
     for _ in range(60):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from build.depth import examples
 from build.obeying import Obeying, played
 from build.plain_quota import COHORT
-from build.queue_stories import BOTH, ONE, THREE, TWO, Arrive, Bounds, Happening, Round, Story
+from build.queue_stories import BOTH, ONE, THREE, TWO, Arrive, Bounds, Explanation, Happening, Round
 from build.queue_worlds import ALL, stories
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.reasons import Wait
@@ -46,7 +46,7 @@ def test_a_cycle_takes_no_node_of_the_tree_beyond_what_it_may_use(bounds: Bounds
             world.tell(happening)
             continue
         before = world.lasting.excess()
-        is_calm = not world.leaving
+        is_calm = not world.terminating
         is_calm = not world.cycle().preempted and is_calm
         quota = world.quota if is_calm else world.lasting
         for where, use in quota.excess().items():
@@ -57,7 +57,7 @@ def test_a_cycle_takes_no_node_of_the_tree_beyond_what_it_may_use(bounds: Bounds
 
 @settings(max_examples=examples(30), deadline=None)
 @given(stories())
-def test_what_the_tree_counts_is_what_was_decided(story: Story) -> None:
+def test_what_the_tree_counts_is_what_was_decided(story: Explanation) -> None:
     world = played(story)
     world.kueue.queues.refresh()
     plain, queues = world.quota, world.kueue.queues
@@ -83,7 +83,7 @@ def waits_for_victims(decisions: Decisions) -> set[str]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(stories(Bounds(shapes=(ONE, BOTH), partial=False)))
-def test_once_all_victims_have_left_whoever_they_left_for_is_admitted(story: Story) -> None:
+def test_once_all_victims_have_left_whoever_they_left_for_is_admitted(story: Explanation) -> None:
     """In the next cycle, if nobody else asks.
 
     Kueue asks for the full size again, and may find victims for it then: whoever may start smaller is not here. With
@@ -103,7 +103,7 @@ def test_once_all_victims_have_left_whoever_they_left_for_is_admitted(story: Sto
 
 @settings(max_examples=examples(50), deadline=None)
 @given(stories(Bounds(shapes=(ONE, BOTH), partial=False, changes=False)))
-def test_whoever_made_room_gets_it_unless_another_comes_first(story: Story) -> None:
+def test_whoever_made_room_gets_it_unless_another_comes_first(story: Explanation) -> None:
     """In the next cycle, with victims and everybody else back in line. Kueue's order puts another first who borrows
     less or has a smaller share: then that one was admitted, or made room itself, or keeps what it cannot have yet."""
     world = played(story)
@@ -146,7 +146,7 @@ def test_a_world_that_obeys_comes_to_rest_and_nobody_strikes_back(bounds: Bounds
 
 @settings(max_examples=examples(40), deadline=None)
 @given(stories(Bounds(within=False, reclaim=False)))
-def test_where_nobody_is_preempted_every_world_comes_to_rest(story: Story) -> None:
+def test_where_nobody_is_preempted_every_world_comes_to_rest(story: Explanation) -> None:
     assert played(story).rest()[-1].is_quiet
 
 
@@ -155,7 +155,7 @@ def test_where_nobody_is_preempted_every_world_comes_to_rest(story: Story) -> No
 
 @settings(max_examples=examples(40), deadline=None)
 @given(stories(), st.randoms(use_true_random=False))
-def test_the_order_in_which_equal_facts_arrive_is_irrelevant(story: Story, dice: Random) -> None:
+def test_the_order_in_which_equal_facts_arrive_is_irrelevant(story: Explanation, dice: Random) -> None:
     other = _shuffled(story, dice)
     one, two = Obeying(story), Obeying(other)
     more = [Round(is_over=True)] * 4
@@ -169,7 +169,7 @@ def test_the_order_in_which_equal_facts_arrive_is_irrelevant(story: Story, dice:
             two.tell(again)
 
 
-def _shuffled(story: Story, dice: Random) -> Story:
+def _shuffled(story: Explanation, dice: Random) -> Explanation:
     """Facts in another order, and workloads that arrive between two other happenings."""
     facts, happenings = list(story.facts), list[Happening]()
     dice.shuffle(facts)
@@ -182,4 +182,4 @@ def _shuffled(story: Story, dice: Random) -> Story:
         happenings += [*together, happening]
         together = []
     dice.shuffle(together)
-    return Story(story.settings, facts, [*happenings, *together])
+    return Explanation(story.settings, facts, [*happenings, *together])

@@ -13,7 +13,7 @@ from msgspec import structs
 from build.depth import examples
 from build.obeying import Obeying
 from build.plain_quota import choices
-from build.queue_stories import ONE, Arrive, Bounds, Story
+from build.queue_stories import ONE, Arrive, Bounds, Explanation
 from build.queue_worlds import stories
 from shoal.engine.queues.facts import ClusterQueueFacts, PodSet, WorkloadFacts
 
@@ -24,13 +24,13 @@ UNITS = Bounds(queues=3, cohorts=1, holders=9, arrivals=2, shapes=(ONE,), fair=F
 CPU = ("f0", "cpu")
 
 
-def arrivals(story: Story) -> list[WorkloadFacts]:
+def arrivals(story: Explanation) -> list[WorkloadFacts]:
     return [each.facts for each in story.happenings if isinstance(each, Arrive)]
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(stories(NOBODY_YIELDS))
-def test_a_head_alone_is_admitted_exactly_where_some_choice_of_flavors_fits(story: Story) -> None:
+def test_a_head_alone_is_admitted_exactly_where_some_choice_of_flavors_fits(story: Explanation) -> None:
     """One after the other, each alone with what those before it use."""
     world = Obeying(story)
     for facts in arrivals(story):
@@ -44,7 +44,7 @@ def test_a_head_alone_is_admitted_exactly_where_some_choice_of_flavors_fits(stor
 
 @settings(max_examples=examples(60), deadline=None)
 @given(stories(replace(NOBODY_YIELDS, strict=False)))
-def test_at_rest_nobody_is_left_over_who_would_fit(story: Story) -> None:
+def test_at_rest_nobody_is_left_over_who_would_fit(story: Explanation) -> None:
     """Behind the head of a strict queue somebody may; and a strict head keeps its room from those who borrow."""
     world = Obeying(story)
     for facts in arrivals(story):
@@ -60,7 +60,7 @@ def test_at_rest_nobody_is_left_over_who_would_fit(story: Story) -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(stories(NOBODY_YIELDS))
-def test_a_strict_queue_admits_in_order_and_stops_at_the_first_that_does_not_fit(story: Story) -> None:
+def test_a_strict_queue_admits_in_order_and_stops_at_the_first_that_does_not_fit(story: Explanation) -> None:
     world = Obeying(story)
     for facts in arrivals(story):
         world.tell(Arrive(facts))
@@ -81,7 +81,7 @@ def test_a_strict_queue_admits_in_order_and_stops_at_the_first_that_does_not_fit
 
 @settings(max_examples=examples(120), deadline=None)
 @given(stories(UNITS), st.sampled_from([1, 1, 2, 3]))
-def test_victims_are_found_exactly_where_some_of_those_allowed_make_room(story: Story, cores: int) -> None:
+def test_victims_are_found_exactly_where_some_of_those_allowed_make_room(story: Explanation, cores: int) -> None:
     """All sets of victims that the rules allow are tried, one core each. With other sizes the greedy search may miss a
     set: it takes the lowest priority first, and spares a queue as soon as it is back within quota."""
     world = _filled(story)
@@ -105,7 +105,7 @@ def test_victims_are_found_exactly_where_some_of_those_allowed_make_room(story: 
     assert not taken or taken in sets
 
 
-def _filled(story: Story) -> Obeying:
+def _filled(story: Explanation) -> Obeying:
     """Those of the holders for whom there is room."""
     world = Obeying(story)
     for facts in arrivals(story):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from build.depth import examples
 from build.obeying import played
 from build.plain_quota import COHORT, PlainQuota
-from build.queue_stories import ONE, Bounds, Story
+from build.queue_stories import ONE, Bounds, Explanation
 from build.queue_worlds import stories
 from build.queues import cluster_queue, cohort, queues, workload
 from shoal.engine.queues.facts import FlavorResource, PreemptionRules
@@ -41,7 +41,7 @@ def plain_ratio(quota: PlainQuota, name: str, resources: set[str], known: set[Fl
 
 @settings(max_examples=examples(20), deadline=None)
 @given(stories(Bounds(queues=4, arrivals=3)))
-def test_a_share_is_what_is_borrowed_over_what_could_be_lent(story: Story) -> None:
+def test_a_share_is_what_is_borrowed_over_what_could_be_lent(story: Explanation) -> None:
     world = played(story)
     world.kueue.queues.refresh()
     quota = world.quota
@@ -61,7 +61,7 @@ def test_a_share_is_what_is_borrowed_over_what_could_be_lent(story: Story) -> No
 
 @settings(max_examples=examples(20), deadline=None)
 @given(stories(Bounds(arrivals=2)), WEIGHTS, WEIGHTS)
-def test_a_larger_weight_never_gives_a_larger_share(story: Story, one: float, other: float) -> None:
+def test_a_larger_weight_never_gives_a_larger_share(story: Explanation, one: float, other: float) -> None:
     small, large = sorted((one, other))
     world = played(story)
     world.kueue.queues.refresh()
@@ -76,7 +76,7 @@ def test_a_larger_weight_never_gives_a_larger_share(story: Story, one: float, ot
 
 @settings(max_examples=examples(20), deadline=None)
 @given(stories(Bounds(arrivals=2)), st.integers(0, 9), st.integers(1, 3), st.integers(0, 9))
-def test_more_use_never_gives_a_smaller_share(story: Story, which: int, amount: int, what: int) -> None:
+def test_more_use_never_gives_a_smaller_share(story: Explanation, which: int, amount: int, what: int) -> None:
     """To nobody on the way up; and nobody else's share moves."""
     world = played(story)
     queues = world.kueue.queues
@@ -130,7 +130,7 @@ def test_of_equal_demands_the_larger_weight_never_ends_up_with_less(
 
 @settings(max_examples=examples(20), deadline=None)
 @given(stories(Bounds(cohorts=1, shapes=(ONE,), fair=True, units=True, changes=False, arrivals=4)))
-def test_whoever_takes_by_fair_sharing_had_less_than_whom_it_took_from(story: Story) -> None:
+def test_whoever_takes_by_fair_sharing_had_less_than_whom_it_took_from(story: Explanation) -> None:
     """In equal steps, and where it takes nothing from its own queue, which would lower its share first."""
     world = played(story)
     world.let_go()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from build.obeying import Obeying, played, queues_of
-from build.queue_stories import BOTH, ONE, Bounds, Round, Story
+from build.queue_stories import BOTH, ONE, Bounds, Explanation, Round
 from build.queue_worlds import stories
 from build.queues import admitted as holds
 from build.queues import cluster_queue, group, pod_set, queues, quotas, workload
@@ -36,7 +36,7 @@ class Restless(Kueue):
 
 @settings(max_examples=examples(80), deadline=None)
 @given(stories(ONE_FLAVOR))
-def test_lines_that_sleep_decide_what_they_would_decide_awake(story: Story) -> None:
+def test_lines_that_sleep_decide_what_they_would_decide_awake(story: Explanation) -> None:
     """Cycle by cycle. With one flavor: the search over several goes on where it stopped, cycle after cycle, so its turn
     depends on how many cycles there were."""
     one, two = Obeying(story), Obeying(story, Restless)
@@ -60,7 +60,7 @@ def _moves(decisions: Decisions) -> object:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(stories(Bounds(within=False, reclaim=False, pod_sets=1)))
-def test_an_idle_world_that_is_woken_decides_nothing_new(story: Story) -> None:
+def test_an_idle_world_that_is_woken_decides_nothing_new(story: Explanation) -> None:
     """Without preemption: an admission makes nobody room, but may make somebody who borrows, and so a victim. Kueue
     does not look at parked workloads again for that."""
     world = played(story)
@@ -147,7 +147,7 @@ def test_searches_of_two_strict_heads_do_not_keep_each_other_awake() -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(stories())
-def test_after_any_history_all_is_as_if_it_had_been_read_just_now(story: Story) -> None:
+def test_after_any_history_all_is_as_if_it_had_been_read_just_now(story: Explanation) -> None:
     world = played(story)
     world.kueue.cycle(world.now_s)
     fresh = Kueue(queues_of(sorted(world.facts.values(), key=repr), story.settings))

@@ -66,12 +66,12 @@ def claim_spec(of: str, texts: list[str]) -> Obj:
     return {"devices": {"requests": [{"name": "gpu", "exactly": exact}]}}
 
 
-def claim_of(name: str, spec: Obj, owner: str, device: str, is_leaving: bool) -> Obj:
+def claim_of(name: str, spec: Obj, owner: str, device: str, is_terminating: bool) -> Obj:
     meta: Obj = {"name": name, "namespace": "team", "annotations": {}}
     if owner:
         meta["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": owner, "controller": True}]
         meta["annotations"] = {"resource.kubernetes.io/pod-claim-name": "mine"}
-    if is_leaving:
+    if is_terminating:
         meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     result = {"request": "gpu", "driver": DRIVER, "pool": "p", "device": device}
     status = {"allocation": {"devices": {"results": [result]}}} if device else {}

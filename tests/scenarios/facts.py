@@ -59,7 +59,7 @@ def events_of(case: Case) -> Iterator[Event]:
                         task.node,
                         priority=job.priority,
                         who=who,
-                        leaving=task.state == "Terminating",
+                        terminating=task.state == "Terminating",
                         spots=spots_of_pod(pod.metadata.annotations, Where(obj=task.name)),
                     )
                 )
@@ -207,7 +207,7 @@ def _group(case: Case, job: Job) -> GroupFacts:
         minimum=pods,
         parts=parts,
         roles=roles,
-        wish=_wish(case, job.topology),
+        requirement=_wish(case, job.topology),
         priority=job.priority,
     )
 

@@ -108,9 +108,9 @@ def _places(case: Case, outcome: Outcome, expect: dict[str, Any]) -> list[str]:
         if _renamed(wanted, group_of) != _renamed(got, group_of):
             found.append(f"{job.name}: expected on {dict(wanted)}, got {dict(got)}")
         if "nominatedNodes" in wanted_job:
-            promised = [outcome.node.get(t.name, "") for t in job.tasks if outcome.state[t.name] == "Nominated"]
-            if _renamed(Counter(wanted_job["nominatedNodes"]), group_of) != _renamed(Counter(promised), group_of):
-                found.append(f"{job.name}: expected promises on {wanted_job['nominatedNodes']}, got {promised}")
+            nominated = [outcome.node.get(t.name, "") for t in job.tasks if outcome.state[t.name] == "Nominated"]
+            if _renamed(Counter(wanted_job["nominatedNodes"]), group_of) != _renamed(Counter(nominated), group_of):
+                found.append(f"{job.name}: expected promises on {wanted_job['nominatedNodes']}, got {nominated}")
     has_domains = bool(case.topologies or case.hyper_nodes)
     # Whole domains that are alike may have changed names.
     return [] if has_domains and _tree(case, wanted_places) == _tree(case, got_places) else found

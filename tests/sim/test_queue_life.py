@@ -50,7 +50,7 @@ def lived(life: QueueLife) -> list[Batch]:
     return batches
 
 
-def story(batches: list[Batch]) -> list[tuple[object, ...]]:
+def explanation(batches: list[Batch]) -> list[tuple[object, ...]]:
     return [
         (
             batch.now_ms,
@@ -111,7 +111,7 @@ def test_everybody_finishes_within_quota(given_load: QueueLoad, seed: int, out_o
 @given(LOADS, st.integers(0, 3))
 @settings(max_examples=examples(15), deadline=None)
 def test_the_same_seed_tells_the_same_story(given_load: QueueLoad, seed: int) -> None:
-    assert story(lived(QueueLife(given_load, seed))) == story(lived(QueueLife(given_load, seed)))
+    assert explanation(lived(QueueLife(given_load, seed))) == explanation(lived(QueueLife(given_load, seed)))
 
 
 def test_another_seed_lets_another_of_equal_standing_go_first() -> None:

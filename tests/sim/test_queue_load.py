@@ -98,7 +98,7 @@ def test_nodes_stand_in_a_tree_of_domains() -> None:
 
 
 @pytest.mark.parametrize(
-    ("near", "wish"),
+    ("near", "requirement"),
     [
         ("", None),
         ("required", TopologyRequest(required=RACK)),
@@ -106,9 +106,9 @@ def test_nodes_stand_in_a_tree_of_domains() -> None:
         ("balanced", TopologyRequest(preferred=RACK, slice_level=HOST, slice_size=2, balanced=True)),
     ],
 )
-def test_pods_say_how_near_they_want_to_be(near: Any, wish: TopologyRequest | None) -> None:
+def test_pods_say_how_near_they_want_to_be(near: Any, requirement: TopologyRequest | None) -> None:
     one = structs.replace(work("a"), near=near, level=RACK, pods=4, slice=2 if near == "balanced" else 0)
     world: QueueLoad = structs.replace(load(one), topology=racks(1, 1, 4))
     (pod_set,) = arrivals_of(world, 0)[0].facts.pod_sets
     assert pod_set.count == 4
-    assert pod_set.topology == wish
+    assert pod_set.topology == requirement

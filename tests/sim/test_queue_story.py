@@ -5,7 +5,7 @@ from __future__ import annotations
 from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus, rounds_on
 from build.manifests import node
 from build.queue_manifests import flavor
-from shoal.sim.story import tell
+from shoal.sim.explanation import explain
 
 LATE = "t/job-late"
 
@@ -21,8 +21,8 @@ def help_within(most: int | None) -> list[str]:
         left[0] -= 1
         return left[0] >= 0
 
-    story = tell(rounds_on(*world, gpu_job("t/late", 2, 2)), {}, LATE, go_on)
-    return dict(story.chapters).get("would help", [])
+    explanation = explain(rounds_on(*world, gpu_job("t/late", 2, 2)), {}, LATE, go_on)
+    return dict(explanation.chapters).get("would help", [])
 
 
 def test_a_search_that_was_cut_says_so_after_what_it_has_found() -> None:

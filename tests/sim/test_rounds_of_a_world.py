@@ -35,14 +35,14 @@ def arrived(name: str, gpus: int) -> PodArrived:
     return PodArrived(name, ask().gpus(gpus).made())
 
 
-def bound(name: str, gpus: int, on: str, *, leaving: bool = False) -> PodBound:
-    return PodBound(name, ask().gpus(gpus).made(), on, leaving=leaving)
+def bound(name: str, gpus: int, on: str, *, terminating: bool = False) -> PodBound:
+    return PodBound(name, ask().gpus(gpus).made(), on, terminating=terminating)
 
 
 def evicting() -> Step:
     def step(round_: CycleState) -> None:
-        if "a" in round_.cluster.pods and "a" not in round_.cluster.leaving and "b" in round_.cluster.pending:
-            round_.ledger.leave("a")
+        if "a" in round_.cluster.pods and "a" not in round_.cluster.terminating and "b" in round_.cluster.pending:
+            round_.ledger.mark_terminating("a")
             round_.intentions.append(Evict("a", "b"))
 
     return step
@@ -57,13 +57,13 @@ def test_what_is_placed_runs_and_the_next_round_is_quiet() -> None:
 
 
 def test_five_more_rounds_after_quiet_are_quiet() -> None:
-    life = rounds(world(arrived("a", 2), arrived("b", 2), arrived("c", 1), bound("d", 1, "n", leaving=True)))
+    life = rounds(world(arrived("a", 2), arrived("b", 2), arrived("c", 1), bound("d", 1, "n", terminating=True)))
     life.run()
     assert all(life.round().is_quiet for _ in range(5))
 
 
 def test_what_was_ending_is_gone_after_the_round() -> None:
-    life = rounds(world(bound("a", 2, "n", leaving=True), bound("x", 2, "m"), arrived("b", 2)))
+    life = rounds(world(bound("a", 2, "n", terminating=True), bound("x", 2, "m"), arrived("b", 2)))
     first, second, third = life.run()
     assert [each.pod for each in first.nominated] == ["b"]
     assert (first.ended, first.is_quiet) == (["a"], False)
@@ -72,7 +72,9 @@ def test_what_was_ending_is_gone_after_the_round() -> None:
 
 
 def test_a_promise_that_only_repeats_itself_is_quiet() -> None:
-    life = rounds(world(bound("a", 2, "n", leaving=True), bound("x", 2, "m"), arrived("b", 2)), keep_terminating=True)
+    life = rounds(
+        world(bound("a", 2, "n", terminating=True), bound("x", 2, "m"), arrived("b", 2)), keep_terminating=True
+    )
     first, second = life.run()
     assert not first.is_quiet
     assert second.is_quiet
@@ -97,14 +99,14 @@ def test_an_evicted_pod_comes_back_where_somebody_makes_it_anew() -> None:
 def test_an_evicted_pod_that_is_kept_goes_on_holding_what_it_holds() -> None:
     life = rounds(world(bound("a", 2, "n"), bound("x", 2, "m"), arrived("b", 2)), evicting(), keep_terminating=True)
     life.run()
-    assert list(life.cluster.leaving) == ["a"]
-    assert life.cluster.pods["a"].leaving
+    assert list(life.cluster.terminating) == ["a"]
+    assert life.cluster.pods["a"].terminating
 
 
 def test_a_moved_pod_comes_back_with_its_new_place_promised() -> None:
     def move(round_: CycleState) -> None:
         if "a" in round_.cluster.pods:
-            round_.ledger.leave("a")
+            round_.ledger.mark_terminating("a")
             round_.intentions.append(Move("a", "n", "m", None, "b"))
 
     life = rounds(world(bound("a", 2, "n")), move)

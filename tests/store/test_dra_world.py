@@ -16,7 +16,7 @@ from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
-from shoal.store.manifest_cluster import world_of
+from shoal.store.manifest_cluster import manifest_cluster_of
 from shoal.units.errors import UserError
 from shoal.views.why import kube_line
 
@@ -80,7 +80,9 @@ def decided(*objects: Object) -> tuple[Cluster, dict[str, tuple[str, list[str]]]
     """One round: pod -> node and devices."""
     cluster = Cluster()
     intake = Intake(cluster)
-    for event in world_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w")).events:
+    for event in manifest_cluster_of(
+        read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w")
+    ).events:
         intake.apply(event)
     placement = Placement(cluster, profile_named(DEFAULT_POLICY, cluster, PodMix()))
     cycle(cluster, placement, now_s=0.0, seed=0)

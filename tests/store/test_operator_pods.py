@@ -9,7 +9,7 @@ import pytest
 from build.gpu_queues import documents_of
 from build.manifests import Object, node, pod, thing
 from shoal.engine.events import GroupSeen, PodArrived
-from shoal.store.manifest_cluster import ManifestCluster, world_of
+from shoal.store.manifest_cluster import ManifestCluster, manifest_cluster_of
 from shoal.units.errors import UserError
 
 GANG = {"shoal.dev/gang": "true"}
@@ -25,7 +25,7 @@ def training(annotations: dict[str, str] | None = None, *, policy: Object | None
 
 
 def world(*objects: Object) -> ManifestCluster:
-    return world_of(documents_of(node("n", 8), *objects))
+    return manifest_cluster_of(documents_of(node("n", 8), *objects))
 
 
 def arrived(found: ManifestCluster) -> dict[str, str]:

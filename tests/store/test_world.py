@@ -35,7 +35,7 @@ from shoal.engine.events import (
 )
 from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, TopologyRequirement
 from shoal.engine.pod_identity import PodIdentity
-from shoal.store.manifest_cluster import ManifestCluster, world_of
+from shoal.store.manifest_cluster import ManifestCluster, manifest_cluster_of
 from shoal.units.errors import UserError
 
 GROUP = "scheduling.k8s.io/group-name"
@@ -45,7 +45,7 @@ KUEUE, KAI = "kueue.x-k8s.io/v1beta1", "kai.scheduler/v1alpha1"
 
 
 def world(*objects: Object) -> ManifestCluster:
-    return world_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w.json"))
+    return manifest_cluster_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w.json"))
 
 
 def seen(kind: type, *objects: Object) -> list[Any]:
@@ -244,9 +244,9 @@ PLACED: dict[str, tuple[list[Object], bool]] = {
 
 @pytest.mark.parametrize("case", PLACED)
 def test_pods_with_gpus_that_others_placed_are_told(case: str) -> None:
-    objects, is_told = PLACED[case]
+    objects, is_reported = PLACED[case]
     events = world(node("n", gpus=2), *objects).events
-    assert [event for event in events if isinstance(event, OthersSeen)] == [OthersSeen(place_gpus=True)] * is_told
+    assert [event for event in events if isinstance(event, OthersSeen)] == [OthersSeen(place_gpus=True)] * is_reported
 
 
 def test_a_controller_may_be_a_gang() -> None:
@@ -383,7 +383,7 @@ def test_a_group_of_kubernetes_itself() -> None:
         "preemptionPolicy": "Never",
     }
     assert gangs(group("scheduling.k8s.io/v1alpha2", "t/g", **spec))["t/g"] == GroupFacts(
-        "t/g", minimum=2, wish=TopologyRequirement("", "rack"), priority=5, preempts=False, goes_whole=True
+        "t/g", minimum=2, requirement=TopologyRequirement("", "rack"), priority=5, preempts=False, goes_whole=True
     )
 
 
@@ -401,9 +401,9 @@ def test_kueues_annotations_on_the_pods_of_a_job() -> None:
     levels = topology(KUEUE, "default", "block", "rack")
     template = {"annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}}
     assert gangs(levels, job("t/j", 2, template=template)) == {
-        "t/j": GroupFacts("t/j", minimum=2, wish=TopologyRequirement("kueue/default", "rack"))
+        "t/j": GroupFacts("t/j", minimum=2, requirement=TopologyRequirement("kueue/default", "rack"))
     }
-    assert gangs(job("t/j", 2, template=template))["t/j"].wish == TopologyRequirement("", "rack")
+    assert gangs(job("t/j", 2, template=template))["t/j"].requirement == TopologyRequirement("", "rack")
 
 
 def test_kueues_slices() -> None:
@@ -412,14 +412,14 @@ def test_kueues_slices() -> None:
         "kueue.x-k8s.io/podset-slice-required-topology": "rack",
         "kueue.x-k8s.io/podset-slice-size": "2",
     }
-    wish = gangs(job("t/j", 4, template={"annotations": annotations}))["t/j"].wish
-    assert wish == TopologyRequirement("", preferred="block", slice_level="rack", slice_size=2)
+    requirement = gangs(job("t/j", 4, template={"annotations": annotations}))["t/j"].requirement
+    assert requirement == TopologyRequirement("", preferred="block", slice_level="rack", slice_size=2)
 
 
 def test_kais_annotations_on_a_job() -> None:
     annotations = {"kai.scheduler/topology": "net", "kai.scheduler/topology-preferred-placement": "rack"}
     found = gangs(topology(KAI, "net", "zone", "rack"), job("t/j", 2, annotations=annotations))
-    assert found == {"t/j": GroupFacts("t/j", minimum=2, wish=TopologyRequirement("kai/net", preferred="rack"))}
+    assert found == {"t/j": GroupFacts("t/j", minimum=2, requirement=TopologyRequirement("kai/net", preferred="rack"))}
 
 
 def test_topologies_of_two_ecosystems_may_share_a_name() -> None:
@@ -476,9 +476,9 @@ TIERS: dict[str, tuple[dict[str, Any], TopologyRequirement]] = {
 }
 
 
-@pytest.mark.parametrize(("network", "wish"), TIERS.values(), ids=TIERS)
-def test_volcano_wishes_for(network: dict[str, Any], wish: TopologyRequirement) -> None:
-    assert gangs(*NETWORK, volcano_group("t/g", 1, networkTopology=network))["t/g"].wish == wish
+@pytest.mark.parametrize(("network", "requirement"), TIERS.values(), ids=TIERS)
+def test_volcano_wishes_for(network: dict[str, Any], requirement: TopologyRequirement) -> None:
+    assert gangs(*NETWORK, volcano_group("t/g", 1, networkTopology=network))["t/g"].requirement == requirement
 
 
 IN_CIRCLE = [hyper_node("a", 1, exactly("HyperNode", "b")), hyper_node("b", 2, exactly("HyperNode", "a"))]
@@ -551,8 +551,8 @@ def budget(**more: Any) -> Object:
 
 def test_a_budget_without_status_is_counted_from_the_pods() -> None:
     labels = {"app": "x"}
-    leaving = pod("t/c", on="n", labels=labels, meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    pods = [*(pod(f"t/{name}", on="n", labels=labels) for name in "ab"), leaving, pod("t/d", labels=labels)]
+    terminating = pod("t/c", on="n", labels=labels, meta={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    pods = [*(pod(f"t/{name}", on="n", labels=labels) for name in "ab"), terminating, pod("t/d", labels=labels)]
     strangers = [pod("t/e", on="n"), pod("u/a", on="n", labels=labels)]
     (event,) = seen(BudgetSeen, budget(), *pods, *strangers)
     assert (event.budget.allowed, event.budget.pods) == (1, {"t/a", "t/b", "t/c", "t/d"})

@@ -10,14 +10,14 @@ import pytest
 from build.manifests import Object, job, pod, thing, volcano_group
 from shoal.api.decode import read
 from shoal.engine.events import GroupSeen, PodArrived
-from shoal.store.manifest_cluster import ManifestCluster, world_of
+from shoal.store.manifest_cluster import ManifestCluster, manifest_cluster_of
 from shoal.units.errors import UserError
 
 GANG = {"shoal.dev/gang": "true"}
 
 
 def world(*objects: Object) -> ManifestCluster:
-    return world_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w.json"))
+    return manifest_cluster_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w.json"))
 
 
 def minima(*objects: Object) -> dict[str, int]:

@@ -11,7 +11,7 @@ from shoal.api.decode import read
 from shoal.engine.events import PodArrived
 from shoal.engine.reasons import Code
 from shoal.store.held_pods import HeldPod
-from shoal.store.manifest_cluster import ManifestCluster, world_of
+from shoal.store.manifest_cluster import ManifestCluster, manifest_cluster_of
 
 Obj = dict[str, Any]
 NONE_MAKES_IT = "kubernetes.io/no-provisioner"
@@ -19,7 +19,7 @@ BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
 
 def world(*objects: Obj) -> ManifestCluster:
-    return world_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w.json"))
+    return manifest_cluster_of(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}), "w.json"))
 
 
 def node(name: str) -> Obj:

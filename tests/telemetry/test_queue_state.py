@@ -78,7 +78,7 @@ class World:
     def measure(self, around: Callable[[Callable[[], Decisions]], Decisions]) -> None:
         raise AssertionError("nobody asks for it here")
 
-    def sights(self) -> list[WorkloadView]:
+    def views(self) -> list[WorkloadView]:
         return self.seen
 
     def sees(self, facts: WorkloadFacts) -> None:

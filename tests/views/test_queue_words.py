@@ -59,7 +59,7 @@ def test_a_span_has_two_units_at_most(seconds: float, shown: str) -> None:
 
 
 def test_a_reason_keeps_kueues_words_and_says_what_helps() -> None:
-    standing = StillWaiting("t/w", "t/q", "parked", Wait.QUOTA, "insufficient quota for cpu in flavor f")
+    standing = StillWaiting("t/w", "t/q", "inadmissible", Wait.QUOTA, "insufficient quota for cpu in flavor f")
     reason = wait_reason(standing)
     assert (reason.code, reason.message) == ("WaitingForQuota", "insufficient quota for cpu in flavor f.")
     assert "not proven" not in reason.help
@@ -76,13 +76,13 @@ def test_only_who_has_not_been_looked_at_stands_behind_another() -> None:
 def test_two_ways_of_trying_that_failed_alike_are_told_once() -> None:
     failed = 'topology "t" allows to fit only 2 out of 3 pod(s)'
     said = f"couldn't assign flavors to pod set main: {failed}, {failed}. Total nodes: 8"
-    reason = wait_reason(StillWaiting("t/w", "t/q", "parked", Wait.TOPOLOGY, said))
+    reason = wait_reason(StillWaiting("t/w", "t/q", "inadmissible", Wait.TOPOLOGY, said))
     assert reason.message == f"couldn't assign flavors to pod set main: {failed}. Total nodes: 8."
 
 
 @pytest.mark.parametrize(("message", "is_wider"), [("its pods do not fit", False), ("topology t is", True)])
 def test_whoever_found_no_place_is_not_promised_one(message: str, *, is_wider: bool) -> None:
-    help_ = wait_reason(StillWaiting("t/w", "t/q", "parked", Wait.TOPOLOGY, message)).help
+    help_ = wait_reason(StillWaiting("t/w", "t/q", "inadmissible", Wait.TOPOLOGY, message)).help
     assert "It starts" not in help_
     assert ("wider" in help_) is is_wider
 
@@ -103,6 +103,6 @@ def test_of_whoever_is_held_back_nothing_is_said_about_places(why: Wait) -> None
 
 
 def test_whoever_asks_for_too_much_may_still_start_smaller() -> None:
-    help_ = wait_reason(StillWaiting("t/w", "t/q", "parked", Wait.EXCEEDS_MAX_QUOTA)).help
+    help_ = wait_reason(StillWaiting("t/w", "t/q", "inadmissible", Wait.EXCEEDS_MAX_QUOTA)).help
     assert "Waiting does not help" not in help_
     assert "minCount" in help_

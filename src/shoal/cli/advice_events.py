@@ -18,27 +18,27 @@ from shoal.store.queues.members import Members
 if TYPE_CHECKING:
     from shoal.client.http.access import Access
     from shoal.client.port import Api
-    from shoal.views.story import Story
+    from shoal.views.explanation import Explanation
 
 HEADING = "advice"
 _FROM = "source=shoal-advisor"
 
 
-def tell_advice(story: Story, documents: Sequence[Document], access: Access) -> None:
+def show_advice(explanation: Explanation, documents: Sequence[Document], access: Access) -> None:
     """At the end of the story: a line for each fault."""
-    about = set(_concerned(story, documents))
+    about = set(_concerned(explanation, documents))
     lines = [
         f"{kind} {name}: {event.get('message', '')}"
         for event in speak(access, _said)
         for kind, namespace, name in (_involved(event),)
         if (kind.lower(), f"{namespace}/{name}") in about and event.get("type") == "Warning"
     ]
-    story.tell(HEADING, *dict.fromkeys(lines))
+    explanation.add(HEADING, *dict.fromkeys(lines))
 
 
-def _concerned(story: Story, documents: Sequence[Document]) -> Iterator[tuple[str, str]]:
+def _concerned(explanation: Explanation, documents: Sequence[Document]) -> Iterator[tuple[str, str]]:
     """Kinds in small letters, and keys: what the story is about, and who made it."""
-    words = story.title.replace(",", " ").replace(":", " ").split()
+    words = explanation.title.replace(",", " ").replace(":", " ").split()
     kind, key = (POD, words[0]) if "/" in words[0] or len(words) == 1 else (words[0], words[1])
     yield kind, key
     if kind != POD:

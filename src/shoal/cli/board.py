@@ -131,7 +131,7 @@ class LiveBoard:
                 async with asyncio.timeout(_PATIENCE_S):
                     await self._drawing.run(live.stop)
 
-    async def tell(self, say: Callable[[str], None]) -> None:
+    async def add(self, say: Callable[[str], None]) -> None:
         """A line every few seconds, until cancelled."""
         while True:
             for _ in range(_COUNTS_PER_LINE):

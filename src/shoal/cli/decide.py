@@ -52,7 +52,7 @@ def decide(
     limits = partial(settings_under, min_runtime_s=min_runtime, break_budgets=break_budgets)
     loaded = load(filename, policy, scheduler_config, limits)
     rounds = rounds_of(loaded, seed, steps=steps, keep_terminating=keep_terminating)
-    decision = answer(rounds, loaded.world.gated, cycles)
+    decision = answer(rounds, loaded.manifests.gated, cycles)
     if as_json or output in FOR_PROGRAMS:
         from shoal.cli.formats import write
 

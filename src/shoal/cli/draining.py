@@ -18,7 +18,7 @@ from shoal.client.refusals import BusyError, NotFoundError, StaleError
 from shoal.units.errors import UserError
 
 _MIRROR = "kubernetes.io/config.mirror"
-_LOOK_S, _AGAIN_S = 0.5, 5.0
+_POLL_S, _AGAIN_S = 0.5, 5.0
 
 
 async def cordon(api: Api, node: str) -> None:
@@ -74,7 +74,7 @@ class Eviction:
             if self._clock.seconds() >= ends_s:
                 break
             if staying:
-                await self._clock.sleep(_LOOK_S)
+                await self._clock.sleep(_POLL_S)
         return [f"{'/'.join(key)} is still there: {self._refusals.get(key, 'it has not ended')}" for key in staying]
 
     async def _evicted(self, item: Item) -> bool:

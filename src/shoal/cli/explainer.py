@@ -1,4 +1,4 @@
-"""The story of whatever a name means: of a pod, a gang or a workload as `sim/story.py` tells it; of a job or a
+"""The story of whatever a name means: of a pod, a gang or a workload as `sim/explanation.py` tells it; of a job or a
 deployment by its pods; and, where the objects come from a living cluster, in words that fit one.
 
 `shoal why` does not place pods on a live cluster. Its answer separates what would happen now from facts: the node of a
@@ -36,15 +36,15 @@ from shoal.cli.explanation_text import (
 from shoal.cli.manifests import Loaded, rounds_of
 from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
 from shoal.engine.from_api.queues import is_finished
+from shoal.sim.explanation import explain
 from shoal.sim.queue_rounds import QueueRounds
-from shoal.sim.queue_story import queue_names
 from shoal.sim.rounds import Rounds
-from shoal.sim.story import tell
+from shoal.sim.workload_explanation import queue_names
 from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
 from shoal.views.enumeration import few
-from shoal.views.story import Story
+from shoal.views.explanation import Explanation
 
 GoOn = Callable[[], bool]
 _MOST_PODS = 4
@@ -66,14 +66,14 @@ class Explainer:
         cluster = loaded.cluster
         self._queued = set(self._rounds.workloads) if isinstance(self._rounds, QueueRounds) else set[str]()
         held_back = queue_names(self._rounds) - self._queued
-        self._known = {*cluster.pods, *cluster.pending.in_order(), *loaded.world.gated, *held_back}
+        self._known = {*cluster.pods, *cluster.pending.in_order(), *loaded.manifests.gated, *held_back}
         """Pods that have not ended, those that are to be made too."""
         written = {meta_of(each.value).key for each in documents if isinstance(each.value, Job)}
         # A job that is held back is no gang yet, though it is known that it will be one.
         self._is_living = any(isinstance(each.value, Node) and each.value.metadata.uid for each in documents)
         self._gangs = {gang.name for gang in cluster.gangs if gang.waiting or gang.running or gang.name not in written}
 
-    def about(self, name: str, namespace: str = "") -> Story:
+    def about(self, name: str, namespace: str = "") -> Explanation:
         subjects = Subjects(self._documents, self._known, self._gangs, self._queued)
         subject = subjects.find(name, namespace)
         if subject.kind == POD:
@@ -86,76 +86,80 @@ class Explainer:
 
     # -- a pod -----------------------------------------------------------------------------------------------
 
-    def _pod(self, key: str) -> Story:
+    def _pod(self, key: str) -> Explanation:
         pod = self._pods.get(key)
         if pod is not None and pod.is_finished():
-            story = Story(f"pod {key}", f"has ended: {pod.status.phase}")
-            story.tell("because", pod.status.reason)
-            story.tell("ran on", pod.spec.node_name)
-            return story
+            explanation = Explanation(f"pod {key}", f"has ended: {pod.status.phase}")
+            explanation.add("because", pod.status.reason)
+            explanation.add("ran on", pod.spec.node_name)
+            return explanation
         if key in self._lost:
-            return Story(key, self._lost[key])
-        story = self._told(key)
+            return Explanation(key, self._lost[key])
+        explanation = self._told(key)
         if pod is not None and pod.status.phase:
-            tell_as_living(story, pod, self._pods.values())
-            insert(story, "scheduler", said(pod))
+            tell_as_living(explanation, pod, self._pods.values())
+            insert(explanation, "scheduler", said(pod))
         if pod is not None and not pod.spec.node_name:
-            story.tell("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
-        return story
+            explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
+        return explanation
 
     # -- a gang ----------------------------------------------------------------------------------------------
 
-    def _gang(self, key: str) -> Story:
+    def _gang(self, key: str) -> Explanation:
         gang = self._loaded.cluster.gangs.find(key)
         waiting = [self._pods[name] for name in ([] if gang is None else gang.waiting) if name in self._pods]
-        story = self._told(key)
-        if any(pod.status.phase for pod in waiting) and not story.outcome.startswith("waits"):
-            story.outcome = f"waits: by now it would be let in, {story.outcome.replace('runs', 'running')}"
-        story.tell("lost", *lost_of_gang(self._lost, key, self._loaded.world.events))
-        insert(story, "scheduler", next((words for pod in waiting if (words := said(pod))), ""))
+        explanation = self._told(key)
+        if any(pod.status.phase for pod in waiting) and not explanation.outcome.startswith("waits"):
+            explanation.outcome = f"waits: by now it would be let in, {explanation.outcome.replace('runs', 'running')}"
+        explanation.add("lost", *lost_of_gang(self._lost, key, self._loaded.manifests.events))
+        insert(explanation, "scheduler", next((words for pod in waiting if (words := said(pod))), ""))
         if waiting:
-            story.tell("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
-        return story
+            explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
+        return explanation
 
     # -- a workload ------------------------------------------------------------------------------------------
 
-    def _workload(self, key: str) -> Story:
+    def _workload(self, key: str) -> Explanation:
         written = self._workloads.get(key)
         if written is not None and is_finished(written):
             ended = next(each for each in written.status.conditions if each.type == "Finished")
-            return Story(f"workload {key}", "has finished", ended.reason, [("because", [ended.message or "no word"])])
-        story = renamed(self._told(key), f"workload {key}")
+            return Explanation(
+                f"workload {key}", "has finished", ended.reason, [("because", [ended.message or "no word"])]
+            )
+        explanation = renamed(self._told(key), f"workload {key}")
         if self._is_living and not is_admitted(written):
-            if not story.outcome.startswith("waits"):
-                story.outcome = "waits: by now it would be admitted"
-                story.chapters = [("would hold" if name == "holds" else name, lines) for name, lines in story.chapters]
-            insert(story, "status", *(condition_lines(written) or [NOT_CONSIDERED]))
-        if story.outcome.startswith("waits"):
-            story.tell("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
-        return story
+            if not explanation.outcome.startswith("waits"):
+                explanation.outcome = "waits: by now it would be admitted"
+                explanation.chapters = [
+                    ("would hold" if name == "holds" else name, lines) for name, lines in explanation.chapters
+                ]
+            insert(explanation, "status", *(condition_lines(written) or [NOT_CONSIDERED]))
+        if explanation.outcome.startswith("waits"):
+            explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
+        return explanation
 
     # -- the owner of pods -------------------------------------------------------------------------------------
 
-    def _maker(self, subject: Subject) -> Story:
-        story = self._of_maker(subject)
+    def _maker(self, subject: Subject) -> Explanation:
+        explanation = self._of_maker(subject)
         workload = self._workloads.get(self._workload_of(subject))
-        if is_admitted(workload) and "queued as workload" not in story.title:
-            insert(story, "queue", *admission_lines(workload))
+        if is_admitted(workload) and "queued as workload" not in explanation.title:
+            insert(explanation, "queue", *admission_lines(workload))
         for key in self._workloads_of(subject)[1:]:
             more = self._workloads[key]
             if not (is_admitted(more) or is_finished(more)):
-                insert(story, "grows", f"workload {key} asks for more", *condition_lines(more))
-        return story
+                insert(explanation, "grows", f"workload {key} asks for more", *condition_lines(more))
+        return explanation
 
-    def _of_maker(self, subject: Subject) -> Story:
+    def _of_maker(self, subject: Subject) -> Explanation:
         value = next(each.value for each in self._documents if _is(each, subject))
         workload = self._workload_of(subject)
         running = [pod for pod in self._pods_of(subject) if pod.spec.node_name]
         if workload and not running:
             return renamed(self._workload(workload), f"{subject.kind} {subject.key}, queued as workload {workload},")
         if subject.key in self._gangs:
-            is_told = is_called_gang(meta_of(value), self._loaded.cluster.gangs.find(subject.key))
-            return renamed(self._gang(subject.key), f"{subject.kind} {subject.key}{', a gang,' if is_told else ''}")
+            is_reported = is_called_gang(meta_of(value), self._loaded.cluster.gangs.find(subject.key))
+            return renamed(self._gang(subject.key), f"{subject.kind} {subject.key}{', a gang,' if is_reported else ''}")
         pods = self._pods_of(subject)
         # Pods that are to be made have no object yet, and are told of as the facts have them.
         waiting = [key for key in self._keys_of(subject) if key not in self._pods or not self._pods[key].spec.node_name]
@@ -164,15 +168,15 @@ class Explainer:
         counts = counted(pods, len(waiting), len(lost))
         if not waiting:
             group = "" if counts else group_of_maker(self._documents, subject.kind, subject.key)
-            if group in self._loaded.world.gated:
+            if group in self._loaded.manifests.gated:
                 return renamed(self._told(group), f"{subject.kind} {subject.key}, by its PodGroup {group},")
             words = f"has no pods yet; its PodGroup {group} exists" if group else without_pods(value)
-            story = Story(f"{subject.kind} {subject.key}:", f"pods: {counts}" if counts else words)
-            story.tell("pods", *by_node(pods), *lost)
-            return story
-        story = renamed(self._pod(waiting[0]), f"{subject.kind} {subject.key}: {waiting[0]}")
-        story.chapters.insert(0, ("pods", [counts, f"those that wait: {few(waiting, _MOST_PODS)}", *lost]))
-        return story
+            explanation = Explanation(f"{subject.kind} {subject.key}:", f"pods: {counts}" if counts else words)
+            explanation.add("pods", *by_node(pods), *lost)
+            return explanation
+        explanation = renamed(self._pod(waiting[0]), f"{subject.kind} {subject.key}: {waiting[0]}")
+        explanation.chapters.insert(0, ("pods", [counts, f"those that wait: {few(waiting, _MOST_PODS)}", *lost]))
+        return explanation
 
     def _workload_of(self, subject: Subject) -> str:
         namespace, _, name = subject.key.partition("/")
@@ -218,8 +222,8 @@ class Explainer:
                 found.append(pod)
         return found
 
-    def _told(self, key: str) -> Story:
-        return tell(self._rounds, self._loaded.world.gated, key, self._go_on)
+    def _told(self, key: str) -> Explanation:
+        return explain(self._rounds, self._loaded.manifests.gated, key, self._go_on)
 
 
 def _is(document: Document, subject: Subject) -> bool:

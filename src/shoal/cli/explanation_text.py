@@ -1,7 +1,7 @@
 """Words for what objects of a living cluster say of themselves: where a pod is, what its scheduler last wrote on it,
 how many pods a job has and where.
 
-What decides nothing stays out of `sim/story.py`, which tells what would be decided.
+What decides nothing stays out of `sim/explanation.py`, which tells what would be decided.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shoal.engine.gang_members import Gang
 from shoal.store.pod_makers import GANG
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
 from shoal.views.enumeration import few
-from shoal.views.story import Story
+from shoal.views.explanation import Explanation
 
 _MOST_PODS = 4
 _MOST_WORDS = 3
@@ -29,26 +29,26 @@ _HEAD = ("asks", "conditions", "gang", "gates", "queue", "needs")
 NOT_CONSIDERED = "it has not been considered yet; are the queue controllers running?"
 
 
-def tell_as_living(story: Story, pod: Pod, others: Iterable[Pod]) -> None:
+def tell_as_living(explanation: Explanation, pod: Pod, others: Iterable[Pod]) -> None:
     """What the facts would come to is not what has happened. `others`: all pods of the cluster; those that are ending
     still hold what they have."""
-    outcome, node = story.outcome, pod.spec.node_name
+    outcome, node = explanation.outcome, pod.spec.node_name
     ends = outcome.partition("has yielded to ")[2] or outcome.rpartition(" for ")[2]
     if not node:
         if outcome.startswith("runs on "):
             where = outcome.removeprefix("runs on ")
             ending = [each for each in others if _is_ending_on(each, where.partition(",")[0])]
-            story.outcome = f"waits: by now it fits, on {where}"
+            explanation.outcome = f"waits: by now it fits, on {where}"
             if ending:
-                story.outcome = f"waits for room on {where}: others are ending there"
-                story.tell("ending", *map(_end_of, ending))
+                explanation.outcome = f"waits for room on {where}: others are ending there"
+                explanation.add("ending", *map(_end_of, ending))
         elif outcome.startswith("is promised room on "):
-            story.outcome = f"waits: it would get {outcome.removeprefix('is promised ')}"
+            explanation.outcome = f"waits: it would get {outcome.removeprefix('is nominated ')}"
         return
     state = {"Running": "runs on", "Pending": "starts on"}.get(pod.status.phase, f"is {pod.status.phase} on")
-    story.outcome = f"{'is ending on' if pod.is_terminating() else state} {node}"
+    explanation.outcome = f"{'is ending on' if pod.is_terminating() else state} {node}"
     if outcome.startswith(("has yielded to ", "moves from ")):
-        story.tell("may have to", f"make room for {ends}")
+        explanation.add("may have to", f"make room for {ends}")
 
 
 def _is_ending_on(pod: Pod, node: str) -> bool:
@@ -117,17 +117,19 @@ def condition_lines(workload: Workload | None) -> list[str]:
     return [f"{each.type} {each.status}: {each.message or each.reason}" for each in found[:_MOST_WORDS]]
 
 
-def insert(story: Story, heading: str, *lines: str) -> None:
+def insert(explanation: Explanation, heading: str, *lines: str) -> None:
     """After what it asks, before why it waits."""
     kept = [line for line in lines if line]
     if kept:
-        at = next((at for at, (name, _) in enumerate(story.chapters) if name not in _HEAD), len(story.chapters))
-        story.chapters.insert(at, (heading, kept))
+        at = next(
+            (at for at, (name, _) in enumerate(explanation.chapters) if name not in _HEAD), len(explanation.chapters)
+        )
+        explanation.chapters.insert(at, (heading, kept))
 
 
-def renamed(story: Story, title: str) -> Story:
-    story.title = title
-    return story
+def renamed(explanation: Explanation, title: str) -> Explanation:
+    explanation.title = title
+    return explanation
 
 
 def counted(pods: Sequence[Pod], waiting: int, lost: int) -> str:

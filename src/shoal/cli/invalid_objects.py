@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from shoal.cli.object_names import kind_called
-from shoal.views.story import Story
+from shoal.views.explanation import Explanation
 
 _NOTE = re.compile(r"(?P<kind>\S+) (?P<key>\S+) is left out: (?P<why>.*)", re.DOTALL)
 _MOST = 3
@@ -30,7 +30,7 @@ def shortened(notes: Sequence[str]) -> list[str]:
     return [*objects[:_MOST], *others]
 
 
-def story_of(notes: Sequence[str], name: str, namespace: str) -> Story | None:
+def explanation_of(notes: Sequence[str], name: str, namespace: str) -> Explanation | None:
     """Of the object that is meant, if it is one of them."""
     word, slash, rest = name.partition("/")
     kind = kind_called(word) if slash else ""
@@ -41,8 +41,8 @@ def story_of(notes: Sequence[str], name: str, namespace: str) -> Story | None:
             key = match["key"]
             is_named = key in keys or ("/" not in text and key.rpartition("/")[2] == text)
             if is_named and (not wanted or kind_called(match["kind"]) == wanted):
-                story = Story(f"{match['kind'].lower()} {key}", "is wrong, and nothing is decided about it")
-                story.tell("wrong", match["why"])
-                story.tell("then", "correct it; it is looked at again as soon as it changes")
-                return story
+                explanation = Explanation(f"{match['kind'].lower()} {key}", "is wrong, and nothing is decided about it")
+                explanation.add("wrong", match["why"])
+                explanation.add("then", "correct it; it is looked at again as soon as it changes")
+                return explanation
     return None

@@ -28,8 +28,8 @@ from shoal.sim.queued_pods import speaks_of_queues
 from shoal.sim.queued_world import Queued, QueuedWorld
 from shoal.sim.rounds import Rounds
 from shoal.store.inventory import Inventory
-from shoal.store.manifest_cluster import ManifestCluster, world_of
-from shoal.store.queues import queue_world
+from shoal.store.manifest_cluster import ManifestCluster, manifest_cluster_of
+from shoal.store.queues import read_queue_manifests
 from shoal.units.errors import UserError, Where, one_line
 
 Limits = Callable[[Settings], Settings]
@@ -40,7 +40,7 @@ Limits = Callable[[Settings], Settings]
 class Loaded:
     """A cluster as the manifests describe it, ready for its first round."""
 
-    world: ManifestCluster
+    manifests: ManifestCluster
     intake: Intake
     placement: Placement
     now_s: float
@@ -106,33 +106,33 @@ def loaded_of(
     if profiles is not None:
         added = {profile.scheduler_name: profile.added_affinity for profile in profiles.profiles}
     queues = _queues(documents)
-    world = world_of(without_queue_objects(documents if queues is None else queues.documents), added)
-    hold_queued_pods(documents, world)
-    warnings = list(world.warnings)
+    manifests = manifest_cluster_of(without_queue_objects(documents if queues is None else queues.documents), added)
+    hold_queued_pods(documents, manifests)
+    warnings = list(manifests.warnings)
     if queues is not None:
-        queues.world.settings = queues.world.settings if limits is None else limits(queues.world.settings)
-        warnings += queues.world.warnings
+        queues.manifests.settings = queues.manifests.settings if limits is None else limits(queues.manifests.settings)
+        warnings += queues.manifests.warnings
     if profiles is not None:
         warnings += profiles.warnings
-        builder = _profile_for(profiles, world.schedulers, warnings)
+        builder = _profile_for(profiles, manifests.schedulers, warnings)
     intake = Intake(Cluster())
-    now_s = world.now_s
+    now_s = manifests.now_s
     queued: Queued | None = None
     if queues is None:
-        for event in world.events:
+        for event in manifests.events:
             intake.apply(event)
     else:
-        now_s = max(now_s, queues.world.now_s)
-        queued = queues.over(intake, world.events, now_s)
-    warnings += unmatched_selector_warnings(intake.cluster, world.waiting)
-    mix = PodMix.of(class_of(event.ask) for event in world.events if isinstance(event, PodArrived | PodBound))
+        now_s = max(now_s, queues.manifests.now_s)
+        queued = queues.over(intake, manifests.events, now_s)
+    warnings += unmatched_selector_warnings(intake.cluster, manifests.waiting)
+    mix = PodMix.of(class_of(event.ask) for event in manifests.events if isinstance(event, PodArrived | PodBound))
     placement = Placement(intake.cluster, builder(intake.cluster, mix))
-    return Loaded(world, intake, placement, now_s, queued, warnings)
+    return Loaded(manifests, intake, placement, now_s, queued, warnings)
 
 
 def _queues(documents: Sequence[Document]) -> QueuedWorld | None:
     inventory = Inventory(documents)
-    return QueuedWorld(queue_world(inventory), documents) if speaks_of_queues(inventory) else None
+    return QueuedWorld(read_queue_manifests(inventory), documents) if speaks_of_queues(inventory) else None
 
 
 def _policy(name: str) -> Builder:

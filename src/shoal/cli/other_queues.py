@@ -36,7 +36,9 @@ def other_queues_of(source: Source) -> list[OtherQueue]:
     if not has_other_queues(source.documents):
         return []
     loaded = source.taken()
-    waiting = Counter(hold.queue for hold in loaded.world.gated.values() if isinstance(hold, HeldPod) and hold.queue)
+    waiting = Counter(
+        hold.queue for hold in loaded.manifests.gated.values() if isinstance(hold, HeldPod) and hold.queue
+    )
     return [*_of_volcano(source.documents, waiting), *_of_kai(source.documents, loaded, waiting)]
 
 
@@ -77,7 +79,7 @@ def _of_volcano(documents: Sequence[Document], waiting: Mapping[str, int]) -> It
 
 def _of_kai(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[str, int]) -> Iterator[OtherQueue]:
     queues = kai_queues(documents)
-    bound = [event for event in loaded.world.events if isinstance(event, PodBound)]
+    bound = [event for event in loaded.manifests.events if isinstance(event, PodBound)]
     usage_by_queue = queue_usage(queues, kai_units(documents, bound, loaded.now_s).all.values())
     for name, queue in sorted(queues.items()):
         used = usage_by_queue.get((name, "allocated"), {})

@@ -34,7 +34,7 @@ def top_of_source(source: Source) -> Top:
     queued = loaded.queued
     held = set[str]() if queued is None else set(queued.kueue.queues.held)
     workloads = 0 if queued is None else sum(1 for each in queued.workloads if each.key not in held)
-    return top_of(loaded.cluster, nodes, owner_of, gated=len(loaded.world.gated), workloads=workloads)
+    return top_of(loaded.cluster, nodes, owner_of, gated=len(loaded.manifests.gated), workloads=workloads)
 
 
 def gangs_of_source(source: Source) -> list[GangLine]:
@@ -57,7 +57,7 @@ def _queued(loaded: Loaded) -> dict[str, tuple[str, Reason]]:
     """By gang: its queue, and why that keeps its pods back; a reason without a code where it does not."""
     found = {
         hold.group: (hold.queue, Reason(hold.code, hold.message, hold.help))
-        for hold in loaded.world.gated.values()
+        for hold in loaded.manifests.gated.values()
         if isinstance(hold, HeldPod) and hold.group
     }
     queued = loaded.queued

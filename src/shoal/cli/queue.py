@@ -91,15 +91,15 @@ def queue(
     if of_name and (name or not are_queues(source.documents)):
         _show(Tree([]), None, output, of_name)
         return
-    world = queues_of(source.documents, filename or [source.words])
+    manifests = queues_of(source.documents, filename or [source.words])
     if filename:
-        warn(world.warnings)
-    kueue = kueue_of(world, world.now_s)
-    waiters = waiters_of(kueue, {facts.key: facts for facts in world.workloads})
+        warn(manifests.warnings)
+    kueue = kueue_of(manifests, manifests.now_s)
+    waiters = waiters_of(kueue, {facts.key: facts for facts in manifests.workloads})
     tree = queue_tree(kueue.queues, waiters)
     listed = None
     if workloads or name or output == "wide":
-        reasons = outlook(kueue_of(world, world.now_s), world.now_s)
+        reasons = outlook(kueue_of(manifests, manifests.now_s), manifests.now_s)
         listed = workloads_of(kueue.queues.held.values(), waiters, reasons)
     if name:
         part = part_of(tree, name, source.namespace)

@@ -15,18 +15,18 @@ from shoal.views.queue_workloads import Workloads, workloads_of
 
 
 def queue_lines(source: Source, filename: Sequence[str] | None) -> list[QueueLine]:
-    world = queues_of(source.documents, filename or [source.words])
-    kueue = kueue_of(world, world.now_s)
-    waiters = waiters_of(kueue, {facts.key: facts for facts in world.workloads})
+    manifests = queues_of(source.documents, filename or [source.words])
+    kueue = kueue_of(manifests, manifests.now_s)
+    waiters = waiters_of(kueue, {facts.key: facts for facts in manifests.workloads})
     return lines_of(queue_tree(kueue.queues, waiters), [held.facts.queue for held in kueue.queues.held.values()])
 
 
 def workloads_listed(source: Source, filename: Sequence[str] | None, namespace: str) -> Workloads:
     """Those of one namespace, or all."""
-    world = queues_of(source.documents, filename or [source.words])
-    kueue = kueue_of(world, world.now_s)
-    waiters = waiters_of(kueue, {facts.key: facts for facts in world.workloads})
-    reasons = outlook(kueue_of(world, world.now_s), world.now_s)
+    manifests = queues_of(source.documents, filename or [source.words])
+    kueue = kueue_of(manifests, manifests.now_s)
+    waiters = waiters_of(kueue, {facts.key: facts for facts in manifests.workloads})
+    reasons = outlook(kueue_of(manifests, manifests.now_s), manifests.now_s)
     found = workloads_of(kueue.queues.held.values(), waiters, reasons)
     if not namespace:
         return found

@@ -22,7 +22,7 @@ from shoal.sim.queue_future import Future, future_of
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
 from shoal.store.inventory import Inventory
-from shoal.store.queues import ManifestQueues, queue_world
+from shoal.store.queues import ManifestQueues, read_queue_manifests
 from shoal.units.errors import UserError, Where
 
 Lived = tuple[Future, Sequence[WorkloadFacts]]
@@ -50,7 +50,7 @@ def queues_of(documents: Sequence[Document], where: Sequence[str]) -> ManifestQu
     inventory = Inventory(documents)
     if not speaks_of_queues(inventory):
         raise _no_queues(where)
-    return queue_world(inventory)
+    return read_queue_manifests(inventory)
 
 
 def futures_of(paths: Sequence[str], seed: int) -> tuple[Lived, Lived]:

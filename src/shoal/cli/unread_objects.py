@@ -16,7 +16,7 @@ from shoal.api.decode import Document, Unknown, meta_of
 from shoal.api.pod import Pod
 from shoal.cli.explanation_text import by_node, counted
 from shoal.views.enumeration import few
-from shoal.views.story import Story
+from shoal.views.explanation import Explanation
 
 if TYPE_CHECKING:
     from shoal.client.port import Api, ServedKind
@@ -65,16 +65,18 @@ def _is_meant(served: ServedKind, word: str) -> bool:
     return plain in (kind.plural, kind.name.lower()) and (not group or kind.group.startswith(group))
 
 
-def unread_story(unread: Unread, documents: Sequence[Document]) -> Story:
+def explain_unread(unread: Unread, documents: Sequence[Document]) -> Explanation:
     """With those of its pods that have not ended."""
     pods = _pods_of(unread, documents)
     waiting = sorted(pod.metadata.name for pod in pods if not pod.spec.node_name)
     words = counted(pods, len(waiting), 0)
     what = f"exists; pods: {words}" if words else "exists and has no pods yet"
-    story = Story(f"{unread.kind.lower()} {unread.namespace}/{unread.name}", what)
-    story.tell("pods", *by_node(pods), f"those that wait: {few(waiting, _MOST_NAMES)}" if waiting else "")
-    story.tell("read", "no decision reads it, only what its operator makes of it: shoal why pod/... tells of a pod")
-    return story
+    explanation = Explanation(f"{unread.kind.lower()} {unread.namespace}/{unread.name}", what)
+    explanation.add("pods", *by_node(pods), f"those that wait: {few(waiting, _MOST_NAMES)}" if waiting else "")
+    explanation.add(
+        "read", "no decision reads it, only what its operator makes of it: shoal why pod/... tells of a pod"
+    )
+    return explanation
 
 
 def _pods_of(unread: Unread, documents: Sequence[Document]) -> list[Pod]:

@@ -66,7 +66,7 @@ async def _show(
         if is_drawn:
             await board.draw(Console(highlight=False))
         else:
-            drawing = asyncio.ensure_future(board.tell(typer.echo))
+            drawing = asyncio.ensure_future(board.add(typer.echo))
             await tasks.clock.sleep(LENGTH_S)
             drawing.cancel()
             stop()

@@ -15,7 +15,7 @@ from shoal.cli.options import Policy, SchedulerConfigFile, Seed
 if TYPE_CHECKING:
     from shoal.cli.object_source import Source
     from shoal.client.http.access import Access
-    from shoal.views.story import Story
+    from shoal.views.explanation import Explanation
 
 _POLICY = "Shoal"
 _MOST_S = 2.0
@@ -42,16 +42,16 @@ def why(
 ) -> None:
     """Tell why a pod, gang, workload or job waits, or where it went: what it asks, the nodes, what would help."""
     checked(output, TEXTS)
-    from shoal.cli.advice_events import tell_advice
+    from shoal.cli.advice_events import show_advice
     from shoal.cli.cluster_access import chosen_access
     from shoal.cli.explainer import Explainer
     from shoal.cli.formats import console, write
-    from shoal.cli.invalid_objects import story_of
+    from shoal.cli.invalid_objects import explanation_of
     from shoal.cli.manifests import loaded_of, warn
     from shoal.cli.object_source import source_of
     from shoal.cli.search_deadline import SearchDeadline
     from shoal.units.errors import UserError
-    from shoal.views.story import show_story
+    from shoal.views.explanation import show_explanation
 
     source = source_of(filename, kubeconfig, context, namespace, complains=False)
     is_plain = policy == _POLICY and scheduler_config is None
@@ -59,28 +59,28 @@ def why(
     if filename:
         warn(loaded.warnings)
     try:
-        story = Explainer(source.documents, loaded, seed, SearchDeadline(_MOST_S)).about(name, source.namespace)
+        explanation = Explainer(source.documents, loaded, seed, SearchDeadline(_MOST_S)).about(name, source.namespace)
     except UserError:
-        wrong = story_of(source.notes, name, source.namespace)
+        wrong = explanation_of(source.notes, name, source.namespace)
         if wrong is None and not filename:
             wrong = _of_unread(name, source, chosen_access(kubeconfig, context))
         if wrong is None:
             raise
-        story = wrong
+        explanation = wrong
     if not filename:
-        tell_advice(story, source.documents, chosen_access(kubeconfig, context))
+        show_advice(explanation, source.documents, chosen_access(kubeconfig, context))
     if output != TEXTS[0]:
-        from shoal.views.story_document import document_of
+        from shoal.views.explanation_document import document_of
 
-        write(document_of(story), output)
+        write(document_of(explanation), output)
         return
-    show_story(console(is_folded=True), story)
+    show_explanation(console(is_folded=True), explanation)
 
 
-def _of_unread(name: str, source: Source, access: Access) -> Story | None:
+def _of_unread(name: str, source: Source, access: Access) -> Explanation | None:
     """None where the cluster has no such object either."""
     from shoal.cli.cluster_access import speak
-    from shoal.cli.unread_objects import find_unread, unread_story
+    from shoal.cli.unread_objects import explain_unread, find_unread
 
     unread = speak(access, lambda api: find_unread(api, name, source.namespace)) if "/" in name else None
-    return None if unread is None else unread_story(unread, source.documents)
+    return None if unread is None else explain_unread(unread, source.documents)

@@ -49,8 +49,8 @@ def with_condition(pod: Obj, reason: str, message: str, now: str) -> list[Obj] |
     ):
         return None
     since = before["lastTransitionTime"] if before is not None and before["status"] == "True" else now
-    told: Obj = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
-    told |= {"lastProbeTime": None, "lastTransitionTime": since}
+    reported: Obj = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+    reported |= {"lastProbeTime": None, "lastTransitionTime": since}
     if pod["metadata"].get("generation"):
-        told["observedGeneration"] = pod["metadata"]["generation"]
-    return [one for one in present if one["type"] != "DisruptionTarget"] + [told]
+        reported["observedGeneration"] = pod["metadata"]["generation"]
+    return [one for one in present if one["type"] != "DisruptionTarget"] + [reported]

@@ -19,11 +19,11 @@ _OF_A_CONNECTION = (
 )
 
 
-def tell_in_a_line(loop: asyncio.AbstractEventLoop) -> None:
-    loop.set_exception_handler(_told)
+def log_in_one_line(loop: asyncio.AbstractEventLoop) -> None:
+    loop.set_exception_handler(_reported)
 
 
-def _told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _reported(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     message = str(context.get("message", ""))
     if message.startswith(_OF_A_CONNECTION):
         _log.debug("a connection ended out of order: %s: %s", message, context.get("exception"))

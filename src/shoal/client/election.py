@@ -95,14 +95,14 @@ class LeaderElection:
 
     async def _lead(self, work: Work) -> bool:
         """Whether the work came to an end of its own."""
-        self._tell("became leader")
+        self._report("became leader")
         working = asyncio.ensure_future(work())
         keeping = asyncio.ensure_future(self._keep())
         try:
             await asyncio.wait((working, keeping), return_when=asyncio.FIRST_COMPLETED)
             has_ended = working.done()
         finally:
-            self._tell("stopped leading")
+            self._report("stopped leading")
             working.cancel()
             keeping.cancel()
             try:
@@ -202,14 +202,14 @@ class LeaderElection:
             self._released.set()
 
     def _wait_after(self, error: ShoalError) -> float:
-        is_told = isinstance(error, ForbiddenError) and error.is_told
-        will_pass = is_told or isinstance(error, TemporaryError | ConflictError | AlreadyExistsError)
+        is_reported = isinstance(error, ForbiddenError) and error.is_reported
+        will_pass = is_reported or isinstance(error, TemporaryError | ConflictError | AlreadyExistsError)
         is_news, self._said = str(error) != self._said, str(error)
         level = logging.WARNING if is_news and not will_pass else logging.INFO
         _log.log(level, "the lease %s/%s: %s", self._lock.namespace, self._lock.name, error)
         return max(self._timing.retry_s, error.delay_s if isinstance(error, TemporaryError) else 0.0)
 
-    def _tell(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         _log.info("%s %s", self._lock.identity, what)
         if self._events is not None:
             about = {"kind": LEASES.name, "apiVersion": LEASES.api_version, "metadata": self._lease.meta}

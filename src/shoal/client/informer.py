@@ -66,7 +66,7 @@ class Informer:
         """Something between that and now is not to be had: there has to be a list first."""
         self._delay_s = 0.0
         self._outage = outage or Outage()
-        self._told, self._told_s = "", 0.0
+        self._reported, self._reported_s = "", 0.0
         """The refusal that was told last, and when."""
 
     # -- reading ----------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class Informer:
         self._items[item.key] = item
         for index in self._indexes.values():
             index.put(item)
-        self._tell(before, item)
+        self._report(before, item)
 
     def learn_gone(self, key: Key, uid: str) -> None:
         """The object is deleted; an empty uid is whichever has that name."""
@@ -139,9 +139,9 @@ class Informer:
         del self._items[item.key]
         for index in self._indexes.values():
             index.drop(item.key)
-        self._tell(item, None)
+        self._report(item, None)
 
-    def _tell(self, before: Item | None, after: Item | None) -> None:
+    def _report(self, before: Item | None, after: Item | None) -> None:
         for handler in self._handlers:
             _call(handler, before, after)
 
@@ -169,11 +169,11 @@ class Informer:
     def _say(self, error: ShoalError, wait_s: float) -> None:
         """Log the error when it is new and once an hour: it is the same at each retry until it is corrected."""
         words, now_s = str(error), self._clock.seconds()
-        if isinstance(error, ForbiddenError) and error.is_told:
+        if isinstance(error, ForbiddenError) and error.is_reported:
             return
-        if self._outage.takes(self, error) or (words == self._told and now_s < self._told_s + _TOLD_AGAIN_S):
+        if self._outage.takes(self, error) or (words == self._reported and now_s < self._reported_s + _TOLD_AGAIN_S):
             return
-        self._told, self._told_s = words, now_s
+        self._reported, self._reported_s = words, now_s
         if _RELOADS in words:
             # At its start, and for a kind whose definition has changed. Nothing is wrong, and it takes a moment.
             plural = self.kind.plural
@@ -214,7 +214,7 @@ class Informer:
                     self._since = change.version
                 if not heard:
                     self._outage.ends(self)
-                heard, self._delay_s, self._told = True, 0.0, ""
+                heard, self._delay_s, self._reported = True, 0.0, ""
         return heard or self._clock.seconds() - began_s >= _LASTED_S
 
     def _take(self, change: WatchEvent) -> None:

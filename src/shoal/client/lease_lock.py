@@ -50,7 +50,7 @@ class Lock(msgspec.Struct, frozen=True):
     identity: str
     """Of this process alone: `host_<random>`."""
     timing: Timing = Timing()
-    heir_of: str = ""
+    successor_of: str = ""
     """Holders whose names begin so have ended, since this process has the lock of their state folder."""
 
 
@@ -178,7 +178,7 @@ class LeaseLock:
 
     @property
     def _is_kept_by_another(self) -> bool:
-        is_left_behind = bool(self.lock.heir_of) and self.holder.startswith(self.lock.heir_of)
+        is_left_behind = bool(self.lock.successor_of) and self.holder.startswith(self.lock.successor_of)
         return bool(self.holder) and not is_left_behind and self.expires_in_s > 0
 
 

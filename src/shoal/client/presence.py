@@ -80,8 +80,8 @@ class Presence:
         if (by is not None) != self.is_there:
             self.is_there = by is not None
             does = self._sign.does
-            told = "decided" if does == "admission" else "told"
-            state = f"runs in this cluster: {does} is left to it" if by else f"is gone: {does} is {told} here"
+            reported = "decided" if does == "admission" else "told"
+            state = f"runs in this cluster: {does} is left to it" if by else f"is gone: {does} is {reported} here"
             _log.warning("%s %s", self._sign.project, state)
             if by is not None:
                 self._context.events.record(

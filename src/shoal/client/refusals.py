@@ -62,7 +62,7 @@ class ForbiddenError(RefusedError):
         """Empty: in all namespaces, or of the cluster."""
         self.path = said.get("path", "")
         """In place of a resource: `/metrics`."""
-        self.is_told = False
+        self.is_reported = False
         """Whether the log already has the rule that would allow it."""
 
 

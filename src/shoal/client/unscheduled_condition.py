@@ -42,7 +42,7 @@ class Unscheduled:
         self._clock = clock
         self._events = events
 
-    def is_told(self, item: Item, words: str) -> bool:
+    def is_reported(self, item: Item, words: str) -> bool:
         """Whether it stands there, or the pod waits for nothing that could be told here."""
         pod = item.read(_UnscheduledPod)
         is_looking = not (pod.spec.node_name or pod.spec.scheduling_gates or pod.status.phase in TERMINAL_PHASES)
@@ -51,7 +51,7 @@ class Unscheduled:
         said = _said(pod)
         return said is not None and (said.status, said.message) == ("False", words)
 
-    async def tell(self, item: Item, words: str) -> None:
+    async def report(self, item: Item, words: str) -> None:
         pod = item.read(_UnscheduledPod)
         said = _said(pod)
         since = said.last_transition_time if said is not None and said.status == "False" else None

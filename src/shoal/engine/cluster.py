@@ -80,16 +80,16 @@ class Cluster:
         self.gangs = Gangs()
         self.namespaces: dict[str, dict[str, str]] = {}
         """Labels by namespace."""
-        self.census = DomainCounts(self.namespaces)
+        self.counts = DomainCounts(self.namespaces)
         """Who stands in which domain, as far as rules about pods ask for it."""
-        self.pending = Pending(self.gangs, self.census)
+        self.pending = Pending(self.gangs, self.counts)
         self.guessed: dict[int, dict[str, None]] = {}
         """Pods on nodes whose devices are not known, by row."""
         self.others_place_gpus = False
         """Whether other schedulers place pods with GPUs on the same nodes."""
-        self.leaving: dict[str, None] = {}
+        self.terminating: dict[str, None] = {}
         """Pods on nodes that are being terminated."""
-        self.promised: dict[str, None] = {}
+        self.nominated: dict[str, None] = {}
         """Pods that wait for room which others are leaving."""
         self.topologies: dict[str, TopologyFacts] = {}
         self.budgets: dict[tuple[str, str], BudgetFacts] = {}
@@ -115,7 +115,7 @@ class Cluster:
     @property
     def version(self) -> int:
         """Grows with every change of the facts that placements depend on."""
-        return self.changes.end + self.static_changes.end + self.census.version + self.dra.version + self.news
+        return self.changes.end + self.static_changes.end + self.counts.version + self.dra.version + self.news
 
     @property
     def width(self) -> int:
@@ -150,7 +150,7 @@ class Cluster:
                     self.column(resource)
             self._forget_unused_charges()
             if ask.near is not NO_RULES:
-                self.census.read(ask.near)
+                self.counts.read(ask.near)
             charge = self.charges.compile(ask)
         return charge
 
@@ -234,7 +234,7 @@ class Cluster:
         """The namespace carries these labels."""
         if self.namespaces.get(name) != labels:
             self.namespaces[name] = dict(labels)
-            self.census.namespaces_changed()
+            self.counts.namespaces_changed()
 
     # -- pods: only events and the ledger call these ---------------------------------------------------------
 
@@ -252,8 +252,8 @@ class Cluster:
         free -= charge.taken
         grant = holding.grant
         if grant is not None:
-            if holding.promised or row in self.devices.odd or not grant.is_plain():
-                self.gpu_free_milli += self._summaries.take(row, free, charge, grant, promised=holding.promised)
+            if holding.nominated or row in self.devices.odd or not grant.is_plain():
+                self.gpu_free_milli += self._summaries.take(row, free, charge, grant, nominated=holding.nominated)
             else:
                 self.gpu_free_milli -= charge.gpu_milli
                 left = self.devices.take(row, grant)
@@ -266,10 +266,10 @@ class Cluster:
         if charge.ask.host_ports:
             self.ports.take(row, charge.ask.host_ports)
         who = holding.who
-        if who is not NOBODY or holding.leaving or holding.promised:
+        if who is not NOBODY or holding.terminating or holding.nominated:
             self._note(key, holding)
-        if self.census.active:
-            self.census.comes(row, charge.ask, who.traits, holding.leaving)
+        if self.counts.active:
+            self.counts.comes(row, charge.ask, who.traits, holding.terminating)
         self.changes.append(row)
 
     def release(self, key: str) -> Holding:
@@ -285,8 +285,8 @@ class Cluster:
         free += charge.taken
         grant = holding.grant
         if grant is not None:
-            if holding.promised or row in self.devices.odd or not grant.is_plain():
-                self.gpu_free_milli += self._summaries.give(row, free, charge, grant, promised=holding.promised)
+            if holding.nominated or row in self.devices.odd or not grant.is_plain():
+                self.gpu_free_milli += self._summaries.give(row, free, charge, grant, nominated=holding.nominated)
             else:
                 self.gpu_free_milli += charge.gpu_milli
                 left = self.devices.give(row, grant)
@@ -299,10 +299,10 @@ class Cluster:
         if charge.ask.host_ports:
             self.ports.give(row, charge.ask.host_ports)
         who = holding.who
-        if who is not NOBODY or holding.leaving or holding.promised:
+        if who is not NOBODY or holding.terminating or holding.nominated:
             self._unnote(key, holding)
-        if self.census.active:
-            self.census.goes(row, charge.ask, who.traits, holding.leaving)
+        if self.counts.active:
+            self.counts.goes(row, charge.ask, who.traits, holding.terminating)
         self.changes.append(row)
         return holding
 
@@ -312,19 +312,19 @@ class Cluster:
         if not on_row:
             del self.guessed[row]
 
-    def leave(self, key: str, leaving: bool = True) -> None:
+    def mark_terminating(self, key: str, terminating: bool = True) -> None:
         """A pod on a node is being terminated, or (undone) is not."""
         holding = self.pods[key]
-        if self.census.active and holding.leaving != leaving:
-            self.census.ends(holding.row, holding.who.traits, leaving)
+        if self.counts.active and holding.terminating != terminating:
+            self.counts.ends(holding.row, holding.who.traits, terminating)
             self.changes.append(holding.row)
-        holding.leaving = leaving
-        if leaving:
-            self.leaving[key] = None
+        holding.terminating = terminating
+        if terminating:
+            self.terminating[key] = None
         else:
-            del self.leaving[key]
+            del self.terminating[key]
 
-    def owe(self, row: int, charge: Charge, sign: int) -> None:
+    def reserve(self, row: int, charge: Charge, sign: int) -> None:
         """Set room aside (+1) or free it again (-1) for a pod that will certainly come, e.g. a DaemonSet's."""
         self.free[row] -= sign * charge.taken
         self.changes.append(row)
@@ -333,16 +333,16 @@ class Cluster:
         """What is kept of pods that are more than their ask."""
         if holding.who.group:
             self.gangs.runs(holding.who.group, key)
-        if holding.leaving:
-            self.leaving[key] = None
-        if holding.promised:
-            self.promised[key] = None
+        if holding.terminating:
+            self.terminating[key] = None
+        if holding.nominated:
+            self.nominated[key] = None
 
     def _unnote(self, key: str, holding: Holding) -> None:
         if holding.who.group:
             self.gangs.runs_no_more(holding.who.group, key)
-        self.leaving.pop(key, None)
-        self.promised.pop(key, None)
+        self.terminating.pop(key, None)
+        self.nominated.pop(key, None)
 
     # -- inside ----------------------------------------------------------------------------------------------
 

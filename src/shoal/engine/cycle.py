@@ -60,7 +60,7 @@ def cycle(
 
 def _withdraw_nominations(state: CycleState) -> None:
     """Withdraw all nominations, to decide them again: the capacity may be free by now, or on another node."""
-    state.renewed = frozenset(state.cluster.promised)
+    state.renewed = frozenset(state.cluster.nominated)
     for pod in state.renewed:
         state.ledger.withdraw(pod)
 

@@ -48,7 +48,7 @@ class CycleState:
             holding = holdings[pod]
             self.intentions.append(Place(pod, names[holding.row], holding.grant))
 
-    def promise(self, attempt: Callable[[], bool], gone: list[str]) -> bool:
+    def nomination(self, attempt: Callable[[], bool], gone: list[str]) -> bool:
         """Try as if some pods were gone; what that makes possible is promised, and nothing else changes."""
         ledger, cluster = self.ledger, self.cluster
         mark = ledger.mark()
@@ -61,7 +61,7 @@ class CycleState:
         spots = [(pod, cluster.pods[pod].row, cluster.pods[pod].grant) for pod in ledger.placed_since(after)]
         ledger.rollback(mark)
         for pod, row, grant in spots:
-            ledger.place(pod, row, grant, promised=True)
+            ledger.place(pod, row, grant, nominated=True)
             self.intentions.append(Nominate(pod, cluster.names[row], grant))
             self.made_again += pod in self.renewed
         return True

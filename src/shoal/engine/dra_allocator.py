@@ -198,7 +198,7 @@ class Allocator:
             self._answers[contents] = answers
             return answers
         answers = self._answers[contents] = {}
-        self._make_room()
+        self._free_capacity()
         return answers
 
     def _find(self, answers: _Answers, contents: Contents, row: int) -> Finding:
@@ -207,12 +207,12 @@ class Allocator:
         if known is None:
             known = answers[row] = stamp, find(contents, self.stock(row))
             self._kept += 1
-            self._make_room()
+            self._free_capacity()
         elif known[0] != stamp:
             known = answers[row] = stamp, find(contents, self.stock(row))
         return known[1]
 
-    def _make_room(self) -> None:
+    def _free_capacity(self) -> None:
         """The claims longest not asked about give way to those at hand."""
         answers = self._answers
         while len(answers) > 1 and (len(answers) > _MOST_CONTENTS or self._kept > self._most_answers):

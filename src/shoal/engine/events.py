@@ -89,7 +89,7 @@ class PodBound(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0
     daemon_set: str = ""
     who: PodIdentity = NOBODY
-    leaving: bool = False
+    terminating: bool = False
     """It is being terminated: it still holds what it holds, and what it holds may be promised to others."""
     spots: tuple[tuple[int, int], ...] = ()
     """Where no grant came with it: the devices it is said to hold, and on each the first MIG slice, if any."""

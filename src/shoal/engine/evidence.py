@@ -49,7 +49,7 @@ class Evidences:
         if self._version != self._cluster.version:
             self._known.clear()
             self._version = self._cluster.version
-        like = ask, self._cluster.census.label_key(who.traits)
+        like = ask, self._cluster.counts.label_key(who.traits)
         found = self._known.get(like)
         if found is None:
             found = self._known[like] = evidence(self._cluster, ask, who)
@@ -60,18 +60,20 @@ def evidence(cluster: Cluster, ask: Ask, who: PodIdentity = NOBODY) -> Evidence:
     """Why the ask fits on no node, or on which few it does."""
     need = cluster.charge(ask).need
     live = cluster.alive[: cluster.rows].nonzero()[0]
-    tally: Tally = Counter()
+    domain_count: Tally = Counter()
     rows = live
     for rule in STATIC_FILTERS:
         verdicts = rule.passes(cluster, ask, rows)
         if verdicts is not None:
-            _count_static(cluster, ask, rule, rows[~verdicts], tally)
+            _count_static(cluster, ask, rule, rows[~verdicts], domain_count)
             rows = rows[verdicts]
     lacks = _Lacks(cluster, ask, need, rows)
     lacks.mind(rule_refusals(cluster, ask, who, rows))
-    lacks.count(tally)
+    lacks.count(domain_count)
     nearest, shortfalls = lacks.nearest()
-    causes = sorted((Cause(code, detail, nodes) for (code, detail), nodes in tally.items()), key=_commonest_first)
+    causes = sorted(
+        (Cause(code, detail, nodes) for (code, detail), nodes in domain_count.items()), key=_commonest_first
+    )
     return Evidence(len(live), tuple(causes), lacks.fitting, nearest, shortfalls)
 
 
@@ -79,11 +81,11 @@ def _commonest_first(cause: Cause) -> tuple[int, Code, str]:
     return -cause.nodes, cause.code, cause.detail
 
 
-def _count_static(cluster: Cluster, ask: Ask, rule: StaticFilter, failing: Rows, tally: Tally) -> None:
+def _count_static(cluster: Cluster, ask: Ask, rule: StaticFilter, failing: Rows, domain_count: Tally) -> None:
     """What a rule names can differ between nodes only through their taints: ask it once per set of taints."""
     _, first, counts = np.unique(cluster.taint_set.take(failing), return_index=True, return_counts=True)
     for row, count in zip(failing[first].tolist(), counts.tolist(), strict=True):
-        tally[rule.code, rule.detail(cluster, ask, row)] += count
+        domain_count[rule.code, rule.detail(cluster, ask, row)] += count
 
 
 class _Lacks:
@@ -123,47 +125,47 @@ class _Lacks:
     def fitting(self) -> int:
         return int(np.count_nonzero(self._lacking == 0))
 
-    def count(self, tally: Tally) -> None:
+    def count(self, domain_count: Tally) -> None:
         """Stage by stage: a node that one of them turns away is not asked in the next."""
-        left = self._count_first(tally, _BEFORE_ROOM, np.ones(len(self._rows), np.bool_))
-        left = self._count_room(tally, left)
+        left = self._count_first(domain_count, _BEFORE_ROOM, np.ones(len(self._rows), np.bool_))
+        left = self._count_room(domain_count, left)
         for code, refused in self._company:
             # Of these, each has only what those before it let through.
             nodes = int(np.count_nonzero(refused & left))
             if nodes:
-                tally[code, ""] += nodes
+                domain_count[code, ""] += nodes
         for _, refused in self._company:
             left &= ~refused
-        self._count_first(tally, _ABOUT_CLAIMS, left)
+        self._count_first(domain_count, _ABOUT_CLAIMS, left)
 
-    def _count_room(self, tally: Tally, left: Verdicts) -> Verdicts:
+    def _count_room(self, domain_count: Tally, left: Verdicts) -> Verdicts:
         """Under all that a node lacks; which nodes lack nothing."""
         short = self._short & left[:, None]
         for place, nodes in enumerate(short.sum(axis=0).tolist()):
             others = int(np.count_nonzero(short[:, place] & self._other_words(place))) if nodes else 0
             if nodes > others:
-                tally[self._cause(place)] += nodes - others
+                domain_count[self._cause(place)] += nodes - others
             if others:
-                tally[self._cause(place, other=True)] += others
+                domain_count[self._cause(place, other=True)] += others
         roomy = left & ~short.any(axis=1)
         for rule, refused in self._refused:
             if rule.code not in _BEFORE_ROOM and rule.code not in _ABOUT_CLAIMS:
-                self._count(tally, rule, refused & left)
+                self._count(domain_count, rule, refused & left)
                 roomy &= ~refused
         return roomy
 
-    def _count_first(self, tally: Tally, codes: Collection[Code], left: Verdicts) -> Verdicts:
+    def _count_first(self, domain_count: Tally, codes: Collection[Code], left: Verdicts) -> Verdicts:
         """Under the first of these rules that a node fails; which nodes pass them all."""
         for rule, refused in self._refused:
             if rule.code in codes:
-                self._count(tally, rule, refused & left)
+                self._count(domain_count, rule, refused & left)
                 left = left & ~refused
         return left
 
-    def _count(self, tally: Tally, rule: NodeFilter, refused: Verdicts) -> None:
+    def _count(self, domain_count: Tally, rule: NodeFilter, refused: Verdicts) -> None:
         failing = self._rows[refused]
         if len(failing):
-            tally[rule.code, rule.detail(self._cluster, self._ask, int(failing[0]))] += len(failing)
+            domain_count[rule.code, rule.detail(self._cluster, self._ask, int(failing[0]))] += len(failing)
 
     def nearest(self) -> tuple[str, tuple[Shortfall, ...]]:
         if len(self._rows) == 0:

@@ -39,7 +39,7 @@ class GangSubgroup(msgspec.Struct, frozen=True):
     """The part it belongs to; empty: the gang itself."""
     minimum: int = 0
     """Pods of a leaf that must run, or parts directly below an inner part that must have what they need."""
-    wish: TopologyRequirement = TopologyRequirement()
+    requirement: TopologyRequirement = TopologyRequirement()
 
 
 class GroupFacts(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
     """How many of the parts directly below the gang must have what they need as well; None: all of them."""
     roles: tuple[tuple[str, int], ...] = ()
     """(role, least pods)."""
-    wish: TopologyRequirement = TopologyRequirement()
+    requirement: TopologyRequirement = TopologyRequirement()
     priority: int | None = None
     """None: the highest of its pods."""
     preempts: bool = True

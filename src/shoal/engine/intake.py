@@ -115,7 +115,7 @@ class Intake:
         pending = self.cluster.pending
         turn: int | None = None
         holding = self.cluster.pods.get(event.key)
-        if holding is not None and holding.promised and not _is_known(holding, event):
+        if holding is not None and holding.nominated and not _is_known(holding, event):
             # What it asks has changed since room was promised to it: it asks anew, at its old place.
             self._release(event.key)
             self._back_in_line(event.key, holding)
@@ -169,8 +169,8 @@ class Intake:
         self._guess_again(holding.row)
 
     def _stays(self, event: PodStays) -> None:
-        if event.key in self.cluster.leaving:
-            self.cluster.leave(event.key, False)
+        if event.key in self.cluster.terminating:
+            self.cluster.mark_terminating(event.key, False)
 
     def _back_in_line(self, key: str, holding: Holding) -> None:
         self.cluster.pending.add(
@@ -194,15 +194,15 @@ class Intake:
         holding = cluster.pods.get(event.key)
         if holding is not None:
             same_place = holding.row == row and event.grant in (None, holding.grant) and not event.anew
-            if same_place and holding.charge.ask == event.ask and not holding.promised:
+            if same_place and holding.charge.ask == event.ask and not holding.nominated:
                 if event.who is not NOBODY and event.who != holding.who:
                     self._recast(event.key, holding, event.who)
                 if not holding.bound:
                     holding.bound = True
                     self._has_started(holding.who)
-                if event.leaving and not holding.leaving:
+                if event.terminating and not holding.terminating:
                     # The other way round it is old news: the end of a pod cannot be called off, only refused.
-                    cluster.leave(event.key)
+                    cluster.mark_terminating(event.key)
                 if event.daemon_set:
                     self._settle_daemon(event, holding)
                 return
@@ -213,11 +213,11 @@ class Intake:
         is_new_there = holding is None or holding.row != row
         cluster.pending.remove(event.key)
         # Its end may be under way and not be seen yet.
-        leaving = event.leaving or (holding is not None and holding.leaving)
+        terminating = event.terminating or (holding is not None and holding.terminating)
         grant, guessed = self._grant(event, row)
         charge = cluster.charge(event.ask)
         holding = Holding(
-            row, charge, grant, event.priority, None, True, who=event.who, leaving=leaving, guessed=guessed
+            row, charge, grant, event.priority, None, True, who=event.who, terminating=terminating, guessed=guessed
         )
         cluster.hold(event.key, holding)
         if is_new_there:
@@ -342,5 +342,5 @@ def _as_bound(key: str, holding: Holding, node: str) -> PodBound:
         holding.priority,
         holding.daemon_set,
         holding.who,
-        holding.leaving,
+        holding.terminating,
     )

@@ -105,8 +105,8 @@ def kube_profiles(config: SchedulerConfig) -> KubeProfiles:
         profiles.append(_profile(wire))
         for warning in _without_effect(wire):
             idle.setdefault(warning, []).append(wire.scheduler_name)
-    told = [f"{', '.join(names)}: {warning}" for warning, names in idle.items()]
-    return KubeProfiles(tuple(profiles), (*config.warnings, *told))
+    reported = [f"{', '.join(names)}: {warning}" for warning, names in idle.items()]
+    return KubeProfiles(tuple(profiles), (*config.warnings, *reported))
 
 
 def _profile(wire: SchedulerProfile) -> KubeProfile:

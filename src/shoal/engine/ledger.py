@@ -28,7 +28,7 @@ class Ledger:
         """A point to come back to."""
         return len(self._steps)
 
-    def place(self, key: str, row: int, grant: DeviceGrant | None, *, promised: bool = False) -> None:
+    def place(self, key: str, row: int, grant: DeviceGrant | None, *, nominated: bool = False) -> None:
         """A waiting pod takes its place on a row, at once or as soon as others have left it."""
         cluster = self._cluster
         waiting = cluster.pending.remove(key)
@@ -47,7 +47,7 @@ class Ledger:
                 "",
                 waiting.who,
                 False,
-                promised,
+                nominated,
             ),
         )
         self._steps.append((key, waiting))
@@ -71,12 +71,12 @@ class Ledger:
         """A pod that only our plan put on a row waits again, at its old place and with the row promised to it."""
         cluster = self._cluster
         holding = cluster.release(key)
-        cluster.pending.restore(key, _in_line_again(holding, cluster.names[holding.row] if holding.promised else ""))
+        cluster.pending.restore(key, _in_line_again(holding, cluster.names[holding.row] if holding.nominated else ""))
         self._steps.append((key, holding))
 
-    def leave(self, key: str) -> None:
+    def mark_terminating(self, key: str) -> None:
         """A pod is told to end; until it has, it holds what it holds."""
-        self._cluster.leave(key)
+        self._cluster.mark_terminating(key)
         self._steps.append((key, None))
 
     def placed_since(self, mark: int) -> list[str]:
@@ -89,7 +89,7 @@ class Ledger:
         while len(self._steps) > mark:
             key, before = self._steps.pop()
             if before is None:
-                cluster.leave(key, False)
+                cluster.mark_terminating(key, False)
             elif isinstance(before, Waiting):
                 cluster.release(key)
                 cluster.pending.restore(key, before)

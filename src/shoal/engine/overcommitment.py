@@ -25,7 +25,7 @@ _OF_DEVICES = [facts.GPU_WHOLE, facts.GPU_BEST, facts.GPU_MILLI]
 def is_overcommitted(cluster: Cluster, holding: Holding, unheard: Sequence[Ask] = ()) -> bool:
     """`holding` is the pod's, and in the facts. `unheard`: of pods on the node that the facts do not have yet."""
     row = holding.row
-    if not unheard and not cluster.promised and cluster.free[row].min() >= 0:
+    if not unheard and not cluster.nominated and cluster.free[row].min() >= 0:
         # Almost all pods, at a fifth of the time.
         return holding.ask.devices is not None and cluster.devices.lacks(row)
     charges = [cluster.charge(ask) for ask in unheard]
@@ -33,9 +33,9 @@ def is_overcommitted(cluster: Cluster, holding: Holding, unheard: Sequence[Ask] 
     left = cluster.free[row].copy()
     for charge in charges:
         left -= charge.taken
-    if cluster.promised:
+    if cluster.nominated:
         for key in cluster.pods_on(row):
-            if cluster.pods[key].promised:
+            if cluster.pods[key].nominated:
                 left += cluster.pods[key].charge.taken
     lacking = left[: len(need)] < np.where(need == NEVER_LACKING, NEVER_LACKING, 0)
     lacking[_OF_DEVICES] = False

@@ -33,7 +33,7 @@ class DaemonSets:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._asks: dict[str, Ask] = {}
-        self._owed: dict[str, set[int]] = {}
+        self._reserved: dict[str, set[int]] = {}
         self._awaited: dict[str, _Awaited] = {}
         self._awaited_at: Counter[tuple[str, int]] = Counter()
         """How many of a DaemonSet's own pods may come to a row."""
@@ -44,7 +44,7 @@ class DaemonSets:
             self.drop(name)
         # Its devices and neighbours are the pod's own affair; set aside is what a sum can hold.
         self._asks[name] = msgspec.structs.replace(ask, devices=None, near=NO_RULES, claims=())
-        self._owed[name] = set()
+        self._reserved[name] = set()
         for row in self._rows_for(self._asks[name]):
             self.settle(name, row)
 
@@ -53,8 +53,8 @@ class DaemonSets:
         if ask is None:
             return
         taken = self._cluster.charge(ask)
-        for row in self._owed.pop(name):
-            self._cluster.owe(row, taken, -1)
+        for row in self._reserved.pop(name):
+            self._cluster.reserve(row, taken, -1)
 
     def await_pod(self, key: str, name: str, ask: Ask) -> None:
         """A DaemonSet's own pod is in line: the room on the node it is meant for is no longer withheld from it."""
@@ -81,25 +81,25 @@ class DaemonSets:
         """The node is about to leave."""
         for awaited in self._awaited.values():
             self._expect(awaited, row, expected=False)
-        for name, owed in self._owed.items():
-            if row in owed:
-                owed.discard(row)
-                self._cluster.owe(row, self._cluster.charge(self._asks[name]), -1)
+        for name, reserved in self._reserved.items():
+            if row in reserved:
+                reserved.discard(row)
+                self._cluster.reserve(row, self._cluster.charge(self._asks[name]), -1)
 
     def settle(self, name: str, row: int) -> None:
         """Owe exactly when the DaemonSet may run on the node and does not yet."""
         ask = self._asks.get(name)
         if ask is None:
             return
-        owed = self._owed[name]
+        reserved = self._reserved[name]
         due = self._awaited_at[name, row] == 0 and not self._runs(name, row) and self._may_run(ask, row)
-        if due == (row in owed):
+        if due == (row in reserved):
             return
-        self._cluster.owe(row, self._cluster.charge(ask), 1 if due else -1)
+        self._cluster.reserve(row, self._cluster.charge(ask), 1 if due else -1)
         if due:
-            owed.add(row)
+            reserved.add(row)
         else:
-            owed.discard(row)
+            reserved.discard(row)
 
     def _expect(self, awaited: _Awaited, row: int, *, expected: bool) -> None:
         if expected == (row in awaited.rows):

@@ -28,7 +28,7 @@ _MOST_STALE: Final = 64
 """Entries of pods that wait no more, beside as many as there are pods, before a line is cleared of them; and lines."""
 
 # Among equals in priority: nominated pods, then all others, then pods beyond the minimum of gangs.
-PROMISED: Final = 0
+NOMINATED: Final = 0
 USUAL: Final = 1
 SURPLUS: Final = 2
 MORE_SURPLUS: Final = 3
@@ -49,7 +49,7 @@ def in_line(
     nominated: str = "",
 ) -> Waiting:
     """A pod at its place."""
-    first = _FIRST if goes_first else standing(priority, PROMISED if nominated else USUAL)
+    first = _FIRST if goes_first else standing(priority, NOMINATED if nominated else USUAL)
     return Waiting(charge, priority, turn, goes_first, who, nominated, first)
 
 
@@ -58,7 +58,7 @@ class Pending:
 
     __slots__ = (
         "_aside",
-        "_census",
+        "_counts",
         "_fresh",
         "_gangs",
         "_kinship",
@@ -69,10 +69,10 @@ class Pending:
         "_turns",
     )
 
-    def __init__(self, gangs: Gangs, census: DomainCounts) -> None:
+    def __init__(self, gangs: Gangs, counts: DomainCounts) -> None:
         self._gangs = gangs
-        self._census = census
-        self._kinship = census.kinship
+        self._counts = counts
+        self._kinship = counts.kinship
         self._pods: dict[str, Waiting] = {}
         self._lines: dict[LineKey, list[tuple[int, int, str]]] = {}
         self._aside: dict[LineKey, list[tuple[int, int, str]]] = {}
@@ -137,7 +137,7 @@ class Pending:
         self._queue(key, waiting)
 
     def _queue(self, key: str, waiting: Waiting) -> None:
-        at = waiting.charge, self._census.label_key(waiting.who.traits)
+        at = waiting.charge, self._counts.label_key(waiting.who.traits)
         lines = self._aside if at in self._aside else self._lines
         line = lines.get(at)
         if line is None:
@@ -173,7 +173,7 @@ class Pending:
 
     def heads(self) -> list[tuple[int, int, str, LineKey]]:
         """The first pod of every line, as a heap."""
-        if self._kinship != self._census.kinship:
+        if self._kinship != self._counts.kinship:
             self._line_up_again()
         heads = []
         for at in list(self._lines):
@@ -196,7 +196,7 @@ class Pending:
 
     def _line_up_again(self) -> None:
         """Pods that were alike may differ now."""
-        self._kinship = self._census.kinship
+        self._kinship = self._counts.kinship
         self._lines = {}
         self._aside = {}
         self._possible.clear()

@@ -56,7 +56,7 @@ class Placement:
         """The shape of an ask, made on first sight."""
         shape = self._shapes.get(charge)
         if shape is None:
-            self._make_room()
+            self._free_capacity()
             shape = self._shapes[charge] = RequestClass(self.cluster, self._of(charge).profile, charge)
         self._clock += 1
         shape.last_used = self._clock
@@ -91,7 +91,7 @@ class Placement:
         """The best row (of some rows, if given) and the devices there, or None when the ask fits nowhere."""
         shape = self.shape(charge)
         profile, domains = self._of(charge)
-        verdict = domains.verdict(charge.ask, who) if self.cluster.census.active else None
+        verdict = domains.verdict(charge.ask, who) if self.cluster.counts.active else None
         if profile.at_random:
             rows = shape.feasible()
             if verdict is not None and verdict.allowed is not None:
@@ -118,7 +118,7 @@ class Placement:
     def _of(self, charge: Charge) -> _Chosen:
         return self._others.get(charge.ask.profile, self._first) if self._others else self._first
 
-    def _make_room(self) -> None:
+    def _free_capacity(self) -> None:
         most = max(self._most_keys // max(self.cluster.capacity, 1), 1)
         while len(self._shapes) >= most:
             oldest = min(self._shapes.values(), key=lambda shape: shape.last_used)

@@ -76,11 +76,11 @@ class PodRules(msgspec.Struct, frozen=True, cache_hash=True):
     """Required: each names a domain in which some pod stands that all of these mean."""
     anti: tuple[Term, ...] = ()
     """Required: no pod that one of these means stands in its domain."""
-    wished: tuple[WeightedTerm, ...] = ()
+    weighted: tuple[WeightedTerm, ...] = ()
     spread: tuple[Spread, ...] = ()
 
     def is_empty(self) -> bool:
-        return not (self.affinity or self.anti or self.wished or self.spread)
+        return not (self.affinity or self.anti or self.weighted or self.spread)
 
     def may_wait_for_others(self) -> bool:
         """Whether the arrival of another pod can make room for this one."""
@@ -89,8 +89,8 @@ class PodRules(msgspec.Struct, frozen=True, cache_hash=True):
     def selected(self) -> Iterator[SelectedPods]:
         for term in (*self.affinity, *self.anti):
             yield term.selected
-        for wished in self.wished:
-            yield wished.term.selected
+        for weighted in self.weighted:
+            yield weighted.term.selected
         for spread in self.spread:
             yield spread.selected
 

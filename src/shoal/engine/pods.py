@@ -49,9 +49,9 @@ class Holding(msgspec.Struct, gc=False):
     """It stood before every priority in line."""
     daemon_set: str = ""
     who: PodIdentity = NOBODY
-    leaving: bool = False
+    terminating: bool = False
     """It is being terminated, or our plan says so: it still holds what it holds."""
-    promised: bool = False
+    nominated: bool = False
     """Nominated: part of what it holds is still held by pods that leave."""
     guessed: bool = False
     """Its devices are not known: the grant is what it most likely holds."""

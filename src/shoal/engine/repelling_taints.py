@@ -47,8 +47,10 @@ def repelling_taints(cluster: Cluster, ask: Ask) -> tuple[RepellingTaint, ...]:
     found: Counter[tuple[Taint, ...]] = Counter()
     for at, nodes in counts.items():
         found[_missing(cluster.taint_sets[at], ask)] += nodes
-    told = [RepellingTaint(taints, nodes) for taints, nodes in found.items() if not any(map(_passes_by_itself, taints))]
-    return tuple(sorted(told, key=lambda one: (-one.nodes, tuple(map(str, one.taints)))))
+    reported = [
+        RepellingTaint(taints, nodes) for taints, nodes in found.items() if not any(map(_passes_by_itself, taints))
+    ]
+    return tuple(sorted(reported, key=lambda one: (-one.nodes, tuple(map(str, one.taints)))))
 
 
 def _missing(taints: tuple[Taint, ...], ask: Ask) -> tuple[Taint, ...]:

@@ -53,7 +53,7 @@ class Rescan:
                     verdicts &= passing
         for score, weight in self._compiled(charge):
             keys += (score(window) * weight) << RANK_BITS
-        if cluster.census.active:
+        if cluster.counts.active:
             company = Domains(cluster, self._profile.soft, census_of(cluster, ask)).verdict(ask, who)
             if company is not None:
                 verdicts = verdicts if company.allowed is None else verdicts & company.allowed

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from shoal.engine.cluster import Cluster
 from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import gang_phase
-from shoal.engine.pending import PROMISED, LineKey, standing
+from shoal.engine.pending import NOMINATED, LineKey, standing
 from shoal.engine.suitability import has_possible_node
 
 Head = tuple[int, int, str, LineKey | Gang]
@@ -84,6 +84,6 @@ def gang_priority(cluster: Cluster, gang: Gang) -> int:
 def gang_order(cluster: Cluster, gang: Gang, phase: int | None = None) -> tuple[int, int]:
     """Its place in line, by the measure of `Waiting.order`; unless told otherwise, by what it has and was promised."""
     if phase is None:
-        promised = any(cluster.pending[pod].nominated for pod in gang.waiting)
-        phase = PROMISED if promised else gang_phase(cluster, gang)
+        nominated = any(cluster.pending[pod].nominated for pod in gang.waiting)
+        phase = NOMINATED if nominated else gang_phase(cluster, gang)
     return standing(gang_priority(cluster, gang), phase), gang.turn or 0

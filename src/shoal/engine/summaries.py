@@ -36,22 +36,22 @@ class Summaries:
         self._profiles: dict[int, str] = {}
         """MIG profile by column."""
 
-    def take(self, row: int, free: Record, charge: Charge, grant: DeviceGrant, *, promised: bool) -> int:
+    def take(self, row: int, free: Record, charge: Charge, grant: DeviceGrant, *, nominated: bool) -> int:
         """Take the grant after the charge was taken; returns by how much the row's free compute changed."""
         devices = self._devices
         milli, rooms = devices.sum_left(row), self._rooms(row)
-        left = devices.take_any(row, grant, promised=promised)
+        left = devices.take_any(row, grant, nominated=nominated)
         self._book(row, free, left, rooms, charge.taken)
         # A plain grant is booked by its charge, as on plain rows: the row may be one when the pod goes.
         change = -charge.gpu_milli if grant.is_plain() else devices.sum_left(row) - milli
         free[facts.GPU_MILLI] += change + charge.gpu_milli
         return change
 
-    def give(self, row: int, free: Record, charge: Charge, grant: DeviceGrant, *, promised: bool) -> int:
+    def give(self, row: int, free: Record, charge: Charge, grant: DeviceGrant, *, nominated: bool) -> int:
         """Exactly undo `take`, after the charge was given back."""
         devices = self._devices
         milli, rooms = devices.sum_left(row), self._rooms(row)
-        left = devices.give_any(row, grant, promised=promised)
+        left = devices.give_any(row, grant, nominated=nominated)
         self._book(row, free, left, rooms, -charge.taken)
         change = charge.gpu_milli if grant.is_plain() else devices.sum_left(row) - milli
         free[facts.GPU_MILLI] += change - charge.gpu_milli

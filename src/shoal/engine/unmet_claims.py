@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.dra.offers import has_room, is_tainted, matching, share_of
+from shoal.engine.dra.offers import has_capacity, is_tainted, matching, share_of
 from shoal.engine.dra.requests import ClaimAsk, ClaimRef, Option, Request
 from shoal.engine.dra.search import MOST_STEPS, find
 from shoal.engine.dra_allocator import Allocator, Refs
@@ -81,7 +81,7 @@ def _counts(allocator: Allocator, option: Option, row: int) -> tuple[int, int]:
             for counter, amount in each.counters
         )
         taken = allocator.usage.shares(device.id)
-        free += option.admin or (has_room(device, share, taken) and (drawn or bool(taken)))
+        free += option.admin or (has_capacity(device, share, taken) and (drawn or bool(taken)))
     return len(devices), free
 
 

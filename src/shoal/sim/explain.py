@@ -58,8 +58,8 @@ class Explainer:
 
     def gang(self, name: str) -> Reason:
         """Why a gang waits."""
-        story = self.gang_evidence(name)
-        reason = gang_reason(story, self.evidence(story.pod))
+        explanation = self.gang_evidence(name)
+        reason = gang_reason(explanation, self.evidence(explanation.pod))
         return structs.replace(reason, help=f"{reason.help} {self.gang_room(name)}".rstrip())
 
     def gang_evidence(self, name: str) -> GroupEvidence:
@@ -76,7 +76,7 @@ class Explainer:
     def what_would_help(self, pod: str) -> str:
         """Room to be made for a pod, if that helps at all and there is leave to try."""
         waiting = self._cluster.pending[pod]
-        question = waiting.charge.ask, self._cluster.census.label_key(waiting.who.traits)
+        question = waiting.charge.ask, self._cluster.counts.label_key(waiting.who.traits)
         if question not in self._answers:
             if len(self._answers) == MOST_QUESTIONS:
                 return ""

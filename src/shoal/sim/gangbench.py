@@ -76,7 +76,7 @@ class GangBench:
                 held = Ask(requests=(("cpu", taken * 8_000),), devices=WholeGpus(taken))
                 self._intake.apply(PodBound(f"others/{index}", held, _name(index)))
         wish = TopologyRequirement(_TOPOLOGY.name, required=_TOPOLOGY.levels[0])
-        self._intake.apply(GroupSeen(GroupFacts("team/train", PODS, wish=wish)))
+        self._intake.apply(GroupSeen(GroupFacts("team/train", PODS, requirement=wish)))
         who = PodIdentity(group="team/train")
         for index in range(PODS):
             self._intake.apply(PodArrived(f"team/train-{index}", ask, who=who))

@@ -209,10 +209,10 @@ def arrivals_of(load: QueueLoad, seed: int, *, out_of_step: bool = False) -> lis
 
 
 def _pod_set(load: QueueLoad, work: Work) -> PodSet:
-    return PodSet(count=work.pods, requests={CPU: work.cpu_milli}, topology=_wish(load, work))
+    return PodSet(count=work.pods, requests={CPU: work.cpu_milli}, topology=_requirement(load, work))
 
 
-def _wish(load: QueueLoad, work: Work) -> TopologyRequest | None:
+def _requirement(load: QueueLoad, work: Work) -> TopologyRequest | None:
     match work.near:
         case "required":
             return TopologyRequest(required=work.level)

@@ -95,7 +95,7 @@ class QueuePods:
     def former(self) -> list[str]:
         """Pods that end, of workloads that gave their quota back: what they hold comes free by itself."""
         held = self._queues.held
-        ending = ((pod, self._workload_of.get(pod)) for pod in self._intake.cluster.leaving)
+        ending = ((pod, self._workload_of.get(pod)) for pod in self._intake.cluster.terminating)
         return [pod for pod, workload in ending if workload is not None and workload not in held]
 
     def arrive(self, facts: WorkloadFacts, admission: QuotaAssignment) -> bool:
@@ -197,7 +197,7 @@ class QueuePods:
         there = [pod for pod in pods if self._is_there(pod.key)]
         for pod in there:
             holding = cluster.pods.get(pod.key)
-            if holding is not None and not holding.leaving:
+            if holding is not None and not holding.terminating:
                 self._take(domains, holding)
         flavors = flavors_of(self._queues, admission)
         absent = (pod for pod in pods if not self._is_there(pod.key))
@@ -232,8 +232,8 @@ class QueuePods:
             written = self._groups.get(group)
             if written is not None:
                 least = min(written.minimum, count)
-                wish = TopologyRequirement() if settled[group] else written.wish
-                self._tell(structs.replace(written, minimum=least, wish=wish))
+                wish = TopologyRequirement() if settled[group] else written.requirement
+                self._tell(structs.replace(written, minimum=least, requirement=wish))
 
     def _tell(self, group: GroupFacts) -> None:
         if self._told.get(group.name, self._groups[group.name]) != group:
@@ -243,7 +243,7 @@ class QueuePods:
     def _end(self, pod: str, holding: Holding) -> None:
         node = self._intake.cluster.names[holding.row]
         event = PodBound(
-            pod, holding.ask, node, holding.grant, holding.priority, holding.daemon_set, holding.who, leaving=True
+            pod, holding.ask, node, holding.grant, holding.priority, holding.daemon_set, holding.who, terminating=True
         )
         self._intake.apply(event)
 

@@ -87,8 +87,8 @@ class QueueRounds(Rounds):
         ended = self._end([*stopped, *decisions.stopped], decisions.preempted)
         ended += self._let_in(decisions.admitted)
         proven = self._take_proven()
-        is_told = self.tells_all or len(self.workloads) <= MOST_TOLD
-        waiting = list(self.kueue.states()) if is_told else decisions.waiting
+        is_reported = self.tells_all or len(self.workloads) <= MOST_TOLD
+        waiting = list(self.kueue.states()) if is_reported else decisions.waiting
         done = super().round()
         freed = self._free()
         if done.ended:
@@ -96,7 +96,7 @@ class QueueRounds(Rounds):
             self.kueue.wake()
         told = self._tell_ready()
         is_quiet = done.is_quiet and decisions.is_quiet and self.kueue.is_idle and not (stopped or freed or told)
-        if is_quiet and not is_told:
+        if is_quiet and not is_reported:
             waiting = list(self.kueue.states())
         return QueueRecord(
             [*proven, *done.placed],

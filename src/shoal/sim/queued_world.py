@@ -27,18 +27,18 @@ class Queued:
     """All of them, as they were found."""
 
 
-def kueue_of(world: ManifestQueues, now_s: float) -> Kueue:
+def kueue_of(manifests: ManifestQueues, now_s: float) -> Kueue:
     """The discipline with all workloads, pending or admitted."""
-    queues = Queues(world.settings)
-    for fact in world.facts:
+    queues = Queues(manifests.settings)
+    for fact in manifests.facts:
         queues.put(fact)
-    for name, labels in world.namespaces.items():
+    for name, labels in manifests.namespaces.items():
         queues.put_namespace(name, labels)
     queues.refresh()
     kueue = Kueue(queues)
-    for facts, ran_s in world.history:
+    for facts, ran_s in manifests.history:
         kueue.durations.learn(facts, ran_s)
-    for facts in world.workloads:
+    for facts in manifests.workloads:
         kueue.put_workload(facts, now_s)
     return kueue
 
@@ -46,9 +46,9 @@ def kueue_of(world: ManifestQueues, now_s: float) -> Kueue:
 class QueuedWorld:
     """What was read of queues, until the pods have been read as well."""
 
-    def __init__(self, world: ManifestQueues, documents: Sequence[Document]) -> None:
-        self.world = world
-        self._found: QueuedPods = queued_pods(documents, world)
+    def __init__(self, manifests: ManifestQueues, documents: Sequence[Document]) -> None:
+        self.manifests = manifests
+        self._found: QueuedPods = queued_pods(documents, manifests)
 
     @property
     def documents(self) -> list[Document]:
@@ -57,8 +57,8 @@ class QueuedWorld:
 
     def over(self, intake: Intake, events: Sequence[Event], now_s: float) -> Queued:
         """Let happen what happens at once; pods of those who wait are kept back."""
-        kueue = kueue_of(self.world, now_s)
+        kueue = kueue_of(self.manifests, now_s)
         pods = QueuePods(kueue.queues, intake)
-        for event in pods.put(self._found.by_set, events, self.world.workloads):
+        for event in pods.put(self._found.by_set, events, self.manifests.workloads):
             intake.apply(event)
-        return Queued(kueue, pods, self.world.workloads)
+        return Queued(kueue, pods, self.manifests.workloads)

@@ -79,7 +79,7 @@ class Rounds:
 
     def round(self) -> Record:
         """One decision, obeyed."""
-        promised = {pod: self.cluster.pods[pod].row for pod in self.cluster.promised}
+        nominated = {pod: self.cluster.pods[pod].row for pod in self.cluster.nominated}
         plan = cycle(self.cluster, self.placement, now_s=self.now_s, seed=self.seed, steps=self._steps)
         record = Record(
             plan.placed,
@@ -88,7 +88,7 @@ class Rounds:
             plan.moved,
         )
         self._obey(plan, record)
-        news = any(promised.get(each.pod) != self._row_of(each) for each in record.nominated)
+        news = any(nominated.get(each.pod) != self._row_of(each) for each in record.nominated)
         record.is_quiet = not (record.placed or record.evicted or record.moved or record.ended or news)
         self.now_s += ROUND_S
         return record
@@ -103,7 +103,7 @@ class Rounds:
             return
         moved = {move.pod: move for move in plan.moved}
         evicted = {each.pod for each in plan.evicted}
-        for pod in list(self.cluster.leaving):
+        for pod in list(self.cluster.terminating):
             holding = self.cluster.pods[pod]
             self._intake.apply(PodGone(pod))
             record.ended.append(pod)

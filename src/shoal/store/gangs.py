@@ -143,7 +143,7 @@ class _Gatherer:
         for plain in self._inventory.of(PodGroup):
             where = plain.where
             facts = self._reader.kubernetes(plain.value, where)
-            if facts.minimum or not facts.wish.is_empty:
+            if facts.minimum or not facts.requirement.is_empty:
                 self._add(facts, where, "spec.schedulingPolicy.gang.minCount")
             else:
                 self._dissolve(facts.name)
@@ -153,8 +153,8 @@ class _Gatherer:
     def _add(self, facts: GroupFacts, where: Where, path: str) -> None:
         members = self._of.get(facts.name, [])
         self._known.add(facts.name)
-        if facts.wish.is_empty:
-            facts = structs.replace(facts, wish=self._wish_of_pods(members))
+        if facts.requirement.is_empty:
+            facts = structs.replace(facts, requirement=self._requirement_of_pods(members))
         facts = less_those_that_ended(facts, [member.who for member in self._ended_of.get(facts.name, ())])
         self._found.facts.append(facts)
         if not members:
@@ -225,9 +225,9 @@ class _Gatherer:
         if minimum is None:
             return
         name = f"{owner[0]}/{owner[2]}"
-        wish = self._wish_of_pods(members)
-        if wish.is_empty and maker is not None:
-            wish = self._wish(maker.annotations, maker.at_annotations)
+        requirement = self._requirement_of_pods(members)
+        if requirement.is_empty and maker is not None:
+            requirement = self._requirement(maker.annotations, maker.at_annotations)
         for member in members:
             member.who = structs.replace(member.who, group=name)
         self._known.add(name)
@@ -236,7 +236,7 @@ class _Gatherer:
             self._found.faults.append(fault)
             self._found.facts.append(unreadable_gang(name, fault))
             return
-        self._found.facts.append(GroupFacts(name=name, minimum=minimum, wish=wish))
+        self._found.facts.append(GroupFacts(name=name, minimum=minimum, requirement=requirement))
         where = maker.where if maker is not None else members[0].placed.where
         if minimum > len(members):
             self._found.warnings.append(f"{where}: needs {minimum} pods, and only {len(members)} of its pods exist")
@@ -245,7 +245,7 @@ class _Gatherer:
         """How many must start together; None if no number is given."""
         is_apart = any(is_one_by_one(member.placed.value) for member in members)
         if maker is None:
-            return None if is_apart or self._wish_of_pods(members).is_empty else len(members)
+            return None if is_apart or self._requirement_of_pods(members).is_empty else len(members)
         said = maker.said_minimum()
         if said is not None:
             return max(said - len(ended), 0)
@@ -259,8 +259,8 @@ class _Gatherer:
 
     def _wishes(self, maker: PodMaker, members: list[GangMember]) -> bool:
         """Whether it is said where they are to stand, on their controller or on themselves."""
-        of_maker = self._wish(maker.annotations, maker.at_annotations)
-        return not (of_maker.is_empty and self._wish_of_pods(members).is_empty)
+        of_maker = self._requirement(maker.annotations, maker.at_annotations)
+        return not (of_maker.is_empty and self._requirement_of_pods(members).is_empty)
 
     def _top_owner(self, pod: Pod) -> Owner | None:
         reference = pod.metadata.controller()
@@ -268,20 +268,20 @@ class _Gatherer:
             return None
         return top_owner((pod.metadata.namespace, reference.kind, reference.name), self._makers)
 
-    def _wish_of_pods(self, members: list[GangMember]) -> TopologyRequirement:
+    def _requirement_of_pods(self, members: list[GangMember]) -> TopologyRequirement:
         for member in members:
             annotations = member.placed.value.metadata.annotations
             if annotations:
-                wish = self._wish(annotations, member.placed.at("metadata.annotations"))
-                if not wish.is_empty:
-                    return wish
+                requirement = self._requirement(annotations, member.placed.at("metadata.annotations"))
+                if not requirement.is_empty:
+                    return requirement
         return TopologyRequirement()
 
-    def _wish(self, annotations: Mapping[str, str], where: Where) -> TopologyRequirement:
+    def _requirement(self, annotations: Mapping[str, str], where: Where) -> TopologyRequirement:
         if not annotations:
             return TopologyRequirement()
-        wish = self._topologies.kueue_wish(annotations, where)
-        return self._topologies.kai_annotations_wish(annotations, where) if wish.is_empty else wish
+        requirement = self._topologies.kueue_wish(annotations, where)
+        return self._topologies.kai_annotations_wish(annotations, where) if requirement.is_empty else requirement
 
 
 def _is_kueues_alone(members: list[GangMember]) -> bool:

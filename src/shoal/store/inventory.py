@@ -35,7 +35,7 @@ class Placed(Generic[V_co]):
     def wrong(self, path: str, what: str, fix: str = "") -> UserError:
         return UserError(what, where=self.at(path), fix=fix)
 
-    def told(self, error: UserError) -> UserError:
+    def reported(self, error: UserError) -> UserError:
         """A complaint about the value, at the place where it stood."""
         return error.at(self.at(error.where.path))
 

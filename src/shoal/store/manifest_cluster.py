@@ -87,9 +87,9 @@ class ManifestCluster:
     """The latest moment that the manifests speak of: they are a picture, and this is when it was taken."""
 
 
-def world_of(documents: Iterable[Document], added: Affinities | None = None) -> ManifestCluster:
+def manifest_cluster_of(documents: Iterable[Document], added: Affinities | None = None) -> ManifestCluster:
     """The world that the documents describe."""
-    return _ManifestReader(Inventory(documents), added or {}).world()
+    return _ManifestReader(Inventory(documents), added or {}).manifests()
 
 
 class _ManifestReader:
@@ -97,26 +97,26 @@ class _ManifestReader:
         self._inventory = inventory
         self._added = added
         operators = OperatorPods(inventory)
-        self._world = ManifestCluster(warnings=inventory.skipped(operators.read))
+        self._cluster = ManifestCluster(warnings=inventory.skipped(operators.read))
         self._priorities = Priorities(placed.value for placed in inventory.of(PriorityClass))
         self._tree = HyperTree(
             [(placed.value, placed.where) for placed in inventory.of(HyperNode)],
             [(placed.value.metadata.name, placed.value.metadata.labels) for placed in inventory.of(Node)],
         )
-        self._world.warnings += self._tree.warnings
+        self._cluster.warnings += self._tree.warnings
         self._topologies = Topologies(
             (placed.value for placed in inventory.of(KueueTopology)),
             (placed.value for placed in inventory.of(KaiTopology)),
             self._tree,
         )
-        self._pods = ManifestPods(inventory, self._priorities, operators, self._world.warnings)
+        self._pods = ManifestPods(inventory, self._priorities, operators, self._cluster.warnings)
         products = {placed.value.metadata.labels.get(PRODUCT_LABEL, "") for placed in inventory.of(Node)}
         self._warnings = PodWarnings(products)
         self._spots: dict[str, Spots] = {}
         self._dra = Dra()
-        self._volumes = ManifestVolumes(inventory, self._world.warnings)
+        self._volumes = ManifestVolumes(inventory, self._cluster.warnings)
 
-    def world(self) -> ManifestCluster:
+    def manifests(self) -> ManifestCluster:
         members = self._pods.there
         gangs = self._gangs(members)
         self._surroundings(gangs)
@@ -124,8 +124,8 @@ class _ManifestReader:
         self._devices(members)
         self._budgets(members)
         self._place(members)
-        self._world.warnings += self._warnings.lines()
-        return self._world
+        self._cluster.warnings += self._warnings.lines()
+        return self._cluster
 
     def _gangs(self, members: list[GangMember]) -> Gangs:
         gangs = gangs_of(
@@ -136,7 +136,7 @@ class _ManifestReader:
             self._pods.ended,
             kueue_admits=runs_kueue(self._inventory),
         )
-        self._world.warnings += gangs.warnings
+        self._cluster.warnings += gangs.warnings
         return gangs
 
     def _surroundings(self, gangs: Gangs) -> None:
@@ -154,12 +154,12 @@ class _ManifestReader:
             try:
                 self._say(node_seen(placed.value, zones.get(name), self._tree))
             except UserError as error:
-                raise placed.told(error) from error
+                raise placed.reported(error) from error
         for daemon in self._inventory.of(DaemonSet):
             try:
                 self._say(DaemonSetSeen(daemon.value.metadata.key, daemon_set_ask(daemon.value)))
             except UserError as error:
-                raise daemon.told(error) from error
+                raise daemon.reported(error) from error
 
     def _devices(self, members: list[GangMember]) -> None:
         """What pods hold and claim, as far as it is written down."""
@@ -178,13 +178,13 @@ class _ManifestReader:
             pods,
             (placed.value for placed in of(Node)),
         )
-        self._world.events += self._dra.events
+        self._cluster.events += self._dra.events
 
     def _with_place(self, error: UserError, members: list[GangMember]) -> UserError:
         """A complaint that knows its pod only."""
         found = (member.placed for member in members if error.where.obj == f"Pod {member.placed.value.metadata.key}")
         placed = next(found, None)
-        return error if placed is None else placed.told(error)
+        return error if placed is None else placed.reported(error)
 
     def _budgets(self, members: list[GangMember]) -> None:
         pods = [member.placed.value for member in members]
@@ -203,23 +203,23 @@ class _ManifestReader:
                 bound.append(event)
                 running.append((pod, event))
             elif pod.spec.scheduling_gates:
-                self._world.gated[event.key] = tuple(gate.name for gate in pod.spec.scheduling_gates)
+                self._cluster.gated[event.key] = tuple(gate.name for gate in pod.spec.scheduling_gates)
             elif pod.is_terminating():
                 continue
             elif isinstance(found := self._volumes.within(event, pod), HeldPod):
-                self._world.gated[event.key] = found
+                self._cluster.gated[event.key] = found
             else:
                 waiting.append((pod.metadata.creation_timestamp or FIRST, order, found))
-                self._world.waiting.append(member.placed)
-                if pod.spec.scheduler_name not in self._world.schedulers:
-                    self._world.schedulers.append(pod.spec.scheduler_name)
+                self._cluster.waiting.append(member.placed)
+                if pod.spec.scheduler_name not in self._cluster.schedulers:
+                    self._cluster.schedulers.append(pod.spec.scheduler_name)
         self._warn_of_strays(bound)
         self._tell_of_others(running)
         # Pods that say which devices they hold come before those that get what is left.
         bound.sort(key=lambda event: not event.spots)
-        self._world.events += bound
+        self._cluster.events += bound
         waiting.sort(key=lambda each: each[:2])
-        self._world.events += [event for _, _, event in waiting]
+        self._cluster.events += [event for _, _, event in waiting]
 
     def _event(self, member: GangMember) -> PodArrived | PodBound:
         pod = member.placed.value
@@ -229,7 +229,7 @@ class _ManifestReader:
             claims = self._dra.refs.get(pod.metadata.key, ())
             ask = ask_of_pod(asking, self._added.get(spec.scheduler_name), claims)
         except UserError as error:
-            raise member.placed.told(error) from error
+            raise member.placed.reported(error) from error
         self._warnings.look_at(member.placed, ask)
         key = pod.metadata.key
         priority = self._pods.ranks[key].value
@@ -242,7 +242,7 @@ class _ManifestReader:
                 priority=priority,
                 daemon_set=daemon_set,
                 who=member.who,
-                leaving=pod.is_terminating(),
+                terminating=pod.is_terminating(),
                 spots=self._spots.get(key, ()),
             )
         return PodArrived(key, ask, priority, daemon_set, member.who, pod.status.nominated_node_name)
@@ -252,12 +252,12 @@ class _ManifestReader:
         strays = Counter(event.node for event in bound if event.node not in nodes)
         for node, count in strays.items():
             pods = "1 pod runs" if count == 1 else f"{count} pods run"
-            self._world.warnings.append(f"{pods} on node {node}, which is not among the manifests: left out")
+            self._cluster.warnings.append(f"{pods} on node {node}, which is not among the manifests: left out")
 
     def _tell_of_others(self, running: Iterable[tuple[Pod, PodBound]]) -> None:
         """Whether schedulers that no waiting pod names have placed pods with GPUs. Pods that Shoal placed name their
         devices."""
-        ours = {*self._world.schedulers, *_OWN_SCHEDULERS}
+        ours = {*self._cluster.schedulers, *_OWN_SCHEDULERS}
         for pod, event in running:
             is_seen = event.ask.devices is not None and not isinstance(event.ask.devices, PARTS)
             if is_seen and pod.spec.scheduler_name not in ours and OWN_DEVICES not in pod.metadata.annotations:
@@ -270,10 +270,10 @@ class _ManifestReader:
             for moment in (pod.metadata.creation_timestamp, pod.metadata.deletion_timestamp)
             if moment is not None
         ]
-        self._world.now_s = max(self._world.now_s, event.who.since_s, event.who.saved_s or 0.0, *moments)
+        self._cluster.now_s = max(self._cluster.now_s, event.who.since_s, event.who.saved_s or 0.0, *moments)
 
     def _say(self, event: Event) -> None:
-        self._world.events.append(event)
+        self._cluster.events.append(event)
 
 
 def _daemon_set(pod: Pod) -> str:

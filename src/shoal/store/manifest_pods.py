@@ -50,7 +50,7 @@ class ManifestPods:
                 rank = self._priorities.of_pod(pod.spec, Where(path="spec"))
                 who = who_of_pod(pod, rank, order=orders[at])
             except UserError as error:
-                raise placed.told(error) from error
+                raise placed.reported(error) from error
             self.ranks[key] = rank
             members[key] = GangMember(placed, who)
         return list(members.values())
@@ -60,4 +60,4 @@ class ManifestPods:
             try:
                 self.ended.append(GangMember(placed, who_of_pod(placed.value, Rank())))
             except UserError as error:
-                raise placed.told(error) from error
+                raise placed.reported(error) from error

@@ -84,7 +84,7 @@ class ManifestVolumes:
             try:
                 yield convert(raw, wanted, placed.where)
             except UserError as error:
-                self._warnings.append(f"{placed.told(error)}; it is left out")
+                self._warnings.append(f"{placed.reported(error)}; it is left out")
 
     def _places(self) -> Iterable[tuple[str, dict[str, str]]]:
         for placed in self._inventory.of(Node):

@@ -58,13 +58,15 @@ def _pods(job: AnyJob) -> Iterator[Placed[Pod]]:
     reference = OwnerReference(kind=job.kind, name=job.name, uid=job.meta.uid, controller=True)
     for batch in job.batches:
         template = batch.template
-        told = {f"{_LABELS}job-name": job.name, f"{_LABELS}replica-type": batch.name} if job.kind in _KUBEFLOW else {}
+        reported = (
+            {f"{_LABELS}job-name": job.name, f"{_LABELS}replica-type": batch.name} if job.kind in _KUBEFLOW else {}
+        )
         for number in range(batch.count):
-            index = {f"{_LABELS}replica-index": str(number)} if told else {}
+            index = {f"{_LABELS}replica-index": str(number)} if reported else {}
             meta = ObjectMeta(
                 name=f"{job.name}-{batch.name}-{number}",
                 namespace=job.meta.namespace,
-                labels={**template.metadata.labels, **told, **index},
+                labels={**template.metadata.labels, **reported, **index},
                 annotations=template.metadata.annotations,
                 owner_references=(reference,),
                 creation_timestamp=job.meta.creation_timestamp,

@@ -18,14 +18,14 @@ class PodWarnings:
     def __init__(self, products: Collection[str]) -> None:
         """`products`: the GPUs that nodes say they have."""
         self._products = products
-        self._told: dict[tuple[str, ...], tuple[str, int]] = {}
+        self._reported: dict[tuple[str, ...], tuple[str, int]] = {}
 
     def look_at(self, placed: Placed[Pod], ask: Ask) -> None:
         self._look_at_anti_affinity(placed)
         self._look_at_profiles(placed, ask)
 
     def lines(self) -> Iterator[str]:
-        for line, more in self._told.values():
+        for line, more in self._reported.values():
             yield line if more == 0 else f"{line}; the same in {more:,} more of its pods"
 
     def _look_at_anti_affinity(self, placed: Placed[Pod]) -> None:
@@ -47,8 +47,8 @@ class PodWarnings:
         owner = pod.metadata.controller()
         maker = (owner.kind, owner.name) if owner is not None else ("Pod", pod.metadata.name)
         like = (pod.metadata.namespace, *maker, fault.where.path, fault.what)
-        line, more = self._told.get(like, (str(fault), -1))
-        self._told[like] = line, more + 1
+        line, more = self._reported.get(like, (str(fault), -1))
+        self._reported[like] = line, more + 1
 
 
 def _asked_at(spec: PodSpec, resource: str) -> str:

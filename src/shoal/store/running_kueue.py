@@ -37,9 +37,9 @@ def _is_lease(value: Unknown) -> bool:
 
 
 def _spaces(inventory: Inventory, others: list[Unknown]) -> set[str]:
-    told = [placed.value.namespace for placed in inventory.of(Configuration)]
-    told += [_inside(one.raw, "namespaces", "kueue") for one in others if one.kind == RUN_KIND]
-    return {KUEUE.namespace, *(name for name in told if name)}
+    reported = [placed.value.namespace for placed in inventory.of(Configuration)]
+    reported += [_inside(one.raw, "namespaces", "kueue") for one in others if one.kind == RUN_KIND]
+    return {KUEUE.namespace, *(name for name in reported if name)}
 
 
 def _inside(raw: dict[str, Any], outer: str, inner: str) -> str:

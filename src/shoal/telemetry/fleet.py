@@ -48,11 +48,11 @@ def measure_fleet(
         yield ("unschedulable",), closed
 
     def pending() -> Iterator[tuple[Values, float]]:
-        waiting, promised = cluster.pending, len(cluster.promised)
-        turned_away = sum(1 for pod in refused() if pod in waiting)
-        yield ("active",), max(0, len(waiting) - turned_away)
-        yield ("backoff",), promised
-        yield ("unschedulable",), turned_away
+        waiting, nominated = cluster.pending, len(cluster.nominated)
+        unschedulable = sum(1 for pod in refused() if pod in waiting)
+        yield ("active",), max(0, len(waiting) - unschedulable)
+        yield ("backoff",), nominated
+        yield ("unschedulable",), unschedulable
         yield ("gated",), gated()
 
     for head, read in ((_GPUS, gpus), (_NODES, nodes), (_PENDING, pending)):

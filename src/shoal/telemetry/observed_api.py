@@ -125,7 +125,7 @@ class ObservedApi:
     def failed(self, verb: str, error: ShoalError) -> None:
         if isinstance(error, ForbiddenError) and self._forbidden is not None:
             self._forbidden.report(error, self._clock.seconds())
-            error.is_told = bool(error.verb)
+            error.is_reported = bool(error.verb)
         if isinstance(error, BusyError) and error.reason == NO_ANSWER and self._forbidden is not None:
             self._forbidden.unanswered(self._clock.seconds())
         code = error.code if isinstance(error, RefusedError | BusyError) else 0

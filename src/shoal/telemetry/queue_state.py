@@ -33,7 +33,7 @@ class WorkloadConditions(WorkloadState, Protocol):
     """What the metrics read of a Workload."""
 
     @property
-    def is_leaving(self) -> bool: ...
+    def is_terminating(self) -> bool: ...
 
     def mark(self, name: str) -> ConditionState:
         """Its condition of that type."""
@@ -41,7 +41,7 @@ class WorkloadConditions(WorkloadState, Protocol):
 
 
 class WorkloadCache(Protocol):
-    def sights(self) -> Sequence[WorkloadConditions]: ...
+    def views(self) -> Sequence[WorkloadConditions]: ...
 
 
 class AdmissionDiscipline(Protocol):
@@ -153,7 +153,7 @@ class QueueLevels:
     # Inside
 
     def _count(self) -> None:
-        kueue, workloads = self._discipline.kueue, self._workloads.sights()
+        kueue, workloads = self._discipline.kueue, self._workloads.views()
         queues = kueue.queues
         self._counts = count_queues(queues, workloads)
         self._active = Counter(state.queue for state in kueue.states() if state.state == "active")
@@ -195,7 +195,7 @@ class QueueLevels:
 
 
 def is_open(workload: WorkloadConditions) -> bool:
-    return not (workload.is_finished or workload.is_leaving)
+    return not (workload.is_finished or workload.is_terminating)
 
 
 def why_unadmitted(workload: WorkloadConditions) -> tuple[str, str]:

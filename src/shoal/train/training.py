@@ -24,7 +24,7 @@ from shoal.train.progress import Progress, Reporter, reporter_of
 ENDED_BY_SIGTERM = 143
 """What a shell calls 128 + 15, and Kubernetes shows as the exit code of who was told to end."""
 _PATIENCE_S = 600.0
-_LOOK_S = 0.2
+_POLL_S = 0.2
 _TELL_S = 10.0
 Agree = Callable[[bool], bool]
 """Whether any rank says so; called by all after each step."""
@@ -62,7 +62,7 @@ class Training:
         self._before: Any = None
         self._saved_s: float | None = None
         self._due_s = 0.0
-        self._told_s = float("-inf")
+        self._reported_s = float("-inf")
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -137,7 +137,7 @@ class Training:
             ends = self._agree(self.is_stopping)
             if ends or done == stop or self._agree(self._clock() >= self._due_s):
                 self.save(done)
-                self._told_s = float("-inf")
+                self._reported_s = float("-inf")
             self._tell(done, stop)
             if ends and done < stop:
                 self._reporter.close()
@@ -152,8 +152,8 @@ class Training:
 
     def _tell(self, done: int, stop: int) -> None:
         now_s = self._clock()
-        if now_s - self._told_s >= _TELL_S:
-            self._told_s = now_s
+        if now_s - self._reported_s >= _TELL_S:
+            self._reported_s = now_s
             self._reporter.tell(Progress(done, stop, self._saved_s))
 
     def _wait(self, is_so: Callable[[], bool]) -> bool:
@@ -161,7 +161,7 @@ class Training:
         while not is_so():
             if self._clock() >= ends_s:
                 return False
-            self._pause(_LOOK_S)
+            self._pause(_POLL_S)
         return True
 
     def _heard(self, number: int, frame: FrameType | None) -> None:

@@ -32,7 +32,7 @@ _STYLES = {"waits": "red", "queued": "yellow", "promised": "cyan", "runs": "gree
 class GangLine(msgspec.Struct, frozen=True):
     gang: str
     state: str
-    """`waits`, `queued` (a queue keeps its pods back), `promised` (its room is being left by others), `runs`, or
+    """`waits`, `queued` (a queue keeps its pods back), `nominated` (its room is being left by others), `runs`, or
     `empty`: none of its pods is there."""
     needs: int
     """Pods that must run together; 0 where nothing says so yet."""
@@ -77,7 +77,7 @@ def gang_order(line: GangLine) -> tuple[int, str]:
 def _line(cluster: Cluster, gang: Gang, code: str, message: str) -> GangLine:
     charges = [cluster.pods[pod].charge for pod in gang.running] + [cluster.pending[pod].charge for pod in gang.waiting]
     who = [cluster.pods[pod].who for pod in gang.running] + [cluster.pending[pod].who for pod in gang.waiting]
-    is_promised = any(pod in cluster.promised for pod in gang.running)
+    is_promised = any(pod in cluster.nominated for pod in gang.running)
     runs = is_running(cluster, gang) or lost_pods(cluster, gang) > 0
     state = "waits" if not runs else "promised" if is_promised else "runs"
     state = state if charges else "empty"

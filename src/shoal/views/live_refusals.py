@@ -65,7 +65,7 @@ def pod_words(outlook: Outlook) -> str:
     return " ".join(part for part in (line, nearest_sentence(outlook.evidence), outlook.kept, outlook.tolerate) if part)
 
 
-def promised_words(outlook: Outlook, node: str) -> str:
+def nomination_text(outlook: Outlook, node: str) -> str:
     """Of a pod for which others make room."""
     return f"{unplaced_line(outlook)} Others are making room for it on {node}."
 
@@ -97,9 +97,9 @@ def gang_words(gang: GroupEvidence, outlook: Outlook) -> str:
     if blocked := unusable(evidence):
         return f"{held_words(blocked, evidence.nodes)} {gang_help(gang, evidence)}"
     more = {_NOT_TOGETHER: evidence.fitting} if evidence.fitting else {}
-    story = _capital(gang_message(gang, evidence).partition(";")[0])
+    explanation = _capital(gang_message(gang, evidence).partition(";")[0])
     line = f"{_line(outlook, more)} {preemption_words(outlook)}"
-    return f"{line} {story}. {gang_help(gang, evidence)} {outlook.tolerate}".rstrip()
+    return f"{line} {explanation}. {gang_help(gang, evidence)} {outlook.tolerate}".rstrip()
 
 
 _ABOUT_THE_GANG = (Code.GANG_UNKNOWN, Code.GANG_MALFORMED, Code.GANG_TOO_SMALL)

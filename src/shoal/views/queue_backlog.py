@@ -32,8 +32,10 @@ class Backlog(msgspec.Struct, frozen=True):
     """How many wait, and for how much; memory in bytes, cpu in cores."""
 
     workloads: int = 0
+    inadmissible: int = 0
+    """The number of workloads that are not tried again until something changes."""
     parked: int = 0
-    """As many of them are not tried again before something changes."""
+    """The former name of `inadmissible`; the next release removes it."""
     amounts: dict[str, Number] = {}
 
 
@@ -58,13 +60,15 @@ def asked_by(facts: WorkloadFacts) -> Amounts:
 
 def backlog_of(waiters: Iterable[Waiter]) -> Backlog:
     amounts: Amounts = {}
-    count = parked = 0
+    count = inadmissible = 0
     for waiter in waiters:
         count += 1
-        parked += waiter.is_parked
+        inadmissible += waiter.is_parked
         for resource, amount in waiter.asked.items():
             amounts[resource] = amounts.get(resource, 0) + amount
-    return Backlog(count, parked, {name: plain(name, amount) for name, amount in sorted(amounts.items())})
+    return Backlog(
+        count, inadmissible, inadmissible, {name: plain(name, amount) for name, amount in sorted(amounts.items())}
+    )
 
 
 def plain(resource: str, amount: int) -> Number:

@@ -98,8 +98,8 @@ def _rows(node: TreeNode, depth: int) -> Iterator[list[Cell]]:
     yield from _undecided(node, inner)
     for child in node.children:
         # The only local queue of a cluster queue uses what that uses.
-        is_told = node.kind == "clusterQueue" and len(node.children) == 1
-        yield from _rows(structs.replace(child, quotas=[]) if is_told else child, depth + 1)
+        is_reported = node.kind == "clusterQueue" and len(node.children) == 1
+        yield from _rows(structs.replace(child, quotas=[]) if is_reported else child, depth + 1)
 
 
 def _undecided(node: TreeNode, inner: str) -> Iterator[list[Cell]]:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from shoal.client.broken_connections import tell_in_a_line
+from shoal.client.broken_connections import log_in_one_line
 from shoal.client.http.access import Access
 from shoal.client.http.api import KubeApi
 from shoal.client.http.connection_pool import always
@@ -60,7 +60,7 @@ async def _live(
     # The caches are never garbage: frequent collections would walk them in vain.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    tell_in_a_line(asyncio.get_running_loop())
+    log_in_one_line(asyncio.get_running_loop())
     stop = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)

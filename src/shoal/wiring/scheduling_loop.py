@@ -52,4 +52,4 @@ def _executors(
     from shoal.controllers.binding.writer import Writer
     from shoal.controllers.scheduler.executor import SchedulerExecutor
 
-    return SchedulerExecutor(context, scheduling, scheduling.world, Writer(context, devices, volumes), rolled_back)
+    return SchedulerExecutor(context, scheduling, scheduling.watched, Writer(context, devices, volumes), rolled_back)

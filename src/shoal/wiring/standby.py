@@ -60,7 +60,7 @@ async def run_with_lease(tasks: ProcessTasks, api: Api, rules: LeaderElectionRul
     Rejected: to end the work when the lease is lost. The lease is lost only if the server in this process does not
     answer its own process for ten seconds; the whole cluster uses its caches by then. A warning is logged."""
     identity = f"{_UP}{uuid4().hex[:8]}"
-    lock = Lock(rules.resource_namespace, rules.resource_name, identity, Timing(*rules.timing_s()), heir_of=_UP)
+    lock = Lock(rules.resource_namespace, rules.resource_name, identity, Timing(*rules.timing_s()), successor_of=_UP)
     holder = await _holder(api, lock)
     if holder and not holder.startswith(_UP):
         election = LeaderElection(api, tasks.clock, tasks.random, lock)

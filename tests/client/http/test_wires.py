@@ -187,7 +187,7 @@ class Ear(asyncio.Transport):
 
 @given(st.sampled_from([FINE, IN_PIECES]), st.lists(st.integers(1, 80), max_size=6))
 def test_an_answer_is_the_same_in_whatever_pieces_it_comes(said: bytes, cuts: list[int]) -> None:
-    async def story() -> HttpResponse:
+    async def explanation() -> HttpResponse:
         wire = Http1Connection()
         wire.connection_made(Ear())
         asking = asyncio.ensure_future(wire.ask(ASK))
@@ -199,7 +199,7 @@ def test_an_answer_is_the_same_in_whatever_pieces_it_comes(said: bytes, cuts: li
         return await asking
 
     whole = HttpResponse(200, "OK", "", b"one") if said is FINE else HttpResponse(201, "Created", "", b"one two")
-    assert in_virtual_time(story()) == whole
+    assert in_virtual_time(explanation()) == whole
 
 
 @virtual

@@ -221,11 +221,11 @@ async def test_lost_papers_are_made_anew_and_told_to_everybody(tmp_path: Path) -
         before = (await cluster.get(SECRETS, "shoal-webhook-papers", "shoal-system"))["data"]
         await cluster.delete(SECRETS, "shoal-webhook-papers", namespace="shoal-system")
 
-        async def is_told() -> bool:
+        async def is_reported() -> bool:
             hooks = (await cluster.get(HOOKS, NAME))["webhooks"]
             return all(one["clientConfig"]["caBundle"] != before["ca.crt"] for one in hooks)
 
-        await cluster.until(is_told, 600)
+        await cluster.until(is_reported, 600)
         meta: Obj = {"name": "j", "labels": dict(_QUEUED)}
         job = await cluster.create(JOBS, {"metadata": meta, "spec": {"template": {"spec": _pod()}}})
         assert job["spec"]["suspend"] is True
@@ -243,13 +243,13 @@ async def test_papers_that_grow_old_are_renewed_and_jobs_are_held_all_the_while(
             before = (await cluster.get(SECRETS, "shoal-webhook-papers", "shoal-system"))["data"]
             ages.append(timedelta(days=age))
 
-            async def is_told(before: Obj = before) -> bool:
+            async def is_reported(before: Obj = before) -> bool:
                 data = (await cluster.get(SECRETS, "shoal-webhook-papers", "shoal-system"))["data"]
                 hooks = (await cluster.get(HOOKS, NAME))["webhooks"]
                 is_led = all(one["clientConfig"]["caBundle"] == data["ca.crt"] for one in hooks)
                 return is_led and data != before
 
-            await cluster.until(is_told, 600)
+            await cluster.until(is_reported, 600)
             data = (await cluster.get(SECRETS, "shoal-webhook-papers", "shoal-system"))["data"]
             assert base64.b64decode(data["ca.crt"]).count(b"BEGIN CERTIFICATE") == authorities
             meta: Obj = {"name": f"j-{age}", "labels": dict(_QUEUED)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from build.kai_clusters import GROUP, QUEUE_LABEL, add_gang, add_kai_queue, bound, kai_cluster, leaving, start_kai
+from build.kai_clusters import GROUP, QUEUE_LABEL, add_gang, add_kai_queue, bound, kai_cluster, start_kai, terminating
 from build.live_schedulers import add_node, condition, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
@@ -40,7 +40,7 @@ async def test_successors_of_several_pods_start_together_while_the_others_run(tm
         await cluster.pass_time(5)
         assert await bound(cluster) == ["gang-2", "gang-3", "gang-new0", "gang-new1"]
         await cluster.pass_time(90)
-        assert await leaving(cluster) == []
+        assert await terminating(cluster) == []
 
 
 @virtual
@@ -60,9 +60,9 @@ async def test_a_gang_that_stays_below_its_minimum_for_a_minute_is_ended(tmp_pat
         await _start(cluster)
         await cluster.delete(PODS, "gang-0", Deletion(grace_s=0))
         await cluster.pass_time(50)
-        assert await leaving(cluster) == []
+        assert await terminating(cluster) == []
         await cluster.pass_time(20)
-        assert await leaving(cluster) == ["gang-1", "gang-2", "gang-3"]
+        assert await terminating(cluster) == ["gang-1", "gang-2", "gang-3"]
         why = await condition(cluster, "gang-1", "DisruptionTarget")
         assert why["message"].endswith("too few pods of its group default/gang are left")
         assert any(one["reason"] == "StaleJob" for one in await cluster.events("gang-1"))
@@ -80,7 +80,7 @@ async def test_a_gang_of_which_a_pod_has_succeeded_is_left_alone(tmp_path: Path)
         await _start(cluster)
         await cluster.patch(PODS, "gang-0", {"status": {"phase": "Succeeded"}}, "status")
         await cluster.pass_time(90)
-        assert await leaving(cluster) == []
+        assert await terminating(cluster) == []
 
 
 @virtual
@@ -108,4 +108,4 @@ async def test_a_gang_that_yields_leaves_nothing_behind_that_is_too_little(tmp_p
         # Two of them would be enough.
         await add_gang(cluster, "mine", "b", count=2, least=2)
         await cluster.pass_time(5)
-        assert len(await leaving(cluster)) == 3
+        assert len(await terminating(cluster)) == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from build.kai_clusters import add_kai_itself, add_kai_queue, add_work, bound, kai_cluster, leaving, start_kai
+from build.kai_clusters import add_kai_itself, add_kai_queue, add_work, bound, kai_cluster, start_kai, terminating
 from build.kai_owners import (
     QUEUED,
     add_deployment,
@@ -103,7 +103,7 @@ async def test_a_group_goes_by_the_priority_of_its_kind_where_nobody_names_one(t
         await add_owned(cluster, await add_job(cluster, "other", labels=QUEUED), "other-0")
         await cluster.pass_time(5)
         # Inference goes before training, and never yields.
-        assert await leaving(cluster) == ["training-0"]
+        assert await terminating(cluster) == ["training-0"]
         await cluster.delete(PODS, "training-0", Deletion(grace_s=0))
         await cluster.pass_time(5)
         assert await bound(cluster) == ["serving-0"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from build.kai_clusters import QUEUE_LABEL, add_kai_queue, add_work, bound, kai_cluster, leaving, start_kai
+from build.kai_clusters import QUEUE_LABEL, add_kai_queue, add_work, bound, kai_cluster, start_kai, terminating
 from build.live_schedulers import add_node, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
@@ -59,7 +59,7 @@ async def test_a_pod_for_which_others_end_says_so_until_it_has_its_place(tmp_pat
         await cluster.until(lambda: _are_bound(cluster, "x", "y"))
         await add_work(cluster, "mine", "lender")
         await cluster.pass_time(5)
-        assert await leaving(cluster) != []
+        assert await terminating(cluster) != []
         assert "other pods are being evicted for it" in await _told(cluster, "mine")
 
 

@@ -17,8 +17,8 @@ from build.kai_clusters import (
     add_work,
     bound,
     kai_cluster,
-    leaving,
     start_kai,
+    terminating,
 )
 from build.kai_owners import QUEUED, add_job, add_owned
 from build.live_schedulers import add_node, condition, pod
@@ -100,11 +100,11 @@ async def test_a_queue_gets_its_quota_back_from_who_went_beyond_theirs(tmp_path:
             await add_work(cluster, f"b{index}", "b")
         await cluster.pass_time(3)
         for _ in range(2):
-            (ended,) = await leaving(cluster)
+            (ended,) = await terminating(cluster)
             assert (await condition(cluster, ended, "DisruptionTarget"))["reason"] == "PreemptionByScheduler"
             await cluster.delete(PODS, ended, Deletion(grace_s=0))
             await cluster.pass_time(3)
-        assert await leaving(cluster) == []
+        assert await terminating(cluster) == []
         await cluster.pass_time(5)
         assert len(await bound(cluster, "a")) == 2
         assert len(await bound(cluster, "b")) == 2
@@ -131,7 +131,7 @@ async def test_beyond_quotas_queues_of_higher_priority_come_first_and_equals_sha
             await add_work(cluster, f"high{index}", "high")
         for _ in range(6):
             await cluster.pass_time(5)
-            for name in await leaving(cluster):
+            for name in await terminating(cluster):
                 await cluster.delete(PODS, name, Deletion(grace_s=0))
         assert (len(await bound(cluster, "usual")), len(await bound(cluster, "high"))) == (4 - gets, gets)
 
@@ -147,7 +147,7 @@ async def test_within_a_queue_lower_priority_yields_and_what_is_never_ended_does
         await cluster.until(lambda: _count(cluster, "", 2))
         await add_work(cluster, "important", "team", priorityClassName="inference")
         await cluster.pass_time(3)
-        assert await leaving(cluster) == ["loose"]
+        assert await terminating(cluster) == ["loose"]
 
 
 @virtual
@@ -272,7 +272,7 @@ async def test_a_gang_that_yields_comes_back_whole(tmp_path: Path) -> None:
         await cluster.until(lambda: _count(cluster, "gang", 4))
         await add_gang(cluster, "mine", "b", count=2, least=2)
         await cluster.pass_time(3)
-        assert await leaving(cluster) == [f"gang-{index}" for index in range(4)]
+        assert await terminating(cluster) == [f"gang-{index}" for index in range(4)]
         for index in range(2):
             body = pod(f"gang-new{index}", gpus=1, labels={QUEUE_LABEL: "a"}, annotations={GROUP: "gang"})
             await cluster.create(PODS, body)
@@ -308,11 +308,11 @@ async def test_work_that_has_just_begun_is_spared_as_long_as_its_queue_says(
         await add_work(cluster, "wants", whose, priorityClassName="inference")
         if spared_s:
             await cluster.pass_time(spared_s - 20)
-            assert await leaving(cluster) == []
+            assert await terminating(cluster) == []
             await cluster.pass_time(25)
         else:
             await cluster.pass_time(10)
-        assert len(await leaving(cluster)) == 1
+        assert len(await terminating(cluster)) == 1
 
 
 @virtual

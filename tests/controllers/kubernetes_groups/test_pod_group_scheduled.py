@@ -100,15 +100,15 @@ async def test_a_group_is_unschedulable_until_it_is_scheduled_and_scheduled_from
         assert await _conditions(cluster) == {}, "kube-scheduler has not tried it either"
         await cluster.create(PODS, pod("b", gpus=1, **member))
 
-        async def is_told(status: str) -> bool:
+        async def is_reported(status: str) -> bool:
             return (await _conditions(cluster)).get("PodGroupScheduled", {}).get("status") == status
 
-        await cluster.until(lambda: is_told("False"), 60)
+        await cluster.until(lambda: is_reported("False"), 60)
         waits = (await _conditions(cluster))["PodGroupScheduled"]
         assert (waits["reason"], waits["observedGeneration"]) == ("Unschedulable", made["metadata"]["generation"])
         assert "0/1 nodes are available" in waits["message"]
         await add_node(cluster, "n2", gpus=1)
-        await cluster.until(lambda: is_told("True"), 60)
+        await cluster.until(lambda: is_reported("True"), 60)
         runs = (await _conditions(cluster))["PodGroupScheduled"]
         assert (runs["reason"], runs["message"]) == ("Scheduled", "")
         await cluster.delete(PODS, "a")

@@ -111,7 +111,7 @@ class Process:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-Story = Callable[[SmallCluster, FakeAdmission, Obj, Kind, Obj], Coroutine[Any, Any, None]]
+Explanation = Callable[[SmallCluster, FakeAdmission, Obj, Kind, Obj], Coroutine[Any, Any, None]]
 
 
 async def _story(cluster: SmallCluster, admission: FakeAdmission, made: Obj, kind: Kind, status: Obj) -> None:
@@ -205,7 +205,7 @@ def _queued_job(name: str) -> Obj:
     ids=lambda case: case.name if isinstance(case, Kind) else case.__name__,
 )
 def test_after_a_crash_at_any_write_the_next_process_finishes(
-    tmp_path: Path, kind: Kind, told: Story, is_after: bool
+    tmp_path: Path, kind: Kind, told: Explanation, is_after: bool
 ) -> None:
     @virtual
     async def run() -> None:

@@ -251,9 +251,9 @@ async def test_a_mistyped_number_of_replicas_is_reported_and_delays_no_other(tmp
     async with bare_scenario(tmp_path) as scenario:
         both = {"size": 1, "workerTemplate": {"spec": {"containers": _CONTAINERS}}}
         meta = {"namespace": "default", "labels": {QUEUE_LABEL: "team"}}
-        for replicas, wanted, is_told in ((3, 3, False), (2**31 - 1, MOST_REPLICAS, True)):
+        for replicas, wanted, is_reported in ((3, 3, False), (2**31 - 1, MOST_REPLICAS, True)):
             spec = {"replicas": replicas, "leaderWorkerTemplate": both}
             named = {**meta, "name": f"r{replicas}"}
             item = await scenario.cluster.api.create(LEADER_WORKER_SETS, {"metadata": named, "spec": spec})
             assert sum(1 for _ in workload_names_of(LEADER_WORKER_SETS, item)) == wanted
-            assert (str(replicas) in excess_of(LEADER_WORKER_SETS, item)) == is_told
+            assert (str(replicas) in excess_of(LEADER_WORKER_SETS, item)) == is_reported

@@ -207,7 +207,7 @@ async def test_a_place_that_nobody_carries_out_is_given_back_and_one_that_a_pod_
     async with small_cluster(tmp_path) as cluster:
 
         def losing(one: LiveScheduler) -> None:
-            one.loop.executors = (_Losing(one.context, one.loop, one.loop.world),)
+            one.loop.executors = (_Losing(one.context, one.loop, one.loop.watched),)
 
         live = start_brain(cluster, prepare=losing)
         (executors,) = live.loop.executors

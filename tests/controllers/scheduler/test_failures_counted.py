@@ -6,16 +6,6 @@ from build.nodes import node
 from build.pods import ask
 from build.scenario import Scenario
 from shoal.controllers.scheduler.outcomes import Outcomes
-from shoal.engine.cluster import Cluster
-from shoal.engine.placement import Placement
-
-
-class _Mind:
-    def __init__(self, world: Scenario) -> None:
-        self.cluster: Cluster = world.cluster
-        self.placement: Placement = world.placement
-
-    def wake(self) -> None: ...
 
 
 def test_pods_that_went_are_forgotten_and_whoever_is_there_is_still_failing() -> None:
@@ -24,7 +14,7 @@ def test_pods_that_went_are_forgotten_and_whoever_is_there_is_still_failing() ->
     world.arrive("waits", ask().gpus(8))
     world.arrive("placed", ask().gpus(1))
     world.round()
-    outcomes = Outcomes(_Mind(world))
+    outcomes = Outcomes(world.cluster, lambda: None)
     for pod in ("waits", "placed"):
         assert [outcomes.delay_s(pod) for _ in range(3)] == [0.0, 1.0, 2.0]
     for number in range(12_000):

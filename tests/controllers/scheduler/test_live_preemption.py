@@ -90,13 +90,13 @@ async def test_a_promise_outlives_the_brain_that_gave_it(tmp_path: Path) -> None
         await first.kill()
         left = await ending(cluster)
         assert len(left) == 1
-        promised = (await cluster.get(PODS, "urgent"))["status"]["nominatedNodeName"]
+        nominated = (await cluster.get(PODS, "urgent"))["status"]["nominatedNodeName"]
         start_brain(cluster)
         await cluster.pass_time(60)
         assert await ending(cluster) == left
         await end(cluster, left[0])
         await cluster.until(lambda: is_bound(cluster, "urgent"), 5)
-        assert (await places(cluster))["urgent"] == promised
+        assert (await places(cluster))["urgent"] == nominated
 
 
 @virtual

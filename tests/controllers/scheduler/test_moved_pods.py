@@ -127,21 +127,21 @@ async def test_pods_of_others_do_not_take_a_successors_place(tmp_path: Path) -> 
         await cluster.until(lambda: is_bound(cluster, "successor"), 2)
 
 
-class _Mind:
+class _Scheduler:
     """Two nodes with a GPU each, and pods of one owner."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
         self.intake = Intake(self.cluster)
-        self.world = self
+        self.watched = self
         self.onward: list[Event] = []
         for name in ("n1", "n2"):
             self.intake.apply(NodeSeen(NodeFacts(name, {"cpu": 8000, "pods": 110}, gpus=1)))
 
     def wake(self) -> None:
-        """Nobody sleeps."""
+        """There is no loop to wake."""
 
-    def sight(self, key: str) -> PodView:
+    def view(self, key: str) -> PodView:
         return PodView(key, "default", key, key, 1, "shoal")
 
     def owner(self, key: str) -> tuple[str, str, str]:
@@ -157,9 +157,9 @@ class _Mind:
 ASK = Ask(devices=WholeGpus(1))
 
 
-def moved_gang() -> tuple[_Mind, MoveReservations]:
+def moved_gang() -> tuple[_Scheduler, MoveReservations]:
     """Two members of a gang that are told to move, and whose new places are free."""
-    live = _Mind()
+    live = _Scheduler()
     kept = MoveReservations(live, live.onward.append)
     for name, node in (("g0", "n1"), ("g1", "n2")):
         live.intake.apply(PodBound(name, ASK, node, who=PodIdentity(group="default/g")))

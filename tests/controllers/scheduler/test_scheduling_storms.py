@@ -31,7 +31,7 @@ WEATHER = structs.replace(STORM, lost=0.25, lag_s=2.0)
 """Many answers are lost, and the watches are late with the truth."""
 
 
-class Story:
+class Explanation:
     def __init__(self, cluster: SmallCluster, draw: random.Random) -> None:
         self.cluster = cluster
         self.draw = draw
@@ -128,7 +128,7 @@ async def life(seed: int, folder: Path) -> None:
         await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 100})
         for number in range(4):
             await add_node(cluster, f"n{number}", gpus=4)
-        story = Story(cluster, draw)
+        story = Explanation(cluster, draw)
         story.start()
         for _ in range(60):
             await story.step()

@@ -125,5 +125,5 @@ def test_the_engine_understands_every_way_of_sharing(machine: str) -> None:
 def test_the_topology_annotation_names_every_device() -> None:
     node = book("dgx-a100-40[mig=all-balanced]")
     told = msgspec.json.decode(words_of(node)["shoal.dev/topology"])
-    assert [gpu["uuid"] for gpu in told["gpus"]] == [seat.uuid for seat in node.machine.gpus]
+    assert [gpu["uuid"] for gpu in told["gpus"]] == [slot.uuid for slot in node.machine.gpus]
     assert [cut["start"] for cut in told["gpus"][0]["mig"]] == sorted(cut.start for cut in node.gpus[0].cuts)

@@ -32,9 +32,9 @@ def on_node(node: DeviceManager, *options: str) -> Said:
 
 def test_a_container_sees_its_own_gpus_numbered_from_zero() -> None:
     node = busy(devices="3,6")
-    seats = node.machine.gpus
+    slots = node.machine.gpus
     assert inside(node, "-L").text == (
-        f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {seats[3].uuid})\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: {seats[6].uuid})\n"
+        f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {slots[3].uuid})\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: {slots[6].uuid})\n"
     )
     assert on_node(node, "--list-gpus").text.count("\n") == 8
 

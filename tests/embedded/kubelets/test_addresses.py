@@ -166,7 +166,7 @@ async def test_a_pod_without_an_address_waits_and_an_event_says_why(tmp_path: Pa
     async with fleet_cluster(tmp_path) as run:
         await run.cluster.create(PODS, pod("first"))
         await run.until_phase("first", "Running")
-        addresses = run.fleet._ground.addresses
+        addresses = run.fleet._fleet_context.addresses
         addresses._owners = {int(NETWORK.network_address) + at: "somebody" for at in range(1, SIZE + 1)}
         await run.cluster.create(PODS, pod())
         await run.cluster.pass_time(5)

@@ -58,27 +58,27 @@ class World:
 
 
 def test_anti_affinity_of_pods_that_are_gone_is_asked_no_more() -> None:
-    world = World(2)
+    state = World(2)
     pods = []
     for number in range(50):
         term = {"labelSelector": {"matchLabels": {"app": f"p{number}"}}, "topologyKey": HOST}
         pods.append(facts(f"p{number}", podAntiAffinity={REQUIRED: [term, term]}))
     for pod in pods:
-        world.add(pod, "n0")
+        state.add(pod, "n0")
     twin = facts("p7")
-    assert [world.columns.name(row) for row in world.chooser.filter(twin, []).rows.tolist()] == ["n1"]
+    assert [state.columns.name(row) for row in state.chooser.filter(twin, []).rows.tolist()] == ["n1"]
     for pod in pods:
-        world.add(pod, "n0", -1)
-    assert not world.pod_affinity._keepers
-    assert len(world.chooser.filter(twin, []).rows) == 2
+        state.add(pod, "n0", -1)
+    assert not state.pod_affinity._keepers
+    assert len(state.chooser.filter(twin, []).rows) == 2
 
 
 def test_resources_that_nobody_offers_are_refused_and_leave_no_column() -> None:
-    world = World(3)
+    state = World(3)
     for number in range(50):
-        look = world.chooser.filter(facts(f"p{number}", {f"example.com/r{number}": "1"}), [])
+        look = state.chooser.filter(facts(f"p{number}", {f"example.com/r{number}": "1"}), [])
         assert dict(look.refusal.counts) == {f"Insufficient example.com/r{number}": 3}
-    assert set(world.columns._has) | set(world.columns._taken) <= {"cpu", "memory", "pods"}
+    assert set(state.columns._has) | set(state.columns._taken) <= {"cpu", "memory", "pods"}
 
 
 def test_the_column_that_all_unknown_resources_share_cannot_be_written_to() -> None:
@@ -94,27 +94,27 @@ def test_unknown_resources_are_refused_on_every_row_of_a_fleet_that_grew() -> No
 
 
 def test_pods_that_each_name_their_node_do_not_push_out_what_is_known_of_others() -> None:
-    world = World(3)
-    filtered = world.chooser.node_filters.of(PodRequest())
+    state = World(3)
+    filtered = state.chooser.node_filters.of(PodRequest())
     for number in range(600):
-        world.chooser.node_filters.of(facts(f"p{number}", {"cpu": f"{number}m"}, nodeAffinity=on_node("n1")).ask)
-    assert world.chooser.node_filters.of(PodRequest()) is filtered
+        state.chooser.node_filters.of(facts(f"p{number}", {"cpu": f"{number}m"}, nodeAffinity=on_node("n1")).ask)
+    assert state.chooser.node_filters.of(PodRequest()) is filtered
 
 
 def test_of_a_pod_that_names_its_node_only_that_node_is_looked_at() -> None:
-    world = World(3)
-    look = world.chooser.filter(facts("a", nodeAffinity=on_node("n1")), [])
-    assert [world.columns.name(row) for row in look.rows.tolist()] == ["n1"]
+    state = World(3)
+    look = state.chooser.filter(facts("a", nodeAffinity=on_node("n1")), [])
+    assert [state.columns.name(row) for row in look.rows.tolist()] == ["n1"]
     assert dict(look.refusal.counts) == {"node(s) didn't satisfy plugin(s) [NodeAffinity]": 2}
-    nowhere = world.chooser.filter(facts("b", nodeAffinity=on_node("elsewhere")), [])
+    nowhere = state.chooser.filter(facts("b", nodeAffinity=on_node("elsewhere")), [])
     assert dict(nowhere.refusal.counts) == {"node(s) didn't satisfy plugin(s) [NodeAffinity]": 3}
 
 
 def test_pods_that_ask_for_nothing_spread_over_equal_nodes() -> None:
-    world = World(4)
+    state = World(4)
     found = []
     for number in range(8):
         pod = facts(f"p{number}")
-        found.append(world.best(pod))
-        world.add(pod, found[-1])
+        found.append(state.best(pod))
+        state.add(pod, found[-1])
     assert found == ["n0", "n1", "n2", "n3"] * 2

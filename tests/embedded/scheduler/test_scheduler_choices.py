@@ -175,7 +175,7 @@ def _milli(wish: dict[str, Any]) -> int:
 @settings(max_examples=examples(60), deadline=None)
 @given(nodes, pods, st.lists(st.integers(0, 7), max_size=3))
 def test_every_decision_is_that_of_a_plain_reading(
-    shapes: list[tuple[int, str, bool, bool]], wishes: list[dict[str, Any]], leaving: list[int]
+    shapes: list[tuple[int, str, bool, bool]], wishes: list[dict[str, Any]], terminating: list[int]
 ) -> None:
     found = [node_of(f"n{number}", *shape) for number, shape in enumerate(shapes)]
     plain, columns = Plain(found), NodeColumns()
@@ -200,7 +200,7 @@ def test_every_decision_is_that_of_a_plain_reading(
             pod_affinity.add(name, pod, 1)
             plain.on[name].append((obj, wish))
             placed[number] = (name, pod)
-        if number in leaving and number in placed:
+        if number in terminating and number in placed:
             name, pod = placed.pop(number)
             columns.give(name, pod.uid)
             pod_affinity.add(name, pod, -1)

@@ -18,14 +18,14 @@ from shoal.engine.steps.preempt import preempt
 ONE, TWO, THREE = gpus(1), gpus(2), gpus(3)
 
 
-def world_of(*nodes: NodeBuilder, policy: VictimPolicy | None = None) -> Yielding:
+def cluster_of(*nodes: NodeBuilder, policy: VictimPolicy | None = None) -> Yielding:
     policy = policy or VictimPolicy()
     return Yielding(*nodes, steps=(allocate, consolidate(policy), preempt(policy)))
 
 
 def scattered(count: int = 2, gpus_each: int = 4, **more: VictimPolicy) -> Yielding:
     """Nodes of four GPUs with one pod of two on each, p0 the oldest."""
-    world = world_of(*fleet(count, node("n").gpus(gpus_each)), **more)
+    world = cluster_of(*fleet(count, node("n").gpus(gpus_each)), **more)
     for index in range(count):
         world.runs(f"p{index}", f"n{index}", TWO, since_s=float(index))
     return world
@@ -44,7 +44,7 @@ class TestAPodMoves:
         assert {move.beneficiary for move in plan.moved} == {"new"}
 
     def test_to_another_device_of_its_node(self) -> None:
-        world = world_of(node("n").gpus(2))
+        world = cluster_of(node("n").gpus(2))
         world.bind("a", ask().share(500), "n", (0,)).bind("b", ask().share(500), "n", (1,))
         plan = world.waits("new", ONE).round()
         assert [(move.pod, move.source, move.target) for move in plan.moved] == [("b", "n", "n")]
@@ -65,7 +65,7 @@ class TestAPodMoves:
         assert all(map(is_quiet, rest))
 
     def test_for_a_gang_as_for_a_pod(self) -> None:
-        world = world_of(*fleet(4, node("n").gpus(4)))
+        world = cluster_of(*fleet(4, node("n").gpus(4)))
         for index in range(8):
             world.runs(f"p{index}", f"n{index % 4}", ONE, since_s=float(index))
         world.gang("new", 2).waits("new-0", THREE, group="new")
@@ -75,7 +75,7 @@ class TestAPodMoves:
 
     def test_within_the_limit_only(self) -> None:
         policy = VictimPolicy(most_moves=1)
-        world = world_of(*fleet(3, node("n").gpus(4)), policy=policy)
+        world = cluster_of(*fleet(3, node("n").gpus(4)), policy=policy)
         for index in range(6):
             world.runs(f"p{index}", f"n{index % 3}", ONE)
         assert moves(world.waits("new", gpus(4)).round()) == []
@@ -90,12 +90,12 @@ class TestNobodyMoves:
         assert scattered().waits("new", wanted).round().moved == [], case  # type: ignore[arg-type]
 
     def test_when_it_would_have_nowhere_to_go(self) -> None:
-        world = world_of(node("a").gpus(4), node("b").gpus(4).label("pool", "b"))
+        world = cluster_of(node("a").gpus(4), node("b").gpus(4).label("pool", "b"))
         world.runs("p", "a", TWO).runs("q", "b", ask().gpus(2).select("pool", "In", "b"))
         assert world.waits("new", ask().gpus(4).select("pool", "In", "b")).round().moved == []
 
     def test_if_somebody_more_important_could_seize_the_room_on_the_way(self) -> None:
-        world = world_of(node("a").gpus(2), node("b").gpus(4)).runs("p", "b", TWO)
+        world = cluster_of(node("a").gpus(2), node("b").gpus(4)).runs("p", "b", TWO)
         world.steps = (allocate, consolidate())
         world.gang("more", 3, priority=1).waits("new", THREE)
         for index in range(3):
@@ -103,7 +103,7 @@ class TestNobodyMoves:
         assert world.round().moved == []
 
     def test_who_never_yields(self) -> None:
-        world = world_of(*fleet(2, node("n").gpus(2)))
+        world = cluster_of(*fleet(2, node("n").gpus(2)))
         world.runs("a", "n0", ONE, yields=False).runs("b", "n1", ONE, yields=False)
         assert world.waits("new", TWO).round().moved == []
 
@@ -118,7 +118,7 @@ class TestNobodyMoves:
 
 class TestAGang:
     def test_at_its_minimum_moves_whole(self) -> None:
-        world = world_of(*fleet(3, node("n").gpus(4))).gang("g", 2)
+        world = cluster_of(*fleet(3, node("n").gpus(4))).gang("g", 2)
         world.runs("g-0", "n0", TWO, group="g").runs("g-1", "n0", TWO, group="g")
         world.runs("p", "n1", ONE, yields=False).runs("q", "n2", ONE, yields=False)
         # Nobody else can move, so the gang does, to where there is room beside others.
@@ -127,7 +127,7 @@ class TestAGang:
         assert {target for _, _, target in moves(plan)} == {"n1", "n2"}
 
     def test_keeps_its_place_in_line(self) -> None:
-        world = world_of(*fleet(3, node("n").gpus(4))).gang("g", 2).waits("first", gpus(5))
+        world = cluster_of(*fleet(3, node("n").gpus(4))).gang("g", 2).waits("first", gpus(5))
         world.runs("g-0", "n0", TWO, group="g").runs("g-1", "n0", TWO, group="g").waits("g-2", gpus(5), group="g")
         world.runs("p", "n1", ONE, yields=False).runs("q", "n2", ONE, yields=False)
         before = world.cluster.gangs["g"].turn
@@ -136,9 +136,9 @@ class TestAGang:
 
     def test_that_must_be_together_stays_together(self) -> None:
         racks = [node(f"n{index}").gpus(4).label("rack", f"r{index // 2}") for index in range(4)]
-        world = world_of(*racks)
+        world = cluster_of(*racks)
         world.apply(TopologySeen(TopologyFacts("t", ("rack",))))
-        world.gang("g", 2, wish=TopologyRequirement("t", required="rack"))
+        world.gang("g", 2, requirement=TopologyRequirement("t", required="rack"))
         world.runs("g-0", "n0", TWO, group="g").runs("g-1", "n0", TWO, group="g")
         world.runs("p", "n1", THREE, yields=False).runs("q", "n2", ONE, yields=False).runs("r", "n3", ONE, yields=False)
         plan = world.waits("new", gpus(4)).round()

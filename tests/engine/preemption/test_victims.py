@@ -31,7 +31,7 @@ class TestAPod:
         assert full_node().see(node("m").gpus(2)).waits("new", TWO, 5).victims() == []
 
     def test_makes_nobody_yield_when_it_fits_once_others_have_left(self) -> None:
-        world = Yielding(node("n").gpus(2)).runs("a", "n", ONE).runs("b", "n", ONE, leaving=True)
+        world = Yielding(node("n").gpus(2)).runs("a", "n", ONE).runs("b", "n", ONE, terminating=True)
         plan = world.waits("new", ONE, 5).round()
         assert plan.evicted == []
         assert [n.pod for n in plan.nominated] == ["new"]

@@ -76,7 +76,7 @@ def test_what_one_borrows_in_a_cycle_another_cannot() -> None:
     assert names(first) == ["a1"]
     assert [(each.workload, each.state) for each in first.waiting] == [("default/b1", "active")]
     assert names(found.cycle(1)) == []
-    assert state_of(found, "b1") == ("parked", Wait.QUOTA)
+    assert state_of(found, "b1") == ("inadmissible", Wait.QUOTA)
 
 
 def test_whoever_borrows_less_comes_before_higher_priority() -> None:
@@ -177,7 +177,7 @@ def test_a_namespace_without_right_is_parked_even_in_a_strict_queue() -> None:
     nobody = cluster_queue("a", strict=True, namespaces=Selector.NOTHING, cpu=5)
     found = kueue(nobody, workload("w", "a", cpu=1))
     (told,) = found.cycle(0).waiting
-    assert (told.state, told.why) == ("parked", Wait.INADMISSIBLE)
+    assert (told.state, told.why) == ("inadmissible", Wait.INADMISSIBLE)
     assert "has no namespaceSelector" in told.message
     team = LabelSelector({"team": "x"}).selector()
     found = kueue(cluster_queue("a", namespaces=team, cpu=5), workload("w", "a", cpu=1))
@@ -280,7 +280,7 @@ def test_a_backlog_of_equal_workloads_is_looked_at_once() -> None:
     backlog = [workload(f"w{index}", "a", cpu=3) for index in range(50)]
     found = kueue(cluster_queue("a", cpu=2), *backlog)
     assert sum(len(each.waiting) for each in found.run(0)) == 1
-    assert {each.state for each in found.states()} == {"parked"}
+    assert {each.state for each in found.states()} == {"inadmissible"}
 
 
 def test_quota_above_what_can_ever_be_lent_is_called_hopeless() -> None:
@@ -353,7 +353,7 @@ def test_equal_workloads_of_all_local_queues_are_parked_together() -> None:
         settings=Settings(usage_half_life_s=60.0),
     )
     assert len(found.cycle(0).waiting) == 1
-    assert {each.state for each in found.states()} == {"parked"}
+    assert {each.state for each in found.states()} == {"inadmissible"}
 
 
 def test_of_two_that_need_new_domains_the_more_important_comes_first() -> None:
@@ -363,8 +363,8 @@ def test_of_two_that_need_new_domains_the_more_important_comes_first() -> None:
         cluster_queue("a", quotas("tas", cpu=9), checks=["nodes"]),
         CheckFacts("nodes", PROVISIONING),
     )
-    wish = pod_set(topology=TopologyRequest(required="kubernetes.io/hostname"), cpu=4)
-    found = kueue(*facts, workload("low", "a", wish), workload("high", "a", wish, priority=1, created=1))
+    requirement = pod_set(topology=TopologyRequest(required="kubernetes.io/hostname"), cpu=4)
+    found = kueue(*facts, workload("low", "a", requirement), workload("high", "a", requirement, priority=1, created=1))
     assert sorted(name for each in found.run(0) for name in names(each)) == ["high", "low"]
     found.queues.put(node("n1", {"pool": "x"}, cpu=4))
     for name in ("low", "high"):
@@ -384,11 +384,11 @@ def test_a_head_that_lost_its_domain_takes_another_or_preempts_at_once() -> None
         node("n1", {"pool": "x"}, cpu=8),
         node("n2", {"pool": "x"}, cpu=8),
     )
-    wish = pod_set(topology=TopologyRequest(required="kubernetes.io/hostname"), cpu=8)
-    found = kueue(*facts, workload("blow", "b", wish, priority=1))
+    requirement = pod_set(topology=TopologyRequest(required="kubernetes.io/hostname"), cpu=8)
+    found = kueue(*facts, workload("blow", "b", requirement, priority=1))
     assert names(found.cycle(0)) == ["blow"]
-    found.put_workload(workload("a1", "a", wish, priority=10), 1)
-    found.put_workload(workload("b1", "b", wish, priority=5), 1)
+    found.put_workload(workload("a1", "a", requirement, priority=10), 1)
+    found.put_workload(workload("b1", "b", requirement, priority=5), 1)
     done = found.cycle(1)
     assert (names(done), preempted(done)) == (["a1"], [("blow", "InClusterQueue")])
 

@@ -117,9 +117,9 @@ def test_who_has_quota_and_waits_for_checks_has_not_begun() -> None:
     )
     started(found, 1000)
     assert found.reservations is not None
-    promised = found.reservations.of("default/gang")
-    assert promised is not None
-    assert promised.start_s == 1100
+    nominated = found.reservations.of("default/gang")
+    assert nominated is not None
+    assert nominated.start_s == 1100
 
 
 def test_searches_out_of_step_come_to_rest() -> None:

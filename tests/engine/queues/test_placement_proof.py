@@ -168,7 +168,7 @@ def test_who_waits_for_the_pods_of_those_that_gave_quota_back_is_not_passed_by()
     )
     world.runs(low, "n1")
     world.runs(other, "n2")
-    world.proof.leaving = lambda: world.running_of("default/low")
+    world.proof.terminating = lambda: world.running_of("default/low")
     before = facts_by_name(world.intake.cluster)
     waits = {"high": Wait.VICTIMS, "small": Wait.TOPOLOGY}
     assert world.cycle() == ([], [], waits)
@@ -232,7 +232,7 @@ def test_would_fit_leaves_no_trace() -> None:
     assert wanted.admission is not None
     assert not world.proof.would_fit(wanted, wanted.admission, [])
     assert world.proof.would_fit(wanted, wanted.admission, ["default/low"])
-    assert world.proof.admit(wanted, wanted.admission) is Proven.NO_ROOM
+    assert world.proof.admit(wanted, wanted.admission) is Proven.NO_CAPACITY
     assert facts_by_name(world.intake.cluster) == before
 
 

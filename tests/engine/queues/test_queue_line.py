@@ -50,7 +50,7 @@ def test_a_form_that_was_turned_away_is_parked_as_a_whole() -> None:
     line.park(TOLD, whole_form=True)
     assert not line.is_active("ns/first")
     assert not line.is_active("ns/like-it")
-    assert line.told_of("ns/like-it") == TOLD
+    assert line.reported_of("ns/like-it") == TOLD
     assert drained(line) == ["other"]
 
 

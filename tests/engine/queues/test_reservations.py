@@ -50,10 +50,10 @@ def test_the_gang_is_promised_the_moment_at_which_room_will_be() -> None:
     found = fleet()
     found.run(0)
     assert found.reservations is not None
-    promised = found.reservations.of("default/gang")
-    assert promised is not None
-    assert promised.start_s == 100.0
-    assert promised.ending == ("default/runs",)
+    nominated = found.reservations.of("default/gang")
+    assert nominated is not None
+    assert nominated.start_s == 100.0
+    assert nominated.ending == ("default/runs",)
 
 
 def test_short_work_runs_in_the_gap_and_long_work_does_not() -> None:

@@ -26,40 +26,54 @@ def worlds(draw: st.DrawFn) -> list[QueueNode]:
 @st.composite
 def wishes(draw: st.DrawFn) -> TopologyRequest:
     level = draw(st.sampled_from([BLOCK, RACK, HOST]))
-    wish = draw(st.sampled_from([required(level), preferred(level), ANYWHERE]))
-    if not wish.unconstrained and draw(st.booleans()):
+    requirement = draw(st.sampled_from([required(level), preferred(level), ANYWHERE]))
+    if not requirement.unconstrained and draw(st.booleans()):
         lower = draw(st.sampled_from(LEVELS[LEVELS.index(level) :]))
-        return type(wish)(wish.required, wish.preferred, slice_level=lower, slice_size=draw(st.integers(1, 3)))
-    return wish
+        return type(requirement)(
+            requirement.required, requirement.preferred, slice_level=lower, slice_size=draw(st.integers(1, 3))
+        )
+    return requirement
 
 
 @pytest.mark.parametrize("levels", [LEVELS, (BLOCK, HOST), (HOST,)])
-@given(nodes=worlds(), wish=wishes(), slices=st.integers(1, 5), rest=st.integers(0, 2))
+@given(nodes=worlds(), requirement=wishes(), slices=st.integers(1, 5), rest=st.integers(0, 2))
 @settings(max_examples=examples(60), deadline=None)
 def test_one_pod_set_goes_where_the_plain_tree_sends_it(
-    levels: tuple[str, ...], nodes: list[QueueNode], wish: TopologyRequest, slices: int, rest: int
+    levels: tuple[str, ...], nodes: list[QueueNode], requirement: TopologyRequest, slices: int, rest: int
 ) -> None:
-    if not {wish.required, wish.preferred, wish.slice_level} <= {"", *levels}:
+    if not {requirement.required, requirement.preferred, requirement.slice_level} <= {"", *levels}:
         return
-    workers = pods(slices * (wish.slice_size or 1) + rest, topology=wish)
+    workers = pods(slices * (requirement.slice_size or 1) + rest, topology=requirement)
     _compare(levels, nodes, workers, None)
 
 
 @pytest.mark.parametrize("levels", [LEVELS, (BLOCK, HOST), (HOST,)])
-@given(nodes=worlds(), wish=wishes(), spare=st.integers(-1, 6), gpu=st.booleans(), leader=st.integers(1, 4))
+@given(nodes=worlds(), requirement=wishes(), spare=st.integers(-1, 6), gpu=st.booleans(), leader=st.integers(1, 4))
 @settings(max_examples=examples(120), deadline=None)
 def test_a_leader_and_its_workers_go_where_the_plain_tree_sends_them(
-    levels: tuple[str, ...], nodes: list[QueueNode], wish: TopologyRequest, spare: int, gpu: bool, leader: int
+    levels: tuple[str, ...], nodes: list[QueueNode], requirement: TopologyRequest, spare: int, gpu: bool, leader: int
 ) -> None:
     """So many workers that it matters how much room the leader costs."""
-    if not {wish.required, wish.preferred, wish.slice_level} <= {"", *levels}:
+    if not {requirement.required, requirement.preferred, requirement.slice_level} <= {"", *levels}:
         return
-    wish = type(wish)(wish.required, wish.preferred, wish.unconstrained, "g", wish.slice_level, wish.slice_size)
+    requirement = type(requirement)(
+        requirement.required,
+        requirement.preferred,
+        requirement.unconstrained,
+        "g",
+        requirement.slice_level,
+        requirement.slice_size,
+    )
     each = {"gpu": 1} if gpu else {"cpu": 2000}
-    rooms = (min(node.allocatable[name] // amount for name, amount in each.items()) for node in nodes)
-    size = wish.slice_size or 1
-    slices = max(2, (sum(rooms) - spare) // size)
-    _compare(levels, nodes, pods(slices * size, "workers", wish, **each), pods(1, "leader", wish, cpu=1000 * leader))
+    pod_counts = (min(node.allocatable[name] // amount for name, amount in each.items()) for node in nodes)
+    size = requirement.slice_size or 1
+    slices = max(2, (sum(pod_counts) - spare) // size)
+    _compare(
+        levels,
+        nodes,
+        pods(slices * size, "workers", requirement, **each),
+        pods(1, "leader", requirement, cpu=1000 * leader),
+    )
 
 
 def _compare(levels: tuple[str, ...], nodes: list[QueueNode], workers: PodSet, leader: PodSet | None) -> None:

@@ -15,8 +15,8 @@ from shoal.engine.queues.workloads import Total
 
 def test_a_leader_goes_into_its_workers_rack() -> None:
     world = TasWorld(hosts("b-r1-x1=2", "b-r1-x2=2", "b-r2-x3=3", "b-r2-x4=2"))
-    wish = required(RACK, group="g")
-    found = world.place(pods(1, "leader", wish), pods(4, "workers", wish))
+    requirement = required(RACK, group="g")
+    found = world.place(pods(1, "leader", requirement), pods(4, "workers", requirement))
     assert found == {"leader": "x3=1", "workers": "x3=2 x4=2"}
 
 
@@ -24,18 +24,20 @@ SMALL_HOSTS = [("x1", 2), ("x2", 4), ("x3", 3)]
 FLAT = {"flat": (HOST,), "in racks": LEVELS}
 
 
-@pytest.mark.parametrize("wish", [preferred(HOST, group="g"), TopologyRequest(unconstrained=True, group="g")])
+@pytest.mark.parametrize("requirement", [preferred(HOST, group="g"), TopologyRequest(unconstrained=True, group="g")])
 @pytest.mark.parametrize("levels", FLAT)
-def test_a_leader_goes_to_a_host_where_it_leaves_room_for_all_workers(levels: str, wish: TopologyRequest) -> None:
+def test_a_leader_goes_to_a_host_where_it_leaves_room_for_all_workers(
+    levels: str, requirement: TopologyRequest
+) -> None:
     world = TasWorld([host(f"b-r-{name}", cpu) for name, cpu in SMALL_HOSTS], FLAT[levels])
-    found = world.place(pods(1, "leader", wish), pods(4, "workers", wish, cpu=2000))
+    found = world.place(pods(1, "leader", requirement), pods(4, "workers", requirement, cpu=2000))
     assert found == {"leader": "x3=1", "workers": "x1=1 x2=2 x3=1"}
 
 
 def test_a_leader_that_costs_too_much_everywhere_finds_no_place() -> None:
-    wish = preferred(HOST, group="g")
+    requirement = preferred(HOST, group="g")
     world = TasWorld([host(f"b-r-{name}", cpu) for name, cpu in SMALL_HOSTS], (HOST,))
-    refused = world.refuses(pods(1, "leader", wish, cpu=2000), pods(4, "workers", wish, cpu=2000))
+    refused = world.refuses(pods(1, "leader", requirement, cpu=2000), pods(4, "workers", requirement, cpu=2000))
     assert (refused.fits, refused.wanted) == (3, 4)
 
 
@@ -52,6 +54,8 @@ def test_a_leader_needs_only_what_it_asks_of_a_node_itself() -> None:
         host("b-r-cpu", 4),
         msgspec.structs.replace(host("b-r-gpu", 0, gpu=4), taints=(Taint("gpu", "NoSchedule"),)),
     ]
-    wish = required(RACK, group="g")
-    workers = msgspec.structs.replace(pods(4, "workers", wish, gpu=1), tolerations=(Toleration("gpu", "Exists"),))
-    assert TasWorld(nodes).place(pods(1, "leader", wish), workers) == {"leader": "cpu=1", "workers": "gpu=4"}
+    requirement = required(RACK, group="g")
+    workers = msgspec.structs.replace(
+        pods(4, "workers", requirement, gpu=1), tolerations=(Toleration("gpu", "Exists"),)
+    )
+    assert TasWorld(nodes).place(pods(1, "leader", requirement), workers) == {"leader": "cpu=1", "workers": "gpu=4"}

@@ -153,13 +153,13 @@ def test_a_pod_set_without_pods_needs_no_place() -> None:
     assert TasWorld(hosts("b-r-x1=1")).place(pods(1, "one"), pods(0, "none", required(HOST))) == {"one": "x1=1"}
 
 
-@pytest.mark.parametrize("wish", [TopologyRequest(), TopologyRequest(group="g"), TopologyRequest(slice_size=2)])
-def test_a_request_that_names_no_level_is_anywhere_where_it_is_implied(wish: TopologyRequest) -> None:
+@pytest.mark.parametrize("requirement", [TopologyRequest(), TopologyRequest(group="g"), TopologyRequest(slice_size=2)])
+def test_a_request_that_names_no_level_is_anywhere_where_it_is_implied(requirement: TopologyRequest) -> None:
     world = TasWorld(hosts(*SPREAD.hosts))
-    found = place(world.queues, [Request(Total.of(pods(5, topology=wish), 5), "f", 5, implied=True)])
+    found = place(world.queues, [Request(Total.of(pods(5, topology=requirement), 5), "f", 5, implied=True)])
     assert not isinstance(found, TopologyRefusal)
     assert spelt(found["main"]) == "x1=1 x2=2 x3=2"
-    assert world.refuses(pods(5, topology=wish)).message == "topology level not specified"
+    assert world.refuses(pods(5, topology=requirement)).message == "topology level not specified"
 
 
 def test_a_level_that_is_named_counts_whatever_is_implied() -> None:
@@ -213,20 +213,20 @@ def test_liked_hosts_come_first_where_that_is_switched_on(gates: tuple[str, ...]
     assert TasWorld([host("b-r-x1", 1), liked], LEVELS, *gates).places(wants) == goes
 
 
-@given(rooms=st.lists(st.integers(0, 12), min_size=1, max_size=7), need=st.integers(1, 40))
+@given(pod_counts=st.lists(st.integers(0, 12), min_size=1, max_size=7), need=st.integers(1, 40))
 @settings(deadline=None)
-def test_balanced_pods_are_on_as_few_hosts_as_hold_them_and_none_gets_few(rooms: list[int], need: int) -> None:
-    world = TasWorld(hosts(*(f"b-r-x{i}={room}" for i, room in enumerate(rooms))))
+def test_balanced_pods_are_on_as_few_hosts_as_hold_them_and_none_gets_few(pod_counts: list[int], need: int) -> None:
+    world = TasWorld(hosts(*(f"b-r-x{i}={room}" for i, room in enumerate(pod_counts))))
     found = world.place(pods(need, topology=preferred(RACK, balanced=True)))
-    if sum(rooms) < need:
+    if sum(pod_counts) < need:
         assert isinstance(found, TopologyRefusal)
         return
     assert not isinstance(found, TopologyRefusal)
     shares = {int(host[1:]): int(count) for host, count in (part.split("=") for part in found["main"].split())}
-    largest = sorted(rooms, reverse=True)
-    fewest = next(count for count in range(1, len(rooms) + 1) if sum(largest[:count]) >= need)
+    largest = sorted(pod_counts, reverse=True)
+    fewest = next(count for count in range(1, len(pod_counts) + 1) if sum(largest[:count]) >= need)
     assert sum(shares.values()) == need
-    assert all(count <= rooms[host] for host, count in shares.items())
+    assert all(count <= pod_counts[host] for host, count in shares.items())
     assert len(shares) == fewest
     assert min(shares.values()) >= min(largest[fewest - 1], need // fewest)
 

@@ -143,14 +143,14 @@ def test_victims_make_room_and_none_of_them_in_vain(question: Question) -> None:
     if not victims:
         return
     for victim in victims:
-        world.unseat(victim.held)
+        world.remove_usage(victim.held)
     assert _has_room(want)
     # Where the answer is one without borrowing, nobody is put back at the price of it.
     borrows = _borrows(want)
     for victim in victims if len(victims) > 1 else []:
-        world.seat(victim.held)
+        world.add_usage(victim.held)
         assert not _has_room(want) or _borrows(want) > borrows, f"{victim.held.key} need not have gone"
-        world.unseat(victim.held)
+        world.remove_usage(victim.held)
 
 
 @settings(max_examples=examples(40), deadline=None)

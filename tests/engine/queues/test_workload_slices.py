@@ -116,7 +116,7 @@ class RoomForOne:
     """Of nodes that take one pod more."""
 
     def admit(self, facts: WorkloadFacts, admission: QuotaAssignment, claims: Sequence[Claim] = ()) -> Proven:
-        return Proven.PLACED if self.would_fit(facts, admission, ()) else Proven.NO_ROOM
+        return Proven.PLACED if self.would_fit(facts, admission, ()) else Proven.NO_CAPACITY
 
     def would_fit(
         self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()

@@ -127,7 +127,7 @@ _OUTCOME: dict[str, Compare] = {
     "potentiallyAvailable": available_differences,
     "shares": shares_differences,
 }
-_STANDING = {"requeuedActive": "active", "parkedInadmissible": "parked", "notInAnyQueue": "none"}
+_STANDING = {"requeuedActive": "active", "parkedInadmissible": "inadmissible", "notInAnyQueue": "none"}
 _MANNER: dict[str, Compare] = {
     "assignment": assignment_differences,
     "borrowingLevel": _equal,

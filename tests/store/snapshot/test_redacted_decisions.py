@@ -92,7 +92,7 @@ def telling(value: Any) -> Any:
 
 def decided(documents: list[Document]) -> str:
     loaded = loaded_of(documents)
-    return to_json(answer(rounds_of(loaded, 42), loaded.world.gated))
+    return to_json(answer(rounds_of(loaded, 42), loaded.manifests.gated))
 
 
 def documents_of(objects: list[Object]) -> list[Document]:

@@ -30,7 +30,7 @@ def written(said: Any) -> bytes:
 def test_a_pod_that_begins_to_run_has_changed_in_its_status_alone() -> None:
     change = status_change(pod(5, {"phase": "Pending"}), pod(6, RUNS))
     assert change is not None
-    assert (change.status.phase, change.status.is_ready(), change.is_leaving) == ("Running", True, False)
+    assert (change.status.phase, change.status.is_ready(), change.is_terminating) == ("Running", True, False)
 
 
 def test_whoever_manages_its_fields_and_its_generation_are_nothing_to_us() -> None:
@@ -42,7 +42,7 @@ def test_whoever_manages_its_fields_and_its_generation_are_nothing_to_us() -> No
 def test_its_end_is_heard_of() -> None:
     change = status_change(pod(5, RUNS), pod(6, RUNS, meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}))
     assert change is not None
-    assert change.is_leaving
+    assert change.is_terminating
 
 
 _CHANGED: list[tuple[str, Item]] = [

@@ -128,7 +128,7 @@ def test_a_member_that_succeeded_is_needed_no_more() -> None:
     assert minima(fed) == {"default/train": 2}
     fed.put(pod("b", annotations=VOLCANO, on="n1", status={"phase": "Failed"}))
     assert minima(fed) == {"default/train": 2}
-    assert [event.key for event in fed.world.told()] == ["default/c"]
+    assert [event.key for event in fed.world.reported()] == ["default/c"]
 
 
 def test_all_jobs_of_a_job_set_are_one_gang() -> None:
@@ -153,8 +153,10 @@ def test_a_job_of_a_job_set_may_be_a_gang_of_its_own() -> None:
 
 def test_a_replica_set_seen_late_takes_its_pods_to_the_deployment() -> None:
     fed = FedWorld()
-    wish = {"kueue.x-k8s.io/podset-required-topology": "rack"}
-    fed.put(topology("kueue.x-k8s.io/v1beta1", "racks", "rack"), owned("d-0", "ReplicaSet", "r", annotations=wish))
+    requirement = {"kueue.x-k8s.io/podset-required-topology": "rack"}
+    fed.put(
+        topology("kueue.x-k8s.io/v1beta1", "racks", "rack"), owned("d-0", "ReplicaSet", "r", annotations=requirement)
+    )
     assert groups_of(fed) == {"default/d-0": "default/r"}
     fed.put(below(replicas("ReplicaSet", "r", 1), "Deployment", "d"))
     assert groups_of(fed) == {"default/d-0": "default/d"}

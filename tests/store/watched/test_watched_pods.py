@@ -50,9 +50,9 @@ def test_a_pod_whose_gates_open_arrives_then() -> None:
     fed = world()
     fed.put(pod("a", schedulingGates=[{"name": "queue"}]))
     assert fed.drain() == []
-    sight = fed.world.sight("default/a")
-    assert sight is not None
-    assert sight.held == "waits for its scheduling gates: queue"
+    view = fed.world.view("default/a")
+    assert view is not None
+    assert view.held == "waits for its scheduling gates: queue"
     fed.put(pod("a"))
     assert len(fed.heard(PodArrived)) == 1
 
@@ -102,7 +102,7 @@ def test_a_terminating_pod_on_a_node_leaves_and_a_waiting_one_is_gone() -> None:
     ending = {"deletionTimestamp": "2026-01-01T01:00:00Z"}
     fed.put(running("a", meta=ending), pod("b", meta=ending))
     events = fed.drain()
-    assert [event.leaving for event in events if isinstance(event, PodBound)] == [True]
+    assert [event.terminating for event in events if isinstance(event, PodBound)] == [True]
     assert [event.key for event in events if isinstance(event, PodGone)] == ["default/b"]
 
 
@@ -161,9 +161,9 @@ def test_a_pod_that_cannot_be_read_says_why_and_keeps_nobody_else_waiting() -> N
     (trouble,) = fed.world.take_troubles()
     assert (trouble.kind.name, trouble.key) == ("Pod", "default/bad")
     assert '"much"' in trouble.message
-    sight = fed.world.sight("default/bad")
-    assert sight is not None
-    assert sight.held == trouble.message
+    view = fed.world.view("default/bad")
+    assert view is not None
+    assert view.held == trouble.message
     assert fed.world.take_troubles() == []
 
 
@@ -238,9 +238,9 @@ def test_a_pod_waits_for_volumes_that_are_not_there() -> None:
     fed = world()
     fed.put(pod("a", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]))
     assert fed.heard(PodArrived) == []
-    sight = fed.world.sight("default/a")
-    assert sight is not None
-    assert sight.held == 'persistentvolumeclaim "data" not found'
+    view = fed.world.view("default/a")
+    assert view is not None
+    assert view.held == 'persistentvolumeclaim "data" not found'
     assert fed.world.take_troubles() == []
 
 

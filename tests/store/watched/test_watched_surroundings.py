@@ -72,7 +72,7 @@ def test_a_network_gives_nodes_labels_that_groups_can_wish_for() -> None:
     labels = {event.node.name: event.node.labels for event in events if isinstance(event, NodeSeen)}
     assert labels["n1"]["shoal.dev/hypernode-tier-1"] == "h1"
     assert "shoal.dev/hypernode-tier-1" not in labels["n2"]
-    assert [event.group.wish.required for event in events if isinstance(event, GroupSeen)] == [
+    assert [event.group.requirement.required for event in events if isinstance(event, GroupSeen)] == [
         "shoal.dev/hypernode-tier-1"
     ]
     order = [type(event) for event in events]

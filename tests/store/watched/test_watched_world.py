@@ -58,11 +58,11 @@ async def test_a_binding_is_heard_and_the_sight_says_where_and_when(tmp_path: Pa
         await cluster.api.post(PODS, "default", "a", "binding", binding)
         await cluster.pass_time(1)
         assert [event.node for event in of(PodBound, world.drain())] == ["n1"]
-        sight, item = world.sight("default/a"), await cluster.get(PODS, "a")
-        assert sight is not None
-        assert (sight.node, sight.uid) == ("n1", item["metadata"]["uid"])
-        assert str(sight.version) == item["metadata"]["resourceVersion"]
-        assert sight.bound_s >= sight.created_s > 0
+        view, item = world.view("default/a"), await cluster.get(PODS, "a")
+        assert view is not None
+        assert (view.node, view.uid) == ("n1", item["metadata"]["uid"])
+        assert str(view.version) == item["metadata"]["resourceVersion"]
+        assert view.bound_s >= view.created_s > 0
 
 
 @virtual

@@ -39,7 +39,7 @@ async def test_queues_and_workloads_are_told_once_and_then_only_when_they_change
             news = watched.drain()
             told = {type(fact) for fact in news.facts}
             assert {FlavorFacts, ClusterQueueFacts, LocalQueueFacts} <= told
-            assert [sight.key for sight in news.workloads] == ["default/a", "default/b"]
+            assert [view.key for view in news.workloads] == ["default/a", "default/b"]
             facts = news.workloads[0].facts
             assert facts is not None
             assert facts.pod_sets[0].requests == {"cpu": 500}
@@ -47,7 +47,7 @@ async def test_queues_and_workloads_are_told_once_and_then_only_when_they_change
             await cluster.patch(WORKLOADS, "b", {"spec": {"priority": 7}})
             await cluster.pass_time(1)
             news = watched.drain()
-            assert [sight.facts.priority for sight in news.workloads if sight.facts is not None] == [7]
+            assert [view.facts.priority for view in news.workloads if view.facts is not None] == [7]
             assert not news.facts
 
 
@@ -64,7 +64,7 @@ async def test_what_ends_and_what_is_deleted_is_told_as_such(tmp_path: Path) -> 
         await cluster.delete(RESOURCE_FLAVORS, "default")
         await cluster.pass_time(1)
         news = watched.drain()
-        assert [sight.key for sight in news.workloads if sight.is_finished] == ["default/a"]
+        assert [view.key for view in news.workloads if view.is_finished] == ["default/a"]
         assert news.gone == ["default/b"]
         assert news.dropped == [(FlavorFacts, "default")]
 
@@ -84,7 +84,7 @@ async def test_the_configuration_of_the_cluster_is_followed(tmp_path: Path) -> N
             news = watched.drain()
             assert news.settings is not None
             assert news.settings.fair_sharing
-            assert [sight.key for sight in news.workloads] == ["default/a"]
+            assert [view.key for view in news.workloads] == ["default/a"]
 
 
 @virtual
@@ -111,7 +111,7 @@ async def test_a_workload_that_cannot_be_read_is_told_and_keeps_nobody_else_from
         await submit(cluster, "bad", priorityClassRef=bad)
         await submit(cluster, "good")
         async with watched_queues(cluster) as watched:
-            found = {sight.key: sight for sight in watched.drain().workloads}
+            found = {view.key: view for view in watched.drain().workloads}
             assert "nobody" in found["default/bad"].fault
             assert found["default/good"].facts is not None
             (trouble,) = watched.troubles.take()

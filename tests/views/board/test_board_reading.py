@@ -213,12 +213,12 @@ _FACES = st.builds(
 
 
 @given(st.lists(st.one_of(_FACES, st.sampled_from("abcd")), max_size=30))
-def test_scenes_say_the_same_whether_seen_often_or_once(story: list[PodFace | str]) -> None:
+def test_scenes_say_the_same_whether_seen_often_or_once(explanation: list[PodFace | str]) -> None:
     """What is kept from scene to scene is as good as what is made from nothing."""
     watched, present = Watched(), dict[str, PodFace]()
     for name in ("n-0", "n-1"):
         watched.put_node(node(name))
-    for step in story:
+    for step in explanation:
         if isinstance(step, str):
             present.pop(step, None)
             watched.drop_pod(("team", step))

@@ -36,7 +36,7 @@ class Slip:
     what: str
     fix: str
 
-    def told(self, where: Where) -> str:
+    def warning(self, where: Where) -> str:
         """One line; `where` is the document."""
         return one_line(f"{where.with_path(self.path)}: {self.what}; {self.fix}")
 

@@ -51,11 +51,11 @@ def check_topology_requests(pod_sets: Sequence[PodSet], where: Where) -> None:
         if all(pod_sets[index].count != 1 for index in members):
             raise UserError(f"group {excerpt(name)} needs a pod set of a single pod: the leader", where=here)
         first, second = (pod_sets[index].topology_request for index in members)
-        if first is not None and second is not None and _wish(first) != _wish(second):
+        if first is not None and second is not None and _requirement(first) != _requirement(second):
             raise UserError(f"the pod sets of group {excerpt(name)} must wish for the same topology", where=here)
 
 
-def _wish(request: PodSetTopologyRequest) -> tuple[str | None, str | None]:
+def _requirement(request: PodSetTopologyRequest) -> tuple[str | None, str | None]:
     return request.required, request.preferred
 
 

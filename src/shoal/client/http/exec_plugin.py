@@ -100,16 +100,16 @@ def program_of(said: object, where: Where, folder: Path) -> tuple[ExecProgram, b
 
 def told_of(access: Access, config: object) -> dict[str, Any]:
     """The server, in the words of the protocol; `config` is what the kubeconfig keeps for the program."""
-    told: dict[str, Any] = {"server": access.server}
+    reported: dict[str, Any] = {"server": access.server}
     if access.tls_name:
-        told["tls-server-name"] = access.tls_name
+        reported["tls-server-name"] = access.tls_name
     if access.is_insecure:
-        told["insecure-skip-tls-verify"] = True
+        reported["insecure-skip-tls-verify"] = True
     if access.authority:
-        told["certificate-authority-data"] = base64.b64encode(access.authority.encode()).decode()
+        reported["certificate-authority-data"] = base64.b64encode(access.authority.encode()).decode()
     if access.proxy:
-        told["proxy-url"] = access.proxy
-    return told | ({"config": config} if config is not None else {})
+        reported["proxy-url"] = access.proxy
+    return reported | ({"config": config} if config is not None else {})
 
 
 async def run_program(program: ExecProgram, where: str, limit_s: float = _LIMIT_S) -> Ticket:
@@ -125,7 +125,7 @@ async def run_program(program: ExecProgram, where: str, limit_s: float = _LIMIT_
     asks = has_terminal and program.mode != "Never"
     spec = {"interactive": asks} | ({"cluster": program.cluster} if program.cluster is not None else {})
     info = {"kind": "ExecCredential", "apiVersion": program.api_version, "spec": spec}
-    told = {**dict(program.environment), "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
+    reported = {**dict(program.environment), "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
     try:
         transport, process = await asyncio.get_running_loop().subprocess_exec(
             _Process,
@@ -134,7 +134,7 @@ async def run_program(program: ExecProgram, where: str, limit_s: float = _LIMIT_
             stdin=None if asks else DEVNULL,
             stdout=PIPE,
             stderr=None if asks else PIPE,
-            env={**os.environ, **told},
+            env={**os.environ, **reported},
         )
     except OSError as error:
         what = f"{program.command} cannot be run: {error.strerror or error}"

@@ -45,7 +45,7 @@ def can_provision(storage_class: StorageClass | None, labels: dict[str, str]) ->
 
 
 def _serves(claim: VolumeClaim, volume: Volume) -> bool:
-    if volume.spec.claim_ref is not None or volume.metadata.is_leaving or volume.status.phase != "Available":
+    if volume.spec.claim_ref is not None or volume.metadata.is_terminating or volume.status.phase != "Available":
         return False
     selector = claim.spec.selector
     if selector is not None and not selector.matches(volume.metadata.labels):

@@ -77,7 +77,7 @@ class VolumeNeeds:
         self.claims = claims
         self.volumes = volumes
         self.classes = classes
-        self._promised: dict[str, str] = {}
+        self._nominated: dict[str, str] = {}
         """Volumes by name, with the uid of the claim that a decision gave each to."""
 
     def needed(self, mounts: Mounts) -> Needed | str:
@@ -92,7 +92,7 @@ class VolumeNeeds:
             if claim.status.phase == "Lost":
                 lost = claim.spec.volume_name
                 return f'persistentvolumeclaim "{key[1]}" bound to non-existent persistentvolume "{lost}"'
-            if claim.metadata.is_leaving:
+            if claim.metadata.is_terminating:
                 return f'persistentvolumeclaim "{key[1]}" is being deleted'
             if claim.is_bound:
                 needed.bound.append((claim, self.volumes.get(("", claim.spec.volume_name))))
@@ -131,22 +131,22 @@ class VolumeNeeds:
         return [
             volume
             for volume in self.volumes
-            if volume.metadata.name not in used and self._promised.get(volume.metadata.name, uid) == uid
+            if volume.metadata.name not in used and self._nominated.get(volume.metadata.name, uid) == uid
         ]
 
-    def promise(self, wanted: Iterable[WantedClaim]) -> None:
+    def reserve(self, wanted: Iterable[WantedClaim]) -> None:
         """The volumes are not given to others until `withdraw`."""
         for one in wanted:
             if one.volume is not None:
-                self._promised[one.volume.metadata.name] = one.claim.metadata.uid
+                self._nominated[one.volume.metadata.name] = one.claim.metadata.uid
 
     def withdraw(self, wanted: Iterable[WantedClaim]) -> None:
         for one in wanted:
             if one.volume is not None:
-                self._promised.pop(one.volume.metadata.name, None)
+                self._nominated.pop(one.volume.metadata.name, None)
 
     def withdraw_all(self) -> None:
-        self._promised.clear()
+        self._nominated.clear()
 
     def are_bound(self, mounts: Mounts) -> bool:
         needed = self.needed(mounts)

@@ -34,7 +34,7 @@ class VolumeObjectMeta(ApiStruct, frozen=True):
     deletion_timestamp: str | None = None
 
     @property
-    def is_leaving(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.deletion_timestamp is not None
 
 

@@ -22,7 +22,7 @@ from shoal.client.refusals import NotFoundError
 from shoal.controllers.binding.users import User
 from shoal.units.errors import ConflictError
 
-_LONGEST_S, _LOOK_S = 600.0, 0.5
+_LONGEST_S, _POLL_S = 600.0, 0.5
 _PLUGIN = 'running PreBind plugin "DynamicResources"'
 
 
@@ -57,7 +57,7 @@ class Attachment:
             item = self._pods.get(*user.key)
             if item is None or item.uid != user.uid:
                 raise NotFoundError(f'pods "{user.name}" not found')
-            await self._clock.sleep(_LOOK_S)
+            await self._clock.sleep(_POLL_S)
 
     def _has_conditions(self, key: Key) -> bool:
         return any(result.binding_conditions for result in self._results(key))

@@ -12,7 +12,7 @@ from shoal.controllers.binding.users import User
 from shoal.units.errors import TemporaryError
 
 BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-_LONGEST_S, _LOOK_S = 600.0, 0.25
+_LONGEST_S, _POLL_S = 600.0, 0.25
 
 
 class VolumeWriter:
@@ -42,7 +42,7 @@ class VolumeWriter:
             item = self._pods.get(*user.key)
             if item is None or item.uid != user.uid:
                 raise TemporaryError("binding volumes: pod does not exist any more", 1.0)
-            await self._clock.sleep(_LOOK_S)
+            await self._clock.sleep(_POLL_S)
 
     async def _keep_volume(self, wanted: WantedClaim) -> None:
         volume, claim = wanted.volume, wanted.claim

@@ -40,7 +40,7 @@ from shoal.store.watched.volumes import WatchedVolumes
 from shoal.units.errors import ConflictError, TemporaryError
 
 _MOUNTS = (b'"persistentVolumeClaim"', b'"ephemeral"')
-_LONGEST_S, _LOOK_S = 15.0, 0.1
+_LONGEST_S, _POLL_S = 15.0, 0.1
 
 
 class Writer:
@@ -58,20 +58,20 @@ class Writer:
         self._attached = Attachment(context, devices.claims.by_key)
 
     async def prepare(
-        self, sight: PodView, place: Place, is_wanted: Callable[[], bool] = lambda: True
+        self, view: PodView, place: Place, is_wanted: Callable[[], bool] = lambda: True
     ) -> dict[str, str]:
         """Claims and volumes are the pod's when this returns, which may take minutes; annotations for its binding.
         Nothing is waited for once it is not wanted there any more."""
-        item = self._pods.get(sight.namespace, sight.name)
-        if item is None or item.uid != sight.uid:
-            raise NotFoundError(f'pods "{sight.name}" not found')
-        user = User(sight.namespace, sight.name, sight.uid, is_wanted)
+        item = self._pods.get(view.namespace, view.name)
+        if item is None or item.uid != view.uid:
+            raise NotFoundError(f'pods "{view.name}" not found')
+        user = User(view.namespace, view.name, view.uid, is_wanted)
         if any(word in item.data for word in _MOUNTS):
             mounts = mounts_of(item)
             if mounts.claims:
                 await self._serve_volumes(user, mounts, place.node)
         grant = place.grant
-        demand = sight.event.ask.devices if sight.event is not None else _demand_of(item)
+        demand = view.event.ask.devices if view.event is not None else _demand_of(item)
         claims = grant.claims if grant is not None else ()
         if demand is None and not claims:
             return {}
@@ -79,10 +79,10 @@ class Writer:
             await self._serve_claims(value_of(PODS, item, Pod), user, claims, place.node)
         return self._named(item, demand, place)
 
-    async def free(self, sight: PodView) -> None:
+    async def free(self, view: PodView) -> None:
         """Claims that were allocated for the pod alone, which is on no node, are free to be allocated otherwise."""
-        user, writer = User(sight.namespace, sight.name, sight.uid), self._claim_writer()
-        for ref in sight.event.ask.claims if sight.event is not None else ():
+        user, writer = User(view.namespace, view.name, view.uid), self._claim_writer()
+        for ref in view.event.ask.claims if view.event is not None else ():
             claim = self._devices.claims.by_key.get(ref.shared)
             if claim is None or any(one.uid != user.uid for one in claim.status.reserved_for):
                 continue
@@ -105,7 +105,7 @@ class Writer:
         wanted = needs.wanted(needed, node, self._volumes.labels_of(node))
         if wanted is None:
             raise ConflictError(NOWHERE)
-        self._volumes.promise(wanted)
+        self._volumes.reserve(wanted)
         try:
             await self._volume_writer.choose(wanted, node)
             await self._volume_writer.bound(user, mounts, wanted, node)
@@ -152,7 +152,7 @@ class Writer:
             if self._clock.seconds() >= ends_s:
                 what = "waiting for dynamic resource controller to create the resourceclaim"
                 raise TemporaryError(f'pod "{user.namespace}/{user.name}": {what} "{grant.name}"', 1.0)
-            await self._clock.sleep(_LOOK_S)
+            await self._clock.sleep(_POLL_S)
 
     def _check_free(self, key: Key, picks: Picks) -> None:
         """Another claim that has the device by now was written by a scheduler that decided at the same time."""

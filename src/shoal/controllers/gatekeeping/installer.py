@@ -43,7 +43,7 @@ from shoal.store.watched.queue_configuration import WhenNew, never_new
 _log = logging.getLogger("shoal.gatekeeping")
 _OLDER_QUEUES = LOCAL_QUEUES._replace(version="v1beta1")
 _THE_ONE: Key = ("", "gatekeeping")
-_LOOK_S = 30.0
+_POLL_S = 30.0
 _REFUSED_S = 60.0
 
 
@@ -74,7 +74,7 @@ class Installer:
         self._context = context
         self._served = served
         self._rules = rules
-        self._told = ""
+        self._reported = ""
         self._right: dict[tuple[Kind, str], tuple[int, Obj]] = {}
         """What said in which version all that it was to say: long expressions, looked at again and again."""
 
@@ -87,8 +87,8 @@ class Installer:
         refused = await self._install(CHECKING, CHECKING_BINDINGS, checking)
         holding = queue_policies(rules, queues) if rules is not None else []
         refused += await self._install(POLICIES, BINDINGS, [*holding, rendezvous_policy()])
-        self._tell("; ".join(refused))
-        return _REFUSED_S if refused else _LOOK_S
+        self._report("; ".join(refused))
+        return _REFUSED_S if refused else _POLL_S
 
     async def _install(self, policy: Kind, binding: Kind, pairs: Sequence[PolicyPair]) -> list[str]:
         """What was refused; the others are installed nevertheless."""
@@ -132,10 +132,10 @@ class Installer:
         except NotFoundError:
             return
 
-    def _tell(self, words: str) -> None:
+    def _report(self, words: str) -> None:
         """Once, until it is well again."""
-        if words != self._told:
-            self._told = words
+        if words != self._reported:
+            self._reported = words
             if words:
                 _log.warning("jobs are not held back at their creation: %s", words)
 

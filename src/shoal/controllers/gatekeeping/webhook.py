@@ -47,7 +47,7 @@ from shoal.units.errors import ConflictError, ShoalError
 
 _log = logging.getLogger("shoal.gatekeeping")
 _PAPERS = "shoal-webhook-papers"
-_LOOK_S = 60.0
+_POLL_S = 60.0
 _AGAIN_S = 2.0
 
 
@@ -120,7 +120,7 @@ class Webhook:
             # The present certificate and rules still hold jobs, which is better than no answer.
             _log.exception("webhook update failed")
             return _AGAIN_S * 5
-        return _LOOK_S
+        return _POLL_S
 
     async def look(self) -> None:
         """Papers, server, configurations: whatever of it is not as it should be."""
@@ -236,8 +236,8 @@ class _Brake:
     def writes(self) -> None:
         now_s = self._clock.seconds()
         if now_s >= self._until_s:
-            is_calm = now_s >= self._until_s + _LOOK_S
-            self._pause_s = _AGAIN_S if is_calm else min(2 * self._pause_s, _LOOK_S)
+            is_calm = now_s >= self._until_s + _POLL_S
+            self._pause_s = _AGAIN_S if is_calm else min(2 * self._pause_s, _POLL_S)
             self._until_s = now_s + self._pause_s
 
     def when_free(self, do: Callable[[], None]) -> None:

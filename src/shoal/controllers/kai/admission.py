@@ -215,7 +215,7 @@ class KaiAdmission:
         unit, holding, view = (
             self.units.of_pod(pod),
             self._scheduling.cluster.pods.get(pod),
-            self._scheduling.world.sight(pod),
+            self._scheduling.watched.view(pod),
         )
         if unit is None or unit.evicted_s is None or holding is None or holding.bound or view is None:
             return False
@@ -248,7 +248,7 @@ class KaiAdmission:
         """Holds pods that entered the scheduling queue before their group showed that they belong to KAI."""
         gang = self._scheduling.cluster.gangs.find(group)
         for pod in list(gang.waiting) if gang is not None else ():
-            view = self._scheduling.world.sight(pod)
+            view = self._scheduling.watched.view(pod)
             if view is not None and isinstance(view.event, PodArrived) and self.units.of_pod(pod) is None:
                 self._scheduling.intake.apply(PodGone(pod))
                 self._arrived(view.event)
@@ -268,7 +268,7 @@ class KaiAdmission:
                 self._status_writer.mark_refused(key)
 
     def _created_s(self, pod: str) -> float:
-        view = self._scheduling.world.sight(pod)
+        view = self._scheduling.watched.view(pod)
         return 0.0 if view is None else view.created_s
 
     # -- decisions ---------------------------------------------------------------------------------------------------

@@ -44,12 +44,12 @@ class HeldPodConditions:
                 item = self._pods.get(*pod.split("/", 1))
                 if item is None:
                     continue
-                if before.get(pod) != (item.uid, message) and not self._unscheduled.is_told(item, message):
+                if before.get(pod) != (item.uid, message) and not self._unscheduled.is_reported(item, message):
                     if not left:
                         return False
                     left -= 1
                     try:
-                        await self._unscheduled.tell(item, message)
+                        await self._unscheduled.report(item, message)
                     except ShoalError as error:
                         _log.info("Failed to write the condition of pod %s: %s", pod, error)
                         continue

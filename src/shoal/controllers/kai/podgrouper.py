@@ -167,8 +167,8 @@ class PodGrouper:
         meta = {"name": item.name, "namespace": item.namespace, "uid": item.uid}
         regarding = {"kind": PODS.name, "apiVersion": PODS.api_version, "metadata": meta}
         self._context.events.named("pod-grouper").record(regarding, "PodGrouperWarning", message, type_="Warning")
-        if not self._unscheduled.is_told(item, message):
-            await self._unscheduled.tell(item, message)
+        if not self._unscheduled.is_reported(item, message):
+            await self._unscheduled.report(item, message)
 
 
 def _without_group(item: Item) -> tuple[Key, ...]:

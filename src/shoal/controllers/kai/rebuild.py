@@ -20,7 +20,7 @@ def rebuild_units(units: AdmissionUnits, scheduling: SchedulerState, spec_of: Ga
     """Pods with a node are admitted; all others wait, including admitted pods that still look for a node."""
     units.clear()
     placed_pods = scheduling.cluster.pods
-    known = [(event, spec) for event in scheduling.world.told() if (spec := spec_of(event)) is not None]
+    known = [(event, spec) for event in scheduling.watched.reported() if (spec := spec_of(event)) is not None]
     for event, spec in known:
         if event.key in placed_pods and isinstance(event, PodBound):
             units.add_bound(event, spec)

@@ -149,7 +149,7 @@ class AdmissionCycles:
         self._capacity.placeholders.drop(decision.workload)
 
     def _why_queued(self, facts: WorkloadFacts) -> tuple[str, str] | None:
-        known = self._cache.kueue.told_of(facts.key)
+        known = self._cache.kueue.reported_of(facts.key)
         if known is not None:
             return str(known[0]), known[1]
         view = self._cache.views[facts.key]

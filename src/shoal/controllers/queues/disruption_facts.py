@@ -74,7 +74,7 @@ class DisruptionFacts:
         pods = {key: pod for key in self._pods_of(facts.key) if (pod := self._cluster.pods.get(key)) is not None}
         if any(pod.who.saves_every_s for pod in pods.values()):
             self._periodic[facts.key] = None
-        running = (key for key, pod in pods.items() if not pod.leaving)
+        running = (key for key, pod in pods.items() if not pod.terminating)
         return structs.replace(facts, saved_s=_oldest_save_s(pods.values(), now_s), budgets=_used(running, budgets))
 
 

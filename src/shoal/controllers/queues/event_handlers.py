@@ -126,7 +126,7 @@ class EventHandlers:
             return
         if cache.is_outdated(key):
             return
-        if view.is_leaving and view.facts.admission is None:
+        if view.is_terminating and view.facts.admission is None:
             cache.kueue.drop_workload(key, now_s)
             return
         self._put(self._completed(view, view.facts), now_s)

@@ -30,10 +30,10 @@ class NodeCapacity:
         self._watched = watched
         self._cache = cache
         self._reports = reports
-        self.arrivals = PodArrivals(scheduling.intake, scheduling.placement, scheduling.world)
-        self._asks = TemplateAsks(scheduling.world, watched)
+        self.arrivals = PodArrivals(scheduling.intake, scheduling.placement, scheduling.watched)
+        self._asks = TemplateAsks(scheduling.watched, watched)
         self.placeholders = Placeholders(scheduling.intake, watched.workload, self._asks.of, self.arrivals.staying)
-        self.replacements = ReplacementPods(cache, self.arrivals, scheduling.world, scheduling.cluster)
+        self.replacements = ReplacementPods(cache, self.arrivals, scheduling.watched, scheduling.cluster)
         self._wanted: dict[str, None] = {}
         """Admitted Workloads for whose missing pods no places are kept."""
         self._unplaced: dict[str, None] = {}
@@ -58,7 +58,7 @@ class NodeCapacity:
             queues = self._cache.queues
             intake, placement = self._scheduling.intake, self._scheduling.placement
             self._prover = Proof(queues, intake, placement, self._pods_of, self._running_of)
-            self._prover.leaving = lambda: self.arrivals.former
+            self._prover.terminating = lambda: self.arrivals.former
         self._scheduling.placement.renew()
         self._update_kept(now_s)
         return bool(changed)
@@ -128,7 +128,7 @@ class NodeCapacity:
             if held is None or held.evicted or not held.facts.admitted or now_s >= self._kept_until_s(key):
                 continue
             if self._prover is not None and self._scheduling.cluster.row_of:
-                if self._prover.admit(held.facts, held.admission) in (Proven.NO_ROOM, Proven.LATER):
+                if self._prover.admit(held.facts, held.admission) in (Proven.NO_CAPACITY, Proven.LATER):
                     self._unplaced[key] = None
                 self.keep_proven()
 

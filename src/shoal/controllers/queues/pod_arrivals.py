@@ -90,7 +90,7 @@ class PodArrivals:
 
     def staying(self, workload: str) -> Mapping[str, int]:
         """Number of its pods in the facts that are not terminating, by pod set."""
-        leaving = self._intake.cluster.leaving
+        leaving = self._intake.cluster.terminating
         return Counter(pod_set for pod, pod_set in self._pods.get(workload, {}).items() if pod not in leaving)
 
     def pods_of(self, workload: str) -> list[str]:
@@ -109,7 +109,7 @@ class PodArrivals:
     def placed(self, workload: str) -> Mapping[str, int]:
         """Number of its pods that have a place and not only a nomination, by pod set."""
         cluster, pods = self._intake.cluster, self._pods.get(workload, {})
-        return Counter(pod_set for pod, pod_set in pods.items() if pod in cluster.pods and pod not in cluster.promised)
+        return Counter(pod_set for pod, pod_set in pods.items() if pod in cluster.pods and pod not in cluster.nominated)
 
     def waiting(self) -> list[str]:
         """Workloads with pods that are held back."""
@@ -160,7 +160,7 @@ class PodArrivals:
         cluster = self._intake.cluster
         if event.key in cluster.pods or event.key in cluster.pending:
             return False
-        view = self._pod_cache.sight(event.key)
+        view = self._pod_cache.view(event.key)
         if view is None or not view.workload:
             return False
         workload = self.replacement(view.workload)
@@ -173,7 +173,7 @@ class PodArrivals:
         if event.key in self._former:
             return
         if known is None:
-            view = self._pod_cache.sight(event.key)
+            view = self._pod_cache.view(event.key)
             if view is None or not view.workload:
                 return
             known = self._workload_of[event.key] = self.replacement(view.workload), view.pod_set

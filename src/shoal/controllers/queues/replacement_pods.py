@@ -67,11 +67,11 @@ class ReplacementPods:
         if not isinstance(event, PodRejected):
             self._failed.pop(event.key, None)
         holding = self._cluster.pods.get(event.key)
-        if isinstance(event, PodBound) or holding is None or not workload or holding.promised:
+        if isinstance(event, PodBound) or holding is None or not workload or holding.nominated:
             return
         kept_s = KEPT_S
         if isinstance(event, PodGone):
-            view = self._pod_cache.sight(event.key)
+            view = self._pod_cache.view(event.key)
             kept_s = KEPT_AFTER_SUCCESS_S if view is not None and view.has_succeeded else KEPT_S
         elif is_failed:
             return

@@ -18,15 +18,16 @@ import logging
 from shoal.client.context import Context
 from shoal.controllers.scheduler.bindings import Bindings
 from shoal.controllers.scheduler.evictions import Evictions
-from shoal.controllers.scheduler.known import PodViews, SchedulerState
 from shoal.controllers.scheduler.outcomes import Outcomes
+from shoal.controllers.scheduler.pod_protocols import PodViews
 from shoal.controllers.scheduler.pod_state import State, state_of
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import PodBound, PodRejected, PodStays
 from shoal.engine.pods import Holding
 from shoal.store.watched.pod_views import PodView
 
 _log = logging.getLogger("shoal.scheduler")
-LOOK_S = 10.0
+POLL_S = 10.0
 
 
 class AssumedPodExpiry:
@@ -34,14 +35,14 @@ class AssumedPodExpiry:
         self,
         context: Context,
         scheduling: SchedulerState,
-        world: PodViews,
+        watched: PodViews,
         bindings: Bindings,
         endings: Evictions,
         outcomes: Outcomes,
     ) -> None:
         self._context = context
         self._scheduling = scheduling
-        self._world = world
+        self._watched = watched
         self._bindings = bindings
         self._endings = endings
         self._outcomes = outcomes
@@ -51,7 +52,7 @@ class AssumedPodExpiry:
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            await self._context.clock.sleep(LOOK_S)
+            await self._context.clock.sleep(POLL_S)
             await self.look()
 
     async def look(self) -> None:
@@ -60,18 +61,18 @@ class AssumedPodExpiry:
         again = [key for key, holding in found.items() if self._doubtful.get(key) is holding]
         self._doubtful = found
         for key in again:
-            sight = self._world.sight(key)
+            view = self._watched.view(key)
             # A pod that does not exist yet reserves the place of one to come; a terminating pod needs its grace period.
-            if sight is not None and not (isinstance(sight.event, PodBound) and sight.event.leaving):
-                await self._ask(key, found[key], sight)
+            if view is not None and not (isinstance(view.event, PodBound) and view.event.terminating):
+                await self._ask(key, found[key], view)
 
     def _is_abandoned(self, key: str, holding: Holding) -> bool:
         if holding.bound:
-            return holding.leaving and not self._endings.is_under_way(key)
-        return not holding.promised and not self._bindings.is_under_way(key)
+            return holding.terminating and not self._endings.is_under_way(key)
+        return not holding.nominated and not self._bindings.is_under_way(key)
 
-    async def _ask(self, key: str, holding: Holding, sight: PodView) -> None:
-        state = await state_of(self._context, sight)
+    async def _ask(self, key: str, holding: Holding, view: PodView) -> None:
+        state = await state_of(self._context, view)
         if self._scheduling.cluster.pods.get(key) is not holding or not self._is_abandoned(key, holding):
             return
         if state is State.WAITS and not holding.bound:

@@ -25,12 +25,13 @@ from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
 from shoal.client.port import Select
-from shoal.controllers.scheduler.known import PodViews, SchedulerState, Writer
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.pod_conditions import PodConditionWriter
+from shoal.controllers.scheduler.pod_protocols import PodViews, Writer
 from shoal.controllers.scheduler.pod_state import State, state_of
 from shoal.controllers.scheduler.rendezvous import Rendezvous
 from shoal.controllers.scheduler.write_pool import WritePool
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import PodRejected
 from shoal.engine.overcommitment import is_overcommitted
 from shoal.engine.plan import Place
@@ -46,11 +47,11 @@ _SHORTEST_S, _LONGEST_S, _SELDOM_S = 0.1, 3.0, 60.0
 class _Try:
     """One attempt to bind a pod."""
 
-    __slots__ = ("before", "is_off", "is_over", "over", "pause", "place", "sight")
+    __slots__ = ("before", "is_off", "is_over", "over", "pause", "place", "view")
 
-    def __init__(self, place: Place, sight: PodView, before: _Try | None) -> None:
+    def __init__(self, place: Place, view: PodView, before: _Try | None) -> None:
         self.place = place
-        self.sight = sight
+        self.view = view
         self.before = before
         """The one for the same pod that has to be over first."""
         self.is_off = self.is_over = False
@@ -80,19 +81,19 @@ class Bindings:
         self,
         context: Context,
         scheduling: SchedulerState,
-        world: PodViews,
+        watched: PodViews,
         pool: WritePool,
         outcomes: Outcomes,
         writer: Writer | None,
     ) -> None:
         self._context = context
         self._scheduling = scheduling
-        self._world = world
+        self._watched = watched
         self._pool = pool
         self._outcomes = outcomes
         self._writer = writer
         self._pods = context.informers.of(PODS)
-        self._teller = PodConditionWriter(context)
+        self._reporter = PodConditionWriter(context)
         self._rendezvous = Rendezvous(context, scheduling)
         self._nodes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Nodes to which something is being bound, where other schedulers bind as well."""
@@ -100,24 +101,24 @@ class Bindings:
         """The latest try for each pod."""
 
     def take(self, place: Place) -> None:
-        sight = self._world.sight(place.pod)
-        if sight is None:
+        view = self._watched.view(place.pod)
+        if view is None:
             # The pod went while it was decided about; the world says so in the next round.
             return
         before = self._under_way.get(place.pod)
         if before is not None:
             before.call_off()
-        one = self._under_way[place.pod] = _Try(place, sight, before)
+        one = self._under_way[place.pod] = _Try(place, view, before)
         self._pool.add(partial(self._in_turn, one, partial(self._try, one)))
 
     def refused(self, key: str) -> None:
         """There is no place for the pod. Claims may still be allocated for it from a try that did not end in a binding,
         and keep it from the places that there are: they are taken back before anything else is made ready for it."""
-        sight = self._world.sight(key)
-        if self._writer is None or sight is None or sight.event is None or sight.node:
+        view = self._watched.view(key)
+        if self._writer is None or view is None or view.event is None or view.node:
             return
-        if any(claim.shared for claim in sight.event.ask.claims):
-            one = self._under_way[key] = _Try(Place(key, "", None), sight, self._under_way.get(key))
+        if any(claim.shared for claim in view.event.ask.claims):
+            one = self._under_way[key] = _Try(Place(key, "", None), view, self._under_way.get(key))
             self._pool.add(partial(self._in_turn, one, partial(self._free, self._writer, one)))
 
     def is_under_way(self, key: str) -> bool:
@@ -144,17 +145,17 @@ class Bindings:
             one.end()
 
     async def _try(self, one: _Try) -> None:
-        place, sight, tries = one.place, one.sight, 0
+        place, view, tries = one.place, one.view, 0
         while self._is_wanted(one):
             tries += 1
             try:
                 if await self._write(one):
                     self._outcomes.forget(place.pod)
-                    self._teller.bound(sight, place.node)
+                    self._reporter.bound(view, place.node)
                     return
             except Exception as broke:  # noqa: BLE001 - the pod stays assumed until an outcome is reported
                 error = _typed(broke, place)
-                if await state_of(self._context, sight) is not State.WAITS:
+                if await state_of(self._context, view) is not State.WAITS:
                     return
                 if not isinstance(error, TemporaryError) or tries == _TRIES:
                     await self._give_back(one, error)
@@ -166,7 +167,7 @@ class Bindings:
         key, tries = one.place.pod, 0
         while not one.is_off and key in self._scheduling.cluster.pending:
             try:
-                await writer.free(one.sight)
+                await writer.free(one.view)
             except ConflictError:
                 # Another client has written it: the next read has more.
                 await self._pause(one, _SHORTEST_S)
@@ -194,17 +195,17 @@ class Bindings:
         """Whether the facts still have the pod there by our plan, and by this one."""
         cluster, place = self._scheduling.cluster, one.place
         holding = cluster.pods.get(place.pod)
-        if holding is None or holding.bound or holding.promised or cluster.names[holding.row] != place.node:
+        if holding is None or holding.bound or holding.nominated or cluster.names[holding.row] != place.node:
             return False
         return self._under_way.get(place.pod) is one and not one.is_off
 
-    def _lost_its_room(self, place: Place) -> bool:
+    def _lost_its_capacity(self, place: Place) -> bool:
         """Whether another scheduler used room of the node after the decision, so that the kubelet would refuse the
         pod.
         """
         cluster = self._scheduling.cluster
         holding = cluster.pods[place.pod]
-        seen = self._world.unheard(place.node)
+        seen = self._watched.unheard(place.node)
         unheard = [ask for key, ask in seen if key not in cluster.pods or cluster.pods[key].row != holding.row]
         return is_overcommitted(cluster, holding, unheard)
 
@@ -216,18 +217,18 @@ class Bindings:
 
     async def _write(self, one: _Try) -> bool:
         """Whether it is bound: not where its place was lost while things were made ready."""
-        place, sight = one.place, one.sight
+        place, view = one.place, one.view
         annotations: dict[str, str] = {}
         if self._writer is not None:
-            with self._pool.aside() if self._may_wait(place, sight) else nullcontext():
-                annotations |= await self._writer.prepare(sight, place, partial(self._is_wanted, one))
+            with self._pool.aside() if self._may_wait(place, view) else nullcontext():
+                annotations |= await self._writer.prepare(view, place, partial(self._is_wanted, one))
             if not self._is_wanted(one):
                 return False
-        annotations |= self._rendezvous.facts(place, sight)
-        meta: Obj = {"name": sight.name, "namespace": sight.namespace, "uid": sight.uid}
+        annotations |= self._rendezvous.facts(place, view)
+        meta: Obj = {"name": view.name, "namespace": view.namespace, "uid": view.uid}
         if annotations:
             meta["annotations"] = annotations
-        if place.grant is None or not self._world.others_place_gpus:
+        if place.grant is None or not self._watched.others_place_gpus:
             return await self._bind(one, meta)
         # One at a time on a node, each after a look at it: others win a race against one pod of ours at most.
         lock = self._nodes.setdefault(place.node, asyncio.Lock())
@@ -240,33 +241,33 @@ class Bindings:
             lock.release()
 
     async def _bind(self, one: _Try, meta: Obj) -> bool:
-        place, sight = one.place, one.sight
-        if self._lost_its_room(place):
+        place, view = one.place, one.view
+        if self._lost_its_capacity(place):
             # Right before the binding, when most is known. It is decided anew, with what the other scheduler did.
             self._outcomes.say(PodRejected(place.pod))
             one.call_off()
             return False
         target = {"kind": "Node", "name": place.node}
         body: Obj = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
-        await self._context.api.post(PODS, sight.namespace, sight.name, "binding", body)
+        await self._context.api.post(PODS, view.namespace, view.name, "binding", body)
         return True
 
-    def _may_wait(self, place: Place, sight: PodView) -> bool:
+    def _may_wait(self, place: Place, view: PodView) -> bool:
         """Whether there are claims or volumes to be made ready: most pods have none."""
         if place.grant is not None and place.grant.claims:
             return True
-        item = self._pods.get(sight.namespace, sight.name)
+        item = self._pods.get(view.namespace, view.name)
         return item is not None and any(word in item.data for word in _MOUNTS)
 
     async def _give_back(self, one: _Try, error: ShoalError) -> None:
         """The pod waits again; one that fails again and again keeps its room for a while, or rounds would not end."""
-        key, sight = one.place.pod, one.sight
+        key, view = one.place.pod, one.view
         if not self._is_wanted(one):
             return
         wait_s = self._outcomes.delay_s(key)
         if wait_s:
             try:
-                await self._teller.failed(sight, error)
+                await self._reporter.failed(view, error)
             except ShoalError as untold:
                 _log.info(
                     "the condition of pod %s with the reason of its failed binding (%s) was not written: %s",
@@ -277,8 +278,8 @@ class Bindings:
             except Exception:  # noqa: BLE001 - the decision has to be undone whether the condition can be written or not
                 _log.exception("the condition of pod %s could not be written: %s", key, error)
             await self._pause(one, wait_s)
-        current = self._world.sight(key)
-        if self._is_wanted(one) and current is not None and current.uid == sight.uid:
+        current = self._watched.view(key)
+        if self._is_wanted(one) and current is not None and current.uid == view.uid:
             self._outcomes.say(PodRejected(key))
 
 

@@ -16,12 +16,13 @@ from shoal.client.supervise import supervised
 from shoal.controllers.scheduler.assumed_pod_expiry import AssumedPodExpiry
 from shoal.controllers.scheduler.bindings import Bindings
 from shoal.controllers.scheduler.evictions import Evictions
-from shoal.controllers.scheduler.known import PodViews, SchedulerState, Writer
 from shoal.controllers.scheduler.nominations import Nominations
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.partial_gangs import PartialGangs
+from shoal.controllers.scheduler.pod_protocols import PodViews, Writer
 from shoal.controllers.scheduler.refusals import Refusals
 from shoal.controllers.scheduler.write_pool import WritePool
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import Event
 from shoal.engine.plan import Evict, Intention, Move, Nominate, Place, Plan, Refuse, RefuseGroup
 
@@ -37,7 +38,7 @@ class SchedulerExecutor:
         self,
         context: Context,
         scheduling: SchedulerState,
-        world: PodViews,
+        watched: PodViews,
         writer: Writer | None = None,
         rolled_back: Callable[[], None] = lambda: None,
     ) -> None:
@@ -48,13 +49,13 @@ class SchedulerExecutor:
         self._others = WritePool(_MOST_OTHERS)
         # Bindings come before Events.
         context.events.give_way(lambda: len(self._binders) > 0)
-        self._outcomes = Outcomes(scheduling)
-        self._bindings = Bindings(context, scheduling, world, self._binders, self._outcomes, writer)
-        self._endings = Evictions(context, scheduling, world, self._others, self._outcomes, self._bindings)
-        self._promises = Nominations(context, world, self._others)
-        self._refusals = Refusals(context, scheduling, world)
-        self._half_gangs = PartialGangs(context, scheduling, world, self._endings, self._outcomes, rolled_back)
-        self._forgotten = AssumedPodExpiry(context, scheduling, world, self._bindings, self._endings, self._outcomes)
+        self._outcomes = Outcomes(scheduling.cluster, scheduling.wake)
+        self._bindings = Bindings(context, scheduling, watched, self._binders, self._outcomes, writer)
+        self._endings = Evictions(context, scheduling, watched, self._others, self._outcomes, self._bindings)
+        self._nominations = Nominations(context, watched, self._others)
+        self._refusals = Refusals(context, scheduling, watched)
+        self._half_gangs = PartialGangs(context, scheduling, watched, self._endings, self._outcomes, rolled_back)
+        self._forgotten = AssumedPodExpiry(context, scheduling, watched, self._bindings, self._endings, self._outcomes)
 
     def carry_out(self, plan: Plan) -> None:
         nominated: dict[str, str] = {}
@@ -68,7 +69,7 @@ class SchedulerExecutor:
                 self._take(intention)
             except Exception:  # noqa: BLE001 - one that breaks the code must not cost the others; it is not forgotten
                 _log.exception("cannot take on %s", intention)
-        for pod in self._promises.take(nominated, placed, is_cut=plan.is_cut):
+        for pod in self._nominations.take(nominated, placed, is_cut=plan.is_cut):
             self._refusals.look(pod)
 
     def _take(self, intention: Intention) -> None:
@@ -79,7 +80,7 @@ class SchedulerExecutor:
         elif isinstance(intention, Refuse | RefuseGroup):
             self._refusals.take(intention)
             for pod in self._refused(intention):
-                self._promises.take_back(pod)
+                self._nominations.take_back(pod)
                 self._bindings.refused(pod)
 
     def _refused(self, refused: Refuse | RefuseGroup) -> list[str]:

@@ -22,7 +22,7 @@ class GangArrivals:
     def __init__(self, clock: Clock, gangs: Callable[[], Gangs], tell: Callable[[str], None]) -> None:
         self._clock = clock
         self._gangs = gangs
-        self._tell = tell
+        self._report = tell
         self._growing: dict[str, int] = {}
         """Gang -> the number of its pods at the last look; it is looked at again after a while."""
         self._settled: dict[str, int] = {}
@@ -54,7 +54,7 @@ class GangArrivals:
                 # Gangs that are gone are never asked about again.
                 self._settled.clear()
             self._settled[name] = before
-            self._tell(name)
+            self._report(name)
 
 
 def _size(gang: Gang) -> int:

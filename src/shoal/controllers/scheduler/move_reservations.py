@@ -34,7 +34,7 @@ TOGETHER_S = 10.0
 
 
 class PodViews(Protocol):
-    def sight(self, key: str, /) -> PodView | None: ...
+    def view(self, key: str, /) -> PodView | None: ...
 
     def owner(self, key: str, /) -> Owner | None: ...
 
@@ -45,7 +45,7 @@ class SchedulerState(Protocol):
     @property
     def intake(self) -> Intake: ...
     @property
-    def world(self) -> PodViews: ...
+    def watched(self) -> PodViews: ...
 
     def wake(self) -> None: ...
 
@@ -53,7 +53,7 @@ class SchedulerState(Protocol):
 class _Reservation:
     """The reservation of one moved pod. Times are those of the first scheduling cycle after an event."""
 
-    __slots__ = ("came", "came_s", "gone_s", "group", "is_gone", "key", "owner", "pod")
+    __slots__ = ("arrived", "arrived_s", "group", "is_gone", "key", "owner", "pod", "terminated_s")
 
     def __init__(self, pod: str, owner: Owner, group: str) -> None:
         self.pod = pod
@@ -61,15 +61,15 @@ class _Reservation:
         self.owner = owner
         self.group = group
         self.is_gone = False
-        self.gone_s: float | None = None
-        self.came: PodArrived | None = None
+        self.terminated_s: float | None = None
+        self.arrived: PodArrived | None = None
         """A successor that is kept back until the others are there."""
-        self.came_s: float | None = None
+        self.arrived_s: float | None = None
 
     def until_s(self) -> float | None:
         """When it is over."""
-        moments = [] if self.gone_s is None else [self.gone_s + KEPT_S]
-        moments += [] if self.came_s is None else [self.came_s + TOGETHER_S]
+        moments = [] if self.terminated_s is None else [self.terminated_s + KEPT_S]
+        moments += [] if self.arrived_s is None else [self.arrived_s + TOGETHER_S]
         return min(moments, default=None)
 
 
@@ -112,15 +112,15 @@ class MoveReservations:
 
     def round(self, now_s: float) -> Sequence[Place]:
         for one in list(self._kept.values()):
-            if one.is_gone and one.gone_s is None:
-                one.gone_s = now_s
-            if one.came is not None and one.came_s is None:
-                one.came_s = now_s
+            if one.is_gone and one.terminated_s is None:
+                one.terminated_s = now_s
+            if one.arrived is not None and one.arrived_s is None:
+                one.arrived_s = now_s
             ends_s = one.until_s()
             if ends_s is not None and now_s >= ends_s:
                 self._let_go(one)
         placed: list[Place] = []
-        for one in [one for one in self._kept.values() if one.came is not None and self._are_all_there(one)]:
+        for one in [one for one in self._kept.values() if one.arrived is not None and self._are_all_there(one)]:
             placed += self._take_over(one)
         return placed
 
@@ -139,12 +139,12 @@ class MoveReservations:
 
     def _keep(self, move: Move) -> None:
         scheduling = self._scheduling
-        sight, owner, holding = (
-            scheduling.world.sight(move.pod),
-            scheduling.world.owner(move.pod),
+        view, owner, holding = (
+            scheduling.watched.view(move.pod),
+            scheduling.watched.owner(move.pod),
             scheduling.cluster.pods.get(move.pod),
         )
-        if sight is None or owner is None or holding is None or sight.workload or move.pod in self._kept:
+        if view is None or owner is None or holding is None or view.workload or move.pod in self._kept:
             return
         one = self._kept[move.pod] = _Reservation(move.pod, owner, holding.who.group)
         who = structs.replace(holding.who, group="", part="", role="", preempts=False, yields=False, returns=False)
@@ -156,11 +156,11 @@ class MoveReservations:
         cluster = self._scheduling.cluster
         if event.key in cluster.pods or event.key in cluster.pending:
             return False
-        known = next((one for one in self._kept.values() if one.came and one.came.key == event.key), None)
+        known = next((one for one in self._kept.values() if one.arrived and one.arrived.key == event.key), None)
         one = known or self._stand_in_for(event)
         if one is None:
             return False
-        one.came = event
+        one.arrived = event
         if self._charge(one) is not cluster.charge(event.ask):
             # It asks for something else than the pod did: the room of its like is no use to it as it is.
             self._pass_on(one)
@@ -168,11 +168,11 @@ class MoveReservations:
 
     def _stand_in_for(self, event: PodArrived) -> _Reservation | None:
         """A reservation of the same owner without a successor yet; preferably of the same name or the same ask."""
-        owner, charge = self._scheduling.world.owner(event.key), self._scheduling.cluster.charge(event.ask)
+        owner, charge = self._scheduling.watched.owner(event.key), self._scheduling.cluster.charge(event.ask)
         found = [
             one
             for one in self._kept.values()
-            if one.owner == owner and one.came is None and one.group == event.who.group
+            if one.owner == owner and one.arrived is None and one.group == event.who.group
         ]
         return max(found, key=lambda one: (self._charge(one) is charge, one.pod == event.key), default=None)
 
@@ -184,23 +184,23 @@ class MoveReservations:
         return cluster.pending[one.key].charge if one.key in cluster.pending else None
 
     def _are_all_there(self, one: _Reservation) -> bool:
-        return not one.group or all(other.came for other in self._kept.values() if other.group == one.group)
+        return not one.group or all(other.arrived for other in self._kept.values() if other.group == one.group)
 
     def _take_over(self, one: _Reservation) -> list[Place]:
         """The successor has the stand-in's place, or waits for it with the same promise."""
-        intake, came = self._scheduling.intake, one.came
+        intake, arrived = self._scheduling.intake, one.arrived
         cluster = intake.cluster
         holding = cluster.pods.get(one.key)
-        if came is None or holding is None or holding.promised:
+        if arrived is None or holding is None or holding.nominated:
             self._pass_on(one)
             return []
         del self._kept[one.pod]
         intake.apply(PodGone(one.key))
-        intake.apply(came)
+        intake.apply(arrived)
         ledger = Ledger(cluster)
-        ledger.place(came.key, holding.row, holding.grant)
+        ledger.place(arrived.key, holding.row, holding.grant)
         ledger.commit()
-        return [Place(came.key, cluster.names[holding.row], holding.grant)]
+        return [Place(arrived.key, cluster.names[holding.row], holding.grant)]
 
     def _pass_on(self, one: _Reservation) -> None:
         """The successor stands in line in its stead, with the same promise."""
@@ -210,20 +210,20 @@ class MoveReservations:
             node = cluster.names[holding.row]
         elif one.key in cluster.pending:
             node = cluster.pending[one.key].nominated
-        if one.came is not None and not one.came.nominated:
-            one.came = structs.replace(one.came, nominated=node)
+        if one.arrived is not None and not one.arrived.nominated:
+            one.arrived = structs.replace(one.arrived, nominated=node)
         self._let_go(one)
 
     def _let_go(self, one: _Reservation) -> None:
         del self._kept[one.pod]
         self._scheduling.intake.apply(PodGone(one.key))
-        if one.came is not None:
-            self._onward(one.came)
+        if one.arrived is not None:
+            self._onward(one.arrived)
 
     def _gone(self, key: str) -> None:
         one = self._kept.get(key)
         if one is not None and not one.is_gone:
             one.is_gone = True
         for other in self._kept.values():
-            if other.came is not None and other.came.key == key:
-                other.came = other.came_s = None
+            if other.arrived is not None and other.arrived.key == key:
+                other.arrived = other.arrived_s = None

@@ -11,17 +11,17 @@ from functools import partial
 
 from shoal.client.context import Context
 from shoal.client.refusals import NotFoundError
-from shoal.controllers.scheduler.known import PodViews
 from shoal.controllers.scheduler.pod_conditions import PodConditionWriter
+from shoal.controllers.scheduler.pod_protocols import PodViews
 from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.units.errors import ConflictError
 
 
 class Nominations:
-    def __init__(self, context: Context, world: PodViews, pool: WritePool) -> None:
-        self._world = world
+    def __init__(self, context: Context, watched: PodViews, pool: WritePool) -> None:
+        self._watched = watched
         self._pool = pool
-        self._teller = PodConditionWriter(context)
+        self._reporter = PodConditionWriter(context)
         self._wanted: dict[str, str] = {}
         """Pod -> node; empty where a promise was taken back and the pod may still say otherwise."""
         self._writing: set[str] = set()
@@ -39,17 +39,17 @@ class Nominations:
 
     def take_back(self, pod: str) -> None:
         """There is no place for it: what an earlier process promised it does not hold either."""
-        sight = self._world.sight(pod)
-        if sight is not None and sight.nominated and pod not in self._wanted:
+        view = self._watched.view(pod)
+        if view is not None and view.nominated and pod not in self._wanted:
             self._wanted[pod] = ""
             self._look(pod, "")
 
     def _look(self, pod: str, node: str) -> bool:
         """Whether there is anything left to remember."""
-        sight = self._world.sight(pod)
-        if sight is None or sight.node:
+        view = self._watched.view(pod)
+        if view is None or view.node:
             return False
-        if sight.nominated == node:
+        if view.nominated == node:
             return bool(node)
         if pod not in self._writing:
             self._writing.add(pod)
@@ -61,10 +61,10 @@ class Nominations:
         written: str | None = None
         try:
             while (node := self._wanted.get(pod)) is not None and node != written:
-                sight = self._world.sight(pod)
-                if sight is None or sight.node or sight.nominated == node:
+                view = self._watched.view(pod)
+                if view is None or view.node or view.nominated == node:
                     return
-                await self._teller.nominated(sight, node)
+                await self._reporter.nominated(view, node)
                 written = node
         except (NotFoundError, ConflictError):
             # Gone, or another pod has its name.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from shoal.controllers.scheduler.known import SchedulerState
+from collections.abc import Callable
+
+from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event
 
 _LONGEST_S = 60.0
@@ -10,15 +12,16 @@ _MANY = 10_000
 
 
 class Outcomes:
-    def __init__(self, scheduling: SchedulerState) -> None:
-        self._scheduling = scheduling
+    def __init__(self, cluster: Cluster, wake: Callable[[], None]) -> None:
+        self._cluster = cluster
+        self._wake = wake
         self._events: list[Event] = []
         self._failures: dict[str, int] = {}
         self._most_kept = _MANY
 
     def say(self, event: Event) -> None:
         self._events.append(event)
-        self._scheduling.wake()
+        self._wake()
 
     def take(self) -> list[Event]:
         """Those since the last call."""
@@ -40,7 +43,7 @@ class Outcomes:
 
     def _forget_who_went(self) -> None:
         """Removes the counts of pods that are gone."""
-        cluster = self._scheduling.cluster
+        cluster = self._cluster
         self._failures = {
             key: count for key, count in self._failures.items() if key in cluster.pods or key in cluster.pending
         }

@@ -24,14 +24,15 @@ from shoal.api.partial import ConditionsStatus
 from shoal.client.context import Context
 from shoal.client.kind import PODS
 from shoal.controllers.scheduler.evictions import YIELDS, Evictions
-from shoal.controllers.scheduler.known import PodViews, SchedulerState
 from shoal.controllers.scheduler.outcomes import Outcomes
+from shoal.controllers.scheduler.pod_protocols import PodViews
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import is_running
 from shoal.store.watched.pod_views import PodView
 
 _log = logging.getLogger("shoal.scheduler")
-LOOK_S = 5.0
+POLL_S = 5.0
 PATIENCE_S = 30.0
 _MARK = YIELDS.encode()
 _Size = tuple[int, int]
@@ -47,7 +48,7 @@ class PartialGangs:
         self,
         context: Context,
         scheduling: SchedulerState,
-        world: PodViews,
+        watched: PodViews,
         endings: Evictions,
         outcomes: Outcomes,
         rolled_back: Callable[[], None],
@@ -55,7 +56,7 @@ class PartialGangs:
         """`rolled_back`: called for each gang that is, once."""
         self._clock = context.clock
         self._scheduling = scheduling
-        self._world = world
+        self._watched = watched
         self._endings = endings
         self._outcomes = outcomes
         self._rolled_back = rolled_back
@@ -71,7 +72,7 @@ class PartialGangs:
         """Until cancelled."""
         while True:
             self.look()
-            await self._clock.sleep(LOOK_S)
+            await self._clock.sleep(POLL_S)
 
     def look(self) -> None:
         now_s = self._clock.seconds()
@@ -129,14 +130,14 @@ class PartialGangs:
             return []
         if any(map(self._had_to_yield, bound)):
             return bound
-        latest_s = max(sight.bound_s for sight in bound)
-        waiting = () if was_whole else (self._world.sight(pod) for pod in (*gang.waiting, *failing))
-        is_half = any(sight is not None and sight.created_s <= latest_s for sight in waiting)
+        latest_s = max(view.bound_s for view in bound)
+        waiting = () if was_whole else (self._watched.view(pod) for pod in (*gang.waiting, *failing))
+        is_half = any(view is not None and view.created_s <= latest_s for view in waiting)
         return bound if is_half else []
 
-    def _had_to_yield(self, sight: PodView) -> bool:
+    def _had_to_yield(self, view: PodView) -> bool:
         """Whether its end was begun, and never done."""
-        item = self._pods.get(sight.namespace, sight.name)
+        item = self._pods.get(view.namespace, view.name)
         if item is None or _MARK not in item.data:
             return False
         conditions = item.read(_PodConditions).status.conditions
@@ -146,10 +147,10 @@ class PartialGangs:
         cluster = self._scheduling.cluster
         for pod in gang.running:
             holding = cluster.pods[pod]
-            if holding.bound and not holding.leaving:
-                sight = self._world.sight(pod)
-                if sight is not None and sight.node:
-                    yield sight
+            if holding.bound and not holding.terminating:
+                view = self._watched.view(pod)
+                if view is not None and view.node:
+                    yield view
 
     def _roll_back(self, gang: Gang, bound: list[PodView]) -> None:
         if gang.name not in self._undone:
@@ -157,6 +158,6 @@ class PartialGangs:
             self._rolled_back()
         least = gang.facts.minimum if gang.facts is not None else 0
         words = f"Only {len(bound)} of the {least} pods that gang {gang.name} needs got a node: it is started anew"
-        for sight in bound:
-            condition = f"{sight.scheduler}: the gang {gang.name} cannot be completed"
-            self._endings.end(sight, YIELDS, condition, ("GangRolledBack", words))
+        for view in bound:
+            condition = f"{view.scheduler}: the gang {gang.name} cannot be completed"
+            self._endings.end(view, YIELDS, condition, ("GangRolledBack", words))

@@ -42,30 +42,30 @@ class PodConditionWriter:
         self._pods = context.informers.of(PODS)
         self._pens: dict[str, Recorder] = {}
 
-    def bound(self, sight: PodView, node: str) -> None:
-        words = f"Successfully assigned {sight.namespace}/{sight.name} to {node}"
-        self.record(sight, "Scheduled", words, deed=BINDING)
+    def bound(self, view: PodView, node: str) -> None:
+        words = f"Successfully assigned {view.namespace}/{view.name} to {node}"
+        self.record(view, "Scheduled", words, deed=BINDING)
 
     def record(
-        self, sight: PodView, reason: str, words: str, *, is_warning: bool = False, deed: Deed | None = None
+        self, view: PodView, reason: str, words: str, *, is_warning: bool = False, deed: Deed | None = None
     ) -> None:
         """In the name that the pod calls its scheduler by."""
-        pen = self._pens.get(sight.scheduler)
+        pen = self._pens.get(view.scheduler)
         if pen is None:
-            pen = self._pens[sight.scheduler] = self._context.events.named(sight.scheduler)
-        pen.record(about(sight), reason, words, type_="Warning" if is_warning else "Normal", deed=deed)
+            pen = self._pens[view.scheduler] = self._context.events.named(view.scheduler)
+        pen.record(about(view), reason, words, type_="Warning" if is_warning else "Normal", deed=deed)
 
-    async def failed(self, sight: PodView, error: ShoalError) -> None:
+    async def failed(self, view: PodView, error: ShoalError) -> None:
         """The server will not have the pod where it was to go."""
         words = str(error)
         if not words.startswith("running "):
             words = f'binding rejected: running Bind plugin "DefaultBinder": {words}'
-        await self.waits(sight, words, SCHEDULER_ERROR)
+        await self.waits(view, words, SCHEDULER_ERROR)
 
-    async def waits(self, sight: PodView, words: str, reason: str = UNSCHEDULABLE) -> bool:
+    async def waits(self, view: PodView, words: str, reason: str = UNSCHEDULABLE) -> bool:
         """Whether there was anything to write: not where it stands there already."""
-        item = self._pods.get(sight.namespace, sight.name)
-        if item is None or item.uid != sight.uid:
+        item = self._pods.get(view.namespace, view.name)
+        if item is None or item.uid != view.uid:
             return False
         before = next(
             (one for one in item.read(_PodWithConditions).status.conditions if one.type == "PodScheduled"), None
@@ -83,22 +83,22 @@ class PodConditionWriter:
             "lastProbeTime": None,
             "lastTransitionTime": since or self._context.clock.text(),
         }
-        if sight.generation:
-            condition["observedGeneration"] = sight.generation
-        self.record(sight, "FailedScheduling", words, is_warning=True, deed=SCHEDULING)
-        await self.patch(sight, {"conditions": [condition]})
+        if view.generation:
+            condition["observedGeneration"] = view.generation
+        self.record(view, "FailedScheduling", words, is_warning=True, deed=SCHEDULING)
+        await self.patch(view, {"conditions": [condition]})
         return True
 
-    async def nominated(self, sight: PodView, node: str) -> None:
+    async def nominated(self, view: PodView, node: str) -> None:
         """An empty node takes a nomination back."""
-        await self.patch(sight, {"nominatedNodeName": node or None})
+        await self.patch(view, {"nominatedNodeName": node or None})
 
-    async def patch(self, sight: PodView, status: Obj) -> None:
+    async def patch(self, view: PodView, status: Obj) -> None:
         """Of this very pod, not of one that has its name by now."""
-        patch = Patch("strategic", {"metadata": {"uid": sight.uid}, "status": status})
-        await self._context.api.patch(PODS, sight.namespace, sight.name, patch, "status")
+        patch = Patch("strategic", {"metadata": {"uid": view.uid}, "status": status})
+        await self._context.api.patch(PODS, view.namespace, view.name, patch, "status")
 
 
-def about(sight: PodView) -> Obj:
-    meta = {"name": sight.name, "namespace": sight.namespace, "uid": sight.uid}
+def about(view: PodView) -> Obj:
+    meta = {"name": view.name, "namespace": view.namespace, "uid": view.uid}
     return {"kind": "Pod", "apiVersion": "v1", "metadata": meta}

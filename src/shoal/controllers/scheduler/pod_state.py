@@ -32,24 +32,24 @@ class _PlacedPod(msgspec.Struct):
     spec: PartialPodSpec
 
 
-async def state_of(context: Context, sight: PodView) -> State:
+async def state_of(context: Context, view: PodView) -> State:
     """Asked until there is an answer; the caches know it too when this returns."""
     while True:
         try:
-            item = await context.api.get(PODS, sight.namespace, sight.name)
+            item = await context.api.get(PODS, view.namespace, view.name)
         except NotFoundError:
             return State.OVER
         except TemporaryError as busy:
             await context.clock.sleep(max(busy.delay_s, _PAUSE_S))
             continue
         except ShoalError as error:
-            _log.warning("pod %s cannot be read: %s", sight.key, error)
-            found = context.informers.of(PODS).get(sight.namespace, sight.name)
+            _log.warning("pod %s cannot be read: %s", view.key, error)
+            found = context.informers.of(PODS).get(view.namespace, view.name)
             if found is None:
                 return State.OVER
             item = found
         break
     pod = item.read(_PlacedPod)
-    if item.uid != sight.uid or pod.metadata.deletion_timestamp is not None:
+    if item.uid != view.uid or pod.metadata.deletion_timestamp is not None:
         return State.OVER
     return State.STANDS if pod.spec.node_name else State.WAITS

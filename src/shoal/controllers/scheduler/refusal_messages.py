@@ -10,7 +10,8 @@ from collections import Counter
 
 from msgspec import structs
 
-from shoal.controllers.scheduler.known import PodViews, SchedulerState
+from shoal.controllers.scheduler.pod_protocols import PodViews
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.evidence import Evidences
@@ -23,7 +24,7 @@ from shoal.engine.preemption.capacity_bounds import FeasibleRows
 from shoal.engine.reasons import Evidence
 from shoal.engine.repelling_taints import repelling_taints
 from shoal.engine.unmatched import unmatched
-from shoal.views.live_refusals import FINAL, Outlook, gang_words, kept_words, pod_words, promised_words
+from shoal.views.live_refusals import FINAL, Outlook, gang_words, kept_words, nomination_text, pod_words
 from shoal.views.remedies import tolerance_words, unmatched_words
 
 _MOST_KEPT = 256
@@ -32,9 +33,9 @@ _STANDS_IN = "#"
 
 
 class RefusalMessages:
-    def __init__(self, scheduling: SchedulerState, world: PodViews) -> None:
+    def __init__(self, scheduling: SchedulerState, watched: PodViews) -> None:
         self._scheduling = scheduling
-        self._world = world
+        self._watched = watched
         self._evidences = Evidences(scheduling.cluster)
         self._version = -1
         self._known: dict[tuple[Ask, Evidence, bool], str] = {}
@@ -63,7 +64,7 @@ class RefusalMessages:
 
     def of_mounting(self, key: str) -> str:
         """Of a pod whose volumes rule nodes out, which kube-scheduler asks after all else; empty for any other."""
-        found = self._world.beside_volumes(key)
+        found = self._watched.beside_volumes(key)
         if found is None:
             return ""
         self.made += 1
@@ -76,11 +77,11 @@ class RefusalMessages:
         """Empty where nothing is promised to it any more."""
         cluster = self._scheduling.cluster
         holding = cluster.pods.get(key)
-        if holding is None or not holding.promised:
+        if holding is None or not holding.nominated:
             return ""
         evidence = self._evidence(holding.ask, holding.who)
-        is_made = not any(cluster.pods[pod].leaving for pod in cluster.pods_on(holding.row))
-        words = kept_words if is_made and holding.who.group else promised_words
+        is_made = not any(cluster.pods[pod].terminating for pod in cluster.pods_on(holding.row))
+        words = kept_words if is_made and holding.who.group else nomination_text
         return words(self._outlook(holding.ask, evidence, holding.who), cluster.names[holding.row])
 
     def of_gang(self, gang: Gang) -> str:

@@ -22,9 +22,10 @@ from shoal.client.item import Obj
 from shoal.client.kind import NODES, PODS
 from shoal.client.supervise import supervised
 from shoal.controllers.scheduler.gang_arrivals import GangArrivals
-from shoal.controllers.scheduler.known import PodViews, SchedulerState
 from shoal.controllers.scheduler.pod_conditions import UNSCHEDULABLE, PodConditionWriter
+from shoal.controllers.scheduler.pod_protocols import PodViews
 from shoal.controllers.scheduler.refusal_messages import RefusalMessages
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.from_api.checkpoints import CHECKPOINT_ANNOTATION
 from shoal.engine.plan import Refuse, RefuseGroup
 from shoal.store.object_faults import ObjectFault
@@ -56,20 +57,20 @@ class _Turn(msgspec.Struct, frozen=True):
 
 
 class Refusals:
-    def __init__(self, context: Context, scheduling: SchedulerState, world: PodViews) -> None:
+    def __init__(self, context: Context, scheduling: SchedulerState, watched: PodViews) -> None:
         self._context = context
         self._clock = context.clock
         self._scheduling = scheduling
-        self._world = world
-        self._teller = PodConditionWriter(context)
-        self._words = RefusalMessages(scheduling, world)
+        self._watched = watched
+        self._reporter = PodConditionWriter(context)
+        self._words = RefusalMessages(scheduling, watched)
         self._arriving = GangArrivals(
             context.clock, lambda: scheduling.cluster.gangs, lambda name: self.look(name, is_gang=True)
         )
         self._turns: deque[_Turn] = deque()
         self._named: set[str] = set()
         """Keys of those in `_turns` whose words are not known yet."""
-        self._told: dict[str, tuple[str, str]] = {}
+        self._reported: dict[str, tuple[str, str]] = {}
         """Pod -> its uid and the words."""
         self._wakeup = asyncio.Event()
         self._looked_at = -1
@@ -104,7 +105,7 @@ class Refusals:
         while self._turns:
             turn, made = self._turns.popleft(), self._words.made
             try:
-                wrote = await self._tell(turn)
+                wrote = await self._report(turn)
             except Exception as error:  # noqa: BLE001 - one that breaks the code must not keep others from being told
                 self._cannot(turn.key, error)
                 wrote = True
@@ -113,7 +114,7 @@ class Refusals:
                 free = 0
                 await self._clock.sleep(_PAUSE_S)
 
-    async def _tell(self, turn: _Turn) -> bool:
+    async def _report(self, turn: _Turn) -> bool:
         """Whether anything was written."""
         if turn.is_gang:
             self._named.discard(turn.key)
@@ -134,14 +135,14 @@ class Refusals:
             self._turns.extend(_Turn(pod, words=words) for pod in gang.waiting)
 
     async def _say(self, key: str, words: str, reason: str = UNSCHEDULABLE) -> bool:
-        sight = self._world.sight(key)
-        if sight is None or sight.node or self._told.get(key) == (sight.uid, words):
+        view = self._watched.view(key)
+        if view is None or view.node or self._reported.get(key) == (view.uid, words):
             return False
-        self._told[key] = sight.uid, words
+        self._reported[key] = view.uid, words
         try:
-            return await self._teller.waits(sight, words, reason)
+            return await self._reporter.waits(view, words, reason)
         except Exception:
-            self._told.pop(key, None)
+            self._reported.pop(key, None)
             raise
 
     # -- again ------------------------------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ class Refusals:
         while True:
             await self._clock.sleep(_AGAIN_S)
             cluster = self._scheduling.cluster
-            self._told = {key: said for key, said in self._told.items() if self._still_waits(key)}
+            self._reported = {key: said for key, said in self._reported.items() if self._still_waits(key)}
             if self._turns or cluster.version == self._looked_at:
                 continue
             groups: set[str] = set()
@@ -166,17 +167,17 @@ class Refusals:
             self._looked_at = cluster.version
 
     def _still_waits(self, key: str) -> bool:
-        sight = self._world.sight(key)
-        return sight is not None and not sight.node
+        view = self._watched.view(key)
+        return view is not None and not view.node
 
     async def _look_at_held(self) -> None:
         while True:
-            for trouble in self._world.take_troubles():
+            for trouble in self._watched.take_troubles():
                 await self._tried(trouble.key, self._tell_trouble(trouble))
             before, self._ahead = self._ahead, set()
             latest_s = self._clock.seconds() + _AHEAD_S
-            for key, state in self._world.states():
-                if state.waits_for and not (state.fault or state.gates or state.node or state.is_leaving):
+            for key, state in self._watched.states():
+                if state.waits_for and not (state.fault or state.gates or state.node or state.is_terminating):
                     await self._tried(key, self._tell_held(key))
                 elif state.node and state.who.saved_s is not None and state.who.saved_s > latest_s:
                     self._ahead.add(state.uid)
@@ -198,16 +199,16 @@ class Refusals:
         _log.log(logging.ERROR if is_ours else logging.INFO, "%s could not be told: %s", key, error, exc_info=is_ours)
 
     async def _tell_held(self, key: str) -> None:
-        sight = self._world.sight(key)
-        if sight is None or not sight.held:
+        view = self._watched.view(key)
+        if view is None or not view.held:
             return
-        words = self._words.of_mounting(key) or held_words(sight.held, len(self._scheduling.cluster.row_of))
+        words = self._words.of_mounting(key) or held_words(view.held, len(self._scheduling.cluster.row_of))
         await self._say(key, words)
 
     async def _tell_trouble(self, trouble: ObjectFault) -> None:
         """On the object itself: a pod that waits says it in its condition, whatever else it is in an Event."""
-        sight = self._world.sight(trouble.key) if trouble.kind == PODS else None
-        if sight is not None and sight.held:
+        view = self._watched.view(trouble.key) if trouble.kind == PODS else None
+        if view is not None and view.held:
             await self._say(trouble.key, trouble.message)
             return
         if trouble.kind == NODES and not self._has_warned:

@@ -23,8 +23,8 @@ from shoal.api.partial import OwnedMeta
 from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import NODES, PODS
-from shoal.controllers.scheduler.known import SchedulerState
 from shoal.controllers.scheduler.pod_conditions import about
+from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.gang_members import Gang
 from shoal.engine.plan import Place
 from shoal.store.pod_makers import RENDEZVOUS
@@ -90,7 +90,7 @@ class _AddressedNode(msgspec.Struct):
     status: _NodeAddresses = msgspec.field(default_factory=_NodeAddresses)
 
 
-class _Company(msgspec.Struct, frozen=True):
+class _GangRanks(msgspec.Struct, frozen=True):
     """What is the same for all pods of a gang."""
 
     version: int
@@ -107,11 +107,11 @@ class Rendezvous:
         self._scheduling = scheduling
         self._given: dict[str, dict[str, int]] = {}
         """Gang -> ranks by uid that were given here: bindings of one gang are under way at the same time."""
-        self._companies: dict[str, _Company] = {}
+        self._companies: dict[str, _GangRanks] = {}
 
-    def facts(self, place: Place, sight: PodView) -> dict[str, str]:
+    def facts(self, place: Place, view: PodView) -> dict[str, str]:
         """Annotations for the pod's binding; none unless it asks."""
-        item = self._pods.get(sight.namespace, sight.name)
+        item = self._pods.get(view.namespace, view.name)
         if item is None or _ASKED not in item.data:
             return {}
         meta = item.read(_RendezvousPod).metadata
@@ -121,14 +121,14 @@ class Rendezvous:
         gang = self._gang(place.pod)
         if gang is None and (owner := meta.controller()):
             self._events.record(
-                about(sight), "NoGang", _NO_GANG.format(who=f"{owner.kind} {owner.name}"), type_="Warning"
+                about(view), "NoGang", _NO_GANG.format(who=f"{owner.kind} {owner.name}"), type_="Warning"
             )
             return {}
-        company = self._company(place.pod, gang)
+        company = self._gang_ranks(place.pod, gang)
         rank = str(company.ranks[place.pod])
         found = {RANK: rank, NODE_RANK: rank, **company.shared}
         if rank == "0" and MASTER_ADDRESS not in found:
-            self._events.record(about(sight), "NoMasterAddress", _NO_ADDRESS, type_="Warning")
+            self._events.record(about(view), "NoMasterAddress", _NO_ADDRESS, type_="Warning")
         return found if MASTER_PORT in said else {**found, MASTER_PORT: DEFAULT_PORT}
 
     def _gang(self, pod: str) -> Gang | None:
@@ -136,7 +136,7 @@ class Rendezvous:
         holding = cluster.pods.get(pod)
         return cluster.gangs.find(holding.who.group) if holding is not None and holding.who.group else None
 
-    def _company(self, pod: str, gang: Gang | None) -> _Company:
+    def _gang_ranks(self, pod: str, gang: Gang | None) -> _GangRanks:
         if gang is None:
             return self._made({pod: 0}, None)
         cluster = self._scheduling.cluster
@@ -149,7 +149,7 @@ class Rendezvous:
         company = self._companies[gang.name] = self._made(self._ranked(gang), gang)
         return company
 
-    def _made(self, ranks: dict[str, int], gang: Gang | None) -> _Company:
+    def _made(self, ranks: dict[str, int], gang: Gang | None) -> _GangRanks:
         order = sorted(ranks, key=lambda pod: (ranks[pod], pod))
         nodes = [self._node_of(pod) for pod in order]
         least = gang.facts.minimum if gang is not None and gang.facts is not None else 0
@@ -158,7 +158,7 @@ class Rendezvous:
             shared[MASTER_ADDRESS] = address
         if gang is not None and (found := self._near(gang, nodes)):
             shared[TOPOLOGY] = msgspec.json.encode(found).decode()
-        return _Company(self._scheduling.cluster.version, ranks, shared)
+        return _GangRanks(self._scheduling.cluster.version, ranks, shared)
 
     def _ranked(self, gang: Gang) -> dict[str, int]:
         """All pods of the gang: those that have a rank keep it, the others take the lowest that are free."""
@@ -195,7 +195,7 @@ class Rendezvous:
         return next((one.address for one in addresses if one.type == "InternalIP"), "")
 
     def _levels(self, gang: Gang) -> Iterable[str]:
-        wish = gang.facts.wish if gang.facts is not None else None
+        wish = gang.facts.requirement if gang.facts is not None else None
         if wish is None or wish.is_empty:
             return ()
         topology = self._scheduling.cluster.topologies.get(wish.topology)

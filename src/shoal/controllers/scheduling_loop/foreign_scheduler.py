@@ -70,17 +70,17 @@ class ForeignSchedulerGuard:
     # Inside
 
     def _is_theirs(self, pod: str) -> bool:
-        sight = self._scheduling.world.sight(pod)
-        return sight is not None and sight.scheduler == self._scheduler
+        view = self._scheduling.watched.view(pod)
+        return view is not None and view.scheduler == self._scheduler
 
     def _is_in_facts(self, pod: str) -> bool:
-        return pod in self._scheduling.cluster.pending or pod in self._scheduling.cluster.promised
+        return pod in self._scheduling.cluster.pending or pod in self._scheduling.cluster.nominated
 
     def _take_out(self) -> None:
         """Of those who wait, also for others to make room; a place that was decided is carried out."""
         cluster = self._scheduling.cluster
-        for pod in [pod for pod in (*cluster.pending.in_order(), *cluster.promised) if self._is_theirs(pod)]:
-            sight = self._scheduling.world.sight(pod)
-            if sight is not None and isinstance(sight.event, PodArrived):
+        for pod in [pod for pod in (*cluster.pending.in_order(), *cluster.nominated) if self._is_theirs(pod)]:
+            view = self._scheduling.watched.view(pod)
+            if view is not None and isinstance(view.event, PodArrived):
                 self._scheduling.intake.apply(PodGone(pod))
-                self._kept[pod] = sight.event
+                self._kept[pod] = view.event

@@ -66,9 +66,9 @@ class AdmissionDiscipline(Protocol):
 class PodViews(Protocol):
     """Pods as they were seen last."""
 
-    def sight(self, key: str, /) -> PodView | None: ...
+    def view(self, key: str, /) -> PodView | None: ...
 
-    def told(self) -> Sequence[PodArrived | PodBound]:
+    def reported(self) -> Sequence[PodArrived | PodBound]:
         """What is said of each pod that is there, as it stands: for who has to begin anew."""
         ...
 
@@ -83,7 +83,7 @@ class SchedulerState(Protocol):
     @property
     def placement(self) -> Placement: ...
     @property
-    def world(self) -> PodViews: ...
+    def watched(self) -> PodViews: ...
 
     def wake(self) -> None:
         """A round is due."""

@@ -68,7 +68,7 @@ class SchedulingLoop:
         self._size = CycleSize(settings.most_placed, is_timed=settings.stopwatch is not None)
         self.clock = clock
         self._wakeup = asyncio.Event()
-        self.world = make_world(self.wake)
+        self.watched = make_world(self.wake)
         self.executors: Sequence[PlanExecutor] = ()
         self.discipline: AdmissionDiscipline | None = None
         self.rounds = 0
@@ -85,7 +85,7 @@ class SchedulingLoop:
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self.world.synced()
+        await self.watched.synced()
         async with asyncio.TaskGroup() as group:
             for executor in self.executors:
                 group.create_task(supervised(self.clock, type(executor).__name__, executor.run))
@@ -159,9 +159,9 @@ class SchedulingLoop:
         for executor in self.executors:
             outcomes += executor.outcomes()
         self._unheard = [event for event in outcomes if not self._hear(event, discipline)]
-        broken = [event for event in self.world.drain() if not self._hear(event, discipline)]
+        broken = [event for event in self.watched.drain() if not self._hear(event, discipline)]
         for event in broken:
-            self.world.tell_again(event)
+            self.watched.report_again(event)
         self._is_cut_short = bool(self._unheard or broken)
 
     def _hear(self, event: Event, discipline: AdmissionDiscipline | None) -> bool:

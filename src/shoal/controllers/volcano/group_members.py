@@ -137,7 +137,7 @@ class GroupMembers:
         group = self.usage.group_of(pod)
         self.usage.release(pod)
         self._scheduling.intake.apply(PodGone(pod))
-        view = self._scheduling.world.sight(pod)
+        view = self._scheduling.watched.view(pod)
         if view is not None and isinstance(view.event, PodArrived):
             self.held.keep(group, view.event)
 
@@ -146,7 +146,7 @@ class GroupMembers:
         self.held.clear()
         self.usage.clear()
         cluster = self._scheduling.cluster
-        for event in self._scheduling.world.told():
+        for event in self._scheduling.watched.reported():
             if event.key in cluster.pods:
                 self._charge(event)
             elif holds and isinstance(event, PodArrived) and self._is_ours(event):
@@ -178,7 +178,7 @@ class GroupMembers:
             if pod is None or not pod.group:
                 # The group belongs to another project.
                 return False
-        view = self._scheduling.world.sight(event.key)
+        view = self._scheduling.watched.view(event.key)
         return view is not None and view.scheduler == SCHEDULER
 
     def _charge(self, event: PodArrived | PodBound) -> None:

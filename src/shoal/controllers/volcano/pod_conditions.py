@@ -45,7 +45,7 @@ class PendingGroupConditions:
                 continue
             words = f"{NOT_READY}; {refusal.message}"
             for item in self._members["/".join(one.key)]:
-                if not self._unscheduled.is_told(item, words):
+                if not self._unscheduled.is_reported(item, words):
                     yield item, words
 
     def without_group(self, groups: Container[str], now_s: float) -> tuple[list[tuple[Item, str]], bool]:
@@ -57,7 +57,7 @@ class PendingGroupConditions:
             words = gang_words(GroupEvidence(group, Code.GANG_UNKNOWN, exist=len(items)), _NO_NODES)
             for item in items:
                 pod = pod_of(item)
-                if pod is None or pod.spec.scheduler_name != SCHEDULER or self._unscheduled.is_told(item, words):
+                if pod is None or pod.spec.scheduler_name != SCHEDULER or self._unscheduled.is_reported(item, words):
                     continue
                 if now_s < pod.metadata.created_s + GROUP_DELAY_S:
                     is_too_early = True
@@ -66,7 +66,7 @@ class PendingGroupConditions:
         return found, is_too_early
 
     async def write(self, item: Item, words: str) -> None:
-        await self._unscheduled.tell(item, words)
+        await self._unscheduled.report(item, words)
 
 
 _log = logging.getLogger("shoal.volcano")
@@ -107,9 +107,9 @@ class HeldPodConditions:
 
     async def _write(self, pod: str, words: str) -> None:
         item = self._pods.get(*pod.split("/", 1))
-        if item is None or self._unscheduled.is_told(item, words):
+        if item is None or self._unscheduled.is_reported(item, words):
             return
         try:
-            await self._unscheduled.tell(item, words)
+            await self._unscheduled.report(item, words)
         except ShoalError as error:
             _log.info("Failed to write the condition of pod %s: %s", pod, error)

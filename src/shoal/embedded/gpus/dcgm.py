@@ -22,7 +22,7 @@ from shoal.embedded.gpus.device_name import device_name
 from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.embedded.gpus.driver import DRIVER
 from shoal.embedded.gpus.readings import Reading, gpu_load, power_w, read_gpu, read_instance
-from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.machine import GpuSlot
 from shoal.embedded.machines.mig_cuts import Cut
 
 _XID = "DCGM_FI_DEV_XID_ERRORS"
@@ -63,33 +63,33 @@ class DcgmExporter:
         """The programs of now have run since the last call."""
         passed = max(at_s - self._last_s, 0.0) if self._last_s is not None else 0.0
         self._last_s = at_s if self._last_s is None else max(at_s, self._last_s)
-        for seat in self._book.machine.gpus if passed else ():
-            util, totals, model = gpu_load(self._book, seat, at_s), self._totals[seat.index], find_model(seat.model)
+        for slot in self._book.machine.gpus if passed else ():
+            util, totals, model = gpu_load(self._book, slot, at_s), self._totals[slot.index], find_model(slot.model)
             totals.energy_mj += power_w(model, util) * 1000 * passed
             totals.link_mb += util * (model.link_gb_s if model is not None else 0) * 1000 * _LINK_LOAD * passed
 
     def text(self, pods: Mapping[str, PodName], at_s: float) -> str:
         """`pods` by uid; a pod that is not in there has its devices, but no name."""
         self.account(at_s)
-        samples = [self._sample(seat, at_s) for seat in self._book.machine.gpus]
+        samples = [self._sample(slot, at_s) for slot in self._book.machine.gpus]
         scrape = _Scrape(self._book, pods, at_s)
         lines: list[str] = []
         for field in FIELDS:
             rows = [
                 f"{field.name}{{{_spelled(labels)}}} {_number(value)}"
-                for seat, sample in zip(self._book.machine.gpus, samples, strict=True)
-                for labels, value in scrape.rows(field, seat, sample)
+                for slot, sample in zip(self._book.machine.gpus, samples, strict=True)
+                for labels, value in scrape.rows(field, slot, sample)
             ]
             if rows:
                 lines += [f"# HELP {field.name} {field.words}", f"# TYPE {field.name} {field.kind}", *rows]
         return "".join(f"{line}\n" for line in lines)
 
-    def _sample(self, seat: GpuSeat, at_s: float) -> Sample:
-        reading, totals = read_gpu(self._book, seat, at_s), self._totals[seat.index]
-        fault = self._book.xid(seat.index)
+    def _sample(self, slot: GpuSlot, at_s: float) -> Sample:
+        reading, totals = read_gpu(self._book, slot, at_s), self._totals[slot.index]
+        fault = self._book.xid(slot.index)
         number = fault.number if fault is not None else 0
-        if number != self._seen_xid[seat.index]:
-            self._seen_xid[seat.index] = number
+        if number != self._seen_xid[slot.index]:
+            self._seen_xid[slot.index] = number
             totals.double_bit_errors += number == _DOUBLE_BIT
             totals.remapped_rows += number == _REMAPPED
             totals.remap_failures = int(number == _REMAP_FAILED)
@@ -109,25 +109,25 @@ class _Scrape:
                     found.setdefault(device.physical, {}).setdefault((uid, one.container), holder)
         self._holders = {physical: list(holders.values()) for physical, holders in found.items()}
 
-    def rows(self, field: Field, seat: GpuSeat, sample: Sample) -> Iterator[tuple[Labels, float]]:
+    def rows(self, field: Field, slot: GpuSlot, sample: Sample) -> Iterator[tuple[Labels, float]]:
         """Of one GPU: none, one, or one for each instance and each pod."""
-        gpu, fault, model = self._book.gpus[seat.index], self._book.xid(seat.index), find_model(seat.model)
+        gpu, fault, model = self._book.gpus[slot.index], self._book.xid(slot.index), find_model(slot.model)
         is_lost = fault is not None and fault.is_lost and field.name != _XID
         is_unlinked = field.needs_link and (model is None or not model.link)
         if is_lost or is_unlinked or (gpu.is_mig and field.scope == "whole"):
             return
         if not gpu.is_mig or field.scope != "instance":
-            yield from self._held(field, seat, None, sample)
+            yield from self._held(field, slot, None, sample)
             return
         for one in gpu.cuts:
-            reading = read_instance(self._book, seat, one.uuid, one.memory_mib, self._at_s)
-            yield from self._held(field, seat, one, _of(sample, reading))
+            reading = read_instance(self._book, slot, one.uuid, one.memory_mib, self._at_s)
+            yield from self._held(field, slot, one, _of(sample, reading))
 
-    def _held(self, field: Field, seat: GpuSeat, one: Cut | None, sample: Sample) -> Iterator[tuple[Labels, float]]:
+    def _held(self, field: Field, slot: GpuSlot, one: Cut | None, sample: Sample) -> Iterator[tuple[Labels, float]]:
         """A row for each pod that holds the device, or one without a pod."""
-        holders = self._holders.get(seat.uuid if one is None else one.uuid, [])
-        labels = _device_labels(self._book.machine.name, seat, one)
-        extra = _fault_labels(self._book, seat) if field.name == _XID else ()
+        holders = self._holders.get(slot.uuid if one is None else one.uuid, [])
+        labels = _device_labels(self._book.machine.name, slot, one)
+        extra = _fault_labels(self._book, slot) if field.name == _XID else ()
         value = field.value(sample)
         is_split = field.is_per_pod and any(holder.device.replicas > 1 for holder in holders)
         if not holders or is_split:
@@ -141,18 +141,18 @@ class _Scrape:
         programs, physical = self._book.programs, holder.device.physical
         mine = [one for one in programs.on(physical) if (one.uid, one.container) == (holder.uid, holder.container)]
         util = sum(programs.share(one, physical) for one in mine)
-        used = sum(seat.memory_mib for one in mine for seat in one.seats if seat.device.physical == physical)
+        used = sum(slot.memory_mib for one in mine for slot in one.slots if slot.device.physical == physical)
         return field.value(_of(sample, msgspec.structs.replace(sample.reading, util=util, used_mib=used)))
 
 
-def _device_labels(node: str, seat: GpuSeat, one: Cut | None) -> Labels:
+def _device_labels(node: str, slot: GpuSlot, one: Cut | None) -> Labels:
     instance = (("GPU_I_PROFILE", one.profile.name), ("GPU_I_ID", str(one.instance))) if one is not None else ()
     return (
-        ("gpu", str(seat.index)),
-        ("UUID", seat.uuid),
-        ("pci_bus_id", seat.pci),
-        ("device", f"nvidia{seat.index}"),
-        ("modelName", device_name(seat.product)),
+        ("gpu", str(slot.index)),
+        ("UUID", slot.uuid),
+        ("pci_bus_id", slot.pci),
+        ("device", f"nvidia{slot.index}"),
+        ("modelName", device_name(slot.product)),
         *instance,
         ("Hostname", node),
         ("DCGM_FI_DRIVER_VERSION", DRIVER),
@@ -163,8 +163,8 @@ def _of(sample: Sample, reading: Reading) -> Sample:
     return Sample(reading, sample.totals, sample.xid)
 
 
-def _fault_labels(book: DeviceManager, seat: GpuSeat) -> Labels:
-    fault = book.xid(seat.index)
+def _fault_labels(book: DeviceManager, slot: GpuSlot) -> Labels:
+    fault = book.xid(slot.index)
     if fault is None:
         return (("err_code", "0"), ("err_msg", "No Error"))
     return (("err_code", str(fault.number)), ("err_msg", fault.meaning))

@@ -69,8 +69,8 @@ class DeviceManager:
     def configure(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> Sequence[str]:
         # An earlier process may have left labels of a former layout.
         self._labels_before.update(name for name in labels if name.startswith(COMING_AND_GOING))
-        told = labels.get(numa.POLICY) or self.machine.annotations.get(numa.POLICY, "none")
-        self._policy = told if told in numa.POLICIES else "none"
+        reported = labels.get(numa.POLICY) or self.machine.annotations.get(numa.POLICY, "none")
+        self._policy = reported if reported in numa.POLICIES else "none"
         strategy, source = labels.get(plugin_manager.STRATEGY, ""), labels.get(mig_manager.SOURCE, "")
         happened = [self._plugin.follow(labels.get(plugin_manager.LABEL, ""), configs, strategy)]
         if wanted := labels.get(mig_manager.LABEL):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from shoal.embedded.gpus.plugin_config import GPU, PluginConfig
-from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.machine import GpuSlot
 from shoal.embedded.machines.mig_cuts import Cut, Gpu
 
 _REPLICA = "::"
@@ -34,14 +34,14 @@ class Inventory(msgspec.Struct, frozen=True):
     """Why the plugin did not start, if so."""
 
 
-def inventory(seats: Sequence[GpuSeat], gpus: Sequence[Gpu], config: PluginConfig) -> Inventory:
+def inventory(slots: Sequence[GpuSlot], gpus: Sequence[Gpu], config: PluginConfig) -> Inventory:
     if config.sharing == "mps" and any(gpu.is_mig for gpu in gpus):
         return Inventory({}, "sharing.mps is not supported for MIG devices")
     problem = single_problem(gpus) if config.mig_strategy == "single" else ""
     if problem:
         return Inventory({}, problem)
     found: dict[str, list[PhysicalDevice]] = {}
-    for device in _physical(seats, gpus, config):
+    for device in _physical(slots, gpus, config):
         replicas = config.replicas_of(device.resource)
         name = config.name_of(device.resource)
         for number in range(replicas):
@@ -64,11 +64,11 @@ def single_problem(gpus: Sequence[Gpu]) -> str:
     return ""
 
 
-def _physical(seats: Sequence[GpuSeat], gpus: Sequence[Gpu], config: PluginConfig) -> Iterator[PhysicalDevice]:
-    for seat, gpu in zip(seats, gpus, strict=True):
+def _physical(slots: Sequence[GpuSlot], gpus: Sequence[Gpu], config: PluginConfig) -> Iterator[PhysicalDevice]:
+    for slot, gpu in zip(slots, gpus, strict=True):
         if not gpu.is_mig or config.mig_strategy == "none":
-            yield PhysicalDevice(seat.uuid, GPU, seat.uuid, seat.index, seat.numa, seat.island, seat.memory_mib)
+            yield PhysicalDevice(slot.uuid, GPU, slot.uuid, slot.index, slot.numa, slot.island, slot.memory_mib)
             continue
         for one in gpu.cuts:
             name = GPU if config.mig_strategy == "single" else one.profile.resource
-            yield PhysicalDevice(one.uuid, name, one.uuid, seat.index, seat.numa, seat.island, one.memory_mib, cut=one)
+            yield PhysicalDevice(one.uuid, name, one.uuid, slot.index, slot.numa, slot.island, one.memory_mib, cut=one)

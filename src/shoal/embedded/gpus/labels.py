@@ -10,7 +10,7 @@ from shoal.data.gpus import Model, find_model
 from shoal.embedded.gpus.devices import single_problem
 from shoal.embedded.gpus.driver import CUDA, DRIVER
 from shoal.embedded.gpus.plugin_config import GPU, PluginConfig
-from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.machine import GpuSlot
 from shoal.embedded.machines.mig_cuts import Cut, Gpu
 
 _PREFIX = "nvidia.com/"
@@ -32,16 +32,16 @@ _SMS_UNKNOWN = 0
 
 
 class LabelInput(msgspec.Struct, frozen=True):
-    seats: tuple[GpuSeat, ...]
+    slots: tuple[GpuSlot, ...]
     gpus: tuple[Gpu, ...]
     config: PluginConfig
 
 
 def gpu_labels(scene: LabelInput) -> dict[str, str]:
     """All of them; what is not in here is not on the node."""
-    if not scene.seats:
+    if not scene.slots:
         return {}
-    model = find_model(scene.seats[0].model)
+    model = find_model(scene.slots[0].model)
     found = {**_operator(scene, model), **_versions(), **_model(scene, model)}
     strategy = scene.config.mig_strategy
     if strategy == "single" and any(gpu.is_mig for gpu in scene.gpus):
@@ -84,17 +84,17 @@ def _versions() -> dict[str, str]:
 
 
 def _model(scene: LabelInput, model: Model | None) -> dict[str, str]:
-    seat, config = scene.seats[0], scene.config
+    slot, config = scene.slots[0], scene.config
     major, _, minor = (model.compute_capability if model is not None else "0.0").partition(".")
-    shows = any(name in seat.product for name in _GRAPHICS_FORMS)
+    shows = any(name in slot.product for name in _GRAPHICS_FORMS)
     # GPUs that MIG took away are still counted; replicas are those of what is advertised whole.
     replicas = config.replicas_of(GPU) if _has_whole(scene) else 0
     return {
-        "gpu.product": seat.product + _shared(config, GPU),
-        "gpu.count": str(len(scene.seats)),
+        "gpu.product": slot.product + _shared(config, GPU),
+        "gpu.count": str(len(scene.slots)),
         "gpu.replicas": str(replicas),
         "gpu.sharing-strategy": config.sharing if replicas > 1 else "none",
-        "gpu.memory": str(seat.memory_mib),
+        "gpu.memory": str(slot.memory_mib),
         "gpu.mode": "graphics" if shows else "compute",
         "gpu.family": _family(int(major), int(minor)),
         "gpu.compute.major": major,
@@ -114,7 +114,7 @@ def _has_whole(scene: LabelInput) -> bool:
 
 def _single(scene: LabelInput) -> dict[str, str]:
     """MIG devices in the place of GPUs; zeros where the strategy cannot be followed."""
-    product = scene.seats[0].product
+    product = scene.slots[0].product
     if single_problem(scene.gpus):
         zero = {"gpu.count": "0", "gpu.replicas": "0", "gpu.memory": "0", "gpu.sharing-strategy": ""}
         return {"gpu.product": f"{product}-MIG-INVALID", **zero}
@@ -134,7 +134,7 @@ def _mixed(scene: LabelInput, name: str, cuts: Sequence[Cut]) -> dict[str, str]:
     resource = cuts[0].profile.resource
     replicas = scene.config.replicas_of(resource)
     row = {
-        "product": f"{scene.seats[cuts[0].gpu].product}-MIG-{name.replace('+', '.')}{_shared(scene.config, resource)}",
+        "product": f"{scene.slots[cuts[0].gpu].product}-MIG-{name.replace('+', '.')}{_shared(scene.config, resource)}",
         "count": str(len(cuts)),
         "replicas": str(replicas),
         "sharing-strategy": scene.config.sharing if replicas > 1 else "none",

@@ -21,7 +21,7 @@ import msgspec
 from shoal.api.yaml_text import read_yaml
 from shoal.data.gpus import find_model
 from shoal.data.mig import Layout
-from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.machine import GpuSlot
 from shoal.embedded.machines.mig_layouts import MigSpec, Problem, Specs, counts_problem
 from shoal.units.errors import UserError
 
@@ -55,39 +55,39 @@ def parse_mig_config(text: str) -> dict[str, Specs]:
     return {name: tuple(_spec(name, one) for one in specs) for name, specs in file.mig_configs.items()}
 
 
-def targets(specs: Specs, seats: Sequence[GpuSeat]) -> Mapping[int, MigSpec] | Problem:
+def targets(specs: Specs, slots: Sequence[GpuSlot]) -> Mapping[int, MigSpec] | Problem:
     """For each GPU that changes what it shall be, or why that cannot be."""
     wanted: dict[int, MigSpec] = {}
     for spec in specs:
-        for seat in seats:
-            facts = _layout(seat)
-            if not _speaks_of(spec, seat, facts):
+        for slot in slots:
+            facts = _layout(slot)
+            if not _speaks_of(spec, slot, facts):
                 continue
             if facts is None:
                 if not spec.enabled:
                     continue
                 if spec.devices == "all":
                     continue
-                return Problem(f"GPU {seat.index} ({seat.model}) has no MIG", "leave it out")
+                return Problem(f"GPU {slot.index} ({slot.model}) has no MIG", "leave it out")
             problem = counts_problem(spec.counts, facts)
             if problem is not None:
                 return problem
-            wanted[seat.index] = spec
-    missing = [index for spec in specs if spec.devices != "all" for index in spec.devices if index >= len(seats)]
+            wanted[slot.index] = spec
+    missing = [index for spec in specs if spec.devices != "all" for index in spec.devices if index >= len(slots)]
     if missing:
-        return Problem(f"no GPU {missing[0]}", f"the node has {len(seats)}")
+        return Problem(f"no GPU {missing[0]}", f"the node has {len(slots)}")
     if not wanted and any(spec.enabled for spec in specs):
         return Problem("the layout speaks of no GPU of this node", "see its devices and device-filter")
     return wanted
 
 
-def _layout(seat: GpuSeat) -> Layout | None:
-    model = find_model(seat.model)
+def _layout(slot: GpuSlot) -> Layout | None:
+    model = find_model(slot.model)
     return model.mig_layout() if model is not None else None
 
 
-def _speaks_of(spec: MigSpec, seat: GpuSeat, facts: Layout | None) -> bool:
-    if spec.devices != "all" and seat.index not in spec.devices:
+def _speaks_of(spec: MigSpec, slot: GpuSlot, facts: Layout | None) -> bool:
+    if spec.devices != "all" and slot.index not in spec.devices:
         return False
     ids = {f"0x{device}{_VENDOR}" for device in facts.pci} if facts is not None else set()
     return not spec.filters or any(one.lower().partition(":")[0] in ids for one in spec.filters)

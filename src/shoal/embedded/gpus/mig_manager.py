@@ -13,7 +13,7 @@ from typing import Any
 from shoal.data.gpus import find_model
 from shoal.embedded.gpus.mig_config import MigConfigError, parse_mig_config, targets
 from shoal.embedded.gpus.node_gpus import Complaint
-from shoal.embedded.machines.machine import GpuSeat, Machine
+from shoal.embedded.machines.machine import GpuSlot, Machine
 from shoal.embedded.machines.mig_cuts import Gpu, cut
 from shoal.embedded.machines.mig_layouts import MigSpec, Problem, Specs, default_layouts
 
@@ -64,8 +64,8 @@ class MigManager:
 
     def _unmanaged(self, config: str) -> str:
         """The GPU operator runs no MIG manager where no GPU has MIG, so no state is written."""
-        is_told, self._unheard = config == self._unheard, config
-        if is_told or config == _NO_MIG:
+        is_reported, self._unheard = config == self._unheard, config
+        if is_reported or config == _NO_MIG:
             return ""
         return Complaint(f"MIG layout {config} was not applied: no GPU of this node has MIG; take the label away")
 
@@ -98,12 +98,12 @@ class MigManager:
         self.gpus = tuple(gpus)
         return None
 
-    def _gpu(self, seat: GpuSeat, spec: MigSpec) -> Gpu:
-        model = find_model(seat.model)
+    def _gpu(self, slot: GpuSlot, spec: MigSpec) -> Gpu:
+        model = find_model(slot.model)
         facts = model.mig_layout() if model is not None else None
         if not spec.enabled or facts is None:
             return Gpu()
-        return Gpu(is_mig=True, cuts=cut(self._node, seat.index, facts, spec.counts, seat.memory_mib) or ())
+        return Gpu(is_mig=True, cuts=cut(self._node, slot.index, facts, spec.counts, slot.memory_mib) or ())
 
 
 def is_cut(gpus: Sequence[Gpu]) -> bool:

@@ -21,14 +21,14 @@ def own_words(
     scene: LabelInput, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int] = frozenset()
 ) -> dict[str, str]:
     """`unhealthy` are the indexes of GPUs that the plugin does not offer for now."""
-    if not scene.seats:
+    if not scene.slots:
         return {}
     numbers, places = _numbered(scene)
     found = {TOPOLOGY: _topology(scene, devices, unhealthy)}
     # The engine numbers the whole GPUs that are advertised; instances of MIG are counted by name.
     if numbers:
-        found[ISLANDS] = _groups([scene.seats[index].island for index in places], numbers)
-        found[NUMA] = _groups([scene.seats[index].numa for index in places], numbers)
+        found[ISLANDS] = _groups([scene.slots[index].island for index in places], numbers)
+        found[NUMA] = _groups([scene.slots[index].numa for index in places], numbers)
     if scene.config.replicas_of(GPU) > 1:
         found[ONE_PER_REQUEST] = "true" if scene.config.one_per_request else "false"
     return found
@@ -37,11 +37,11 @@ def own_words(
 def _numbered(scene: LabelInput) -> tuple[list[int], list[int]]:
     """For each `nvidia.com/gpu` before replication: its number, and the GPU that it is on."""
     places = []
-    for seat, gpu in zip(scene.seats, scene.gpus, strict=True):
+    for slot, gpu in zip(scene.slots, scene.gpus, strict=True):
         if not gpu.is_mig or scene.config.mig_strategy == "none":
-            places.append(seat.index)
+            places.append(slot.index)
         elif scene.config.mig_strategy == "single":
-            places += [seat.index] * len(gpu.cuts)
+            places += [slot.index] * len(gpu.cuts)
     return list(range(len(places))), places
 
 
@@ -65,16 +65,16 @@ def _spans(numbers: Sequence[int]) -> Iterable[str]:
 
 def _topology(scene: LabelInput, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int]) -> str:
     gpus = []
-    for seat, gpu in zip(scene.seats, scene.gpus, strict=True):
+    for slot, gpu in zip(scene.slots, scene.gpus, strict=True):
         row: dict[str, object] = {
-            "index": seat.index,
-            "uuid": seat.uuid,
-            "pci": seat.pci,
-            "numa": seat.numa,
-            "island": seat.island,
-            "memoryMiB": seat.memory_mib,
+            "index": slot.index,
+            "uuid": slot.uuid,
+            "pci": slot.pci,
+            "numa": slot.numa,
+            "island": slot.island,
+            "memoryMiB": slot.memory_mib,
         }
-        if seat.index in unhealthy:
+        if slot.index in unhealthy:
             row["unhealthy"] = True
         if gpu.is_mig:
             row["mig"] = [{"profile": c.profile.name, "start": c.start, "uuid": c.uuid} for c in gpu.cuts]

@@ -129,5 +129,5 @@ def _replicas(block: _Sharing) -> tuple[tuple[str, int], ...]:
 def _one_per_request(block: _Sharing | None, *, is_mps: bool) -> bool:
     if block is None:
         return False
-    told = block.fail_requests_greater_than_one
-    return is_mps if told is None else told
+    reported = block.fail_requests_greater_than_one
+    return is_mps if reported is None else reported

@@ -25,7 +25,7 @@ class GpuProgram(msgspec.Struct, frozen=True):
     uid: str
     container: str
     util: float
-    seats: tuple[Seat, ...]
+    slots: tuple[Seat, ...]
     pid: int
 
 
@@ -39,7 +39,7 @@ class Programs:
 
     def start(self, uid: str, container: str, devices: Sequence[PhysicalDevice], use: Use) -> str | None:
         self.stop(uid, container)
-        seats: list[Seat] = []
+        slots: list[Seat] = []
         for device in {one.physical: one for one in devices}.values():
             held = sum(one.physical == device.physical for one in devices)
             wanted = use.memory_mib
@@ -48,21 +48,21 @@ class Programs:
             error = self._memory_error(device, held, wanted)
             if error is not None:
                 return error
-            seats.append(Seat(device, held, wanted))
+            slots.append(Seat(device, held, wanted))
         self._next_pid += 37
-        program = GpuProgram(uid, container, min(max(use.util, 0.0), 1.0), tuple(seats), self._next_pid)
+        program = GpuProgram(uid, container, min(max(use.util, 0.0), 1.0), tuple(slots), self._next_pid)
         self._running[uid, container] = program
-        for seat in seats:
-            self._on.setdefault(seat.device.physical, {})[uid, container] = program
+        for slot in slots:
+            self._on.setdefault(slot.device.physical, {})[uid, container] = program
         return None
 
     def stop(self, uid: str, container: str) -> None:
         program = self._running.pop((uid, container), None)
-        for seat in program.seats if program is not None else ():
-            on = self._on[seat.device.physical]
+        for slot in program.slots if program is not None else ():
+            on = self._on[slot.device.physical]
             del on[uid, container]
             if not on:
-                del self._on[seat.device.physical]
+                del self._on[slot.device.physical]
 
     def stop_pod(self, uid: str) -> None:
         for key in [key for key in self._running if key[0] == uid]:
@@ -77,10 +77,10 @@ class Programs:
 
     def on_gpu(self, gpu: int) -> list[GpuProgram]:
         """On a GPU and all of its instances, oldest first."""
-        return [one for one in self._running.values() if any(seat.device.gpu == gpu for seat in one.seats)]
+        return [one for one in self._running.values() if any(slot.device.gpu == gpu for slot in one.slots)]
 
     def memory_mib(self, physical: str) -> int:
-        return sum(seat.memory_mib for one in self.on(physical) for seat in one.seats if _is(seat, physical))
+        return sum(slot.memory_mib for one in self.on(physical) for slot in one.slots if _is(slot, physical))
 
     def pace(self, uid: str) -> float:
         return min((self._pace(program) for program in self.of(uid)), default=1.0)
@@ -90,7 +90,7 @@ class Programs:
         return program.util * self._pace_on(program, physical)
 
     def _pace(self, program: GpuProgram) -> float:
-        return min((self._pace_on(program, seat.device.physical) for seat in program.seats), default=1.0)
+        return min((self._pace_on(program, slot.device.physical) for slot in program.slots), default=1.0)
 
     def _pace_on(self, program: GpuProgram, physical: str) -> float:
         others = [one.util for one in self._on.get(physical, {}).values() if one is not program]
@@ -105,5 +105,5 @@ class Programs:
         return contention.out_of_memory(0, wanted, limit, free)
 
 
-def _is(seat: Seat, physical: str) -> bool:
-    return seat.device.physical == physical
+def _is(slot: Seat, physical: str) -> bool:
+    return slot.device.physical == physical

@@ -15,7 +15,7 @@ import msgspec
 from shoal.data.gpus import Model, find_model
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.programs import Programs
-from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.machine import GpuSlot
 
 _RIPPLE = 0.02
 _RIPPLE_PERIOD_S = 97.0
@@ -44,19 +44,19 @@ class Reading(msgspec.Struct, frozen=True):
     memory_mhz: int
 
 
-def read_gpu(book: DeviceManager, seat: GpuSeat, at_s: float) -> Reading:
-    gpu = book.gpus[seat.index]
-    used = sum(book.programs.memory_mib(uuid) for uuid in [*(one.uuid for one in gpu.cuts), seat.uuid])
-    return _reading(seat, gpu_load(book, seat, at_s), used, seat.memory_mib)
+def read_gpu(book: DeviceManager, slot: GpuSlot, at_s: float) -> Reading:
+    gpu = book.gpus[slot.index]
+    used = sum(book.programs.memory_mib(uuid) for uuid in [*(one.uuid for one in gpu.cuts), slot.uuid])
+    return _reading(slot, gpu_load(book, slot, at_s), used, slot.memory_mib)
 
 
-def gpu_load(book: DeviceManager, seat: GpuSeat, at_s: float) -> float:
+def gpu_load(book: DeviceManager, slot: GpuSlot, at_s: float) -> float:
     """0 to 1, of a whole GPU."""
-    cuts = book.gpus[seat.index].cuts
+    cuts = book.gpus[slot.index].cuts
     if not cuts:
-        return rippled(load(book.programs, seat.uuid), seat.uuid, at_s)
-    util = sum(load(book.programs, one.uuid) * one.profile.compute for one in cuts) / _compute_slices(seat)
-    return rippled(min(util, 1.0), seat.uuid, at_s)
+        return rippled(load(book.programs, slot.uuid), slot.uuid, at_s)
+    util = sum(load(book.programs, one.uuid) * one.profile.compute for one in cuts) / _compute_slices(slot)
+    return rippled(min(util, 1.0), slot.uuid, at_s)
 
 
 def power_w(model: Model | None, util: float) -> float:
@@ -64,13 +64,13 @@ def power_w(model: Model | None, util: float) -> float:
     return limit * (_IDLE_POWER + (1 - _IDLE_POWER) * util * 0.95)
 
 
-def read_instance(book: DeviceManager, seat: GpuSeat, uuid: str, memory_mib: int, at_s: float) -> Reading:
+def read_instance(book: DeviceManager, slot: GpuSlot, uuid: str, memory_mib: int, at_s: float) -> Reading:
     util = rippled(load(book.programs, uuid), uuid, at_s)
-    return _reading(seat, util, book.programs.memory_mib(uuid), memory_mib)
+    return _reading(slot, util, book.programs.memory_mib(uuid), memory_mib)
 
 
-def _compute_slices(seat: GpuSeat) -> int:
-    model = find_model(seat.model)
+def _compute_slices(slot: GpuSlot) -> int:
+    model = find_model(slot.model)
     facts = model.mig_layout() if model is not None else None
     return facts.compute_slices if facts is not None else 1
 
@@ -88,11 +88,11 @@ def rippled(value: float, name: str, at_s: float) -> float:
     return min(max(value * (1 + _RIPPLE * swing), 0.0), 1.0)
 
 
-def _reading(seat: GpuSeat, util: float, used_mib: int, memory_mib: int) -> Reading:
-    model = find_model(seat.model)
+def _reading(slot: GpuSlot, util: float, used_mib: int, memory_mib: int) -> Reading:
+    model = find_model(slot.model)
     limit = model.power_w if model is not None else _DEFAULT_POWER_W
     major = int(model.compute_capability.partition(".")[0]) if model is not None else 0
-    warm = round(_IDLE_C + seat.index % 4 + _WARMTH_C * util)
+    warm = round(_IDLE_C + slot.index % 4 + _WARMTH_C * util)
     reserved = round(memory_mib * _RESERVED)
     used = min(used_mib, memory_mib - reserved)
     return Reading(

@@ -27,42 +27,42 @@ class Said(NamedTuple):
     code: int = 0
 
 
-def nvidia_smi(sight: GpuView, options: Sequence[str]) -> Said:
+def nvidia_smi(view: GpuView, options: Sequence[str]) -> Said:
     words = list(_joined(options))
     chosen = [word.partition("=")[2] for word in words if word.startswith(("-i=", "--id="))]
     words = [word for word in words if not word.startswith(("-i=", "--id="))]
-    gpus = [gpu for gpu in sight.gpus if not chosen or _is_chosen(gpu, chosen[0].split(","))]
-    if not sight.gpus or not gpus:
+    gpus = [gpu for gpu in view.gpus if not chosen or _is_chosen(gpu, chosen[0].split(","))]
+    if not view.gpus or not gpus:
         return Said("No devices were found\n", _NOT_FOUND)
     lost = next((gpu for gpu in gpus if gpu.is_lost), None)
     if lost is not None:
         what = f"GPU{lost.index}: {lost.pci[4:]}: GPU is lost.  Reboot the system to recover this GPU"
         return Said(f"Unable to determine the device handle for {what}\n", _LOST)
-    return _answer(msgspec.structs.replace(sight, gpus=tuple(gpus)), words)
+    return _answer(msgspec.structs.replace(view, gpus=tuple(gpus)), words)
 
 
-def _answer(sight: GpuView, words: Sequence[str]) -> Said:
+def _answer(view: GpuView, words: Sequence[str]) -> Said:
     match words:
         case []:
-            return Said(table(sight))
+            return Said(table(view))
         case ["-L"] | ["--list-gpus"]:
-            return Said(list_gpus(sight))
+            return Said(list_gpus(view))
         case ["-q"] | ["--query"]:
-            return Said(report(sight))
+            return Said(report(view))
         case ["topo", "-m"] | ["topo", "--matrix"]:
-            return Said(topology(sight))
+            return Said(topology(view))
         case ["mig", "-lgi"] | ["mig", "--list-gpu-instances"]:
-            return _found(list_instances(sight), "No GPU instances found: Not Found\n")
+            return _found(list_instances(view), "No GPU instances found: Not Found\n")
         case ["mig", "-lgip"] | ["mig", "--list-gpu-instance-profiles"]:
-            return _found(list_profiles(sight), "No MIG-supported devices found.\n")
+            return _found(list_profiles(view), "No MIG-supported devices found.\n")
         case _ if any(word.startswith(("--query-gpu=", "--query-compute-apps=")) for word in words):
-            return _query(sight, words)
+            return _query(view, words)
     return Said(f"nvidia-smi {' '.join(words)}: a simulated GPU answers {_FORMS}\n", _BAD_ARGUMENT)
 
 
-def list_gpus(sight: GpuView) -> str:
+def list_gpus(view: GpuView) -> str:
     lines: list[str] = []
-    for gpu in sight.gpus:
+    for gpu in view.gpus:
         lines.append(f"GPU {gpu.index}: {gpu.name} (UUID: {gpu.uuid})")
         lines += [
             f"  MIG {one.profile:<12} Device {number:>2}: (UUID: {one.uuid})"
@@ -71,15 +71,15 @@ def list_gpus(sight: GpuView) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _query(sight: GpuView, words: Sequence[str]) -> Said:
+def _query(view: GpuView, words: Sequence[str]) -> Said:
     given = dict(word.partition("=")[::2] for word in words)
     form = given.get("--format", "").split(",")
     if "csv" not in form or not set(given) <= {"--query-gpu", "--query-compute-apps", "--format"}:
         return Said('"--format=" switch is missing or not csv. Valid formats are csv, with noheader and nounits\n', 2)
     try:
         if "--query-gpu" in given:
-            return Said(query_gpus(sight, given["--query-gpu"], form))
-        return Said(query_apps(sight, given["--query-compute-apps"], form))
+            return Said(query_gpus(view, given["--query-gpu"], form))
+        return Said(query_apps(view, given["--query-compute-apps"], form))
     except QueryError as error:
         return Said(f"{error}\n", _BAD_ARGUMENT)
 

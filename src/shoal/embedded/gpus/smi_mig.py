@@ -11,17 +11,17 @@ from shoal.embedded.gpus.smi_view import GpuView, SeenGpu
 _WIDTH = 78
 
 
-def list_instances(sight: GpuView) -> str:
+def list_instances(view: GpuView) -> str:
     rows = [
         f"{gpu.index:>4}  MIG {one.profile:<16} {one.profile_id:>7}  {one.number:>9}  {one.start:>8}:{one.width}"
-        for gpu in sight.gpus
+        for gpu in view.gpus
         for one in sorted(gpu.instances, key=lambda one: (one.profile_id, one.start))
     ]
     return _boxed("GPU instances:", " GPU   Name              Profile ID  Instance ID  Start:Size", rows)
 
 
-def list_profiles(sight: GpuView) -> str:
-    rows = [row for gpu in sight.gpus if (facts := _layout(gpu)) is not None for row in _profiles(gpu, facts)]
+def list_profiles(view: GpuView) -> str:
+    rows = [row for gpu in view.gpus if (facts := _layout(gpu)) is not None for row in _profiles(gpu, facts)]
     head = " GPU   Name                ID   Instances       Memory     SM    DEC   ENC   JPEG"
     return _boxed("GPU instance profiles:", head, rows)
 

@@ -8,7 +8,7 @@ from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.device_name import device_name
 from shoal.embedded.gpus.readings import read_gpu, read_instance
 from shoal.embedded.gpus.smi_view import GpuView, Instance, Process, SeenGpu
-from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.machine import GpuSlot
 from shoal.embedded.machines.mig_cuts import Cut
 
 _PROGRAM = "python3"
@@ -16,7 +16,7 @@ _DOUBLE_BIT = 48
 
 
 def sight_of_node(book: DeviceManager, at_s: float, at: str = "") -> GpuView:
-    gpus = (_seen(book, seat, seat.index, None, at_s) for seat in book.machine.gpus)
+    gpus = (_seen(book, slot, slot.index, None, at_s) for slot in book.machine.gpus)
     return GpuView(tuple(gpus), at)
 
 
@@ -24,24 +24,24 @@ def sight_of_container(book: DeviceManager, uid: str, container: str, at_s: floa
     """Neighbours on a shared GPU are felt in its load and memory; their processes are of another namespace."""
     devices = book.devices_of(uid, container)
     own = {device.physical for device in devices}
-    seats = [book.machine.gpus[index] for index in sorted({device.gpu for device in devices})]
-    gpus = (_seen(book, seat, number, (own, uid), at_s) for number, seat in enumerate(seats))
+    slots = [book.machine.gpus[index] for index in sorted({device.gpu for device in devices})]
+    gpus = (_seen(book, slot, number, (own, uid), at_s) for number, slot in enumerate(slots))
     return GpuView(tuple(gpus), at)
 
 
-def _seen(book: DeviceManager, seat: GpuSeat, number: int, own: tuple[set[str], str] | None, at_s: float) -> SeenGpu:
-    gpu, reading, fault = book.gpus[seat.index], read_gpu(book, seat, at_s), book.xid(seat.index)
+def _seen(book: DeviceManager, slot: GpuSlot, number: int, own: tuple[set[str], str] | None, at_s: float) -> SeenGpu:
+    gpu, reading, fault = book.gpus[slot.index], read_gpu(book, slot, at_s), book.xid(slot.index)
     cuts = [one for one in gpu.cuts if own is None or one.uuid in own[0]]
     return SeenGpu(
         index=number,
-        name=device_name(seat.product),
-        memory_mib=seat.memory_mib,
-        uuid=seat.uuid,
-        pci=seat.pci,
-        model=seat.model,
-        serial=seat.serial,
-        numa=seat.numa,
-        island=seat.island,
+        name=device_name(slot.product),
+        memory_mib=slot.memory_mib,
+        uuid=slot.uuid,
+        pci=slot.pci,
+        model=slot.model,
+        serial=slot.serial,
+        numa=slot.numa,
+        island=slot.island,
         used_mib=reading.used_mib,
         reserved_mib=reading.reserved_mib,
         util_percent=round(100 * reading.util),
@@ -54,13 +54,13 @@ def _seen(book: DeviceManager, seat: GpuSeat, number: int, own: tuple[set[str], 
         double_bit_errors=int(fault is not None and fault.number == _DOUBLE_BIT),
         is_mig=gpu.is_mig,
         is_lost=fault is not None and fault.is_lost,
-        instances=tuple(_instance(book, seat, one, at_s) for one in cuts),
-        processes=tuple(_processes(book, seat, cuts, own[1] if own is not None else None)),
+        instances=tuple(_instance(book, slot, one, at_s) for one in cuts),
+        processes=tuple(_processes(book, slot, cuts, own[1] if own is not None else None)),
     )
 
 
-def _instance(book: DeviceManager, seat: GpuSeat, one: Cut, at_s: float) -> Instance:
-    reading = read_instance(book, seat, one.uuid, one.memory_mib, at_s)
+def _instance(book: DeviceManager, slot: GpuSlot, one: Cut, at_s: float) -> Instance:
+    reading = read_instance(book, slot, one.uuid, one.memory_mib, at_s)
     return Instance(
         profile=one.profile.name,
         uuid=one.uuid,
@@ -74,9 +74,9 @@ def _instance(book: DeviceManager, seat: GpuSeat, one: Cut, at_s: float) -> Inst
     )
 
 
-def _processes(book: DeviceManager, seat: GpuSeat, cuts: Iterable[Cut], uid: str | None) -> Iterable[Process]:
-    for physical, instance in ((seat.uuid, None), *((one.uuid, one.instance) for one in cuts)):
+def _processes(book: DeviceManager, slot: GpuSlot, cuts: Iterable[Cut], uid: str | None) -> Iterable[Process]:
+    for physical, instance in ((slot.uuid, None), *((one.uuid, one.instance) for one in cuts)):
         for program in book.programs.on(physical):
             if uid is None or program.uid == uid:
-                used = sum(one.memory_mib for one in program.seats if one.device.physical == physical)
+                used = sum(one.memory_mib for one in program.slots if one.device.physical == physical)
                 yield Process(program.pid, _PROGRAM, used, instance)

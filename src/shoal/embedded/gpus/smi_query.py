@@ -18,9 +18,9 @@ class QueryError(Exception):
 
 _Get = Callable[[SeenGpu, GpuView], _Value]
 _GPU: Mapping[str, tuple[str, _Get]] = {
-    "timestamp": ("", lambda _, sight: sight.at or None),
+    "timestamp": ("", lambda _, view: view.at or None),
     "driver_version": ("", lambda _g, _s: DRIVER),
-    "count": ("", lambda _, sight: len(sight.gpus)),
+    "count": ("", lambda _, view: len(view.gpus)),
     "name": ("", lambda gpu, _: gpu.name),
     "index": ("", lambda gpu, _: gpu.index),
     "uuid": ("", lambda gpu, _: gpu.uuid),
@@ -69,23 +69,23 @@ _APP: Mapping[str, tuple[str, Callable[[SeenGpu, Process], _Value]]] = {
 }
 
 
-def query_gpus(sight: GpuView, fields: str, form: Sequence[str]) -> str:
+def query_gpus(view: GpuView, fields: str, form: Sequence[str]) -> str:
     names = [name.strip() for name in fields.split(",")]
     columns = [_GPU.get(_ALSO.get(name, name)) for name in names]
     found = [column for column in columns if column is not None]
     _require(names, columns)
     head = [_titled(_ALSO.get(name, name), unit) for name, (unit, _) in zip(names, found, strict=True)]
-    rows = [[_spelled(get(gpu, sight), unit, form) for unit, get in found] for gpu in sight.gpus]
+    rows = [[_spelled(get(gpu, view), unit, form) for unit, get in found] for gpu in view.gpus]
     return _csv(head, rows, form)
 
 
-def query_apps(sight: GpuView, fields: str, form: Sequence[str]) -> str:
+def query_apps(view: GpuView, fields: str, form: Sequence[str]) -> str:
     names = [name.strip() for name in fields.split(",")]
     columns = [_APP.get(name) for name in names]
     found = [column for column in columns if column is not None]
     _require(names, columns)
     head = [_titled(name, unit) for name, (unit, _) in zip(names, found, strict=True)]
-    rows = [[_spelled(get(gpu, one), unit, form) for unit, get in found] for gpu in sight.gpus for one in gpu.processes]
+    rows = [[_spelled(get(gpu, one), unit, form) for unit, get in found] for gpu in view.gpus for one in gpu.processes]
     return _csv(head, rows, form)
 
 

@@ -10,11 +10,11 @@ from shoal.embedded.gpus.smi_view import GpuView, SeenGpu
 _NAME_WIDTH = 42
 
 
-def report(sight: GpuView) -> str:
+def report(view: GpuView) -> str:
     lines = ["", "==============NVSMI LOG==============", ""]
-    lines += [_line(0, "Timestamp", sight.at or "N/A"), _line(0, "Driver Version", DRIVER)]
-    lines += [_line(0, "CUDA Version", CUDA), "", _line(0, "Attached GPUs", str(len(sight.gpus)))]
-    for gpu in sight.gpus:
+    lines += [_line(0, "Timestamp", view.at or "N/A"), _line(0, "Driver Version", DRIVER)]
+    lines += [_line(0, "CUDA Version", CUDA), "", _line(0, "Attached GPUs", str(len(view.gpus)))]
+    for gpu in view.gpus:
         lines += _gpu(gpu)
     return "".join(f"{line}\n" for line in lines)
 

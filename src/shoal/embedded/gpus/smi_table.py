@@ -12,13 +12,13 @@ _THREE = f"+{'-' * 41}+{'-' * 24}+{'-' * 22}+"
 _MIG_EDGE = f"+{'-' * 22}+{'-' * 37}+{'-' * 28}+"
 
 
-def table(sight: GpuView) -> str:
-    return "".join(f"{line}\n" for line in _lines(sight))
+def table(view: GpuView) -> str:
+    return "".join(f"{line}\n" for line in _lines(view))
 
 
-def _lines(sight: GpuView) -> Iterator[str]:
-    if sight.at:
-        yield sight.at
+def _lines(view: GpuView) -> Iterator[str]:
+    if view.at:
+        yield view.at
     yield _EDGE
     yield _row(f"NVIDIA-SMI {DRIVER:<22} Driver Version: {DRIVER:<14} CUDA Version: {CUDA}")
     yield _THREE
@@ -26,16 +26,16 @@ def _lines(sight: GpuView) -> Iterator[str]:
     yield _cells("Fan  Temp   Perf          Pwr:Usage/Cap", "          Memory-Usage", "GPU-Util  Compute M.")
     yield _cells("", "", "MIG M.")
     yield _THREE.replace("-", "=")
-    for gpu in sight.gpus:
+    for gpu in view.gpus:
         yield from _gpu(gpu)
     yield ""
-    if any(gpu.is_mig for gpu in sight.gpus):
-        yield from _mig(sight)
+    if any(gpu.is_mig for gpu in view.gpus):
+        yield from _mig(view)
     yield _EDGE
     yield _row("Processes:")
     yield _row(" GPU   GI   CI              PID   Type   Process name                        GPU Memory")
     yield f"|{'=' * 89}|"
-    rows = list(_processes(sight))
+    rows = list(_processes(view))
     yield from rows or [_row(" No running processes found")]
     yield _EDGE
 
@@ -50,13 +50,13 @@ def _gpu(gpu: SeenGpu) -> Iterator[str]:
     yield _THREE
 
 
-def _mig(sight: GpuView) -> Iterator[str]:
+def _mig(view: GpuView) -> Iterator[str]:
     yield _EDGE
     yield _row("MIG devices:")
     yield _MIG_EDGE
     yield _mig_cells("GPU  GI  CI  MIG", "Memory-Usage", "SM")
     yield _MIG_EDGE.replace("-", "=")
-    for gpu in sight.gpus:
+    for gpu in view.gpus:
         for number, one in enumerate(gpu.instances):
             memory = f"{one.used_mib}MiB / {one.memory_mib:>6}MiB"
             yield _mig_cells(f"{gpu.index:>3} {one.number:>3}   0 {number:>4}", memory, str(one.sm or "N/A"))
@@ -64,8 +64,8 @@ def _mig(sight: GpuView) -> Iterator[str]:
     yield ""
 
 
-def _processes(sight: GpuView) -> Iterator[str]:
-    for gpu in sight.gpus:
+def _processes(view: GpuView) -> Iterator[str]:
+    for gpu in view.gpus:
         for one in gpu.processes:
             instance = "N/A  N/A" if one.instance is None else f"{one.instance:>3}    0"
             head = f" {gpu.index:>3}   {instance}   {one.pid:>14}      C   {one.name[:34]:<34}"

@@ -16,11 +16,11 @@ Legend:
 """
 
 
-def topology(sight: GpuView) -> str:
-    head = [f"GPU{gpu.index}" for gpu in sight.gpus]
+def topology(view: GpuView) -> str:
+    head = [f"GPU{gpu.index}" for gpu in view.gpus]
     lines = ["\t".join(["", *head, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])]
-    for gpu in sight.gpus:
-        row = [f"GPU{gpu.index}", *(_relation(gpu, other) for other in sight.gpus), "N/A", str(gpu.numa), "N/A"]
+    for gpu in view.gpus:
+        row = [f"GPU{gpu.index}", *(_relation(gpu, other) for other in view.gpus), "N/A", str(gpu.numa), "N/A"]
         lines.append("\t".join(row))
     return "".join(f"{line}\n" for line in lines) + _LEGEND
 

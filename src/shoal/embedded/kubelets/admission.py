@@ -40,7 +40,7 @@ def needs(facts: PodFacts, counted: Sequence[str]) -> Amounts:
     return {name: max(most.get(name, 0), beside.get(name, 0)) + overhead.get(name, 0) for name in counted}
 
 
-class Room:
+class NodeCapacity:
     """What the pods of one node hold of what it has."""
 
     def __init__(self, allocatable: Mapping[str, str]) -> None:

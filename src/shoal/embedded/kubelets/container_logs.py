@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from shoal.embedded.kubelets import pod_annotations as wishes
+from shoal.embedded.kubelets import pod_annotations as restart_requests
 from shoal.embedded.kubelets.node_view import LogLine
 from shoal.embedded.kubelets.pod_facts import Container, PodFacts
 from shoal.embedded.kubelets.pod_run import ContainerRun, Ended
@@ -38,7 +38,7 @@ def _lines(
     facts: PodFacts, spec: Container, span: tuple[float, float], ended: Ended | None, known: Sequence[str] | None
 ) -> Iterator[LogLine]:
     start_s, until_s = span
-    said = wishes.text(facts.metadata.annotations, "log", spec.name)
+    said = restart_requests.text(facts.metadata.annotations, "log", spec.name)
     if said is not None:
         for at, text in enumerate(said.splitlines()[:_MOST_LINES]):
             if ended is not None or start_s + at <= until_s:
@@ -72,4 +72,4 @@ def _serves(facts: PodFacts, spec: Container) -> bool:
     default = "Never" if spec in facts.spec.init_containers else facts.spec.restart_policy
     if (spec.restart_policy or default) != "Always":
         return False
-    return wishes.duration(facts.metadata.annotations, "run-for", spec.name) is None
+    return restart_requests.duration(facts.metadata.annotations, "run-for", spec.name) is None

@@ -28,7 +28,7 @@ from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.leases import Leases
 from shoal.embedded.kubelets.node_faults import NodeFaults
 from shoal.embedded.kubelets.node_keeper import NodeKeeper
-from shoal.embedded.kubelets.pod_facts import Glance, glance_at
+from shoal.embedded.kubelets.pod_facts import PodSummary, pod_summary
 from shoal.embedded.kubelets.pod_writer import PodWriter
 from shoal.embedded.kubelets.policy_watch import PolicyWatch
 from shoal.embedded.kubelets.settings import FleetSettings
@@ -69,7 +69,7 @@ class Fleet:
         context, settings = self._context, self._settings
         self._configs: dict[str, Obj] = {}
         self._nodes: dict[str, SimulatedNode] = {}
-        self._ground = FleetContext(
+        self._fleet_context = FleetContext(
             context.clock,
             self._pods,
             self._node_items,
@@ -82,12 +82,12 @@ class Fleet:
         )
         make = settings.gpus or DeviceManager
         for machine in self._machines.values():
-            self._nodes[machine.name] = SimulatedNode(machine, make(machine), self._ground)
-        writer = PodWriter(context.api, self._ground, self._nodes)
+            self._nodes[machine.name] = SimulatedNode(machine, make(machine), self._fleet_context)
+        writer = PodWriter(context.api, self._fleet_context, self._nodes)
         self._pod_writes: Writes[tuple[str, str]] = Writes(context.clock, settings.writers, writer.write)
-        self._keeper = NodeKeeper(context.api, self._ground, self._nodes)
+        self._keeper = NodeKeeper(context.api, self._fleet_context, self._nodes)
         self._leases = Leases(context.api, context.clock, settings.lease_every_s, self._owner_uid)
-        self._faults = NodeFaults(context.api, self._ground, self._keeper, self._leases)
+        self._faults = NodeFaults(context.api, self._fleet_context, self._keeper, self._leases)
         self._policies = PolicyWatch(context, self._configs_changed)
 
     def names(self) -> Sequence[str]:
@@ -132,7 +132,7 @@ class Fleet:
             if not left:
                 done.set()
 
-        registrations: Writes[str] = Writes(self._clock, self._ground.settings.writers, register)
+        registrations: Writes[str] = Writes(self._clock, self._fleet_context.settings.writers, register)
         try:
             for name in self._nodes:
                 registrations.add(name)
@@ -147,7 +147,7 @@ class Fleet:
 
     def _give_addresses(self) -> None:
         """To the nodes: the one that a Node has already, else a free one. What lives in the cluster keeps its own."""
-        addresses = self._ground.addresses
+        addresses = self._fleet_context.addresses
         here = sorted((item for item in self._node_items if item.name in self._nodes), key=lambda item: item.name)
         there = [item for item in self._node_items if item.name not in self._nodes]
         if there:
@@ -164,24 +164,24 @@ class Fleet:
         for item in self._pods:
             # One that cannot be read is passed over later, where that is logged.
             with suppress(msgspec.DecodeError):
-                self._note_address(item.uid, glance_at(item))
+                self._note_address(item.uid, pod_summary(item))
 
-    def _note_address(self, uid: str, glance: Glance, *, is_gone: bool = False) -> None:
+    def _note_address(self, uid: str, summary: PodSummary, *, is_gone: bool = False) -> None:
         """Of a pod that no node of this process looks after at the moment."""
-        status = glance.status
+        status = summary.status
         if is_gone or status.phase in TERMINAL_PHASES:
-            self._ground.addresses.give(status.pod_ip, uid)
+            self._fleet_context.addresses.give(status.pod_ip, uid)
         elif status.pod_ip:
-            self._ground.addresses.claim(status.pod_ip, uid)
+            self._fleet_context.addresses.claim(status.pod_ip, uid)
 
     def _take_over(self) -> None:
         """What runs already keeps its devices before anything new is given any."""
-        ours = (item for name in self._nodes for item in self._ground.pods_on(name))
-        begun = [(item, glance) for item in ours if (glance := glance_at(item)).status.start_time is not None]
+        ours = (item for name in self._nodes for item in self._fleet_context.pods_on(name))
+        begun = [(item, summary) for item in ours if (summary := pod_summary(item)).status.start_time is not None]
         _tell(self._on_pod, (item for item, _ in begun))
 
     def _follow(self, informer: Informer, handler: Handler) -> None:
-        """A cache keeps its handlers for ever: one of an earlier run is only told again what is there."""
+        """A cache keeps its handlers for ever: one of an earlier run is only reported again what is there."""
         if informer.kind in self._followed:
             _tell(handler, informer)
         else:
@@ -198,20 +198,20 @@ class Fleet:
         item = after or before
         if item is None or not self._is_running:
             return
-        glance = glance_at(item)
-        node = self._nodes.get(glance.spec.node_name)
+        summary = pod_summary(item)
+        node = self._nodes.get(summary.spec.node_name)
         if node is None:
             # Another process may give addresses of the same range.
-            self._note_address(item.uid, glance, is_gone=after is None)
+            self._note_address(item.uid, summary, is_gone=after is None)
             return
         if not node.is_reachable():
             if item.uid not in node.pods.runs:
-                self._note_address(item.uid, glance, is_gone=after is None)
+                self._note_address(item.uid, summary, is_gone=after is None)
             return
         if after is None:
             node.pods.lose(item.uid)
         else:
-            node.pods.see(after, glance)
+            node.pods.see(after, summary)
 
     def _on_node(self, before: Item | None, after: Item | None) -> None:
         item = after or before

@@ -38,9 +38,9 @@ T = TypeVar("T")
 
 
 class NodeFaults:
-    def __init__(self, api: Api, ground: FleetContext, keeper: NodeKeeper, leases: Leases) -> None:
+    def __init__(self, api: Api, context: FleetContext, keeper: NodeKeeper, leases: Leases) -> None:
         self._api = api
-        self._ground = ground
+        self._context = context
         self._keeper = keeper
         self._leases = leases
         self._faults: dict[str, Fault] = {}
@@ -79,7 +79,7 @@ class NodeFaults:
         except UserError as error:
             if self._complained.get(key) != str(error):
                 self._complained[key] = str(error)
-                node_events(self._ground, node, "InvalidAnnotation", str(error), "Warning")
+                node_events(self._context, node, "InvalidAnnotation", str(error), "Warning")
             return present
         self._complained.pop(key, None)
         return found
@@ -92,7 +92,7 @@ class NodeFaults:
             changed = True
             for words in node.set_gpu_faults(gpu_faults):
                 type_ = "Normal" if words.endswith("again") else "Warning"
-                node_events(self._ground, node, "XidError" if type_ == "Warning" else "GpuMended", words, type_)
+                node_events(self._context, node, "XidError" if type_ == "Warning" else "GpuMended", words, type_)
         if node.machine.gpus:
             if labels.get(STATE) == "failed":
                 node.recall_devices()
@@ -102,7 +102,7 @@ class NodeFaults:
             said = node.gpus.configure(labels, configs)
             for words in said:
                 type_ = "Warning" if isinstance(words, Complaint) else "Normal"
-                node_events(self._ground, node, "GpuConfigChanged", words, type_)
+                node_events(self._context, node, "GpuConfigChanged", words, type_)
             changed = changed or bool(said) or before != dict(node.gpus.labels())
         if changed:
             self._keeper.writes.add(node.name)
@@ -124,7 +124,7 @@ class NodeFaults:
         if before is not None and before.kind == "spot-interrupt" and node.mode != "gone":
             self._run(node, self._surely(lambda: self._notice(node, None)))
         if node.mode == "down":
-            node.boot(before.id if before is not None and before.id else str(self._ground.clock.seconds()))
+            node.boot(before.id if before is not None and before.id else str(self._context.clock.seconds()))
             self._back(node)
         elif node.mode == "cut":
             node.join()
@@ -138,7 +138,7 @@ class NodeFaults:
         self._keeper.writes.add(node.name)
 
     async def _reboot(self, node: SimulatedNode, fault: Fault, item: Item) -> None:
-        ground = self._ground
+        context = self._context
         boot_id = boot_id_of(node.name, fault.id)
         known: Any = (item.obj().get("status") or {}).get("nodeInfo") or {}
         if not self._is_on(node, fault):
@@ -146,18 +146,18 @@ class NodeFaults:
         if known.get("bootID") != boot_id:
             node.not_ready = "node is shutting down"
             self._keeper.writes.add(node.name)
-            await ground.clock.sleep(1.0)
+            await context.clock.sleep(1.0)
             if not self._is_on(node, fault):
                 return
             node.fail()
-            await ground.clock.sleep(ground.settings.reboot_s)
+            await context.clock.sleep(context.settings.reboot_s)
             if not self._is_on(node, fault):
                 return
             node.boot(fault.id)
             self._back(node)
             words = f"Node {node.name} has been rebooted, boot id: {boot_id}"
-            node_events(ground, node, "Rebooted", words, "Warning")
-            await ground.clock.sleep(1.0)
+            node_events(context, node, "Rebooted", words, "Warning")
+            await context.clock.sleep(1.0)
         node.boot_id = boot_id
         await self._surely(lambda: self._keeper.annotate(node.name, {FAULT: None}))
 
@@ -165,23 +165,23 @@ class NodeFaults:
         """A cloud takes its spot machine back: two minutes' notice, then it is gone."""
         if not self._is_on(node, fault):
             return
-        ground = self._ground
-        notice_s = ground.settings.spot_notice_s
-        at = written(ground.clock.seconds() + notice_s)
+        context = self._context
+        notice_s = context.settings.spot_notice_s
+        at = written(context.clock.seconds() + notice_s)
         node_events(
-            ground, node, "SpotInterruption", f"Spot ITN received. Instance will be interrupted at {at} ", "Normal"
+            context, node, "SpotInterruption", f"Spot ITN received. Instance will be interrupted at {at} ", "Normal"
         )
         taint = {"key": _SPOT_TAINT, "value": _NO_LABEL.sub("-", fault.id)[:63].strip("-_."), "effect": "NoSchedule"}
         await self._surely(lambda: self._notice(node, taint))
-        await ground.clock.sleep(notice_s)
+        await context.clock.sleep(notice_s)
         if not self._is_on(node, fault):
             return
         node.not_ready = "node is shutting down"
         node.shut_down()
         self._keeper.writes.add(node.name)
-        ends = ground.clock.seconds() + _LEAVE_S
-        while ground.clock.seconds() < ends and not node.pods.is_quiet():
-            await ground.clock.sleep(1.0)
+        ends = context.clock.seconds() + _LEAVE_S
+        while context.clock.seconds() < ends and not node.pods.is_quiet():
+            await context.clock.sleep(1.0)
         if not self._is_on(node, fault):
             return
         node.mode = "gone"
@@ -206,7 +206,7 @@ class NodeFaults:
             try:
                 await write()
             except (TemporaryError, ConflictError):
-                await self._ground.clock.sleep(_AGAIN_S)
+                await self._context.clock.sleep(_AGAIN_S)
             else:
                 return
 
@@ -217,10 +217,10 @@ class NodeFaults:
             except NotFoundError:
                 return
             except ShoalError as error:
-                node_events(self._ground, node, "FaultFailed", str(error), "Warning")
+                node_events(self._context, node, "FaultFailed", str(error), "Warning")
             except Exception as error:  # noqa: BLE001 - the task is not awaited, so no other code would report it
                 _log.exception("a fault of node %s could not be carried out", node.name)
-                node_events(self._ground, node, "FaultFailed", f"{type(error).__name__}: {error}", "Warning")
+                node_events(self._context, node, "FaultFailed", f"{type(error).__name__}: {error}", "Warning")
 
         task = asyncio.ensure_future(carefully())
         self._tasks.add(task)

@@ -42,16 +42,16 @@ class _Judged(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeKeeper:
-    def __init__(self, api: Api, ground: FleetContext, nodes: Mapping[str, SimulatedNode]) -> None:
+    def __init__(self, api: Api, context: FleetContext, nodes: Mapping[str, SimulatedNode]) -> None:
         self._api = api
-        self._ground = ground
+        self._context = context
         self._nodes = nodes
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self.writes: Writes[str] = Writes(ground.clock, 8, self._write)
+        self.writes: Writes[str] = Writes(context.clock, 8, self._write)
 
     async def register(self, node: SimulatedNode) -> None:
         """The Node stands, with its status, when this returns."""
-        present = self._ground.nodes.get("", node.name)
+        present = self._context.nodes.get("", node.name)
         if present is None:
             obj = node_of(node.machine, node.gpus)
             obj["status"] = self._status(node, {})
@@ -60,7 +60,7 @@ class NodeKeeper:
             except AlreadyExistsError:
                 await self._api.get(NODES, "", node.name)
             else:
-                node_events(self._ground, node, "Starting", "Starting kubelet.")
+                node_events(self._context, node, "Starting", "Starting kubelet.")
                 return
         await self._write(node.name)
 
@@ -71,10 +71,10 @@ class NodeKeeper:
 
     def refresh(self, node: SimulatedNode, share: float) -> None:
         """Write the status from time to time, the first time after that share of the period."""
-        every_s = self._ground.settings.status_every_s
+        every_s = self._context.settings.status_every_s
 
         def ring(wait_s: float = every_s) -> None:
-            self._timers[node.name] = self._ground.clock.call_later(wait_s, ring)
+            self._timers[node.name] = self._context.clock.call_later(wait_s, ring)
             if wait_s == every_s:
                 self.writes.add(node.name)
 
@@ -91,12 +91,12 @@ class NodeKeeper:
     async def _write(self, name: str) -> None:
         """What differs in labels and annotations, then the status."""
         node = self._nodes[name]
-        item = self._ground.nodes.get("", name)
+        item = self._context.nodes.get("", name)
         if item is None or not node.is_reachable():
             return
         try:
             await self._write_head(node, item)
-            now = self._ground.nodes.get("", name) or item
+            now = self._context.nodes.get("", name) or item
             status = self._status(node, now.obj().get("status") or {})
             await self._api.patch(NODES, "", name, Patch("strategic", {"status": status}), "status")
         except NotFoundError:
@@ -115,21 +115,21 @@ class NodeKeeper:
             await self._api.patch(NODES, "", node.name, Patch("merge", body))
 
     def _status(self, node: SimulatedNode, before: Obj) -> Obj:
-        ground = self._ground
-        status: Obj = node_status(node.machine, node.gpus, ground.settings, node.address, node.boot_id)
+        context = self._context
+        status: Obj = node_status(node.machine, node.gpus, context.settings, node.address, node.boot_id)
         for name in ("capacity", "allocatable"):
             gone = (before.get(name) or {}).keys() - status[name].keys()
             status[name] |= dict.fromkeys(gone)
         old: dict[str, Any] = {one["type"]: one for one in before.get("conditions") or ()}
-        status["conditions"] = conditions(old, ground.clock.seconds(), not_ready=node.not_ready)
+        status["conditions"] = conditions(old, context.clock.seconds(), not_ready=node.not_ready)
         return status
 
 
-def node_events(ground: FleetContext, node: SimulatedNode, reason: str, message: str, type_: str = "Normal") -> None:
+def node_events(context: FleetContext, node: SimulatedNode, reason: str, message: str, type_: str = "Normal") -> None:
     """As the kubelet does it, the uid of an event about a node is the node's name."""
     about = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": node.name, "uid": node.name}}
     warns = type_ == "Warning"
-    ground.events.record(about, reason, message, type_="Warning" if warns else "Normal", host=node.name)
+    context.events.record(about, reason, message, type_="Warning" if warns else "Normal", host=node.name)
 
 
 def _differences(present: Mapping[str, str], wanted: Mapping[str, str | None]) -> Differences:

@@ -13,10 +13,10 @@ from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus, Refused, Use
 from shoal.embedded.kubelets import pod_annotations, pod_verbs
-from shoal.embedded.kubelets.admission import Room, misplaced
+from shoal.embedded.kubelets.admission import NodeCapacity, misplaced
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.pod_events import Said, say
-from shoal.embedded.kubelets.pod_facts import Glance, PodFacts, facts_of, glance_at
+from shoal.embedded.kubelets.pod_facts import PodFacts, PodSummary, facts_of, pod_summary
 from shoal.embedded.kubelets.pod_recovery import restored
 from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
 from shoal.embedded.kubelets.pod_status import ContainerResource, phase_of
@@ -30,7 +30,7 @@ _MOST_STEPS = 1_000
 
 
 class NodePods:
-    def __init__(self, node: str, room: Room, gpus: NodeGpus, ground: FleetContext) -> None:
+    def __init__(self, node: str, capacity: NodeCapacity, gpus: NodeGpus, context: FleetContext) -> None:
         self.runs: dict[str, PodRun] = {}
         self.grants: dict[str, tuple[ContainerDevices, ...]] = {}
         self.host_ip = ""
@@ -40,44 +40,44 @@ class NodePods:
         self.before_use: Callable[[], object] = lambda: None
         """Told before programs start or stop to use GPUs."""
         self._node = node
-        self._room = room
+        self._capacity = capacity
         self._gpus = gpus
-        self._ground = ground
+        self._context = context
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._is_stirred = False
 
     # -- what the server says -----------------------------------------------------------------------------------------
 
-    def see(self, item: Item, glance: Glance | None = None) -> None:
+    def see(self, item: Item, summary: PodSummary | None = None) -> None:
         """A pod bound to this node came or changed."""
-        glance = glance or glance_at(item)
+        summary = summary or pod_summary(item)
         run = self.runs.get(item.uid)
-        is_deleted = glance.metadata.deletion_timestamp is not None
-        if run is not None and run.is_over and glance.status.phase in TERMINAL_PHASES:
+        is_deleted = summary.metadata.deletion_timestamp is not None
+        if run is not None and run.is_over and summary.status.phase in TERMINAL_PHASES:
             # The end was written. The answer to that may come later than the next pod, which waited for the devices.
             self._release(item.uid)
-        if run is not None and not is_news(run, glance):
-            if is_deleted or not is_contradicted(run, item, glance):
+        if run is not None and not is_news(run, summary):
+            if is_deleted or not is_contradicted(run, item, summary):
                 return
             run.changes += 1
         facts = facts_of(item)
         if run is None:
             run = self._begin(item, facts)
-            run.changes += is_contradicted(run, item, glance)
-        run.wishes = glance.wishes()
-        scene = PodSituation(run, facts, self, self._ground.clock.seconds())
-        if run.generation != glance.metadata.generation:
+            run.changes += is_contradicted(run, item, summary)
+        run.restart_requests = summary.restart_requests()
+        scene = PodSituation(run, facts, self, self._context.clock.seconds())
+        if run.generation != summary.metadata.generation:
             # The status says which one it is about.
             run.changes += bool(run.generation)
-            run.generation = glance.metadata.generation
+            run.generation = summary.metadata.generation
             pod_verbs.follow_images(scene)
-        if glance.status.phase in TERMINAL_PHASES and not run.is_over:
+        if summary.status.phase in TERMINAL_PHASES and not run.is_over:
             # Another component has ended it (the pod garbage collector, for example).
-            run.phase = glance.status.phase
+            run.phase = summary.status.phase
             pod_verbs.stop(scene, 0.0)
         if is_deleted:
             run.is_deleted = True
-            grace_s = glance.metadata.deletion_grace_period_seconds
+            grace_s = summary.metadata.deletion_grace_period_seconds
             pod_verbs.stop(scene, run.grace_s if grace_s is None else float(grace_s))
             if run.is_over and not run.is_dismissed:
                 run.changes += 1
@@ -99,7 +99,7 @@ class NodePods:
         self._release(uid)
         self._repace()
 
-    def told(self, run: PodRun) -> None:
+    def reported(self, run: PodRun) -> None:
         """The server has stored the status. Only then are the devices of a pod that is over given to others: should
         this process end, its successor reads in the status which devices are held."""
         if run.is_over:
@@ -112,7 +112,7 @@ class NodePods:
             self._is_stirred = True
 
     def _begin(self, item: Item, facts: PodFacts) -> PodRun:
-        now_s = self._ground.clock.seconds()
+        now_s = self._context.clock.seconds()
         known = restored(item, facts, now_s)
         run = self.runs[item.uid] = known or new_run(facts, now_s)
         run.base = item.version
@@ -123,7 +123,7 @@ class NodePods:
         if known is None or known.is_over:
             return run
         self._keep_address(run, facts)
-        self._room.take(run.uid, facts, is_forced=True)
+        self._capacity.take(run.uid, facts, is_forced=True)
         if granted := self._gpus.restore(item.obj()):
             self.grants[run.uid] = granted
         scene = PodSituation(run, facts, self, now_s)
@@ -136,7 +136,7 @@ class NodePods:
     def _keep_address(self, run: PodRun, facts: PodFacts) -> None:
         """Of a pod that ran before. One that is not of the range, as earlier versions gave them, or that another pod
         has, is exchanged for another one."""
-        is_own = run.ip == self.host_ip if facts.spec.host_network else self._ground.addresses.claim(run.ip, run.uid)
+        is_own = run.ip == self.host_ip if facts.spec.host_network else self._context.addresses.claim(run.ip, run.uid)
         if run.ip and not is_own:
             run.ip = self.address(run, facts) or run.ip
             run.changes += 1
@@ -144,8 +144,8 @@ class NodePods:
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def scene(self, run: PodRun) -> PodSituation | None:
-        item = self._ground.item(run)
-        return None if item is None else PodSituation(run, facts_of(item), self, self._ground.clock.seconds())
+        item = self._context.item(run)
+        return None if item is None else PodSituation(run, facts_of(item), self, self._context.clock.seconds())
 
     def wake(self, uid: str) -> None:
         self.act(uid, lambda _: None)
@@ -169,19 +169,19 @@ class NodePods:
 
     def _go_on(self, scene: PodSituation) -> None:
         run = scene.run
-        due = self._ground.timetable.first(run, scene.facts)
+        due = self._context.timetable.first(run, scene.facts)
         steps = 0
         while due is not None and due.at_s <= scene.now_s + 1e-6 and steps < _MOST_STEPS:
             pod_verbs.play(scene, due)
-            due = self._ground.timetable.first(run, scene.facts)
+            due = self._context.timetable.first(run, scene.facts)
             steps += 1
         self._cancel(run.uid)
         if due is not None:
             wait_s = max(due.at_s - scene.now_s, 0.001 if steps < _MOST_STEPS else 1.0)
-            self._timers[run.uid] = self._ground.clock.call_later(wait_s, lambda: self.wake(run.uid))
+            self._timers[run.uid] = self._context.clock.call_later(wait_s, lambda: self.wake(run.uid))
         is_soon = due is not None and due.at_s - scene.now_s <= _SOON_S
         if run.changes != run.written and not (is_soon and phase_of(run) == "Pending"):
-            self._ground.pod_changed(self._node, run.uid)
+            self._context.pod_changed(self._node, run.uid)
         self._repace()
 
     def _cancel(self, uid: str) -> None:
@@ -194,7 +194,7 @@ class NodePods:
         if not self._is_stirred:
             return
         self._is_stirred = False
-        now_s = self._ground.clock.seconds()
+        now_s = self._context.clock.seconds()
         for uid in tuple(self.grants):
             run = self.runs.get(uid)
             if run is None or run.is_over:
@@ -209,14 +209,14 @@ class NodePods:
     # -- what a pod's life asks of its node ---------------------------------------------------------------------------
 
     def admit(self, run: PodRun, facts: PodFacts) -> Refused | None:
-        item = self._ground.item(run)
+        item = self._context.item(run)
         granted = self._gpus.admit(item.obj()) if item is not None and _asks_devices(facts) else ()
         if isinstance(granted, Refused):
             return granted
         refused = None
         if facts.spec.node_selector or facts.spec.affinity:
             refused = misplaced(facts, self._node, self.labels())
-        refused = refused or self._room.take(run.uid, facts)
+        refused = refused or self._capacity.take(run.uid, facts)
         if refused is not None:
             self._gpus.release(run.uid)
             return refused
@@ -225,7 +225,7 @@ class NodePods:
         return None
 
     def address(self, run: PodRun, facts: PodFacts) -> str:
-        return self.host_ip if facts.spec.host_network else self._ground.addresses.take(run.uid)
+        return self.host_ip if facts.spec.host_network else self._context.addresses.take(run.uid)
 
     def started(self, run: PodRun, one: ContainerRun, facts: PodFacts) -> str | None:
         if not self._has_devices(run.uid, one.name):
@@ -246,11 +246,11 @@ class NodePods:
             self._is_stirred = True
 
     def over(self, run: PodRun) -> None:
-        self._room.give(run.uid)
-        self._ground.addresses.give(run.ip, run.uid)
+        self._capacity.give(run.uid)
+        self._context.addresses.give(run.ip, run.uid)
 
     def say(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
-        say(self._ground, self._node, run, Said(reason, message, type_, container))
+        say(self._context, self._node, run, Said(reason, message, type_, container))
 
     # -- devices ------------------------------------------------------------------------------------------------------
 

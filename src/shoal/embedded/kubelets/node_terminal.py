@@ -27,8 +27,8 @@ def answer(
     words = _words(command)
     if mine and isinstance(gpus, DeviceManager) and words and words[0].rpartition("/")[2] == "nvidia-smi":
         at = datetime.fromtimestamp(now_s, UTC).strftime("%a %b %e %H:%M:%S %Y")
-        sight = sight_of_container(gpus, place.pod["metadata"]["uid"], container, now_s, at)
-        said = nvidia_smi(sight, words[1:])
+        view = sight_of_container(gpus, place.pod["metadata"]["uid"], container, now_s, at)
+        said = nvidia_smi(view, words[1:])
         return CommandOutput(said.text, code=said.code)
     added: dict[str, str] = {}
     for grant in mine:

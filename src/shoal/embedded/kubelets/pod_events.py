@@ -15,9 +15,9 @@ class Said(NamedTuple):
     container: str = ""
 
 
-def say(ground: FleetContext, node: str, run: PodRun, said: Said) -> None:
+def say(context: FleetContext, node: str, run: PodRun, said: Said) -> None:
     warns = said.type_ == "Warning"
-    if not warns and not ground.settings.has_events:
+    if not warns and not context.settings.has_events:
         return
     one = run.container(said.container) if said.container else None
     field = ""
@@ -25,6 +25,6 @@ def say(ground: FleetContext, node: str, run: PodRun, said: Said) -> None:
         field = f"spec.{'containers' if one.role == 'main' else 'initContainers'}{{{one.name}}}"
     meta = {"name": run.name, "namespace": run.namespace, "uid": run.uid}
     about = {"kind": "Pod", "apiVersion": "v1", "metadata": meta}
-    ground.events.record(
+    context.events.record(
         about, said.reason, said.message, type_="Warning" if warns else "Normal", host=node, field=field
     )

@@ -152,35 +152,35 @@ class _GlanceStatus(Slim, frozen=True):
         return any(one.type == "Ready" and one.status == "True" for one in self.conditions)
 
 
-class Glance(Slim, frozen=True):
+class PodSummary(Slim, frozen=True):
     """What every change of every pod is asked first."""
 
     metadata: _GlanceMeta
     spec: _GlanceSpec
     status: _GlanceStatus = _GlanceStatus()
 
-    def wishes(self) -> int:
+    def restart_requests(self) -> int:
         """A number that differs for other annotations, so that they need not be kept."""
         said = self.metadata.annotations
         return hash(frozenset(said.items())) if said else 0
 
 
 _facts = msgspec.json.Decoder(PodFacts)
-_glance = msgspec.json.Decoder(Glance)
+_glance = msgspec.json.Decoder(PodSummary)
 
 
 def facts_of(item: Item) -> PodFacts:
     return _facts.decode(item.data)
 
 
-def glance_at(item: Item) -> Glance:
+def pod_summary(item: Item) -> PodSummary:
     return _glance.decode(item.data)
 
 
 def nodes_of(item: Item) -> tuple[str, ...]:
     """Where it is bound to, for an index of pods. What a kubelet cannot read is on no node."""
     try:
-        name = glance_at(item).spec.node_name
+        name = pod_summary(item).spec.node_name
     except msgspec.DecodeError:
         return ()
     return (name,) if name else ()

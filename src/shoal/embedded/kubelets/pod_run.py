@@ -99,7 +99,7 @@ class PodRun(msgspec.Struct, gc=False):
     """Others decide with their conditions whether it is ready."""
     generation: int = 0
     """Of the object, when it was looked at last."""
-    wishes: int = 0
+    restart_requests: int = 0
     """What the annotations were when it was looked at last, as one number."""
     base: int = 0
     """The version of the object it began from, until something is written: another fleet may have been quicker."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from shoal.embedded.gpus.node_gpus import Refused
-from shoal.embedded.kubelets import pod_annotations as wishes
+from shoal.embedded.kubelets import pod_annotations as restart_requests
 from shoal.embedded.kubelets.addresses import EXHAUSTED
 from shoal.embedded.kubelets.pod_facts import Container, PodFacts
 from shoal.embedded.kubelets.pod_run import ContainerRun, Ended, PodRun
@@ -78,7 +78,9 @@ def play(scene: PodSituation, due: Due) -> None:
         _start(scene, one, facts.all_containers()[due.container])
     else:
         code = (
-            wishes.whole(facts.metadata.annotations, stage.next.code_from, one.name) if stage.next.code_from else None
+            restart_requests.whole(facts.metadata.annotations, stage.next.code_from, one.name)
+            if stage.next.code_from
+            else None
         )
         at_s = max(min(due.at_s, now_s), one.started_s)
         message = _filled(stage.next.message, scene, due) or one.error

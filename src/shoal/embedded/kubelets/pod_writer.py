@@ -20,9 +20,9 @@ from shoal.embedded.kubelets.simulated_node import SimulatedNode
 
 
 class PodWriter:
-    def __init__(self, api: Api, ground: FleetContext, nodes: Mapping[str, SimulatedNode]) -> None:
+    def __init__(self, api: Api, context: FleetContext, nodes: Mapping[str, SimulatedNode]) -> None:
         self._api = api
-        self._ground = ground
+        self._context = context
         self._nodes = nodes
 
     async def write(self, key: tuple[str, str]) -> None:
@@ -30,7 +30,7 @@ class PodWriter:
         node, uid = self._nodes[key[0]], key[1]
         while node.is_reachable():
             run = node.pods.runs.get(uid)
-            item = self._ground.item(run) if run is not None else None
+            item = self._context.item(run) if run is not None else None
             if run is None or item is None:
                 node.pods.lose(uid)
                 return
@@ -53,12 +53,12 @@ class PodWriter:
     async def _write_status(self, node: SimulatedNode, run: PodRun, item: Item) -> None:
         changes = run.changes
         held = node.pods.held(run) if run.uid in node.pods.grants and not run.is_over else None
-        status = status_of(run, facts_of(item), node.address, self._ground.clock.seconds(), held)
+        status = status_of(run, facts_of(item), node.address, self._context.clock.seconds(), held)
         meta = {"uid": run.uid} | ({"resourceVersion": str(run.base)} if run.base else {})
         patch = Patch("strategic", {"metadata": meta, "status": status})
         await self._api.patch(PODS, run.namespace, run.name, patch, "status")
         run.written, run.base = changes, 0
-        node.pods.told(run)
+        node.pods.reported(run)
 
     async def _found(self, run: PodRun) -> Item | None:
         try:

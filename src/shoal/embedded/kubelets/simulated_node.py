@@ -17,7 +17,7 @@ from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import NodeGpus
 from shoal.embedded.kubelets import pod_verbs as life
-from shoal.embedded.kubelets.admission import Room, amount
+from shoal.embedded.kubelets.admission import NodeCapacity, amount
 from shoal.embedded.kubelets.container_logs import lines
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.faults import xid_words
@@ -26,7 +26,7 @@ from shoal.embedded.kubelets.node_object import boot_id_of
 from shoal.embedded.kubelets.node_pods import NodePods
 from shoal.embedded.kubelets.node_terminal import answer
 from shoal.embedded.kubelets.node_view import LogLine, Usage
-from shoal.embedded.kubelets.pod_facts import PodFacts, facts_of, glance_at
+from shoal.embedded.kubelets.pod_facts import PodFacts, facts_of, pod_summary
 from shoal.embedded.kubelets.pod_run import PodRun
 from shoal.embedded.machines.machine import Machine
 
@@ -39,7 +39,7 @@ _MIB = 1 << 20
 
 
 class SimulatedNode:
-    def __init__(self, machine: Machine, gpus: NodeGpus, ground: FleetContext) -> None:
+    def __init__(self, machine: Machine, gpus: NodeGpus, context: FleetContext) -> None:
         self.name = machine.name
         self.machine = machine
         self.gpus = gpus
@@ -48,10 +48,10 @@ class SimulatedNode:
         """Why it takes no pods, while it still says so."""
         self.boot_id = boot_id_of(machine.name, "first")
         self.gpu_faults: dict[int, int] = {}
-        self._exporter = DcgmExporter(gpus, ground.clock.seconds()) if isinstance(gpus, DeviceManager) else None
-        self._ground = ground
+        self._exporter = DcgmExporter(gpus, context.clock.seconds()) if isinstance(gpus, DeviceManager) else None
+        self._context = context
         self._has_recalled = False
-        self.pods = NodePods(machine.name, Room(machine.allocatable), gpus, ground)
+        self.pods = NodePods(machine.name, NodeCapacity(machine.allocatable), gpus, context)
         self.pods.labels = self.labels
         self.pods.before_use = self._account
 
@@ -61,7 +61,7 @@ class SimulatedNode:
         return self.pods.host_ip
 
     def labels(self) -> Mapping[str, str]:
-        item = self._ground.nodes.get("", self.name)
+        item = self._context.nodes.get("", self.name)
         return {} if item is None else item.read(MetadataOf[LabeledMeta]).metadata.labels
 
     # -- what happens to it -------------------------------------------------------------------------------------------
@@ -76,12 +76,12 @@ class SimulatedNode:
         self.mode, self.not_ready, self.boot_id = "up", "", boot_id_of(self.name, why)
         self._forget_the_gone()
         if self._exporter is not None:
-            self._exporter.boot(self._ground.clock.seconds())
-        for item in self._ground.pods_on(self.name):
+            self._exporter.boot(self._context.clock.seconds())
+        for item in self._context.pods_on(self.name):
             # A fleet that was started while the node lay there has not looked at them yet.
-            glance = glance_at(item)
-            if glance.status.start_time and item.uid not in self.pods.runs:
-                self.pods.see(item, glance)
+            summary = pod_summary(item)
+            if summary.status.start_time and item.uid not in self.pods.runs:
+                self.pods.see(item, summary)
         # None goes on before it was read which of them are being deleted: those do not start again.
         for run in tuple(self.pods.runs.values()):
             if (scene := self.pods.scene(run)) is not None:
@@ -125,7 +125,7 @@ class SimulatedNode:
         for run in self.pods.runs.values() if words else ():
             if run.uid in self.pods.grants:
                 run.changes += 1
-                self._ground.pod_changed(self.name, run.uid)
+                self._context.pod_changed(self.name, run.uid)
         return words
 
     def recall_devices(self) -> None:
@@ -134,19 +134,19 @@ class SimulatedNode:
         if self._has_recalled:
             return
         self._has_recalled = True
-        for item in self._ground.pods_on(self.name):
-            glance = glance_at(item)
-            has_begun = glance.status.start_time is not None and glance.status.phase not in TERMINAL_PHASES
+        for item in self._context.pods_on(self.name):
+            summary = pod_summary(item)
+            has_begun = summary.status.start_time is not None and summary.status.phase not in TERMINAL_PHASES
             if has_begun and item.uid not in self.pods.runs:
                 self.gpus.restore(item.obj())
 
     def _forget_the_gone(self) -> None:
         for uid, run in tuple(self.pods.runs.items()):
-            if self._ground.item(run) is None:
+            if self._context.item(run) is None:
                 self.pods.lose(uid)
 
     def _catch_up(self) -> None:
-        for item in self._ground.pods_on(self.name):
+        for item in self._context.pods_on(self.name):
             self.pods.see(item)
         for uid in tuple(self.pods.runs):
             self.pods.wake(uid)
@@ -157,7 +157,7 @@ class SimulatedNode:
         return self.mode == "up"
 
     def pod(self, namespace: str, name: str) -> Obj | None:
-        item = self._ground.pods.get(namespace, name)
+        item = self._context.pods.get(namespace, name)
         return item.obj() if item is not None and item.uid in self.pods.runs else None
 
     def log(self, pod_uid: str, container: str, *, previous: bool = False) -> Sequence[LogLine]:
@@ -169,7 +169,7 @@ class SimulatedNode:
         spec = next(spec for spec in facts.all_containers() if spec.name == container)
         place = self._place(found[0], container)
         known = printed(place) if place is not None else None
-        return lines(facts, spec, one, (self._ground.clock.seconds(), previous), known)
+        return lines(facts, spec, one, (self._context.clock.seconds(), previous), known)
 
     def is_running(self, pod_uid: str, container: str) -> bool:
         run = self.pods.runs.get(pod_uid)
@@ -182,13 +182,13 @@ class SimulatedNode:
         if place is None:
             return CommandOutput(stderr="the pod is not on this node\n", code=1)
         grants = self.pods.grants.get(pod_uid, ())
-        return answer(place, command, self.gpus, grants, self._ground.clock.seconds())
+        return answer(place, command, self.gpus, grants, self._context.clock.seconds())
 
     def _place(self, run: PodRun, container: str) -> CommandPlace | None:
-        item = self._ground.item(run)
+        item = self._context.item(run)
         if item is None:
             return None
-        pod, node = item.obj(), self._ground.nodes.get("", self.name)
+        pod, node = item.obj(), self._context.nodes.get("", self.name)
         specs = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())]
         spec = next((one for one in specs if one["name"] == container), specs[0])
         return CommandPlace(pod, spec, node.obj() if node is not None else None)
@@ -207,7 +207,7 @@ class SimulatedNode:
     def pod_usage(self) -> Sequence[tuple[Obj, dict[str, Usage]]]:
         found = []
         for run in self.pods.runs.values():
-            item = self._ground.item(run)
+            item = self._context.item(run)
             if item is not None and not run.is_over and any(one.is_alive for one in run.containers):
                 found.append((item.obj(), _usage(run, item)))
         return found
@@ -216,15 +216,15 @@ class SimulatedNode:
         if self._exporter is None:
             return ""
         names = {run.uid: PodName(run.namespace, run.name) for run in self.pods.runs.values() if not run.is_over}
-        return self._exporter.text(names, self._ground.clock.seconds())
+        return self._exporter.text(names, self._context.clock.seconds())
 
     def _account(self) -> None:
         if self._exporter is not None and self.mode != "down":
-            self._exporter.account(self._ground.clock.seconds())
+            self._exporter.account(self._context.clock.seconds())
 
     def _found(self, uid: str) -> tuple[PodRun, PodFacts] | None:
         run = self.pods.runs.get(uid)
-        item = self._ground.item(run) if run is not None else None
+        item = self._context.item(run) if run is not None else None
         return (run, facts_of(item)) if run is not None and item is not None else None
 
 

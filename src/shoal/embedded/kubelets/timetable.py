@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from zlib import crc32
 
-from shoal.embedded.kubelets import pod_annotations as wishes
+from shoal.embedded.kubelets import pod_annotations as restart_requests
 from shoal.embedded.kubelets.pod_facts import Container, PodFacts, Probe
 from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun
 from shoal.embedded.kubelets.stage import Number, Stage, Stages
@@ -54,7 +54,7 @@ class Timetable:
 
     def _pod_due(self, stage: Stage, run: PodRun, facts: PodFacts) -> Iterator[Due]:
         after = stage.after
-        delay_s = wishes.duration(facts.metadata.annotations, after.annotation) if after.annotation else None
+        delay_s = restart_requests.duration(facts.metadata.annotations, after.annotation) if after.annotation else None
         began_s = run.since_s
         if delay_s is None and after.number == "deadline":
             delay_s, began_s = facts.spec.active_deadline_seconds, run.admitted_s
@@ -76,7 +76,11 @@ class Timetable:
 
     def _due(self, stage: Stage, run: PodRun, facts: PodFacts, at: int, spec: Container) -> Iterator[Due]:
         one, after = run.containers[at], stage.after
-        delay_s = wishes.duration(facts.metadata.annotations, after.annotation, spec.name) if after.annotation else None
+        delay_s = (
+            restart_requests.duration(facts.metadata.annotations, after.annotation, spec.name)
+            if after.annotation
+            else None
+        )
         if delay_s is None and after.number is not None:
             delay_s = self._number(after.number, run, one, spec)
         if delay_s is None:

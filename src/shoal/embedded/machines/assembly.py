@@ -23,31 +23,31 @@ _SYSTEM_MIB = 255 + 11 * _PODS
 _ROOT_LEFT = 0.9
 
 
-def machine(name: str, wish: FleetEntry, place: MachineTopology) -> Machine:
-    shape = wish.shape
+def machine(name: str, entry: FleetEntry, place: MachineTopology) -> Machine:
+    shape = entry.shape
     seats = seats_of(name, shape)
     cuttable = (model := shape.gpu_model()) is not None and bool(model.mig)
     return Machine(
         name=name,
         profile=shape.name,
-        labels={**_labels(name, wish, place), **wish.labels},
+        labels={**_labels(name, entry, place), **entry.labels},
         capacity=_capacity(shape),
         allocatable={**_capacity(shape), **_left(shape)},
         gpus=seats,
-        annotations={**({NUMA_POLICY: wish.numa_policy} if wish.numa_policy else {}), **wish.annotations},
-        taints=wish.taints,
+        annotations={**({NUMA_POLICY: entry.numa_policy} if entry.numa_policy else {}), **entry.annotations},
+        taints=entry.taints,
         node_info=_node_info(name, shape),
         provider_id=_provider_id(name, shape, place),
-        mig_strategy=wish.mig_strategy or ("mixed" if cuttable else "none"),
-        mig_config=wish.mig_config,
-        sharing=wish.sharing,
-        is_spot=wish.is_spot,
-        usd_per_hour=shape.spot_usd_per_hour if wish.is_spot else shape.usd_per_hour,
+        mig_strategy=entry.mig_strategy or ("mixed" if cuttable else "none"),
+        mig_config=entry.mig_config,
+        sharing=entry.sharing,
+        is_spot=entry.is_spot,
+        usd_per_hour=shape.spot_usd_per_hour if entry.is_spot else shape.usd_per_hour,
     )
 
 
-def _labels(name: str, wish: FleetEntry, place: MachineTopology) -> Mapping[str, str]:
-    shape = wish.shape
+def _labels(name: str, entry: FleetEntry, place: MachineTopology) -> Mapping[str, str]:
+    shape = entry.shape
     found = {
         "beta.kubernetes.io/arch": shape.arch,
         "beta.kubernetes.io/instance-type": shape.name,
@@ -57,7 +57,7 @@ def _labels(name: str, wish: FleetEntry, place: MachineTopology) -> Mapping[str,
         "kubernetes.io/os": "linux",
         "node.kubernetes.io/instance-type": shape.name,
         **place.labels(),
-        **_terms(shape.provider, is_spot=wish.is_spot),
+        **_terms(shape.provider, is_spot=entry.is_spot),
     }
     if shape.gpus:
         found[MACHINE] = (shape.machine or shape.name).replace(" ", "-")

@@ -16,7 +16,7 @@ MOST_MACHINES = 100_000
 
 
 def fleet(wishes: Sequence[FleetEntry]) -> tuple[Machine, ...]:
-    total = sum(wish.count for wish in wishes)
+    total = sum(entry.count for entry in wishes)
     if total > MOST_MACHINES:
         where = wishes[-1].where if wishes else Where()
         raise UserError(f"{total} machines", where=where, fix=f"at most {MOST_MACHINES} are simulated")
@@ -26,10 +26,10 @@ def fleet(wishes: Sequence[FleetEntry]) -> tuple[Machine, ...]:
 def _machines(wishes: Sequence[FleetEntry]) -> Iterator[Machine]:
     names: Counter[str] = Counter()
     rack = -1
-    for wish in wishes:
-        prefix = wish.name or re.sub(r"[^a-z0-9]+", "-", wish.shape.name.lower()).strip("-")
-        for number in range(wish.count):
+    for entry in wishes:
+        prefix = entry.name or re.sub(r"[^a-z0-9]+", "-", entry.shape.name.lower()).strip("-")
+        for number in range(entry.count):
             # Machines of two entries never share a rack.
-            rack += number % wish.shape.per_rack == 0
-            yield machine(f"{prefix}-{names[prefix]}", wish, place(wish, rack))
+            rack += number % entry.shape.per_rack == 0
+            yield machine(f"{prefix}-{names[prefix]}", entry, place(entry, rack))
             names[prefix] += 1

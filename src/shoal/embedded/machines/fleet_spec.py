@@ -15,7 +15,7 @@ from shoal.embedded.machines.fleet import MOST_MACHINES, fleet
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Machine
 from shoal.embedded.machines.options import with_options
-from shoal.embedded.machines.profiles import wishes_of_file
+from shoal.embedded.machines.profiles import entries_of_file
 from shoal.units.errors import UserError, Where, excerpt
 
 EXAMPLE = "8xp5.48xlarge,4xdgx-a100-80"
@@ -24,7 +24,7 @@ _FILES = (".yaml", ".yml")
 
 
 def read_fleet(text: str) -> tuple[Machine, ...]:
-    return fleet([wish for part in _parts(text) for wish in _wishes(part)])
+    return fleet([entry for part in _parts(text) for entry in _entries(part)])
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -38,17 +38,17 @@ def _parts(text: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
-def _wishes(part: str) -> list[FleetEntry]:
+def _entries(part: str) -> list[FleetEntry]:
     where = Where(path=f"--nodes {part}" if part else "--nodes")
     if part.lower().endswith(_FILES):
-        return wishes_of_file(part)
+        return entries_of_file(part)
     match = _ENTRY.fullmatch(part)
     if match is None or not match["name"].strip():
         what = f"{excerpt(part)} is not a machine" if part else "an entry is empty"
         raise UserError(what, where=where, fix=f"write e.g. {EXAMPLE}")
     count = _count(match["count"], where)
-    wish = FleetEntry(find_shape(match["name"].strip(), where), count, where=where)
-    return [with_options(wish, match["options"] or "")]
+    entry = FleetEntry(find_shape(match["name"].strip(), where), count, where=where)
+    return [with_options(entry, match["options"] or "")]
 
 
 def _count(text: str | None, where: Where) -> int:

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 
-class GpuSeat(msgspec.Struct, frozen=True):
+class GpuSlot(msgspec.Struct, frozen=True):
     """One GPU in its place."""
 
     index: int
@@ -46,7 +46,7 @@ class Machine(msgspec.Struct, frozen=True):
     capacity: Mapping[str, str]
     """cpu, memory, ephemeral-storage, pods, hugepages, interconnects (`vpc.amazonaws.com/efa`): no GPUs."""
     allocatable: Mapping[str, str]
-    gpus: tuple[GpuSeat, ...] = ()
+    gpus: tuple[GpuSlot, ...] = ()
     annotations: Mapping[str, str] = {}
     taints: tuple[Mapping[str, str], ...] = ()
     node_info: Mapping[str, str] = {}

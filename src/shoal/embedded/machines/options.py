@@ -39,17 +39,17 @@ _FLAGS = ("rename", "one-per-request", "many-per-request", "spot", "taint")
 _VALUES = ("mig", "strategy", "time-slicing", "mps", "name", "zone", "region", "numa-policy")
 
 
-def with_options(wish: FleetEntry, text: str) -> FleetEntry:
+def with_options(entry: FleetEntry, text: str) -> FleetEntry:
     """The wish with the options of one pair of brackets."""
-    given = _given(text, wish.where)
+    given = _given(text, entry.where)
     strategy = given.get("strategy", "")
     if strategy and strategy not in STRATEGIES:
-        raise UserError(f"unknown MIG strategy {excerpt(strategy)}", where=wish.where, fix="none, single or mixed")
+        raise UserError(f"unknown MIG strategy {excerpt(strategy)}", where=entry.where, fix="none, single or mixed")
     changed = msgspec.structs.replace(
-        wish,
+        entry,
         mig_config=given.get("mig", ""),
         mig_strategy=strategy,
-        sharing=_sharing(given, wish.where),
+        sharing=_sharing(given, entry.where),
         is_spot="spot" in given,
         name=given.get("name", ""),
         zone=given.get("zone", ""),
@@ -60,41 +60,41 @@ def with_options(wish: FleetEntry, text: str) -> FleetEntry:
     return checked(changed)
 
 
-def checked(wish: FleetEntry) -> FleetEntry:
+def checked(entry: FleetEntry) -> FleetEntry:
     """The wish, if such machines can be; for options and for profile files alike."""
-    where = wish.where
-    if wish.name and not _NAME.fullmatch(wish.name):
+    where = entry.where
+    if entry.name and not _NAME.fullmatch(entry.name):
         fix = "small letters, digits and dashes, at most 42, e.g. name=train"
-        raise UserError(f"{excerpt(wish.name)} cannot begin a node's name", where=where, fix=fix)
-    for place in (wish.zone, wish.region):
+        raise UserError(f"{excerpt(entry.name)} cannot begin a node's name", where=where, fix=fix)
+    for place in (entry.zone, entry.region):
         if place and not _PLACE.fullmatch(place):
             raise UserError(f"{excerpt(place)} cannot be a label's value", where=where, fix="e.g. us-east-1a")
-    if wish.numa_policy and wish.numa_policy not in get_args(NumaPolicy):
+    if entry.numa_policy and entry.numa_policy not in get_args(NumaPolicy):
         known = ", ".join(get_args(NumaPolicy))
-        raise UserError(f"unknown policy {excerpt(wish.numa_policy)}", where=where, fix=known)
-    _check_gpus(wish)
-    return wish
+        raise UserError(f"unknown policy {excerpt(entry.numa_policy)}", where=where, fix=known)
+    _check_gpus(entry)
+    return entry
 
 
-def _check_gpus(wish: FleetEntry) -> None:
-    model, where = wish.shape.gpu_model(), wish.where
+def _check_gpus(entry: FleetEntry) -> None:
+    model, where = entry.shape.gpu_model(), entry.where
     if model is None:
-        if wish.mig_config or wish.sharing or wish.mig_strategy:
-            raise UserError(f"{wish.shape.name} has no GPU of NVIDIA to cut or share", where=where)
+        if entry.mig_config or entry.sharing or entry.mig_strategy:
+            raise UserError(f"{entry.shape.name} has no GPU of NVIDIA to cut or share", where=where)
         return
-    problem = layout_problem(wish.mig_config, model, wish.shape.gpus) if wish.mig_config else None
+    problem = layout_problem(entry.mig_config, model, entry.shape.gpus) if entry.mig_config else None
     if problem is not None:
         raise UserError(problem.what, where=where, fix=problem.fix)
-    if wish.sharing is None:
+    if entry.sharing is None:
         return
-    if wish.sharing.strategy == "mps":
+    if entry.sharing.strategy == "mps":
         most = MOST_MPS_CLIENTS if _compute(model.compute_capability) >= (7, 5) else MOST_OLD_MPS_CLIENTS
-        if wish.mig_config not in ("", "all-disabled"):
+        if entry.mig_config not in ("", "all-disabled"):
             raise UserError("MPS does not share MIG instances", where=where, fix="use time-slicing there")
     else:
         most = MOST_TIME_SLICES
-    if not 2 <= wish.sharing.replicas <= most:
-        what = f"{wish.sharing.replicas} replicas by {wish.sharing.strategy} on {model.name}"
+    if not 2 <= entry.sharing.replicas <= most:
+        what = f"{entry.sharing.replicas} replicas by {entry.sharing.strategy} on {model.name}"
         raise UserError(what, where=where, fix=f"2 to {most} are possible")
 
 

@@ -34,13 +34,13 @@ class MachineTopology(msgspec.Struct, frozen=True):
         return {REGION: self.region, ZONE: self.zone, BLOCK: self.block, RACK: self.rack}
 
 
-def place(wish: FleetEntry, rack: int) -> MachineTopology:
+def place(entry: FleetEntry, rack: int) -> MachineTopology:
     """The place of a machine in the fleet's rack of this number."""
-    region = wish.region or wish.shape.region
-    if wish.zone:
-        zone, in_zone = wish.zone, rack
+    region = entry.region or entry.shape.region
+    if entry.zone:
+        zone, in_zone = entry.zone, rack
     else:
-        zone, in_zone = _zone_name(wish.shape.provider, region, rack % _ZONES), rack // _ZONES
+        zone, in_zone = _zone_name(entry.shape.provider, region, rack % _ZONES), rack // _ZONES
     return MachineTopology(region, zone, f"{zone}-block-{in_zone // _RACKS_PER_BLOCK}", f"{zone}-rack-{in_zone}")
 
 

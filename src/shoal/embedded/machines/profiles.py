@@ -73,10 +73,10 @@ class _Profile(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
 
 def read_profiles(path: str) -> tuple[Machine, ...]:
-    return fleet(wishes_of_file(path))
+    return fleet(entries_of_file(path))
 
 
-def wishes_of_file(path: str) -> list[FleetEntry]:
+def entries_of_file(path: str) -> list[FleetEntry]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -90,7 +90,7 @@ def wishes_of_file(path: str) -> list[FleetEntry]:
         raise UserError("the list is empty", where=Where(file=path, path="machines"))
     lines = _lines(text)
     return [
-        _wish(entry, Where(file=path, obj=f"line {lines[index]}", path=f"machines[{index}]"))
+        _entry(entry, Where(file=path, obj=f"line {lines[index]}", path=f"machines[{index}]"))
         for index, entry in enumerate(entries)
     ]
 
@@ -101,7 +101,7 @@ def _lines(text: str) -> list[int]:
     return [] if root is None else [item.start_mark.line + 1 for item in root.value[0][1].value]
 
 
-def _wish(entry: Any, where: Where) -> FleetEntry:
+def _entry(entry: Any, where: Where) -> FleetEntry:
     if isinstance(entry, dict):
         for key in entry:
             if key not in _FIELDS:
@@ -116,7 +116,7 @@ def _wish(entry: Any, where: Where) -> FleetEntry:
     if profile.strategy and profile.strategy not in STRATEGIES:
         fix = "none, single or mixed"
         raise UserError(f"unknown {excerpt(profile.strategy)}", where=where.key("strategy"), fix=fix)
-    wish = FleetEntry(
+    entry = FleetEntry(
         shape=_shape(profile, where),
         count=profile.count,
         name=profile.name,
@@ -132,7 +132,7 @@ def _wish(entry: Any, where: Where) -> FleetEntry:
         where=where,
     )
     strategy = next((known for known in STRATEGIES if known == profile.strategy), "")
-    return checked(msgspec.structs.replace(wish, mig_strategy=strategy))
+    return checked(msgspec.structs.replace(entry, mig_strategy=strategy))
 
 
 def _shape(profile: _Profile, where: Where) -> MachineShape:

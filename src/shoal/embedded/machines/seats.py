@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from shoal.data.gpus import Model
-from shoal.embedded.machines.machine import GpuSeat
+from shoal.embedded.machines.machine import GpuSlot
 from shoal.embedded.machines.shape import MachineShape
 
 _SPACE = uuid.UUID("6f0a7c56-5f35-4b60-9a35-6d2c8a6b1f6e")
@@ -14,13 +14,13 @@ _OWN_BRAND = "Tesla-"
 """Old parts are named without their maker."""
 
 
-def seats_of(node: str, shape: MachineShape) -> tuple[GpuSeat, ...]:
+def seats_of(node: str, shape: MachineShape) -> tuple[GpuSlot, ...]:
     model = shape.gpu_model()
     if model is None:
         return ()
     product = product_label(model)
     return tuple(
-        GpuSeat(
+        GpuSlot(
             index=index,
             uuid=f"GPU-{identity(node, f'gpu/{index}')}",
             model=model.name,

@@ -60,7 +60,7 @@ class PodFacts(msgspec.Struct, frozen=True):
     started: float = 0.0
     never_preempts: bool = False
     is_gated: bool = False
-    is_leaving: bool = False
+    is_terminating: bool = False
     is_ended: bool = False
 
     @property
@@ -73,7 +73,7 @@ class PodHead(msgspec.Struct, frozen=True):
 
     node: str
     labels: dict[str, str]
-    is_leaving: bool
+    is_terminating: bool
     is_ended: bool
 
 
@@ -126,7 +126,7 @@ def read_pod(item: Item) -> PodFacts:
         started=_seconds(pod.status.start_time),
         never_preempts=spec.preemption_policy == "Never",
         is_gated=bool(spec.scheduling_gates),
-        is_leaving=pod.is_terminating(),
+        is_terminating=pod.is_terminating(),
         is_ended=pod.is_finished(),
     )
 

@@ -45,7 +45,7 @@ class DeviceFit:
         self._columns = columns
         self._claim_items, self._slice_items, self._class_items = claims, slices, classes
         self._claims: dict[Key, ResourceClaim] = {}
-        self._promised: ClaimDevices = {}
+        self._nominated: ClaimDevices = {}
         self._is_fresh = False
         self._epoch = -1
         claims.on_change(self._claim_changed)
@@ -95,16 +95,16 @@ class DeviceFit:
 
     def reserve(self, devices_for: ClaimDevices) -> None:
         """Reserves the devices until the allocation is written, or `unreserve`."""
-        self._promised |= devices_for
+        self._nominated |= devices_for
         self._is_fresh = False
 
     def unreserve(self, devices_for: ClaimDevices) -> None:
         for key in devices_for:
-            self._promised.pop(key, None)
+            self._nominated.pop(key, None)
         self._is_fresh = False
 
     def unreserve_all(self) -> None:
-        self._promised.clear()
+        self._nominated.clear()
         self._is_fresh = False
 
     def claim(self, key: Key) -> ResourceClaim | None:
@@ -145,8 +145,8 @@ class DeviceFit:
             for key, claim in self._claims.items():
                 if claim.is_allocated():
                     self._usage.take(claim_facts(claim, self._sets).allocation or ())
-                elif key in self._promised:
-                    self._usage.take(self._promised[key])
+                elif key in self._nominated:
+                    self._usage.take(self._nominated[key])
             self._is_fresh = True
         return self._pools, self._usage, self._sets
 

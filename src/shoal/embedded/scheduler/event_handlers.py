@@ -34,8 +34,8 @@ from shoal.client.volumes.values import Known, StorageClass, Volume, VolumeClaim
 from shoal.embedded.scheduler.asks import PodFacts, PodRequest, read_head, read_pod
 from shoal.embedded.scheduler.device_fit import DeviceFit
 from shoal.embedded.scheduler.queue import PodQueue
+from shoal.embedded.scheduler.state import ScheduledPods
 from shoal.embedded.scheduler.volume_fit import VolumeFit
-from shoal.embedded.scheduler.world import World
 
 _log = logging.getLogger("shoal.controllers")
 _nodes = msgspec.json.Decoder(Node, dec_hook=dec_hook)
@@ -67,10 +67,10 @@ class EventHandlers:
             Known(of(VOLUME_CLAIMS), VolumeClaim), Known(of(VOLUMES), Volume), Known(of(STORAGE_CLASSES), StorageClass)
         )
         self.volumes = VolumeFit(needs)
-        self.world = World(self._namespaces, self.volumes)
-        columns = self.world.columns
+        self.state = ScheduledPods(self._namespaces, self.volumes)
+        columns = self.state.columns
         self.devices = DeviceFit(columns, of(RESOURCE_CLAIMS), of(RESOURCE_SLICES), of(DEVICE_CLASSES))
-        self.world.devices = self.devices
+        self.state.devices = self.devices
         of(NAMESPACES).on_change(self._namespace_changed)
         of(NODES).on_change(self._node_changed)
         of(PODS).on_change(self._pod_changed)
@@ -98,15 +98,15 @@ class EventHandlers:
             self._namespaces.pop(name, None)
         else:
             return
-        self.world.namespace_changed(name)
+        self.state.namespace_changed(name)
         self.activate(lambda pod: pod.namespace == name or not pod.ask.rules.is_empty())
 
     def _node_changed(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
-            if self.world.put_node(_nodes.decode(after.data)):
+            if self.state.put_node(_nodes.decode(after.data)):
                 self.activate()
         elif before is not None:
-            self.world.drop_node(before.name)
+            self.state.drop_node(before.name)
             self.activate()
 
     # -- pods -------------------------------------------------------------------------------------------------------
@@ -116,20 +116,20 @@ class EventHandlers:
             if before is not None:
                 self._pod_gone(before.uid)
             return
-        known = self.world.placed.get(after.uid)
+        known = self.state.placed.get(after.uid)
         if known is None:
             self._pod_seen(after)
             return
         head = read_head(after)
-        if head.node or head.is_ended or head.is_leaving:
+        if head.node or head.is_ended or head.is_terminating:
             self.queue.drop(after.uid)
-            if self.world.update(after.uid, head):
+            if self.state.update(after.uid, head):
                 self.activate()
 
     def _pod_gone(self, uid: str) -> None:
         self.queue.drop(uid)
-        was_promised = self.world.nominated.pop(uid, None) is not None
-        if self.world.remove(uid) or was_promised:
+        was_promised = self.state.nominated.pop(uid, None) is not None
+        if self.state.remove(uid) or was_promised:
             self.activate()
 
     def _pod_seen(self, item: Item) -> None:
@@ -142,17 +142,17 @@ class EventHandlers:
         if pod.node:
             self.queue.drop(pod.uid)
             if not pod.is_ended:
-                self.world.place(pod.node, pod)
+                self.state.place(pod.node, pod)
                 self.activate(lambda one: one.ask.rules.may_wait_for_others())
             return
         is_ours = pod.scheduler in self._names
-        if not is_ours or pod.is_gated or pod.ask.missing_claim or pod.is_leaving or pod.is_ended:
+        if not is_ours or pod.is_gated or pod.ask.missing_claim or pod.is_terminating or pod.is_ended:
             self._pod_gone(pod.uid)
             return
-        if pod.nominated and pod.nominated in self.world.columns.row_of:
-            self.world.nominated[pod.uid] = (pod.nominated, pod)
+        if pod.nominated and pod.nominated in self.state.columns.row_of:
+            self.state.nominated[pod.uid] = (pod.nominated, pod)
         else:
-            self.world.nominated.pop(pod.uid, None)
+            self.state.nominated.pop(pod.uid, None)
         known = self.queue.get(pod.uid)
         if known is not None and (known.ask, known.labels, known.priority) == (pod.ask, pod.labels, pod.priority):
             self.queue.refresh(pod)

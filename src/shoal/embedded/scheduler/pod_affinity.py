@@ -109,7 +109,7 @@ class PodAffinity:
         return counts
 
     def _is_meant(self, counted: _CountedTerms, pod: PodFacts) -> bool:
-        if counted.is_for_spread and pod.is_leaving:
+        if counted.is_for_spread and pod.is_terminating:
             return False
         return all(self._includes(meant, pod) for meant in counted.meant)
 
@@ -223,13 +223,13 @@ class PodAffinity:
     def points(self, ask: PodRequest, filtered: NodeFilterResult, rows: Ints) -> NDArray[np.float64] | None:
         """The scores for preferred affinity and for even spread, each 0 to 100; None without preferences."""
         soft = [one for one in ask.rules.spread if not one.hard]
-        if not ask.rules.wished and not soft:
+        if not ask.rules.weighted and not soft:
             return None
         total = np.zeros(len(rows))
-        if ask.rules.wished:
+        if ask.rules.weighted:
             raw = np.zeros(self._columns.size)
-            for wished in ask.rules.wished:
-                raw += wished.weight * self._domain_counts(wished.term.key, self._count((wished.term.selected,)))
+            for weighted in ask.rules.weighted:
+                raw += weighted.weight * self._domain_counts(weighted.term.key, self._count((weighted.term.selected,)))
             total += _normalized(raw[rows])
         if soft:
             cost = np.zeros(self._columns.size)

@@ -51,7 +51,7 @@ class ScheduledConditionWriter:
 
     async def end(self, victims: Sequence[PodFacts], pod: PodFacts, node: str) -> None:
         for victim in victims:
-            if victim.is_leaving:
+            if victim.is_terminating:
                 continue
             try:
                 await self._end(victim, pod)

@@ -41,7 +41,7 @@ class Scheduler:
         self._clock = context.clock
         self._wakeup = asyncio.Event()
         self.event_handlers = EventHandlers(context, names, self._wakeup.set)
-        self._queue, self._world = self.event_handlers.queue, self.event_handlers.world
+        self._queue, self._state = self.event_handlers.queue, self.event_handlers.state
         self._binder = Binder(context, self.event_handlers.volumes, self.event_handlers.devices)
         self._reporter = ScheduledConditionWriter(context)
         self._pods = context.informers.of(PODS)
@@ -65,7 +65,7 @@ class Scheduler:
         self._writes = asyncio.Semaphore(_MAX_WRITES)
         for pod in self._queue.worked_on():
             await self._reread(pod)
-        self._world.forget_reservations()
+        self._state.forget_reservations()
         self.event_handlers.activate()
 
     async def _until(self, due_s: float | None) -> None:
@@ -113,36 +113,36 @@ class Scheduler:
 
     def _decide(self, pod: PodFacts) -> Work:
         """Decides about a pod and returns the write. Later decisions already see the result."""
-        world = self._world
+        state = self._state
         same = (pod.ask, pod.priority, pod.never_preempts, pod.namespace, *sorted(pod.labels.items()))
-        is_plain = not pod.ask.volume_claims and not pod.ask.device_claims and not world.nominated
-        if self._refused_at != world.columns.version or len(self._refusals) > _MAX_REFUSALS:
+        is_plain = not pod.ask.volume_claims and not pod.ask.device_claims and not state.nominated
+        if self._refused_at != state.columns.version or len(self._refusals) > _MAX_REFUSALS:
             self._refusals.clear()
-            self._refused_at = world.columns.version
+            self._refused_at = state.columns.version
         known = self._refusals.get(same) if is_plain else None
         if known is not None:
             self._queue.mark_unschedulable(pod.uid, self._clock.seconds())
             return partial(self._reporter.unplaced, pod, known, None)
-        result = world.filter(pod)
+        result = state.filter(pod)
         if len(result.rows):
             return self._place(pod, result)
         work, words = self._refuse(pod, result)
         if is_plain and words:
             self._refusals[same] = words
-            self._refused_at = world.columns.version
+            self._refused_at = state.columns.version
         return work
 
     def _place(self, pod: PodFacts, result: FilterResult) -> Work:
-        world, columns = self._world, self._world.columns
+        state, columns = self._state, self._state.columns
         nominated = columns.row_of.get(pod.nominated, -1)
-        row = nominated if nominated in result.rows else world.chooser.best(pod, result.rows)
+        row = nominated if nominated in result.rows else state.chooser.best(pod, result.rows)
         node = columns.name(row)
-        needed, _ = world.needs(pod)
-        wanted = (needed and world.volumes.needs.wanted(needed, node, columns.labels(row))) or []
+        needed, _ = state.needs(pod)
+        wanted = (needed and state.volumes.needs.wanted(needed, node, columns.labels(row))) or []
         devices_for = (self.event_handlers.devices.devices_for(pod, row) or {}) if pod.ask.device_claims else {}
-        world.volumes.needs.promise(wanted)
+        state.volumes.needs.reserve(wanted)
         self.event_handlers.devices.reserve(devices_for)
-        world.place(node, pod)
+        state.place(node, pod)
         return partial(self._apply, Decision(pod, node, wanted, devices_for))
 
     def _refuse(self, pod: PodFacts, result: FilterResult) -> tuple[Work, str]:
@@ -154,15 +154,16 @@ class Scheduler:
             words = refusal.with_preemption(NEVER)
             return partial(self._reporter.unplaced, pod, words, ""), words
         if pod.nominated and any(
-            other.is_leaving and other.priority < pod.priority for other in self._world.columns.pods_on(pod.nominated)
+            other.is_terminating and other.priority < pod.priority
+            for other in self._state.columns.pods_on(pod.nominated)
         ):
             return partial(self._reporter.unplaced, pod, refusal.with_preemption(TERMINATING_VICTIMS), None), ""
         budgets = [item.read(BudgetState) for item in self._budgets]
-        victims = cheapest_victims(self._world, pod, result, budgets)
+        victims = cheapest_victims(self._state, pod, result, budgets)
         if victims is None:
             words = refusal.with_preemption(no_victims(refusal.nodes, refusal.nodes - len(result.helpable)))
             return partial(self._reporter.unplaced, pod, words, ""), words
-        self._world.nominated[pod.uid] = (victims.node, pod)
+        self._state.nominated[pod.uid] = (victims.node, pod)
         return partial(self._preempt, pod, refusal.words(), victims), ""
 
     # -- writes -----------------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ class Scheduler:
             await self._reporter.end(victims.pods, pod, victims.node)
             await self._reporter.unplaced(pod, words, victims.node)
         except ShoalError:
-            self._world.nominated.pop(pod.uid, None)
+            self._state.nominated.pop(pod.uid, None)
             raise
         finally:
             # If the victims were deleted before this write, or it failed, no other event activates the pod.
@@ -203,7 +204,7 @@ class Scheduler:
             await self._reread(pod)
             raise
         finally:
-            self._world.volumes.needs.withdraw(decision.wanted)
+            self._state.volumes.needs.withdraw(decision.wanted)
             self.event_handlers.devices.unreserve(decision.devices_for)
 
     @asynccontextmanager
@@ -231,7 +232,7 @@ class Scheduler:
         if self._queue.get(pod.uid) is None:
             # The pod is bound or deleted, and the caches have updated the world.
             if self._pods.get(*pod.key) is None:
-                self._world.remove(pod.uid)
+                self._state.remove(pod.uid)
             return
-        self._world.remove(pod.uid)
+        self._state.remove(pod.uid)
         self._queue.delay(pod.uid, self._clock.seconds())

@@ -18,7 +18,7 @@ from shoal.api.selectors import LabelSelector, selector_of
 from shoal.api.wire import ApiStruct
 from shoal.embedded.scheduler.asks import PodFacts
 from shoal.embedded.scheduler.node_choice import FilterResult
-from shoal.embedded.scheduler.world import World
+from shoal.embedded.scheduler.state import ScheduledPods
 
 MAX_NODES = 100
 _LOWEST = 2**31
@@ -51,14 +51,14 @@ class Victims(NamedTuple):
 
 
 def cheapest_victims(
-    world: World, pod: PodFacts, result: FilterResult, budgets: Sequence[BudgetState]
+    state: ScheduledPods, pod: PodFacts, result: FilterResult, budgets: Sequence[BudgetState]
 ) -> Victims | None:
     found: list[Victims] = []
     for row in result.helpable.tolist():
-        place = world.columns.places[row]
+        place = state.columns.places[row]
         if place is None:
             continue
-        victims = _victims_on(world, pod, (row, place.name), budgets)
+        victims = _victims_on(state, pod, (row, place.name), budgets)
         if victims is not None:
             found.append(victims)
         if len(found) >= MAX_NODES:
@@ -66,28 +66,30 @@ def cheapest_victims(
     return min(found, key=_cost, default=None)
 
 
-def _victims_on(world: World, pod: PodFacts, at: tuple[int, str], budgets: Sequence[BudgetState]) -> Victims | None:
+def _victims_on(
+    state: ScheduledPods, pod: PodFacts, at: tuple[int, str], budgets: Sequence[BudgetState]
+) -> Victims | None:
     row, node = at
-    lower = [other for other in world.columns.pods_on(node) if other.priority < pod.priority]
+    lower = [other for other in state.columns.pods_on(node) if other.priority < pod.priority]
     if not lower:
         return None
     breaking, others = _sorted_by_budget(sorted(lower, key=_importance), budgets)
     away = {other.uid: other for other in lower}
     for uid in away:
-        world.remove(uid)
+        state.remove(uid)
     try:
-        if not world.fits(pod, row):
+        if not state.fits(pod, row):
             return None
         for other in (*breaking, *others):
-            world.place(node, other)
-            if world.fits(pod, row):
+            state.place(node, other)
+            if state.fits(pod, row):
                 del away[other.uid]
             else:
-                world.remove(other.uid)
+                state.remove(other.uid)
         victims = sorted(away.values(), key=_importance)
     finally:
         for other in away.values():
-            world.place(node, other)
+            state.place(node, other)
     return Victims(node, victims, sum(other in breaking for other in victims))
 
 

@@ -113,9 +113,9 @@ def _one_per_request(words: _Words, sharing: Sharing) -> bool:
 
 
 def _memory(labels: Mapping[str, str], where: Where) -> int:
-    told = optional_number(labels, names.MEMORY_MIB, where.below(_LABELS))
-    if told:
-        return told
+    reported = optional_number(labels, names.MEMORY_MIB, where.below(_LABELS))
+    if reported:
+        return reported
     product = read_product(labels.get(names.PRODUCT, ""))
     if product.model is None:
         return 0

@@ -65,7 +65,7 @@ class DeviceColumns:
         left = np.where(self.exists, self.planes.slots.take(self.rows)[:, None], 0) - self.taken(SLOTS)
         missing: Verdicts = left.min(axis=1) < 0
         lines = missing.nonzero()[0].tolist()
-        left = balanced_lines(left, {line: self.planes.promised(SLOTS, self.rows.item(line)) for line in lines})
+        left = balanced_lines(left, {line: self.planes.nominated(SLOTS, self.rows.item(line)) for line in lines})
         replicated = self.planes.replicas.take(self.rows)[:, None] > 0
         return np.where(replicated, self.free_replicas(), left) if replicated.any() else left
 

@@ -79,11 +79,11 @@ class MigKind:
         verdicts: dict[tuple[str, tuple[int, ...], bytes, tuple[int, ...]], int] = {}
         for line in lines.tolist():
             row = columns.rows.item(line)
-            layout, promised = planes.layouts[row], planes.promised(SLICES, row)
-            state = (layout.mig, layout.mig_devices, taken[line].tobytes(), tuple(promised))
+            layout, nominated = planes.layouts[row], planes.nominated(SLICES, row)
+            state = (layout.mig, layout.mig_devices, taken[line].tobytes(), tuple(nominated))
             if state not in verdicts:
                 there = tiling(layout.mig)
-                masks = free_masks(taken[line].tolist(), layout.mig_devices, there.empty, promised)
+                masks = free_masks(taken[line].tolist(), layout.mig_devices, there.empty, nominated)
                 verdicts[state] = int(there.fits(masks, demand.tiles))
             result[line] = verdicts[state]
         return result
@@ -106,7 +106,7 @@ def mig_capacity(planes: DevicePlanes, row: int, name: str) -> int:
     """How many more instances of a profile the row's devices could be cut into."""
     layout = planes.layout(row)
     there = tiling(layout.mig)
-    masks = free_masks(planes.taken(SLICES, row), layout.mig_devices, there.empty, planes.promised(SLICES, row))
+    masks = free_masks(planes.taken(SLICES, row), layout.mig_devices, there.empty, planes.nominated(SLICES, row))
     return sum(there.room(name, mask) for mask in masks)
 
 
@@ -124,7 +124,7 @@ def starts_of(grant: DeviceGrant) -> list[tuple[int, int]]:
 
 def _states(bench: NodeDeviceState) -> list[tuple[int, int]]:
     layout = bench.layout
-    masks = free_masks(bench.taken(SLICES), layout.mig_devices, tiling(layout.mig).empty, bench.promised(SLICES))
+    masks = free_masks(bench.taken(SLICES), layout.mig_devices, tiling(layout.mig).empty, bench.nominated(SLICES))
     return list(zip(layout.mig_devices, masks, strict=True))
 
 

@@ -46,8 +46,8 @@ class NodeDeviceState:
     def taken(self, plane: int) -> list[int]:
         return self._planes.taken(plane, self.row)
 
-    def promised(self, plane: int) -> list[int]:
-        return self._planes.promised(plane, self.row)
+    def nominated(self, plane: int) -> list[int]:
+        return self._planes.nominated(plane, self.row)
 
     def unshared(self) -> list[int]:
         """What asks for compute left of each device."""
@@ -68,7 +68,7 @@ class NodeDeviceState:
         most = self.layout.slots
         there = self.count
         left = [most * (device < there) - used for device, used in enumerate(self.taken(SLOTS))]
-        return balanced(left, self.promised(SLOTS))[:there]
+        return balanced(left, self.nominated(SLOTS))[:there]
 
     def free_replicas(self) -> list[int]:
         """Replicas that can still be had of each device."""

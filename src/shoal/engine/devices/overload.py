@@ -26,12 +26,12 @@ from shoal.devices.tiling import free_mask, holders
 I = TypeVar("I", bound=np.signedinteger[Any])  # noqa: E741 - an integer type
 
 
-def balanced(left: Sequence[int], promised: Sequence[int] = ()) -> list[int]:
-    """The amounts left per device, with what is missing on some taken from the others; none is negative. `promised`
+def balanced(left: Sequence[int], nominated: Sequence[int] = ()) -> list[int]:
+    """The amounts left per device, with what is missing on some taken from the others; none is negative. `nominated`
     has been taken from `left`, and is missing nowhere else."""
-    if promised:
-        bound = balanced([each + amount for each, amount in zip(left, promised, strict=True)])
-        return [max(each - amount, 0) for each, amount in zip(bound, promised, strict=True)]
+    if nominated:
+        bound = balanced([each + amount for each, amount in zip(left, nominated, strict=True)])
+        return [max(each - amount, 0) for each, amount in zip(bound, nominated, strict=True)]
     result = [max(each, 0) for each in left]
     missing = sum(result) - sum(left)
     while missing > 0 and (most := max(result)) > 0:
@@ -43,17 +43,17 @@ def balanced(left: Sequence[int], promised: Sequence[int] = ()) -> list[int]:
 
 def balanced_lines(left: NDArray[I], lines: Mapping[int, Sequence[int]]) -> NDArray[I]:
     """`left` with these lines balanced in place, each beside what is promised there."""
-    for line, promised in lines.items():
-        left[line] = balanced(left[line].tolist(), promised)
+    for line, nominated in lines.items():
+        left[line] = balanced(left[line].tolist(), nominated)
     return left
 
 
-def free_masks(taken: Sequence[int], devices: Sequence[int], empty: int, promised: Sequence[int] = ()) -> list[int]:
-    """The free slices of each of these devices; slices with several holders cost free ones elsewhere. `promised` is in
+def free_masks(taken: Sequence[int], devices: Sequence[int], empty: int, nominated: Sequence[int] = ()) -> list[int]:
+    """The free slices of each of these devices; slices with several holders cost free ones elsewhere. `nominated` is in
     `taken`, and costs none elsewhere."""
-    if promised:
-        bound = free_masks([each - amount for each, amount in zip(taken, promised, strict=True)], devices, empty)
-        return [mask & free_mask(promised[device], empty) for mask, device in zip(bound, devices, strict=True)]
+    if nominated:
+        bound = free_masks([each - amount for each, amount in zip(taken, nominated, strict=True)], devices, empty)
+        return [mask & free_mask(nominated[device], empty) for mask, device in zip(bound, devices, strict=True)]
     masks = [free_mask(taken[device], empty) for device in devices]
     missing = sum(holders(amount) for amount in taken if amount)
     missing -= sum((empty & ~mask).bit_count() for mask in masks)

@@ -39,7 +39,7 @@ class DevicePlanes:
 
     __slots__ = (
         "_may_be_pressed",
-        "_promises",
+        "_nominations",
         "compute",
         "count",
         "cut",
@@ -86,7 +86,7 @@ class DevicePlanes:
         """Of the rows whose kubelet turns pods away for where their devices lie."""
         self.overloaded: set[int] = set()
         """Rows with a device of which more is asked than it has, promises included."""
-        self._promises: dict[int, list[DeviceGrant]] = {}
+        self._nominations: dict[int, list[DeviceGrant]] = {}
         """What is promised to pods that wait, while others hold it still."""
 
     @property
@@ -133,10 +133,10 @@ class DevicePlanes:
         self._put_layout(row, PLAIN)
         self.overloaded.discard(row)
 
-    def promised(self, plane: int, row: int) -> list[int]:
+    def nominated(self, plane: int, row: int) -> list[int]:
         """What of one plane is promised, per device slot of a row; empty where nothing is."""
         amounts: list[int] = []
-        for grant in self._promises.get(row, ()):
+        for grant in self._nominations.get(row, ()):
             amounts = amounts or [0] * self.width
             for device, its_plane, amount in grant.parts:
                 if its_plane == plane:
@@ -144,7 +144,7 @@ class DevicePlanes:
         if plane != COMPUTE or not amounts or not self._may_be_pressed:
             return amounts
         pressed = self._pressures(row) or [0] * self.width
-        beside = self._pressures(row, {each: self.promised(each, row) for each in (MEMORY, CORES, SLOTS)})
+        beside = self._pressures(row, {each: self.nominated(each, row) for each in (MEMORY, CORES, SLOTS)})
         return [each + more - less for each, more, less in zip(amounts, pressed, beside or amounts, strict=True)]
 
     def take(self, row: int, grant: DeviceGrant) -> list[int]:
@@ -155,7 +155,7 @@ class DevicePlanes:
             compute[row, device] = left[device] = rest = left[device] - amount
             if rest < 0:
                 self.overloaded.add(row)
-        return balanced(left, self.promised(COMPUTE, row)) if row in self.overloaded else left
+        return balanced(left, self.nominated(COMPUTE, row)) if row in self.overloaded else left
 
     def give(self, row: int, grant: DeviceGrant) -> list[int]:
         """Exactly undo `take`."""
@@ -165,24 +165,24 @@ class DevicePlanes:
             compute[row, device] = left[device] = left[device] + amount
         return self._left(row) if row in self.overloaded else left
 
-    def take_any(self, row: int, grant: DeviceGrant, *, promised: bool = False) -> list[int]:
-        """As `take`, for grants from any plane: COMPUTE follows. `promised`: others hold it still."""
+    def take_any(self, row: int, grant: DeviceGrant, *, nominated: bool = False) -> list[int]:
+        """As `take`, for grants from any plane: COMPUTE follows. `nominated`: others hold it still."""
         self._may_be_pressed |= not grant.is_plain()
         before = self._pressures(row)
-        if promised:
-            self._promises.setdefault(row, []).append(grant)
+        if nominated:
+            self._nominations.setdefault(row, []).append(grant)
         for device, plane, amount in grant.parts:
             self.planes[plane][row, device] -= amount
         self._follow(row, before, self._pressures(row))
         return self._left(row)
 
-    def give_any(self, row: int, grant: DeviceGrant, *, promised: bool = False) -> list[int]:
+    def give_any(self, row: int, grant: DeviceGrant, *, nominated: bool = False) -> list[int]:
         """Exactly undo `take_any`."""
         before = self._pressures(row)
-        if promised:
-            self._promises[row].remove(grant)
-            if not self._promises[row]:
-                del self._promises[row]
+        if nominated:
+            self._nominations[row].remove(grant)
+            if not self._nominations[row]:
+                del self._nominations[row]
         for device, plane, amount in grant.parts:
             self.planes[plane][row, device] += amount
         self._follow(row, before, self._pressures(row))
@@ -191,7 +191,7 @@ class DevicePlanes:
     def free(self, row: int) -> list[int]:
         """Compute that can be had of each device slot of a row; on overloaded rows less than COMPUTE says."""
         left: list[int] = self.compute[row].tolist()
-        return balanced(left, self.promised(COMPUTE, row)) if row in self.overloaded else left
+        return balanced(left, self.nominated(COMPUTE, row)) if row in self.overloaded else left
 
     def free_lines(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """`free` of many rows, one line per row."""
@@ -199,7 +199,7 @@ class DevicePlanes:
         if not self.overloaded:
             return left
         lines = np.isin(rows, list(self.overloaded)).nonzero()[0].tolist()
-        return balanced_lines(left, {line: self.promised(COMPUTE, rows.item(line)) for line in lines})
+        return balanced_lines(left, {line: self.nominated(COMPUTE, rows.item(line)) for line in lines})
 
     def sum_left(self, row: int) -> int:
         """What is left of all devices together, below zero where more is asked than there is."""
@@ -207,22 +207,22 @@ class DevicePlanes:
 
     def lacks(self, row: int) -> bool:
         """Whether pods on the row ask for more of its devices together than there is, promises left out."""
-        return self.sum_left(row) + sum(self.promised(COMPUTE, row)) < 0
+        return self.sum_left(row) + sum(self.nominated(COMPUTE, row)) < 0
 
     def is_overloaded(self, row: int) -> bool:
         """Whether more is asked of some device, slot or slice than it has, promises left out."""
-        if row in self.overloaded and self._is_below_zero(self.compute[row], self.promised(COMPUTE, row)):
+        if row in self.overloaded and self._is_below_zero(self.compute[row], self.nominated(COMPUTE, row)):
             return True
         left = self.planes[SLOTS][row] + self.slots.item(row)
-        if not self.replicas.item(row) and self._is_below_zero(left, self.promised(SLOTS, row)):
+        if not self.replicas.item(row) and self._is_below_zero(left, self.nominated(SLOTS, row)):
             return True
         if not self.cut.item(row):
             return False
-        taken, promised = self.taken(SLICES, row), self.promised(SLICES, row)
-        return any(map(is_held_twice, map(sub, taken, promised) if promised else taken))
+        taken, nominated = self.taken(SLICES, row), self.nominated(SLICES, row)
+        return any(map(is_held_twice, map(sub, taken, nominated) if nominated else taken))
 
-    def _is_below_zero(self, left: ControlPlane, promised: list[int]) -> bool:
-        return bool((left + np.array(promised) < 0 if promised else left < 0).any())
+    def _is_below_zero(self, left: ControlPlane, nominated: list[int]) -> bool:
+        return bool((left + np.array(nominated) < 0 if nominated else left < 0).any())
 
     def taken(self, plane: int, row: int) -> list[int]:
         """What was taken from one of the other planes, per device slot of a row."""
@@ -248,7 +248,7 @@ class DevicePlanes:
                 self.overloaded.discard(row)
             return left
         self.overloaded.add(row)
-        return balanced(left, self.promised(COMPUTE, row))
+        return balanced(left, self.nominated(COMPUTE, row))
 
     def _pressures(self, row: int, beside: Mapping[int, list[int]] | None = None) -> list[int]:
         """Empty when nothing presses, which is nearly always. `beside` says what of the planes is left out."""

@@ -97,25 +97,25 @@ class DomainCounts:
 
     # -- pods come and go: the cluster calls these, once active ------------------------------------------------
 
-    def comes(self, row: int, ask: Ask, traits: PodLabels, leaving: bool) -> None:
-        self._count(row, ask, traits, leaving, 1)
+    def comes(self, row: int, ask: Ask, traits: PodLabels, terminating: bool) -> None:
+        self._count(row, ask, traits, terminating, 1)
 
-    def goes(self, row: int, ask: Ask, traits: PodLabels, leaving: bool) -> None:
-        self._count(row, ask, traits, leaving, -1)
+    def goes(self, row: int, ask: Ask, traits: PodLabels, terminating: bool) -> None:
+        self._count(row, ask, traits, terminating, -1)
 
-    def ends(self, row: int, traits: PodLabels, leaving: bool) -> None:
+    def ends(self, row: int, traits: PodLabels, terminating: bool) -> None:
         """A pod is being terminated, or (undone) is not."""
-        for tally, only_staying in self._entering(self.label_key(traits)):
+        for domain_count, only_staying in self._entering(self.label_key(traits)):
             if only_staying:
-                tally.add(row, -1 if leaving else 1)
+                domain_count.add(row, -1 if terminating else 1)
 
-    def _count(self, row: int, ask: Ask, traits: PodLabels, leaving: bool, sign: int) -> None:
-        for tally, only_staying in self._entering(self.label_key(traits)):
-            if not (only_staying and leaving):
-                tally.add(row, sign)
+    def _count(self, row: int, ask: Ask, traits: PodLabels, terminating: bool, sign: int) -> None:
+        for domain_count, only_staying in self._entering(self.label_key(traits)):
+            if not (only_staying and terminating):
+                domain_count.add(row, sign)
         if ask.near is not NO_RULES:
-            for tally, amount in self._carrying(ask.near):
-                tally.add(row, sign * amount)
+            for domain_count, amount in self._carrying(ask.near):
+                domain_count.add(row, sign * amount)
 
     # -- counts ------------------------------------------------------------------------------------------------
 
@@ -124,14 +124,14 @@ class DomainCounts:
     ) -> DomainCount:
         """Pods that every one of these means."""
         asked = selected, scope, only_staying
-        tally = self._means.get(asked)
-        if tally is None:
-            tally = self._means[asked] = DomainCount(self.zones(scope))
+        domain_count = self._means.get(asked)
+        if domain_count is None:
+            domain_count = self._means[asked] = DomainCount(self.zones(scope))
             for label_key, entered in self._entered.items():
                 if self._all_mean(selected, label_key):
-                    entered.append((tally, only_staying))
-            self._walk(tally, standing, only_staying)
-        return tally
+                    entered.append((domain_count, only_staying))
+            self._walk(domain_count, standing, only_staying)
+        return domain_count
 
     def keeping_away(self, label_key: LabelKey) -> list[DomainCount]:
         """Pods whose required anti-affinity means this kin, by term."""
@@ -145,7 +145,7 @@ class DomainCounts:
         """Weights of preferences that mean this kin, by term, and whether for (1) or against (-1) its company."""
         of_namespace = self._labels_of(label_key[0])
         near, apart = self._wishing_near.of(label_key, of_namespace), self._wishing_apart.of(label_key, of_namespace)
-        return [*((tally, 1) for tally in near), *((tally, -1) for tally in apart)]
+        return [*((domain_count, 1) for domain_count in near), *((domain_count, -1) for domain_count in apart)]
 
     def zones(self, scope: Scope) -> Zones:
         zones = self._zones.get(scope)
@@ -153,7 +153,7 @@ class DomainCounts:
             zones = self._zones[scope] = Zones(scope)
         return zones
 
-    def make_room(self) -> None:
+    def free_capacity(self) -> None:
         """Called between look-ups: several counts must be looked up together or not at all."""
         if len(self._means) >= _MOST_COUNTS:
             self.forget_means()
@@ -162,10 +162,10 @@ class DomainCounts:
         """They are created again on request. Counts of rules on pods could not be, cheaply, and are few."""
         self._means.clear()
         self._entered.clear()
-        carried = {id(tally) for tallies in self._carried.values() for tally, _ in tallies}
+        carried = {id(domain_count) for tallies in self._carried.values() for domain_count, _ in tallies}
         for zones in self._zones.values():
-            zones.tallies = [tally for tally in zones.tallies if id(tally) in carried]
-        self._zones = {scope: zones for scope, zones in self._zones.items() if zones.tallies}
+            zones.domain_counts = [domain_count for domain_count in zones.domain_counts if id(domain_count) in carried]
+        self._zones = {scope: zones for scope, zones in self._zones.items() if zones.domain_counts}
         self.version += 1
 
     # -- inside ------------------------------------------------------------------------------------------------
@@ -185,27 +185,27 @@ class DomainCounts:
             if len(self._entered) >= _MOST_KNOWN:
                 self._entered.clear()
             entered = self._entered[label_key] = [
-                (tally, only_staying)
-                for (selected, _, only_staying), tally in self._means.items()
+                (domain_count, only_staying)
+                for (selected, _, only_staying), domain_count in self._means.items()
                 if self._all_mean(selected, label_key)
             ]
         return entered
 
-    def _walk(self, tally: DomainCount, standing: Standing, only_staying: bool) -> None:
+    def _walk(self, domain_count: DomainCount, standing: Standing, only_staying: bool) -> None:
         enters: dict[LabelKey, bool] = {}
-        for row, traits, leaving in standing():
-            if leaving and only_staying:
+        for row, traits, terminating in standing():
+            if terminating and only_staying:
                 continue
             label_key = self.label_key(traits)
             if label_key not in enters:
-                enters[label_key] = any(entered is tally for entered, _ in self._entering(label_key))
+                enters[label_key] = any(entered is domain_count for entered, _ in self._entering(label_key))
             if enters[label_key]:
-                tally.add(row, 1)
+                domain_count.add(row, 1)
 
     def _carrying(self, rules: PodRules) -> list[tuple[DomainCount, int]]:
         carried = self._carried.get(rules)
         if carried is None:
-            if not (rules.anti or rules.affinity or rules.wished):
+            if not (rules.anti or rules.affinity or rules.weighted):
                 return []
             if len(self._carried) >= self._most_carried:
                 self._forget_idle()
@@ -213,27 +213,29 @@ class DomainCounts:
                 *((self._carrier(self._keeping_away, term), 1) for term in rules.anti),
                 *((self._carrier(self._attached, term), 1) for term in rules.affinity),
             ]
-            for wished in rules.wished:
-                index = self._wishing_near if wished.weight > 0 else self._wishing_apart
-                carried.append((self._carrier(index, wished.term), abs(wished.weight)))
+            for weighted in rules.weighted:
+                index = self._wishing_near if weighted.weight > 0 else self._wishing_apart
+                carried.append((self._carrier(index, weighted.term), abs(weighted.weight)))
             self._carried[rules] = carried
         return carried
 
     def _carrier(self, index: TermIndex[DomainCount], term: Term) -> DomainCount:
-        tally = index.get(term)
-        if tally is None:
-            tally = DomainCount(self.zones(Scope(term.key)))
-            index.put(term, tally)
+        domain_count = index.get(term)
+        if domain_count is None:
+            domain_count = DomainCount(self.zones(Scope(term.key)))
+            index.put(term, domain_count)
             self.version += 1
-        return tally
+        return domain_count
 
     def _forget_idle(self) -> None:
         """Deployments come and go for years: once in a while drop the rules that no pod on a node has any more."""
         self._carried = {
-            rules: tallies for rules, tallies in self._carried.items() if all(tally.by_row for tally, _ in tallies)
+            rules: tallies
+            for rules, tallies in self._carried.items()
+            if all(domain_count.by_row for domain_count, _ in tallies)
         }
         self._most_carried = max(2 * len(self._carried), _LEAST_CARRIED)
         for index in (self._keeping_away, self._attached, self._wishing_near, self._wishing_apart):
-            for tally in index.keep(lambda tally: bool(tally.by_row)):
-                tally.zones.tallies.remove(tally)
+            for domain_count in index.keep(lambda domain_count: bool(domain_count.by_row)):
+                domain_count.zones.domain_counts.remove(domain_count)
         self.version += 1

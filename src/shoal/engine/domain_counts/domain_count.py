@@ -33,7 +33,7 @@ class Scope(msgspec.Struct, frozen=True, cache_hash=True):
 class Zones:
     """The domain of every row, as last looked at (see `zoning`)."""
 
-    __slots__ = ("codes", "cursor", "epoch", "nodes", "scope", "tallies", "version")
+    __slots__ = ("codes", "cursor", "domain_counts", "epoch", "nodes", "scope", "version")
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -44,7 +44,7 @@ class Zones:
         self.epoch = 0
         """Of the label's codes."""
         self.version = 0
-        self.tallies: list[DomainCount] = []
+        self.domain_counts: list[DomainCount] = []
 
     def divide(self, codes: NDArray[np.intp], domains: int) -> None:
         """Take over the domain of every row; counts follow."""
@@ -52,8 +52,8 @@ class Zones:
         self.nodes = np.bincount(codes, minlength=domains)
         self.nodes[OUTSIDE] = 0
         self.version += 1
-        for tally in self.tallies:
-            tally.recount()
+        for domain_count in self.domain_counts:
+            domain_count.recount()
 
     def code(self, row: int) -> int:
         """The domain of a row; a row not looked at yet is outside until it is."""
@@ -73,7 +73,7 @@ class DomainCount:
         self.inside = 0
         """The sum over all domains."""
         self.version = 0
-        zones.tallies.append(self)
+        zones.domain_counts.append(self)
 
     def add(self, row: int, amount: int) -> None:
         left = self.by_row.get(row, 0) + amount

@@ -30,7 +30,7 @@ def rules_of(spec: PodSpec, namespace: str, labels: Mapping[str, str]) -> PodRul
     return PodRules(
         affinity=_once(_term(term, namespace, labels) for term in near.required),
         anti=_once(_term(term, namespace, labels) for term in far.required),
-        wished=(*_wished(near.preferred, 1, namespace, labels), *_wished(far.preferred, -1, namespace, labels)),
+        weighted=(*_wished(near.preferred, 1, namespace, labels), *_wished(far.preferred, -1, namespace, labels)),
         spread=tuple(_spread(constraint, namespace, labels) for constraint in constraints),
     )
 

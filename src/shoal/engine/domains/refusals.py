@@ -24,30 +24,30 @@ from shoal.engine.reasons import Code
 
 def rule_refusals(cluster: Cluster, ask: Ask, who: PodIdentity, rows: NDArray[np.int64]) -> list[tuple[Code, Mask]]:
     """Of these rows, which each rule turns away that no rule before it did."""
-    concern = Domains(cluster).concern(ask, who)
-    if concern is None:
+    relevant = Domains(cluster).relevant(ask, who)
+    if relevant is None:
         return []
-    for zones in concern.zones:
+    for zones in relevant.zones:
         follow(cluster, zones)
     left = np.ones(len(rows), np.bool_)
     found = []
-    for code, passes in _rules(cluster, concern, rows):
+    for code, passes in _rules(cluster, relevant, rows):
         refused = left & ~passes
         left &= passes
         found.append((code, refused))
     return found
 
 
-def _rules(cluster: Cluster, concern: RelevantCounts, rows: NDArray[np.int64]) -> Iterator[tuple[Code, Mask]]:
-    for count in concern.hard:
+def _rules(cluster: Cluster, relevant: RelevantCounts, rows: NDArray[np.int64]) -> Iterator[tuple[Code, Mask]]:
+    for count in relevant.hard:
         # By the label itself: a node that lacks the key of another constraint is outside the count, not without label.
         codes = cluster.labels.column(count.rule.key).codes.take(rows)
         yield Code.SPREAD_LABEL, codes != ABSENT
-        holds = count.tally.by_domain <= most_in_domain(count)
+        holds = count.domain_count.by_domain <= most_in_domain(count)
         holds[OUTSIDE] = True
         yield Code.SPREAD, holds.take(codes)
-    if concern.affinity:
-        yield Code.POD_AFFINITY, affinity_mask(concern, cluster.rows).take(rows)
-    for tallies, code in ((concern.anti, Code.POD_ANTI_AFFINITY), (concern.kept_away, Code.KEPT_AWAY)):
-        for tally in tallies:
-            yield code, free_of(tally, cluster.rows).take(rows)
+    if relevant.affinity:
+        yield Code.POD_AFFINITY, affinity_mask(relevant, cluster.rows).take(rows)
+    for tallies, code in ((relevant.anti, Code.POD_ANTI_AFFINITY), (relevant.kept_away, Code.KEPT_AWAY)):
+        for domain_count in tallies:
+            yield code, free_of(domain_count, cluster.rows).take(rows)

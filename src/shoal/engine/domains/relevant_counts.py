@@ -41,7 +41,7 @@ class SpreadCount:
     """A constraint and its count."""
 
     rule: Spread
-    tally: DomainCount
+    domain_count: DomainCount
     itself: int
     """1 if the pod is one of those to be spread."""
 
@@ -57,9 +57,9 @@ class RelevantCounts:
     kept_away: list[DomainCount] = field(default_factory=list)
     hard: list[SpreadCount] = field(default_factory=list)
     soft: list[SpreadCount] = field(default_factory=list)
-    wishes: list[tuple[DomainCount, int]] = field(default_factory=list)
+    preferences: list[tuple[DomainCount, int]] = field(default_factory=list)
     zones: list[Zones] = field(default_factory=list)
-    tallies: list[DomainCount] = field(default_factory=list)
+    domain_counts: list[DomainCount] = field(default_factory=list)
     stamp: tuple[int, int] = (-1, -1)
     verdict: Verdict | None = None
 
@@ -67,69 +67,71 @@ class RelevantCounts:
 class AllRelevantCounts:
     """All of one cluster, for a profile's weights."""
 
-    def __init__(self, cluster: Cluster, soft: Soft, census: DomainCounts) -> None:
+    def __init__(self, cluster: Cluster, soft: Soft, counts: DomainCounts) -> None:
         self._cluster = cluster
         self._soft = soft
-        self._census = census
+        self._counts = counts
         self._known: dict[tuple[Ask | PodRules, LabelKey], RelevantCounts | None] = {}
         self._version = -1
 
     def of(self, ask: Ask, who: PodIdentity) -> RelevantCounts | None:
         """The counts that matter to the pod, looked up once for all its like."""
-        census = self._census
-        if not census.active:
+        counts = self._counts
+        if not counts.active:
             return None
-        label_key = census.label_key(who.traits)
+        label_key = counts.label_key(who.traits)
         key = (ask if ask.near.spread else ask.near), label_key
-        if self._version == census.version and key in self._known:
+        if self._version == counts.version and key in self._known:
             return self._known[key]
-        census.make_room()
-        if self._version != census.version or len(self._known) >= _MOST_CONCERNS:
+        counts.free_capacity()
+        if self._version != counts.version or len(self._known) >= _MOST_CONCERNS:
             self._known.clear()
-            self._version = census.version
-        concern = self._looked_up(ask, label_key)
-        self._known[key] = concern
-        return concern
+            self._version = counts.version
+        relevant = self._looked_up(ask, label_key)
+        self._known[key] = relevant
+        return relevant
 
     def _looked_up(self, ask: Ask, label_key: LabelKey) -> RelevantCounts | None:
-        census, soft, rules = self._census, self._soft, ask.near
-        concern = RelevantCounts(kept_away=census.keeping_away(label_key))
+        counts, soft, rules = self._counts, self._soft, ask.near
+        relevant = RelevantCounts(kept_away=counts.keeping_away(label_key))
         all_meant = tuple(term.selected for term in rules.affinity)
-        concern.affinity = [
-            census.meaning(all_meant, Scope(term.key), self._standing, only_staying=False) for term in rules.affinity
+        relevant.affinity = [
+            counts.meaning(all_meant, Scope(term.key), self._standing, only_staying=False) for term in rules.affinity
         ]
-        concern.may_begin = all(census.is_selected(selected, label_key) for selected in all_meant)
-        concern.anti = [
-            census.meaning((term.selected,), Scope(term.key), self._standing, only_staying=False) for term in rules.anti
+        relevant.may_begin = all(counts.is_selected(selected, label_key) for selected in all_meant)
+        relevant.anti = [
+            counts.meaning((term.selected,), Scope(term.key), self._standing, only_staying=False) for term in rules.anti
         ]
-        concern.hard = self._spreads(ask, label_key, hard=True)
+        relevant.hard = self._spreads(ask, label_key, hard=True)
         if soft.spread:
-            concern.soft = self._spreads(ask, label_key, hard=False)
+            relevant.soft = self._spreads(ask, label_key, hard=False)
         if soft.affinity:
-            concern.wishes = self._wishes(rules, label_key)
-        counts = [*concern.hard, *concern.soft]
-        concern.tallies = [
-            *concern.affinity,
-            *concern.anti,
-            *concern.kept_away,
-            *(count.tally for count in counts),
-            *(tally for tally, _ in concern.wishes),
+            relevant.preferences = self._wishes(rules, label_key)
+        spreads = [*relevant.hard, *relevant.soft]
+        relevant.domain_counts = [
+            *relevant.affinity,
+            *relevant.anti,
+            *relevant.kept_away,
+            *(spread.domain_count for spread in spreads),
+            *(domain_count for domain_count, _ in relevant.preferences),
         ]
-        concern.zones = list({id(tally.zones): tally.zones for tally in concern.tallies}.values())
-        return concern if concern.tallies else None
+        relevant.zones = list(
+            {id(domain_count.zones): domain_count.zones for domain_count in relevant.domain_counts}.values()
+        )
+        return relevant if relevant.domain_counts else None
 
     def _wishes(self, rules: PodRules, label_key: LabelKey) -> list[tuple[DomainCount, int]]:
-        census, soft = self._census, self._soft
-        wishes = []
-        for wished in rules.wished:
-            scope = Scope(wished.term.key)
-            meaning = census.meaning((wished.term.selected,), scope, self._standing, only_staying=False)
-            wishes.append((meaning, wished.weight))
-        if soft.others_too or rules.wished:
-            wishes += census.weighted_terms(label_key)
+        counts, soft = self._counts, self._soft
+        preferences = []
+        for weighted in rules.weighted:
+            scope = Scope(weighted.term.key)
+            meaning = counts.meaning((weighted.term.selected,), scope, self._standing, only_staying=False)
+            preferences.append((meaning, weighted.weight))
+        if soft.others_too or rules.weighted:
+            preferences += counts.weighted_terms(label_key)
             if soft.required_too:
-                wishes += [(tally, soft.required_too) for tally in census.attached(label_key)]
-        return wishes
+                preferences += [(domain_count, soft.required_too) for domain_count in counts.attached(label_key)]
+        return preferences
 
     def _spreads(self, ask: Ask, label_key: LabelKey, *, hard: bool) -> list[SpreadCount]:
         rules = [spread for spread in ask.near.spread if spread.hard == hard]
@@ -142,8 +144,8 @@ class AllRelevantCounts:
                 ask.nodes if rule.honors_affinity else _ANYWHERE,
                 ask.tolerations if rule.honors_taints else None,
             )
-            tally = self._census.meaning((rule.selected,), scope, self._standing, only_staying=True)
-            counts.append(SpreadCount(rule, tally, int(self._census.is_selected(rule.selected, label_key))))
+            domain_count = self._counts.meaning((rule.selected,), scope, self._standing, only_staying=True)
+            counts.append(SpreadCount(rule, domain_count, int(self._counts.is_selected(rule.selected, label_key))))
         return counts
 
     def _standing(self) -> Iterator[tuple[int, PodLabels, bool]]:
@@ -153,17 +155,17 @@ class AllRelevantCounts:
 def standing(cluster: Cluster) -> Iterator[tuple[int, PodLabels, bool]]:
     """All pods on nodes, as a census counts them."""
     for holding in cluster.pods.values():
-        yield holding.row, holding.who.traits, holding.leaving
+        yield holding.row, holding.who.traits, holding.terminating
 
 
 def census_of(cluster: Cluster, ask: Ask) -> DomainCounts:
     """All counts made anew for a newcomer, as if they had never been kept."""
-    census = DomainCounts(cluster.namespaces)
-    census.read(ask.near)
+    counts = DomainCounts(cluster.namespaces)
+    counts.read(ask.near)
     holdings = list(cluster.pods.values())
     for holding in holdings:
-        census.read(holding.ask.near)
-    if census.active:
+        counts.read(holding.ask.near)
+    if counts.active:
         for holding in holdings:
-            census.comes(holding.row, holding.ask, holding.who.traits, holding.leaving)
-    return census
+            counts.comes(holding.row, holding.ask, holding.who.traits, holding.terminating)
+    return counts

@@ -32,99 +32,99 @@ from shoal.engine.pod_identity import PodIdentity
 class Domains:
     """Verdicts about pods over one cluster, for a profile's weights."""
 
-    def __init__(self, cluster: Cluster, soft: Soft = NO_SOFT, census: DomainCounts | None = None) -> None:
+    def __init__(self, cluster: Cluster, soft: Soft = NO_SOFT, counts: DomainCounts | None = None) -> None:
         self._cluster = cluster
         self._soft = soft
-        self._concerns = AllRelevantCounts(cluster, soft, cluster.census if census is None else census)
+        self._concerns = AllRelevantCounts(cluster, soft, cluster.counts if counts is None else counts)
 
     def verdict(self, ask: Ask, who: PodIdentity) -> Verdict | None:
         """None when no rule concerns the pod."""
-        concern = self._concerns.of(ask, who)
-        if concern is None:
+        relevant = self._concerns.of(ask, who)
+        if relevant is None:
             return None
         cluster = self._cluster
-        for zones in concern.zones:
+        for zones in relevant.zones:
             follow(cluster, zones)
-        stamp = cluster.static_changes.end, sum([tally.version for tally in concern.tallies])
-        if concern.stamp != stamp:
-            concern.stamp = stamp
-            allowed, points = self._allowed(concern), self._points(concern)
+        stamp = cluster.static_changes.end, sum([domain_count.version for domain_count in relevant.domain_counts])
+        if relevant.stamp != stamp:
+            relevant.stamp = stamp
+            allowed, points = self._allowed(relevant), self._points(relevant)
             nothing = allowed is None and points is None
-            concern.verdict = None if nothing else Verdict(allowed, None if points is None else points << RANK_BITS)
-        return concern.verdict
+            relevant.verdict = None if nothing else Verdict(allowed, None if points is None else points << RANK_BITS)
+        return relevant.verdict
 
-    def concern(self, ask: Ask, who: PodIdentity) -> RelevantCounts | None:
+    def relevant(self, ask: Ask, who: PodIdentity) -> RelevantCounts | None:
         """The counts behind the verdict."""
         return self._concerns.of(ask, who)
 
-    def _allowed(self, concern: RelevantCounts) -> Mask | None:
+    def _allowed(self, relevant: RelevantCounts) -> Mask | None:
         rows = self._cluster.rows
         allowed: Mask | None = None
-        for mask in masks(concern, rows):
+        for mask in masks(relevant, rows):
             if allowed is None:
                 allowed = mask
             else:
                 allowed &= mask
         return allowed
 
-    def _points(self, concern: RelevantCounts) -> Points | None:
+    def _points(self, relevant: RelevantCounts) -> Points | None:
         """The sum over both preferences, weighted."""
         rows = self._cluster.rows
         points: Points | None = None
-        if concern.wishes:
-            points = self._affinity_points(concern, rows)
-        if concern.soft:
-            spread = self._soft.spread * spread_points(concern.soft, rows)
+        if relevant.preferences:
+            points = self._affinity_points(relevant, rows)
+        if relevant.soft:
+            spread = self._soft.spread * spread_points(relevant.soft, rows)
             points = spread if points is None else points + spread
         return points
 
-    def _affinity_points(self, concern: RelevantCounts, rows: int) -> Points | None:
-        felt = [(tally, weight) for tally, weight in concern.wishes if tally.inside]
+    def _affinity_points(self, relevant: RelevantCounts, rows: int) -> Points | None:
+        felt = [(domain_count, weight) for domain_count, weight in relevant.preferences if domain_count.inside]
         if not felt or rows == 0:
             return None
         zones = felt[0][0].zones
-        if all(tally.zones is zones for tally, _ in felt):
+        if all(domain_count.zones is zones for domain_count, _ in felt):
             # All by one key, as most are: worked out per domain, of which there are few.
-            by_domain = sum((weight * tally.by_domain for tally, weight in felt), np.zeros(1, np.int64))
+            by_domain = sum((weight * domain_count.by_domain for domain_count, weight in felt), np.zeros(1, np.int64))
             there = zones.nodes > 0
             there[OUTSIDE] = len(self._cluster.row_of) > int(zones.nodes.sum())
             best = int(by_domain[there].max(initial=int(by_domain.min())))
             points = self._soft.affinity * points_of(np.maximum(best - by_domain, 0))
             return points.take(zones.codes[:rows])
         sums = np.zeros(rows, np.int64)
-        for tally, weight in felt:
-            sums += weight * tally.in_domain_of(rows)
+        for domain_count, weight in felt:
+            sums += weight * domain_count.in_domain_of(rows)
         alive = self._cluster.alive[:rows]
         best = np.maximum.reduce(sums, where=alive, initial=int(sums.min()))
         return self._soft.affinity * points_of(np.maximum(best - sums, 0))
 
 
-def masks(concern: RelevantCounts, rows: int) -> Iterator[Mask]:
+def masks(relevant: RelevantCounts, rows: int) -> Iterator[Mask]:
     """What each rule that has something to say says of the first rows."""
-    for count in concern.hard:
-        counted = count.tally.by_domain <= most_in_domain(count)
+    for count in relevant.hard:
+        counted = count.domain_count.by_domain <= most_in_domain(count)
         counted[OUTSIDE] = False
-        yield counted.take(count.tally.zones.codes[:rows])
-    if concern.affinity:
-        yield affinity_mask(concern, rows)
-    for tally in (*concern.anti, *concern.kept_away):
-        if tally.inside:
-            yield free_of(tally, rows)
+        yield counted.take(count.domain_count.zones.codes[:rows])
+    if relevant.affinity:
+        yield affinity_mask(relevant, rows)
+    for domain_count in (*relevant.anti, *relevant.kept_away):
+        if domain_count.inside:
+            yield free_of(domain_count, rows)
 
 
-def affinity_mask(concern: RelevantCounts, rows: int) -> Mask:
-    begins = concern.may_begin and not any(tally.inside for tally in concern.affinity)
+def affinity_mask(relevant: RelevantCounts, rows: int) -> Mask:
+    begins = relevant.may_begin and not any(domain_count.inside for domain_count in relevant.affinity)
     mask: Mask = np.ones(rows, np.bool_)
-    for tally in concern.affinity:
-        holds = np.ones(len(tally.by_domain), np.bool_) if begins else tally.by_domain > 0
+    for domain_count in relevant.affinity:
+        holds = np.ones(len(domain_count.by_domain), np.bool_) if begins else domain_count.by_domain > 0
         holds[OUTSIDE] = False
-        mask &= holds.take(tally.zones.codes[:rows])
+        mask &= holds.take(domain_count.zones.codes[:rows])
     return mask
 
 
-def free_of(tally: DomainCount, rows: int) -> Mask:
-    free = tally.by_domain == 0
-    mask: Mask = free.take(tally.zones.codes[:rows])
+def free_of(domain_count: DomainCount, rows: int) -> Mask:
+    free = domain_count.by_domain == 0
+    mask: Mask = free.take(domain_count.zones.codes[:rows])
     return mask
 
 
@@ -135,25 +135,25 @@ def most_in_domain(count: SpreadCount) -> int:
 
 def emptiest(count: SpreadCount) -> int:
     """What the emptiest domain holds; 0 when there are fewer domains than the constraint wants."""
-    there = count.tally.zones.nodes > 0
+    there = count.domain_count.zones.nodes > 0
     domains = int(np.count_nonzero(there))
     if domains < max(count.rule.min_domains, 1):
         return 0
-    return int(count.tally.by_domain[there].min())
+    return int(count.domain_count.by_domain[there].min())
 
 
 def spread_points(counts: Sequence[SpreadCount], rows: int) -> Points:
     """By how far the node's domains are above the emptiest; a node that lacks a key has none."""
     if len(counts) == 1:
-        by_domain = points_of(np.maximum(counts[0].tally.by_domain - emptiest(counts[0]), 0))
+        by_domain = points_of(np.maximum(counts[0].domain_count.by_domain - emptiest(counts[0]), 0))
         by_domain[OUTSIDE] = 0
-        return by_domain.take(counts[0].tally.zones.codes[:rows])
-    weights = [spread_weight(int(np.count_nonzero(count.tally.zones.nodes))) for count in counts]
+        return by_domain.take(counts[0].domain_count.zones.codes[:rows])
+    weights = [spread_weight(int(np.count_nonzero(count.domain_count.zones.nodes))) for count in counts]
     distance = np.zeros(rows, np.int64)
     outside = np.zeros(rows, np.bool_)
     for count, weight in zip(counts, weights, strict=True):
-        distance += (count.tally.in_domain_of(rows) - emptiest(count)) * weight
-        outside |= count.tally.zones.codes[:rows] == OUTSIDE
+        distance += (count.domain_count.in_domain_of(rows) - emptiest(count)) * weight
+        outside |= count.domain_count.zones.codes[:rows] == OUTSIDE
     points = points_of(np.maximum(distance // min(weights), 0))
     points[outside] = 0
     return points

@@ -41,7 +41,7 @@ def is_tainted(device: PoolDevice, option: Option) -> bool:
     return bool(device.facts.taints) and is_kept_away(device.facts.taints, option.tolerations)
 
 
-def has_room(device: PoolDevice, share: Amounts, others: list[Amounts]) -> bool:
+def has_capacity(device: PoolDevice, share: Amounts, others: list[Amounts]) -> bool:
     """Whether a device that others have can be given once more."""
     if not others:
         return True

@@ -19,7 +19,7 @@ MOST_CONSUMERS = 256
 class SharedClaim:
     """One claim."""
 
-    __slots__ = ("facts", "holders", "is_kept", "reserved", "told", "uses")
+    __slots__ = ("facts", "holders", "is_kept", "reported", "reserved", "uses")
 
     def __init__(self) -> None:
         self.facts: ClaimFacts | None = None
@@ -28,7 +28,7 @@ class SharedClaim:
         """Pods with a reservation in the status that we do not see on a node."""
         self.is_kept = False
         """It was allocated before it was reserved for a pod, and stays so until the allocation is removed."""
-        self.told: Picks = ()
+        self.reported: Picks = ()
         """The allocation in the status, while it counts as a use."""
         self.uses: dict[Picks, int] = {}
 
@@ -45,7 +45,7 @@ class SharedClaim:
         """The one that a further pod shares; None while there is none."""
         if not self.uses:
             return None
-        return self.told or min(self.uses)
+        return self.reported or min(self.uses)
 
 
 class SharedClaims:
@@ -127,10 +127,10 @@ class SharedClaims:
     def _settle(self, claim: SharedClaim) -> None:
         """The allocation of the status counts while a pod outside may be using it."""
         allocation = claim.facts.allocation if claim.facts is not None else None
-        told = (allocation or ()) if claim.reserved or claim.is_kept else ()
-        if told != claim.told:
-            before, claim.told = claim.told, told
-            self._use(claim, told, 1)
+        reported = (allocation or ()) if claim.reserved or claim.is_kept else ()
+        if reported != claim.reported:
+            before, claim.reported = claim.reported, reported
+            self._use(claim, reported, 1)
             self._use(claim, before, -1)
         self.version += 1
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from shoal.engine.dra.devices import Amounts, Attribute
-from shoal.engine.dra.offers import has_room, is_tainted, share_of
+from shoal.engine.dra.offers import has_capacity, is_tainted, share_of
 from shoal.engine.dra.pools import PoolDevice
 from shoal.engine.dra.requests import MOST_RESULTS, ClaimAsk, Constraint, Option, Pick, Picks, Request
 from shoal.engine.dra.usage import Usage
@@ -54,7 +54,7 @@ class Trial:
         draws = False
         if not option.admin:
             others = self._stock.usage.shares(device.id) + self._shares.get(device.id, [])
-            if not has_room(device, share, others):
+            if not has_capacity(device, share, others):
                 return None
             draws = not others and bool(device.facts.consumes)
             if draws and not self._has_counters(device):

@@ -11,7 +11,7 @@ from shoal.engine.from_api.held import ids_of_nodes, spots_of_pods
 from shoal.engine.from_api.hyper_tree import HyperTree
 from shoal.engine.from_api.membership import least_of_label
 from shoal.engine.from_api.nodes import POD_SLOTS, node_facts_of
-from shoal.engine.from_api.pod_identity import standing_words, volcano_queue, who_of_pod
+from shoal.engine.from_api.pod_identity import identity_metadata, volcano_queue, who_of_pod
 from shoal.engine.from_api.pods import ask_of_pod, daemon_set_ask
 from shoal.engine.from_api.priorities import Priorities, Rank
 from shoal.engine.from_api.topologies import Topologies
@@ -33,7 +33,7 @@ __all__ = [
     "least_of_label",
     "node_facts_of",
     "spots_of_pods",
-    "standing_words",
+    "identity_metadata",
     "volcano_part",
     "volcano_queue",
     "who_of_pod",

@@ -44,7 +44,7 @@ class GangReader:
             minimum=spec.min_member,
             parts=tuple(self._volcano_parts(policies, pieces, here)),
             roles=tuple(sorted(spec.role_minima().items())),
-            wish=self._topologies.volcano_wish(spec.network_topology, here.below("networkTopology")),
+            requirement=self._topologies.volcano_wish(spec.network_topology, here.below("networkTopology")),
             priority=self._priority(spec.priority_class_name, here) if self.knows_class(group) else None,
             yields=group.metadata.annotations.get(PREEMPTABLE_KEY, "").lower() != "false",
         )
@@ -58,13 +58,13 @@ class GangReader:
     ) -> Iterator[GangSubgroup]:
         for index, policy in enumerate(policies):
             there = where.below(f"subGroupPolicy[{index}].networkTopology")
-            wish = self._topologies.volcano_wish(policy.network_topology, there)
+            requirement = self._topologies.volcano_wish(policy.network_topology, there)
             # A policy that finds no pod asks for nothing.
             if policy.name not in pieces:
                 continue
             yield GangSubgroup(policy.name, minimum=policy.min_sub_groups or 0)
             for piece in sorted(pieces[policy.name]):
-                yield GangSubgroup(piece, policy.name, policy.sub_group_size or 0, wish)
+                yield GangSubgroup(piece, policy.name, policy.sub_group_size or 0, requirement)
 
     def kai(self, group: KaiPodGroup, where: Where) -> GroupFacts:
         spec = group.spec
@@ -78,7 +78,7 @@ class GangReader:
             minimum=0 if spec.sub_groups else max(spec.min_member or 0, 1),
             parts=tuple(self._kai_parts(spec, here)),
             parts_minimum=spec.min_sub_group,
-            wish=self._topologies.kai_wish(spec.topology_constraint, here.below("topologyConstraint")),
+            requirement=self._topologies.kai_wish(spec.topology_constraint, here.below("topologyConstraint")),
             priority=priority,
             yields=yields,
         )
@@ -98,17 +98,17 @@ class GangReader:
     def kubernetes(self, group: PodGroup, where: Where) -> GroupFacts:
         spec = group.spec
         here = where.with_path("spec")
-        wish = TopologyRequirement()
+        requirement = TopologyRequirement()
         if spec.scheduling_constraints is not None and spec.scheduling_constraints.topology:
             levels = [constraint.key for constraint in spec.scheduling_constraints.topology]
-            wish = self._topologies.label_wish(levels[-1])
+            requirement = self._topologies.label_wish(levels[-1])
         priority = spec.priority
         if priority is None:
             priority = self._priority(spec.priority_class_name, here)
         return GroupFacts(
             name=group.metadata.key,
             minimum=spec.scheduling_policy.min_count(),
-            wish=wish,
+            requirement=requirement,
             priority=priority,
             preempts=spec.preemption_policy != "Never",
             goes_whole=spec.yields_whole(),

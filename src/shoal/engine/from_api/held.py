@@ -24,16 +24,16 @@ def spots_of_pods(pods: Iterable[Pod], ids: Mapping[str, NodeIds] = {}) -> dict[
     """
     running = [pod for pod in pods if pod.spec.node_name]
     held = HeldDevices()
-    told = {}
+    reported = {}
     for pod in running:
         known = ids.get(pod.spec.node_name, UNKNOWN_IDS)
         spots = spots_of_pod(pod.metadata.annotations, Where(obj=f"Pod {pod.metadata.key}"), known)
         if spots:
-            told[pod.metadata.key] = spots
+            reported[pod.metadata.key] = spots
             held.reserve(pod.spec.node_name, spots)
     for pod in running:
         key, meta, node = pod.metadata.key, pod.metadata, pod.spec.node_name
         own = ids.get(node, UNKNOWN_IDS)
-        if key not in told and (named := held.spots(node, meta.annotations, meta.labels, own)):
-            told[key] = named
-    return told
+        if key not in reported and (named := held.spots(node, meta.annotations, meta.labels, own)):
+            reported[key] = named
+    return reported

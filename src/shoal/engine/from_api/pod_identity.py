@@ -59,7 +59,7 @@ _ANNOTATIONS = IN_ANNOTATIONS | {
 _NO_WORDS: StandingWords = ((), ())
 
 
-def standing_words(labels: Words, annotations: Words) -> StandingWords:
+def identity_metadata(labels: Words, annotations: Words) -> StandingWords:
     """Of what is written on a pod, all that its standing is read from, but for what other pods see of it."""
     if _LABELS.isdisjoint(labels) and _ANNOTATIONS.isdisjoint(annotations):
         # Most pods, and there are many.
@@ -75,9 +75,9 @@ def who_of_pod(pod: Pod, rank: Rank, *, order: int = 0) -> PodIdentity:
     """The pod's standing. `order` is its place among the pods of its gang."""
     meta = pod.metadata
     # Nothing else is shown to what reads it, so that two with equal words have equal standings.
-    labels, annotations = map(dict, standing_words(meta.labels, meta.annotations))
-    told = structs.replace(pod, metadata=structs.replace(meta, labels=labels, annotations=annotations))
-    return structs.replace(_standing(told, rank), traits=PodLabels.of(meta.namespace, meta.labels), order=order)
+    labels, annotations = map(dict, identity_metadata(meta.labels, meta.annotations))
+    reported = structs.replace(pod, metadata=structs.replace(meta, labels=labels, annotations=annotations))
+    return structs.replace(_standing(reported, rank), traits=PodLabels.of(meta.namespace, meta.labels), order=order)
 
 
 def _standing(pod: Pod, rank: Rank) -> PodIdentity:

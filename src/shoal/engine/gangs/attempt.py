@@ -117,5 +117,5 @@ def _would_fit_apart(fitter: Fitter, want: PodsToPlace) -> bool:
 
 
 def _is_bound(want: PodsToPlace) -> bool:
-    wish = want.wish
-    return bool(wish.required or wish.slice_level) or any(map(_is_bound, want.parts))
+    requirement = want.requirement
+    return bool(requirement.required or requirement.slice_level) or any(map(_is_bound, want.parts))

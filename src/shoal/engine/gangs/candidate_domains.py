@@ -92,17 +92,17 @@ class CandidateDomains:
 
     def of(self, want: PodsToPlace, outer: CandidateDomain) -> Iterator[CandidateDomain]:
         """The sites of a team inside that of the team around it, the best first."""
-        wish = want.wish
-        if wish.is_empty:
+        requirement = want.requirement
+        if requirement.is_empty:
             yield outer
             return
         search = self.search(want, outer)
         if search is None:
-            if not (wish.required or wish.slice_level):
+            if not (requirement.required or requirement.slice_level):
                 yield outer
             return
         tree, required, preferred = search.tree, search.required, search.preferred
-        innermost = len(tree.levels) - 1 if wish.closest else max(preferred, required)
+        innermost = len(tree.levels) - 1 if requirement.closest else max(preferred, required)
         for back in (True, False) if search.home is not None and required >= 0 else (None,):
             for level in range(innermost, max(required, 0) - 1, -1):
                 yield from search.domains(level, must=level == required, back=back)
@@ -111,9 +111,9 @@ class CandidateDomains:
 
     def search(self, want: PodsToPlace, outer: CandidateDomain) -> DomainSearch | None:
         """The levels a wish speaks of; None when there is no such topology or level."""
-        wish = want.wish
-        tree = self._fitter.placement.trees.of(wish)
-        if tree is None or any(key and tree.level(key) < 0 for key in (wish.required, wish.slice_level)):
+        requirement = want.requirement
+        tree = self._fitter.placement.trees.of(requirement)
+        if tree is None or any(key and tree.level(key) < 0 for key in (requirement.required, requirement.slice_level)):
             return None
         return DomainSearch(self._fitter, want, outer, tree)
 
@@ -123,18 +123,18 @@ class DomainSearch:
 
     def __init__(self, fitter: Fitter, want: PodsToPlace, outer: CandidateDomain, tree: Tree) -> None:
         cluster = fitter.cluster
-        wish = want.wish
+        requirement = want.requirement
         self.tree = tree
-        self.required = tree.level(wish.required)
-        self.preferred = tree.level(wish.preferred)
+        self.required = tree.level(requirement.required)
+        self.preferred = tree.level(requirement.preferred)
         """Numbers of levels, -1 for none."""
         self._outer = outer
-        self._slice_level = tree.level(wish.slice_level)
-        self._slice_size = max(wish.slice_size, 1)
+        self._slice_level = tree.level(requirement.slice_level)
+        self._slice_size = max(requirement.slice_size, 1)
         self._running = [cluster.pods[pod].row for pod in want.running]
-        promised = {cluster.pending[pod].nominated for pod in want.all_pods()} - {""}
-        self._promised = [cluster.row_of[node] for node in promised if node in cluster.row_of]
-        self.home = None if self._running or self._promised else self._row_before(cluster, want)
+        nominated = {cluster.pending[pod].nominated for pod in want.all_pods()} - {""}
+        self._nominated = [cluster.row_of[node] for node in nominated if node in cluster.row_of]
+        self.home = None if self._running or self._nominated else self._row_before(cluster, want)
         """The row that tells where the team ran before, if nothing newer tells where it belongs."""
         self._loads = loads(fitter, want)
         self._rooms = {
@@ -145,7 +145,7 @@ class DomainSearch:
         """The domains of a level that have enough room by the count; only those inside the required domain where the
         team ran before, or only the others, if told so."""
         tree = self.tree
-        sums = {charge: tree.sums(level, self._countable(room, level)) for charge, room in self._rooms.items()}
+        sums = {charge: tree.sums(level, self._countable(capacity, level)) for charge, capacity in self._rooms.items()}
         fits = np.ones(len(tree.first_rank[level]), np.bool_)
         for load in self._loads:
             there = sum(np.minimum(sums[charge], count) for charge, count in load.asks.items())
@@ -189,11 +189,11 @@ class DomainSearch:
             found: list[int] = domains.tolist()
             return found
         tree = self.tree
-        room = sum((each.take(domains) for each in sums.values()), np.zeros(len(domains), np.int64))
-        promised = ~np.isin(domains, tree.codes[level][self._promised])
+        capacity = sum((each.take(domains) for each in sums.values()), np.zeros(len(domains), np.int64))
+        nominated = ~np.isin(domains, tree.codes[level][self._nominated])
         left = np.ones(len(domains), np.bool_) if self.home is None else domains != tree.codes[level].item(self.home)
         breadth = self._breadth(level, domains)
-        order = np.lexsort((tree.first_rank[level].take(domains), room, breadth, left, promised))
+        order = np.lexsort((tree.first_rank[level].take(domains), capacity, breadth, left, nominated))
         chosen: list[int] = domains[order].tolist()
         return chosen
 
@@ -221,8 +221,8 @@ class DomainSearch:
         if level >= inside or not self._loads:
             return breadth
         load = max(self._loads, key=lambda load: load.need)
-        room = sum(self._rooms[charge] for charge in load.asks)
-        inner = tree.sums(inside, np.asarray(room))
+        capacity = sum(self._rooms[charge] for charge in load.asks)
+        inner = tree.sums(inside, np.asarray(capacity))
         firsts = np.array([tree.rows_of(inside, code)[0] for code in range(len(inner))], np.int64)
         around = tree.codes[level].take(firsts)
         for at, domain in enumerate(domains.tolist()):
@@ -230,18 +230,18 @@ class DomainSearch:
             breadth[at] = np.searchsorted(np.cumsum(largest_first), load.need) + 1
         return breadth
 
-    def _countable(self, room: Counts, level: int) -> Counts:
+    def _countable(self, capacity: Counts, level: int) -> Counts:
         if level > self._slice_level:
-            return room
-        return whole_slices(self.tree, room, self._slice_size, self._slice_level)
+            return capacity
+        return whole_slices(self.tree, capacity, self._slice_size, self._slice_level)
 
     def _in_whole_slices(self, need: int, level: int) -> int:
         return need if level > self._slice_level else need // self._slice_size * self._slice_size
 
-    def _inside(self, room: Counts) -> Counts:
+    def _inside(self, capacity: Counts) -> Counts:
         """Room only among the nodes that may be used at all."""
         if self._outer.rows is None:
-            return room
-        inside = np.zeros_like(room)
-        inside[self._outer.rows] = room.take(self._outer.rows)
+            return capacity
+        inside = np.zeros_like(capacity)
+        inside[self._outer.rows] = capacity.take(self._outer.rows)
         return inside

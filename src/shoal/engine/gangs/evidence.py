@@ -99,7 +99,7 @@ def _too_small(gang: Gang, roster: Roster) -> GroupEvidence:
         role, needs = next(lacking, ("", 0))
         exist = there[role]
         if not role:
-            team = next((team for team in _leaves(roster.root) if missing_of(roster, team) is None), roster.root)
+            team = next((team for team in _terminating(roster.root) if missing_of(roster, team) is None), roster.root)
             part, needs, exist = team.name, team.least, len(team.waiting) + len(team.running)
     return GroupEvidence(
         gang.name,
@@ -113,15 +113,15 @@ def _too_small(gang: Gang, roster: Roster) -> GroupEvidence:
     )
 
 
-def _leaves(team: Team) -> Iterator[Team]:
+def _terminating(team: Team) -> Iterator[Team]:
     for part in team.parts:
-        yield from _leaves(part) if part.parts else (part,)
+        yield from _terminating(part) if part.parts else (part,)
 
 
 def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvidence:
     """Enough pods exist; the first part that finds no place even alone is what is short, or else the whole."""
     team, want = roster.root, minimum(roster) if not roster.is_met else None
-    for part in list(_leaves(roster.root))[:_MOST_PARTS]:
+    for part in list(_terminating(roster.root))[:_MOST_PARTS]:
         alone = None if part.is_met else missing_of(roster, part)
         if alone is not None and not _fits_alone(fitter, roster, alone):
             team, want = part, alone
@@ -140,7 +140,7 @@ def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvide
         len(pods),
         len(running),
         len(running) + placed,
-        _most_when_empty(fitter, charges, team.wish),
+        _most_when_empty(fitter, charges, team.requirement),
         level,
         domain,
         next(_all_waiting(team), ""),
@@ -169,7 +169,7 @@ def _most_now(fitter: Fitter, roster: Roster, want: PodsToPlace) -> tuple[int, s
     fill = TeamPlacement(fitter, roster.running)
     ledger = fitter.ledger
     mark = ledger.mark()
-    key = want.wish.required
+    key = want.requirement.required
     if not key:
         placed = fill.most(want, ANYWHERE)
         ledger.rollback(mark)
@@ -188,20 +188,20 @@ def _most_now(fitter: Fitter, roster: Roster, want: PodsToPlace) -> tuple[int, s
     return best, key, name
 
 
-def _most_when_empty(fitter: Fitter, charges: Counter[Charge], wish: TopologyRequirement) -> int:
+def _most_when_empty(fitter: Fitter, charges: Counter[Charge], requirement: TopologyRequirement) -> int:
     """The most of these pods that could run at once, together where they must be, if nothing else did."""
     cluster = fitter.cluster
-    tree = fitter.placement.trees.of(wish)
-    level = -1 if tree is None else tree.level(wish.required)
-    if wish.required and level < 0:
+    tree = fitter.placement.trees.of(requirement)
+    level = -1 if tree is None else tree.level(requirement.required)
+    if requirement.required and level < 0:
         return 0
 
     def per_domain(amounts: NDArray[np.int64]) -> NDArray[np.int64]:
         return amounts.sum(keepdims=True) if tree is None or level < 0 else tree.sums(level, amounts)
 
     rooms = {charge: capacity_when_empty(cluster, charge) for charge in charges}
-    most = sum(np.minimum(per_domain(room), charges[charge]) for charge, room in rooms.items())
-    anywhere = sum(room > 0 for room in rooms.values()) > 0
+    most = sum(np.minimum(per_domain(capacity), charges[charge]) for charge, capacity in rooms.items())
+    anywhere = sum(capacity > 0 for capacity in rooms.values()) > 0
     odd = cluster.devices.odd
     for column in (facts.CPU, facts.MEMORY, facts.PODS, *(() if odd else (facts.GPU_MILLI,))):
         # Even if amounts could be cut up at will, the smallest askers first.

@@ -28,7 +28,7 @@ class PodsToPlace:
     """What is to be placed of a team, and how close together."""
 
     name: str
-    wish: TopologyRequirement
+    requirement: TopologyRequirement
     running: list[str]
     """Pods of the team that run: where they are decides where the others may go."""
     demands: list[GangDemand] = field(default_factory=list)
@@ -88,21 +88,23 @@ def one_more(roster: Roster) -> Iterator[PodsToPlace]:
 
 def _single(pod: str, team: Team) -> PodsToPlace:
     """One pod, inside the wishes of all the parts around it."""
-    want = PodsToPlace(team.name, team.wish, _if_bound(team), [GangDemand([pod], 1)], was_on=team.was_on)
+    want = PodsToPlace(team.name, team.requirement, _if_bound(team), [GangDemand([pod], 1)], was_on=team.was_on)
     around = team.parent
     while around is not None:
-        if want.wish.is_empty:
-            want.name, want.wish, want.running = around.name, around.wish, _if_bound(around)
+        if want.requirement.is_empty:
+            want.name, want.requirement, want.running = around.name, around.requirement, _if_bound(around)
             want.was_on = around.was_on
-        elif not around.wish.is_empty:
-            want = PodsToPlace(around.name, around.wish, _if_bound(around), parts=[want], least=1, was_on=around.was_on)
+        elif not around.requirement.is_empty:
+            want = PodsToPlace(
+                around.name, around.requirement, _if_bound(around), parts=[want], least=1, was_on=around.was_on
+            )
         around = around.parent
     return want
 
 
 def _if_bound(team: Team) -> list[str]:
     """Its running pods, where they matter: they decide where the others go."""
-    return [] if team.wish.is_empty else list(team.all_running())
+    return [] if team.requirement.is_empty else list(team.all_running())
 
 
 def _outermost_unmet(roster: Roster, team: Team) -> Team | None:
@@ -177,13 +179,13 @@ class _Choice:
 
     def want(self, team: Team) -> PodsToPlace:
         """What was chosen of a team, as a tree."""
-        want = PodsToPlace(team.name, team.wish, _if_bound(team), self._demands(team), was_on=team.was_on)
+        want = PodsToPlace(team.name, team.requirement, _if_bound(team), self._demands(team), was_on=team.was_on)
         spares = self._spares.get(id(team), [])
         for part in team.parts:
             below = self.want(part)
             if not below.demands and not below.parts:
                 continue
-            if below.wish.is_empty and not spares and below.least == len(below.parts):
+            if below.requirement.is_empty and not spares and below.least == len(below.parts):
                 # Nothing keeps its pods together: they are placed with those of the whole.
                 want.demands += below.demands
                 want.parts += below.parts

@@ -118,8 +118,8 @@ class TeamPlacement:
         left = pods[::-1]
         full: list[int] = []
         while left:
-            room = self._room(charge, site, full)
-            shares = self._shares(len(left), charge, room, site, want)
+            capacity = self._room(charge, site, full)
+            shares = self._shares(len(left), charge, capacity, site, want)
             shared = sum(count for _, count in shares)
             if shared == 0 or (shared < len(left) and not partly):
                 break
@@ -136,36 +136,36 @@ class TeamPlacement:
         return len(pods) - len(left)
 
     def _room(self, charge: Charge, site: CandidateDomain, full: list[int]) -> Counts:
-        room = capacity_now(self._fitter.placement, charge)
+        capacity = capacity_now(self._fitter.placement, charge)
         if site.rows is not None:
-            inside = np.zeros_like(room)
-            inside[site.rows] = room.take(site.rows)
-            room = inside
-        room[full] = 0
-        return room
+            inside = np.zeros_like(capacity)
+            inside[site.rows] = capacity.take(site.rows)
+            capacity = inside
+        capacity[full] = 0
+        return capacity
 
     def _shares(
-        self, pods: int, charge: Charge, room: Counts, site: CandidateDomain, want: PodsToPlace | None
+        self, pods: int, charge: Charge, capacity: Counts, site: CandidateDomain, want: PodsToPlace | None
     ) -> Shares:
         tree = site.tree
         assert tree is not None  # noqa: S101 - the caller's case
         rows = self._all_rows if site.rows is None else site.rows
         order = -self._fitter.placement.shape(charge).keys()
-        used = self._used(room)
+        used = self._used(capacity)
         if site.slice_level < site.level:
-            return Sharing(tree, room, order, used).over(pods, rows, site.level)
+            return Sharing(tree, capacity, order, used).over(pods, rows, site.level)
         shares: Shares = []
         for count, inside in self._begun_slices(pods, tree, rows, site, want):
-            shares += Sharing(tree, room, order, used).over(count, inside, site.slice_level + 1)
+            shares += Sharing(tree, capacity, order, used).over(count, inside, site.slice_level + 1)
             pods -= count
-        room = _after(room, shares)
+        capacity = _after(capacity, shares)
         # What is left over from whole slices is a smaller slice, together as well.
         rest = pods % site.slice_size
         for count, size in ((pods - rest, site.slice_size), (rest, rest)):
             if count:
-                sharing = Sharing(tree, room, order, used).in_slices(size, site.slice_level)
+                sharing = Sharing(tree, capacity, order, used).in_slices(size, site.slice_level)
                 shares += (more := sharing.over(count, rows, site.level))
-                room = _after(room, more)
+                capacity = _after(capacity, more)
         return shares
 
     def _begun_slices(
@@ -185,17 +185,17 @@ class TeamPlacement:
                 pods -= missing
         return begun
 
-    def _used(self, room: Counts) -> NDArray[np.bool_]:
+    def _used(self, capacity: Counts) -> NDArray[np.bool_]:
         """Rows where the gang is: its pods that run, and those placed before in this trial."""
         pods = self._fitter.cluster.pods
-        used = np.zeros(len(room), np.bool_)
+        used = np.zeros(len(capacity), np.bool_)
         used[self._running] = True
         used[[pods[pod].row for pod in self._ledger.placed_since(self._since)]] = True
         return used
 
 
-def _after(room: Counts, shares: Shares) -> Counts:
-    left = room.copy()
+def _after(capacity: Counts, shares: Shares) -> Counts:
+    left = capacity.copy()
     for row, count in shares:
         left[row] -= count
     return left

@@ -21,7 +21,7 @@ class Team:
     """A gang or one of its parts. A part with parts of its own counts them, any other counts pods."""
 
     name: str
-    wish: TopologyRequirement
+    requirement: TopologyRequirement
     least: int
     parent: Team | None = None
     parts: list[Team] = field(default_factory=list)
@@ -52,8 +52,8 @@ class Roster:
 
     def __init__(self, cluster: Cluster, gang: Gang, facts: GroupFacts) -> None:
         self.facts = facts
-        self.root = Team("", facts.wish, 0)
-        teams = {part.name: Team(part.name, part.wish, part.minimum, self.root) for part in facts.parts}
+        self.root = Team("", facts.requirement, 0)
+        teams = {part.name: Team(part.name, part.requirement, part.minimum, self.root) for part in facts.parts}
         for part in facts.parts:
             teams[part.name].parent = parent = teams.get(part.parent, self.root)
             parent.parts.append(teams[part.name])
@@ -63,14 +63,14 @@ class Roster:
         waiting = {pod: pending[pod] for pod in gang.waiting}
         self.waiting = dict.fromkeys(sorted(waiting, key=lambda pod: (waiting[pod].who.order, waiting[pod].order)))
         """All waiting pods, in the order in which they are tried."""
-        self.running = [pod for pod in gang.running if pod not in cluster.leaving]
+        self.running = [pod for pod in gang.running if pod not in cluster.terminating]
         self._team_of: dict[str, Team] = {}
         self._role_of: dict[str, str] = {}
         for pod in self.waiting:
             self._sort_in(pod, waiting[pod].who, teams).waiting.append(pod)
         for pod in self.running:
             self._sort_in(pod, pods[pod].who, teams).running.append(pod)
-        for pod in sorted(pod for pod in gang.running if pod in cluster.leaving):
+        for pod in sorted(pod for pod in gang.running if pod in cluster.terminating):
             self._was_on(pods[pod].who.part, [cluster.names[pods[pod].row]], teams)
         for name, nodes in reversed(gang.was_on.items()):
             self._was_on(name, list(reversed(nodes)), teams)

@@ -30,7 +30,7 @@ class AfterTerminations:
         self._withdraw: list[str] = []
         self.planned = {intention.pod for intention in round_.intentions if isinstance(intention, Place | Nominate)}
         """Pods that found their place in this round: they have not started, and need not."""
-        self._left = {pod: round_.cluster.pods[pod] for pod in round_.cluster.leaving}
+        self._left = {pod: round_.cluster.pods[pod] for pod in round_.cluster.terminating}
         for pod in self._left:
             ledger.evict(pod)
         self._arrived = [self._arrive(move) for move in round_.intentions if isinstance(move, Move)]
@@ -45,7 +45,7 @@ class AfterTerminations:
         if not (self._left or self._leave or self._withdraw):
             ledger.rollback(mark)
             return None
-        self.promise(mark)
+        self.nomination(mark)
         return True
 
     def _arrive(self, move: Move) -> str:
@@ -57,7 +57,7 @@ class AfterTerminations:
         cluster.hold(move.pod, Holding(row, holding.charge, move.grant, holding.priority, None, False, who=who))
         return move.pod
 
-    def promise(self, mark: int) -> None:
+    def nomination(self, mark: int) -> None:
         """The claimant's pods, placed since the mark, are to be promised their places."""
         cluster = self._round.cluster
         for pod in self._round.ledger.placed_since(mark):
@@ -93,8 +93,8 @@ class AfterTerminations:
             for pod in self._withdraw:
                 ledger.withdraw(pod)
         for intention in self._leave:
-            ledger.leave(intention.pod)
+            ledger.mark_terminating(intention.pod)
             round_.intentions.append(intention)
         for pod, row, grant in self._spots:
-            ledger.place(pod, row, grant, promised=True)
+            ledger.place(pod, row, grant, nominated=True)
             round_.intentions.append(Nominate(pod, names[row], grant))

@@ -46,20 +46,20 @@ class Candidates:
         """
         self.cluster = cluster
         self.keys: list[str] = []
-        self.companies: list[EvictionUnit] = []
-        self._company_of: dict[str, int] = {}
+        self.units: list[EvictionUnit] = []
+        self._unit_of: dict[str, int] = {}
         self._gangs: dict[str, tuple[int, float]] = {}
         self._policy = policy
         self._now_s = now_s
         holdings = [
             (key, holding)
             for key, holding in (willing(cluster) if pods is None else ((pod, cluster.pods[pod]) for pod in pods))
-            if not (holding.leaving or holding.daemon_set or holding.goes_first)
+            if not (holding.terminating or holding.daemon_set or holding.goes_first)
         ]
         holdings.sort(key=_newness, reverse=True)
         count = len(holdings)
         self.row = np.zeros(count, np.int64)
-        self.company = np.full(count, -1, np.int64)
+        self.unit = np.full(count, -1, np.int64)
         self.priority = np.zeros(count, np.int64)
         self.level = np.zeros(count, np.float64)
         self.weight = np.zeros(count, np.int64)
@@ -100,12 +100,12 @@ class Candidates:
         """Who would have to yield to a claimant of this priority and queue (None: whatever they are), never its own
         gang."""
         mask: Mask = np.ones(len(self), np.bool_) if priority is None else self.priority < priority
-        whole = np.array([company.may_go for company in self.companies] or [False])
-        mask &= self.alone | whole[self.company]
+        whole = np.array([unit.may_go for unit in self.units] or [False])
+        mask &= self.alone | whole[self.unit]
         if queue is not None and set(self.queue) - {queue}:
             mask &= np.array([other == queue for other in self.queue])
-        if own in self._company_of:
-            mask &= self.company != self._company_of[own]
+        if own in self._unit_of:
+            mask &= self.unit != self._unit_of[own]
         return mask
 
     def _add(self, key: str, holding: Holding, gang: Gang | None, *, fresh: bool) -> None:
@@ -121,7 +121,7 @@ class Candidates:
             place = self._company(gang, gang.facts)
         self.keys.append(key)
         self.queue.append(who.queue)
-        self.row[at], self.company[at], self.priority[at], self.alone[at] = holding.row, place, priority, alone
+        self.row[at], self.unit[at], self.priority[at], self.alone[at] = holding.row, place, priority, alone
         if fresh:
             # Far cheaper than to end a pod, but not free: it may have to ask others in its turn.
             self.level[at], self.weight[at] = -np.inf, 1
@@ -136,36 +136,36 @@ class Candidates:
         lost_ms = 0 if fresh else round(1000 * who.lost_s(self._now_s))
         self.late.append((lost_ms << AGE_BITS) + at)
         if place >= 0:
-            company = self.companies[place]
-            company.members[at] = who
-            company.weight += self.weight.item(at)
-            company.late += self.late[at]
+            unit = self.units[place]
+            unit.members[at] = who
+            unit.weight += self.weight.item(at)
+            unit.late += self.late[at]
 
     def _end(self) -> None:
         """Cut the columns to length, and sum them up by row and company."""
         kept, cluster = len(self.keys), self.cluster
-        for name in ("row", "company", "priority", "level", "weight", "taken", "alone", "gone"):
+        for name in ("row", "unit", "priority", "level", "weight", "taken", "alone", "gone"):
             setattr(self, name, getattr(self, name)[:kept])
-        for name, place in self._company_of.items():
-            company = self.companies[place]
-            if not company.may_go:
-                members = {self.keys[index] for index in company.members}
+        for name, place in self._unit_of.items():
+            unit = self.units[place]
+            if not unit.may_go:
+                members = {self.keys[index] for index in unit.members}
                 running = cluster.gangs[name].running
-                company.others = [cluster.pods[pod].who for pod in running if pod not in members]
+                unit.others = [cluster.pods[pod].who for pod in running if pod not in members]
         self.late_of = np.array(self.late, np.float64)
-        self.company_weight = np.array([float(company.weight) for company in self.companies])
+        self.unit_weight = np.array([float(unit.weight) for unit in self.units])
         """Of the members that do not yield in the open trial; so are the next two."""
-        self.company_late = np.array([float(company.late) for company in self.companies])
-        self.company_spare = np.array([company.most_spare for company in self.companies], np.int64)
+        self.company_late = np.array([float(unit.late) for unit in self.units])
+        self.unit_spare = np.array([unit.most_spare for unit in self.units], np.int64)
         self._amounts: dict[tuple[int, ...], NDArray[np.int64]] = {}
         self.by_row = np.argsort(self.row, kind="stable")
         self._starts = np.searchsorted(self.row[self.by_row], np.arange(cluster.rows + 1))
 
     def _company(self, gang: Gang, facts: GroupFacts) -> int:
-        place = self._company_of.get(gang.name)
+        place = self._unit_of.get(gang.name)
         if place is None:
-            place = self._company_of[gang.name] = len(self.companies)
-            self.companies.append(EvictionUnit(facts, len(gang.running), self._policy.surplus_only))
+            place = self._unit_of[gang.name] = len(self.units)
+            self.units.append(EvictionUnit(facts, len(gang.running), self._policy.surplus_only))
         return place
 
     def _standing(self, gang: Gang) -> tuple[int, float]:

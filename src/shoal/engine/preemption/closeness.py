@@ -34,7 +34,7 @@ class Closeness:
     def whole_domains(self) -> list[Rows] | None:
         """Sets of nodes in any of which the whole claimant may be; None when its parts must be told apart."""
         want = self._claim.want
-        if any(map(_is_bound, want.parts)) or want.wish.slice_level:
+        if any(map(_is_bound, want.parts)) or want.requirement.slice_level:
             return None
         return self._domains(want, self._cluster.all_rows())
 
@@ -99,17 +99,17 @@ class Closeness:
         def fits(row: int) -> bool:
             return self._fitter.placement.spot(waiting.charge, 0, waiting.who, np.array([row])) is not None
 
-        return bounds.make_room(fits) is not None and self._fitter.pod(pod, rows)
+        return bounds.free_capacity(fits) is not None and self._fitter.pod(pod, rows)
 
     def _domains(self, want: PodsToPlace, rows: Rows) -> list[Rows]:
         """The sets of nodes a team may be in."""
-        wish = want.wish
-        tree = self._fitter.placement.trees.of(wish) if _must_be_together(want) else None
+        requirement = want.requirement
+        tree = self._fitter.placement.trees.of(requirement) if _must_be_together(want) else None
         if tree is None:
             return [] if _must_be_together(want) else [rows]
-        level = tree.level(wish.required)
+        level = tree.level(requirement.required)
         if level < 0:
-            return [rows] if not wish.required else []
+            return [rows] if not requirement.required else []
         codes = tree.codes[level][rows]
         running: list[int] = [tree.codes[level].item(self._cluster.pods[pod].row) for pod in want.running]
         held = [code for code in running if code != NO_DOMAIN]
@@ -125,8 +125,8 @@ class Closeness:
 
 
 def _must_be_together(want: PodsToPlace) -> bool:
-    return bool(want.wish.required)
+    return bool(want.requirement.required)
 
 
 def _is_bound(want: PodsToPlace) -> bool:
-    return bool(want.wish.required or want.wish.slice_level) or any(map(_is_bound, want.parts))
+    return bool(want.requirement.required or want.requirement.slice_level) or any(map(_is_bound, want.parts))

@@ -142,7 +142,7 @@ class PreemptionTrials:
     def _once_all_have_left(self, asked: Callable[[], T]) -> T:
         ledger = self._fitter.ledger
         mark = ledger.mark()
-        for pod in list(self._cluster.leaving):
+        for pod in list(self._cluster.terminating):
             ledger.evict(pod)
         try:
             return asked()

@@ -32,15 +32,15 @@ class Moves:
     """The search for one claimant."""
 
     def __init__(
-        self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: FeasibleRows, rivals: list[Preemptor]
+        self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: FeasibleRows, preemptors: list[Preemptor]
     ) -> None:
-        """`rivals` wait as well and go before those who move: what they could seize on the way is not given up."""
+        """`preemptors` wait as well and go before those who move: what they could seize on the way is not given up."""
         self._fitter = fitter
         self._cluster = fitter.cluster
         self._victims = victims
         self._claim = claim
         self._reaches = reaches
-        self._rivals = rivals
+        self._preemptors = preemptors
 
     def find(self, eligible: Mask, most: int) -> tuple[list[Move], list[Spot]] | None:
         """Who moves where, and where the claimant goes; all of that stays on the ledger."""
@@ -63,7 +63,7 @@ class Moves:
         keys = [victims.candidates.keys[index] for index in going]
         before = {key: cluster.pods[key] for key in keys}
         victims.take(going)
-        if any(rival.fits(self._fitter) for rival in self._rivals):
+        if any(preemptor.fits(self._fitter) for preemptor in self._preemptors):
             victims.spare(going)
             return going
         mark = ledger.mark()

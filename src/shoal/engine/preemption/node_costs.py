@@ -44,7 +44,7 @@ class RowBounds:
         self,
         cluster: Cluster,
         victims: Victims,
-        room: PodCapacity,
+        capacity: PodCapacity,
         eligible: Mask,
         rows: Rows,
         *,
@@ -54,12 +54,12 @@ class RowBounds:
         self._cluster = cluster
         self._victims = victims
         self._candidates = victims.candidates
-        self._room = room
+        self._capacity = capacity
         self._counting = counting
         self.eligible = eligible
         self.within = np.zeros(cluster.rows, np.bool_)
         self.within[rows] = True
-        self._columns = self._candidates.amounts(room.columns)
+        self._columns = self._candidates.amounts(capacity.columns)
         self.slots = np.zeros(cluster.rows, np.int64)
         self.at_once = np.ones(cluster.rows, np.int64)
         """How many more pods room is made for on a row, if it is the one; prices are per pod."""
@@ -72,9 +72,9 @@ class RowBounds:
         rows = rows[self.within[rows]]
         if len(rows) == 0:
             return
-        room, candidates = self._room, self._candidates
+        capacity, candidates = self._capacity, self._candidates
         if self._counting:
-            self.slots[rows] = room.slots(rows)
+            self.slots[rows] = capacity.slots(rows)
         slots = self.slots[rows]
         place_of = np.zeros(self._cluster.rows, np.int64)
         place_of[rows] = np.arange(len(rows))
@@ -82,13 +82,13 @@ class RowBounds:
         on = on[self._victims.now(self.eligible)[on]] if len(on) else on
         place = place_of[candidates.row[on]]
         amounts = self._columns[on]
-        slack = room.free(rows)
+        slack = capacity.free(rows)
         for column in range(slack.shape[1]):
             slack[:, column] += _sums(place, amounts[:, column], len(rows)).astype(np.int64)
         if most > 1:
-            self.at_once[rows] = np.clip((slack // room.taken).min(axis=1) - slots, 1, most)
+            self.at_once[rows] = np.clip((slack // capacity.taken).min(axis=1) - slots, 1, most)
         at_once = self.at_once[rows]
-        slack -= room.taken * (slots + at_once)[:, None]
+        slack -= capacity.taken * (slots + at_once)[:, None]
         enough: Mask = np.logical_and.reduce(slack >= 0, axis=1)
         forced = (amounts > slack[place]).any(axis=1) & enough[place]
         weight, late = self._prices(on[forced], place[forced], len(rows))
@@ -109,12 +109,12 @@ class RowBounds:
         given = np.zeros((len(lines), amounts.shape[1]), np.int64)
         np.add.at(given, place, amounts)
         candidates = self._candidates
-        company = candidates.company[on]
+        unit = candidates.unit[on]
         own = candidates.weight[on].astype(np.float64)
         alone = own.copy()
-        members = (company >= 0).nonzero()[0]
-        firm = members[candidates.company_spare[company[members]] == 0]
-        alone[firm] = candidates.company_weight[company[firm]]
+        members = (unit >= 0).nonzero()[0]
+        firm = members[candidates.unit_spare[unit[members]] == 0]
+        alone[firm] = candidates.unit_weight[unit[firm]]
         return at_least(place, amounts, given - slack[lines], own, alone, candidates.late_of[on])
 
     def cheapest(self) -> int:
@@ -135,21 +135,21 @@ class RowBounds:
     def forced(self, row: int, on: list[int]) -> list[int]:
         """The candidates of a row without which there is no way to make room there."""
         amounts = self._columns[on]
-        slack = self._room.free(np.array([row]))[0] - self._room.taken * self.goal(row)
+        slack = self._capacity.free(np.array([row]))[0] - self._capacity.taken * self.goal(row)
         slack = slack + amounts.sum(axis=0)
         return [index for index, must in zip(on, (amounts > slack).any(axis=1).tolist(), strict=True) if must]
 
     def may_fit(self, row: int, on: list[int], spared: set[int]) -> bool:
         """Whether there could be room on a row if all on it yielded but these."""
-        free = self._room.free(np.array([row]))[0]
+        free = self._capacity.free(np.array([row]))[0]
         left = free + self._columns[[index for index in on if index not in spared]].sum(axis=0)
-        return bool((left >= self._room.taken * self.goal(row)).all())
+        return bool((left >= self._capacity.taken * self.goal(row)).all())
 
     def goal(self, row: int) -> int:
         """How many pods the row is to have slots for."""
         return int(self.slots[row] + self.at_once[row])
 
-    def make_room(self, fits: Callable[[int], bool], most: int = 1) -> list[int] | None:
+    def free_capacity(self, fits: Callable[[int], bool], most: int = 1) -> list[int] | None:
         """Room for more on the row where a pod costs least, as far as `fits` sees; its victims are taken."""
         victims = self._victims
         known: dict[int, list[int]] = {}
@@ -164,7 +164,7 @@ class RowBounds:
             if going is None:
                 looked_at += 1
                 bound = self.broken.item(row), self.weight.item(row), self.late.item(row)
-                going = NodeVictims(victims, self, row, fits).make_room()
+                going = NodeVictims(victims, self, row, fits).free_capacity()
                 if going is None:
                     self.weight[row] = _NEVER
                     continue
@@ -184,23 +184,23 @@ class RowBounds:
 
     def most_slots(self, rows: Rows) -> NDArray[np.int64]:
         """How many pods each row could take at most if all eligible pods were evicted."""
-        room, candidates = self._room, self._candidates
+        capacity, candidates = self._capacity, self._candidates
         on = candidates.on(rows)
         on = on[self._victims.now(self.eligible)[on]] if len(on) else on
-        free = room.free(rows)
+        free = capacity.free(rows)
         place_of = np.zeros(self._cluster.rows, np.int64)
         place_of[rows] = np.arange(len(rows))
         place = place_of[candidates.row[on]]
         for column in range(free.shape[1]):
             free[:, column] += _sums(place, self._columns[on, column], len(rows)).astype(np.int64)
-        slots: NDArray[np.int64] = np.maximum((free // room.taken).min(axis=1), 0)
+        slots: NDArray[np.int64] = np.maximum((free // capacity.taken).min(axis=1), 0)
         return slots
 
     def _prices(self, forced: NDArray[np.int64], place: NDArray[np.int64], count: int) -> tuple[Floats, Floats]:
         """Weight and running time of the forced per row, with their company where it must come along."""
         candidates = self._candidates
-        company = candidates.company[forced]
-        single = company < 0
+        unit = candidates.unit[forced]
+        single = unit < 0
         own_weight: Floats = candidates.weight[forced].astype(np.float64)
         own_late: Floats = candidates.late_of[forced]
         weight = _sums(place[single], own_weight[single], count)
@@ -208,15 +208,15 @@ class RowBounds:
         if single.all():
             return weight, late
         gang = ~single
-        size = len(candidates.companies)
-        pairs, which, party = np.unique(place[gang] * size + company[gang], return_inverse=True, return_counts=True)
-        which_company = pairs % size
-        whole = party > candidates.company_spare[which_company]
+        size = len(candidates.units)
+        pairs, which, members = np.unique(place[gang] * size + unit[gang], return_inverse=True, return_counts=True)
+        which_unit = pairs % size
+        whole = members > candidates.unit_spare[which_unit]
         pair_weight = _sums(which, own_weight[gang], len(pairs))
-        pair_weight = np.where(whole, candidates.company_weight[which_company], pair_weight)
+        pair_weight = np.where(whole, candidates.unit_weight[which_unit], pair_weight)
         # What a gang can spare counts for its number only.
         pair_late = _sums(which, forced[gang], len(pairs))
-        pair_late = np.where(whole, candidates.company_late[which_company], pair_late)
+        pair_late = np.where(whole, candidates.company_late[which_unit], pair_late)
         weight += _sums(pairs // size, pair_weight, count)
         late += _sums(pairs // size, pair_late, count)
         return weight, late

@@ -31,7 +31,7 @@ class NodeVictims:
         self._row = row
         self._fits = fits
 
-    def make_room(self) -> list[int] | None:
+    def free_capacity(self) -> list[int] | None:
         """The cheapest way to make room here, or None; its victims are taken."""
         victims, row = self._victims, self._row
         on = self._bounds.on(row)

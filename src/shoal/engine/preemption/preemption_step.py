@@ -35,7 +35,7 @@ class PreemptionStep(ABC):
         return True
 
     @abstractmethod
-    def make_room(self, claim: Preemptor, ahead: AfterTerminations) -> bool:
+    def free_capacity(self, claim: Preemptor, ahead: AfterTerminations) -> bool:
         """Victims are needed for the preemptor; the result is recorded in the view ahead."""
 
     def _ask(self, claim: Preemptor) -> bool:
@@ -43,4 +43,4 @@ class PreemptionStep(ABC):
             self._ahead = AfterTerminations(self.round)
         # An earlier preemptor may have freed more than it needed. Free room is assigned by another step.
         fits = self._ahead.fits(claim)
-        return self.make_room(claim, self._ahead) if fits is False else fits is True
+        return self.free_capacity(claim, self._ahead) if fits is False else fits is True

@@ -30,7 +30,7 @@ class Slots:
         self._victims = victims
         self._claim = claim
         self._wanted = len(claim.pods)
-        self._room = PodCapacity(fitter.cluster, charge)
+        self._capacity = PodCapacity(fitter.cluster, charge)
         self._rows = rows
 
     def free(self, eligible: Mask) -> list[int] | None:
@@ -49,13 +49,13 @@ class Slots:
 
     def _greedy(self, eligible: Mask, *, in_lots: bool) -> list[int] | None:
         victims = self._victims
-        bounds = RowBounds(self._cluster, victims, self._room, eligible, self._rows)
+        bounds = RowBounds(self._cluster, victims, self._capacity, eligible, self._rows)
         bounds.look(self._rows)
         while (missing := self._wanted - int(bounds.slots.sum())) > 0:
             if in_lots:
                 bounds.look(self._rows, missing)
             most = missing if in_lots else 1
-            if bounds.make_room(lambda row: self._slots(np.array([row])) >= bounds.goal(row), most) is None:
+            if bounds.free_capacity(lambda row: self._slots(np.array([row])) >= bounds.goal(row), most) is None:
                 break
         found = None
         if self._proves():
@@ -65,21 +65,21 @@ class Slots:
         return found
 
     def _has_lots(self, eligible: Mask) -> bool:
-        bounds = RowBounds(self._cluster, self._victims, self._room, eligible, self._rows)
-        more = bounds.most_slots(self._rows) - self._room.slots(self._rows)
+        bounds = RowBounds(self._cluster, self._victims, self._capacity, eligible, self._rows)
+        more = bounds.most_slots(self._rows) - self._capacity.slots(self._rows)
         return bool((more > 1).any())
 
     def _slots(self, rows: Rows) -> int:
-        return int(self._room.slots(rows).sum())
+        return int(self._capacity.slots(rows).sum())
 
     def _may_spare(self, bounds: RowBounds, part: list[int]) -> bool:
         """Whether there would still be slots enough without this part of the victims, by the count."""
-        candidates, room = self._victims.candidates, self._room
+        candidates, capacity = self._victims.candidates, self._capacity
         there = np.array(part)[bounds.within[candidates.row[part]]]
         rows, place = np.unique(candidates.row[there], return_inverse=True)
-        left = room.free(rows)
-        np.subtract.at(left, place, candidates.amounts(room.columns)[there])
-        fewer = np.maximum((left // room.taken).min(axis=1), 0) if len(rows) else 0
+        left = capacity.free(rows)
+        np.subtract.at(left, place, candidates.amounts(capacity.columns)[there])
+        fewer = np.maximum((left // capacity.taken).min(axis=1), 0) if len(rows) else 0
         return int(bounds.slots.sum() - (bounds.slots[rows] - fewer).sum()) >= self._wanted
 
     def _proves(self) -> bool:
@@ -87,20 +87,20 @@ class Slots:
 
     def _improved(self, eligible: Mask, found: list[int] | None) -> list[int] | None:
         """No set is cheaper, if candidates are few enough to say so."""
-        victims, rows, room = self._victims, self._rows, self._room
+        victims, rows, capacity = self._victims, self._rows, self._capacity
         items = victims.now(eligible).nonzero()[0].tolist()
         if len(items) > MOST_ITEMS:
             return found
         place_of = {row: place for place, row in enumerate(rows.tolist())}
         places = {index: place_of.get(victims.candidates.row.item(index), -1) for index in items}
-        amounts = victims.candidates.taken[:, room.columns]
-        free = room.free(rows)
+        amounts = victims.candidates.taken[:, capacity.columns]
+        free = capacity.free(rows)
 
         def possible(spared: set[int]) -> bool:
             left = free.copy()
             for index, place in places.items():
                 if place >= 0 and index not in spared:
                     left[place] += amounts[index]
-            return int(np.maximum((left // room.taken).min(axis=1), 0).sum()) >= self._wanted
+            return int(np.maximum((left // capacity.taken).min(axis=1), 0).sum()) >= self._wanted
 
         return CheapestVictims(victims, items, possible, self._proves, found).found()

@@ -20,11 +20,11 @@ class UnevictableGangs:
     def __init__(self, candidates: Candidates, allowances: Allowances) -> None:
         self._candidates = candidates
         self._allowances = allowances
-        count = len(candidates.companies)
+        count = len(candidates.units)
         self.anyway = np.zeros(count + 1, np.bool_)
         self.by_budgets = np.zeros(count + 1, np.bool_)
-        covered = {candidates.company.item(index) for index in allowances.covered} - {-1}
-        torn = {place for place, company in enumerate(candidates.companies) if not company.may_go}
+        covered = {candidates.unit.item(index) for index in allowances.covered} - {-1}
+        torn = {place for place, unit in enumerate(candidates.units) if not unit.may_go}
         self._watched = covered | torn
         for place in self._watched:
             self._judge(place)
@@ -33,18 +33,18 @@ class UnevictableGangs:
         """These have yielded, or do not any more: who is concerned?"""
         if not self._watched:
             return
-        company_of = self._candidates.company
-        concerned = {company_of.item(index) for index in going}
+        unit_of = self._candidates.unit
+        concerned = {unit_of.item(index) for index in going}
         for index in going:
             for other in self._allowances.beside(index):
-                concerned.add(company_of.item(other))
+                concerned.add(unit_of.item(other))
         for place in concerned & self._watched:
             self._judge(place)
 
     def _judge(self, place: int) -> None:
-        company = self._candidates.companies[place]
-        none_spare = company.most_spare == 0
-        self.anyway[place] = none_spare and not company.may_go
+        unit = self._candidates.units[place]
+        none_spare = unit.most_spare == 0
+        self.anyway[place] = none_spare and not unit.may_go
         self.by_budgets[place] = none_spare and (
-            not company.may_go or self._allowances.broken_by(company.members.keys() - company.gone) > 0
+            not unit.may_go or self._allowances.broken_by(unit.members.keys() - unit.gone) > 0
         )

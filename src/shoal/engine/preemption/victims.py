@@ -47,23 +47,23 @@ class Victims:
     def together(self, wanted: Iterable[int]) -> list[int] | None:
         """These candidates and all that are evicted with them; None if that is not allowed."""
         candidates = self.candidates
-        gone, company_of = candidates.gone, candidates.company
+        gone, unit_of = candidates.gone, candidates.unit
         going: dict[int, None] = {}
-        parties: dict[int, set[int]] = {}
+        members_of: dict[int, set[int]] = {}
         for index in wanted:
             if gone.item(index):
                 continue
             going[index] = None
-            place = company_of.item(index)
+            place = unit_of.item(index)
             if place >= 0:
-                parties.setdefault(place, set()).add(index)
-        for place, party in parties.items():
-            company = candidates.companies[place]
-            if self._spares(place, company.gone | party):
+                members_of.setdefault(place, set()).add(index)
+        for place, members in members_of.items():
+            unit = candidates.units[place]
+            if self._spares(place, unit.gone | members):
                 continue
-            if not company.may_go:
+            if not unit.may_go:
                 return None
-            for member in company.members:
+            for member in unit.members:
                 if not gone.item(member):
                     going[member] = None
         if not self.breaking and self.allowances.broken_by(going):
@@ -72,14 +72,14 @@ class Victims:
 
     def suits(self, going: Iterable[int]) -> bool:
         """Whether exactly these may yield, of all that do in this trial."""
-        parties: dict[int, set[int]] = {}
+        members_of: dict[int, set[int]] = {}
         for index in going:
-            place = self.candidates.company.item(index)
+            place = self.candidates.unit.item(index)
             if place >= 0:
-                parties.setdefault(place, set()).add(index)
-        companies = self.candidates.companies
+                members_of.setdefault(place, set()).add(index)
+        units = self.candidates.units
         return all(
-            len(party) == companies[place].size or self._spares(place, party) for place, party in parties.items()
+            len(members) == units[place].size or self._spares(place, members) for place, members in members_of.items()
         )
 
     def price(self, going: Iterable[int]) -> Price:
@@ -90,19 +90,19 @@ class Victims:
         if self.thrifty:
             broken += sum(map(self.allowances.covers, going))
         level, weight, late = float("-inf"), 0, 0
-        parties: dict[int, int] = {}
+        members_of: dict[int, int] = {}
         for index in going:
-            place = candidates.company.item(index)
+            place = candidates.unit.item(index)
             if place >= 0:
-                parties[place] = parties.get(place, 0) + 1
+                members_of[place] = members_of.get(place, 0) + 1
         for index in going:
             level = max(level, candidates.level.item(index))
             weight += candidates.weight.item(index)
             age = candidates.late[index]
-            place = candidates.company.item(index)
+            place = candidates.unit.item(index)
             if place >= 0:
-                company = candidates.companies[place]
-                if len(company.gone) + parties[place] < company.size:
+                unit = candidates.units[place]
+                if len(unit.gone) + members_of[place] < unit.size:
                     # Pods that a gang can spare come before single pods.
                     age &= _NUMBER
             late += age
@@ -144,12 +144,12 @@ class Victims:
         chosen = self.chosen
         self._held.clear()
         for index in chosen:
-            place = self.candidates.company.item(index)
+            place = self.candidates.unit.item(index)
             if place >= 0:
-                company = self.candidates.companies[place]
-                del company.members[index]
-                company.gone.discard(index)
-                company.size -= 1
+                unit = self.candidates.units[place]
+                del unit.members[index]
+                unit.gone.discard(index)
+                unit.size -= 1
         return chosen
 
     def parts(self, chosen: Iterable[int]) -> list[list[int]]:
@@ -157,8 +157,8 @@ class Victims:
         candidates = self.candidates
         parts: dict[tuple[int, int], list[int]] = {}
         for index in chosen:
-            place = candidates.company.item(index)
-            whole = place >= 0 and candidates.companies[place].goes
+            place = candidates.unit.item(index)
+            whole = place >= 0 and candidates.units[place].goes
             parts.setdefault((place, -1) if whole else (-1, index), []).append(index)
         return sorted(parts.values(), key=self._value, reverse=True)
 
@@ -166,23 +166,23 @@ class Victims:
         """Of the eligible, without those that are gone and those that cannot be made to go any more."""
         mask = eligible & ~self.candidates.gone
         if self.breaking:
-            return mask & ~self._firm.anyway[self.candidates.company]
-        return mask & ~self._firm.by_budgets[self.candidates.company] & ~self.allowances.barred
+            return mask & ~self._firm.anyway[self.candidates.unit]
+        return mask & ~self._firm.by_budgets[self.candidates.unit] & ~self.allowances.barred
 
     def is_elastic(self, part: list[int]) -> bool:
         """Whether these are a whole gang that could spare some of its pods."""
-        place = self.candidates.company.item(part[0])
+        place = self.candidates.unit.item(part[0])
         if len(part) == 1 or place < 0:
             return False
-        facts = self.candidates.companies[place].facts
+        facts = self.candidates.units[place].facts
         return not facts.goes_whole and facts.minimum < len(part)
 
     def rows_touched(self, going: list[int]) -> NDArray[np.int64]:
         """Rows where these stand, and the rest of their gangs, whose price they change."""
         candidates = self.candidates
         touched = set(going)
-        for place in set(candidates.company[going].tolist()) - {-1}:
-            touched.update(candidates.companies[place].members)
+        for place in set(candidates.unit[going].tolist()) - {-1}:
+            touched.update(candidates.units[place].members)
         return np.unique(candidates.row[list(touched)])
 
     def _value(self, part: list[int]) -> tuple[float, int, int]:
@@ -196,19 +196,19 @@ class Victims:
     def _spares(self, place: int, gone: set[int]) -> bool:
         """Whether the gang may lose exactly these."""
         alone = self.candidates.alone
-        return all(alone.item(index) for index in gone) and self.candidates.companies[place].runs_without(gone)
+        return all(alone.item(index) for index in gone) and self.candidates.units[place].runs_without(gone)
 
     def _note(self, index: int, sign: int) -> None:
         candidates = self.candidates
         candidates.gone[index] = sign > 0
         self.allowances.take(index, sign)
-        place = candidates.company.item(index)
+        place = candidates.unit.item(index)
         if place >= 0:
-            company = candidates.companies[place]
+            unit = candidates.units[place]
             if sign > 0:
-                company.gone.add(index)
+                unit.gone.add(index)
             else:
-                company.gone.discard(index)
-            candidates.company_weight[place] -= sign * candidates.weight.item(index)
+                unit.gone.discard(index)
+            candidates.unit_weight[place] -= sign * candidates.weight.item(index)
             candidates.company_late[place] -= sign * candidates.late[index]
-            candidates.company_spare[place] = company.most_spare
+            candidates.unit_spare[place] = unit.most_spare

@@ -109,22 +109,22 @@ class AdmissionCycle:
         if lack is not Shortfall.NOTHING:
             if assignment.mode is Mode.PREEMPT:
                 self._skip(entry.queue)
-            entry.turn_away(Wait.QUOTA, _LOST, HeadOutcome.AGAIN)
+            entry.mark_inadmissible(Wait.QUOTA, _LOST, HeadOutcome.AGAIN)
             return False
         if self._delays_somebody(entry, assignment):
             return False
         if assignment.mode is Mode.PREEMPT:
-            return self._make_room(entry, assignment)
+            return self._free_capacity(entry, assignment)
         if self._is_blocked:
             # No flavor was too small for it.
             entry.waiting.tried = None
-            entry.turn_away(Wait.PODS_READY, _NOT_READY, HeadOutcome.AGAIN)
+            entry.mark_inadmissible(Wait.PODS_READY, _NOT_READY, HeadOutcome.AGAIN)
             return False
         return self._admit(entry, assignment)
 
     def _keep_own(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """No victim can be evicted for it yet; borrowers must not use its own quota meanwhile."""
-        entry.turn_away(entry.why, _joined(entry.message, _NO_CANDIDATES))
+        entry.mark_inadmissible(entry.why, _joined(entry.message, _NO_CANDIDATES))
         if entry.queue.facts.preemption.reclaim == "Any":
             return False
         self._room.keep(entry, assignment, own_part(entry.queue, assignment))
@@ -138,7 +138,7 @@ class AdmissionCycle:
                 waits = fits_quota(entry.queue, assignment.usage) and (proof is None or proof())
                 entry.victims = [] if waits else self._nominator.victims(entry.waiting, entry.queue, assignment)
             if waits:
-                entry.turn_away(Wait.VICTIMS, _OTHERS_VICTIMS, HeadOutcome.VICTIMS)
+                entry.mark_inadmissible(Wait.VICTIMS, _OTHERS_VICTIMS, HeadOutcome.VICTIMS)
                 self._room.keep(entry, assignment, assignment.usage)
                 return False
             if entry.victims:
@@ -155,7 +155,7 @@ class AdmissionCycle:
             return False
         seconds = max(0.0, first.start_s - self._now_s)
         message = f"It would delay {first.workload}, which is to start in {seconds:.0f} s"
-        entry.turn_away(Wait.RESERVED, message, HeadOutcome.ALONE)
+        entry.mark_inadmissible(Wait.RESERVED, message, HeadOutcome.ALONE)
         return True
 
     def _preempt(self, entry: CycleEntry, assignment: Assignment) -> bool:
@@ -171,7 +171,7 @@ class AdmissionCycle:
             held.stop(self._now_s, "Preempted")
             self.decisions.preempted.append(Preempted(held.key, entry.waiting.key, victim.reason))
         words = f"Pending the preemption of {len(entry.victims)} workload(s)"
-        entry.turn_away(Wait.VICTIMS, _joined(entry.message, words), HeadOutcome.VICTIMS)
+        entry.mark_inadmissible(Wait.VICTIMS, _joined(entry.message, words), HeadOutcome.VICTIMS)
         self._keep_for(entry, assignment)
         return True
 
@@ -185,10 +185,10 @@ class AdmissionCycle:
         proven = self._granting.prove(entry, admission)
         if proven is Proven.LATER:
             # Its victims have released their quota before their nodes: no other head takes either.
-            entry.turn_away(Wait.VICTIMS, _THEIR_PODS, HeadOutcome.VICTIMS)
+            entry.mark_inadmissible(Wait.VICTIMS, _THEIR_PODS, HeadOutcome.VICTIMS)
             self._keep_for(entry, assignment)
             return True
-        if proven is Proven.NO_ROOM:
+        if proven is Proven.NO_CAPACITY:
             return self._elsewhere(entry, assignment, admission)
         self.decisions.admitted.append(self._granting.grant(entry, admission, proven))
         self.touched.add(entry.queue.root)
@@ -198,7 +198,7 @@ class AdmissionCycle:
         self._is_blocked = self._queues.settings.block_admission
         return True
 
-    def _make_room(self, entry: CycleEntry, assignment: Assignment) -> bool:
+    def _free_capacity(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """Tell victims to stop, if that makes places for its pods as well as quota."""
         admission = self._granting.admission(entry, assignment)
         if not self._granting.would_fit(entry, admission):
@@ -217,7 +217,7 @@ class AdmissionCycle:
             if found.borrow > level:
                 # Those that borrow less come before it: in the next cycle it takes its turn with these flavors.
                 entry.waiting.barred = entry.barred
-                entry.turn_away(Wait.TOPOLOGY, _NO_PLACES, HeadOutcome.AGAIN)
+                entry.mark_inadmissible(Wait.TOPOLOGY, _NO_PLACES, HeadOutcome.AGAIN)
                 return False
             return self._decide(entry, found)
         if assignment.mode is Mode.FIT:
@@ -230,13 +230,13 @@ class AdmissionCycle:
         if smaller is not None:
             return self._decide(entry, smaller)
         has_likes = all(each.template for each in entry.waiting.facts.pod_sets)
-        entry.turn_away(Wait.TOPOLOGY, _NO_PLACES, HeadOutcome.TURNED_AWAY if has_likes else HeadOutcome.ALONE)
+        entry.mark_inadmissible(Wait.TOPOLOGY, _NO_PLACES, HeadOutcome.INADMISSIBLE if has_likes else HeadOutcome.ALONE)
         return False
 
     def _lost(self, entry: CycleEntry, why: Wait, message: str) -> bool:
         """It lost to other heads of the cycle, although it had victims: it tries again."""
         self._skip(entry.queue)
-        entry.turn_away(why, message, HeadOutcome.AGAIN)
+        entry.mark_inadmissible(why, message, HeadOutcome.AGAIN)
         return False
 
     def _skip(self, queue: ClusterQueue) -> None:

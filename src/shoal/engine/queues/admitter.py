@@ -46,7 +46,7 @@ class Admitter:
         if not _has_pending_checks(entry.queue, facts, admission):
             return self._prover.admit(facts, admission, self._claims)
         fits = self._prover.would_fit(facts, admission, (), self._claims)
-        return Proven.UNKNOWN if fits else Proven.NO_ROOM
+        return Proven.UNKNOWN if fits else Proven.NO_CAPACITY
 
     def claim(self, entry: CycleEntry, admission: QuotaAssignment) -> None:
         """Places are kept for it until the cycle ends."""

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from msgspec import structs
 
 from shoal.engine.queues.decisions import LineState, StillWaiting
-from shoal.engine.queues.equivalence_class import Told
+from shoal.engine.queues.equivalence_class import ReportedReason
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.pending_workloads import LocalUse, PendingWorkloads
 from shoal.engine.queues.quiescence import ActiveTrees
@@ -18,7 +18,7 @@ from shoal.engine.queues.state import Queues
 from shoal.engine.queues.workloads import PendingWorkload, QueueingKey, Total, digest_of, totals_of
 
 _HASHING = "SchedulingEquivalenceHashing"
-_NOT_YET: Told = (Wait.PENDING, "Not looked at yet")
+_NOT_YET: ReportedReason = (Wait.PENDING, "Not looked at yet")
 _MOST_SHAPES = 10_000
 
 
@@ -35,7 +35,7 @@ class Backlog:
         """Workloads that are in no line, and why."""
         self._later: list[tuple[float, str]] = []
         """(moment, workload) of those that wait for their backoff to end, with leftovers of others."""
-        self._told: dict[str, Told] = {}
+        self._reported: dict[str, ReportedReason] = {}
         """Why a workload that is still active was turned away last."""
         self._shapes: dict[bytes, tuple[Total, ...]] = {}
 
@@ -85,20 +85,20 @@ class Backlog:
     def admitted(self, key: str) -> None:
         """The head that was taken out is in line no more."""
         self._lines[self._line_of.pop(key)].admitted()
-        self._told.pop(key, None)
+        self._reported.pop(key, None)
 
     def forget(self, key: str) -> None:
         """It is gone, and with it what it was told."""
         self.remove(key)
-        self._told.pop(key, None)
+        self._reported.pop(key, None)
 
-    def tell(self, key: str, told: Told) -> None:
-        self._told[key] = told
+    def tell(self, key: str, reported: ReportedReason) -> None:
+        self._reported[key] = reported
 
-    def told_of(self, key: str) -> Told | None:
+    def reported_of(self, key: str) -> ReportedReason | None:
         """Why a pending workload was refused last; None if it was not tried yet."""
         line = self._lines.get(self._line_of.get(key, ""))
-        return None if line is None else line.told_of(key) or self._told.get(key)
+        return None if line is None else line.reported_of(key) or self._reported.get(key)
 
     def line(self, cluster_queue: str) -> PendingWorkloads | None:
         return self._lines.get(cluster_queue)
@@ -149,8 +149,8 @@ class Backlog:
             members = list(line.each())
             members.sort(key=lambda each: (-each[0].facts.priority, each[0].stamp_s, each[0].facts.uid, each[0].key))
             for waiting, active in members:
-                state: LineState = "active" if active else "parked"
-                why, message = line.told_of(waiting.key) or self._told.get(waiting.key) or _NOT_YET
+                state: LineState = "active" if active else "inadmissible"
+                why, message = line.reported_of(waiting.key) or self._reported.get(waiting.key) or _NOT_YET
                 if closed is not None:
                     why, message = Wait.ON_HOLD, f"ClusterQueue {name} {closed[1]}"
                 yield StillWaiting(waiting.key, waiting.facts.queue, state, why, message)

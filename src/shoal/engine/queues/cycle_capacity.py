@@ -70,7 +70,7 @@ class CycleCapacity:
             return
         facts = entry.waiting.facts
         stand_in = AdmittedWorkload(facts, assignment.admission(queue.name), queue, usage, entry.waiting.stamp_s)
-        self._queues.seat(stand_in)
+        self._queues.add_usage(stand_in)
         # It cannot be a victim.
         del queue.held[facts.key]
         self._charges.append(_Charge(queue, usage, stand_in))
@@ -82,37 +82,37 @@ class CycleCapacity:
                 charge.queue.remove_all(charge.usage)
             else:
                 charge.queue.held[charge.stand_in.key] = charge.stand_in
-                self._queues.unseat(charge.stand_in)
+                self._queues.remove_usage(charge.stand_in)
         self._charges.clear()
 
     @contextmanager
     def without_going(self, root: CohortNode) -> Iterator[None]:
         """As if all victims of the cycle were gone, as far as that matters to one tree."""
-        gone = self._queues.unseat_all(
+        gone = self._queues.remove_all_usage(
             held for held in self._going.values() if held.topology_flavors or held.queue.root is root
         )
         try:
             yield
         finally:
-            self._queues.seat_all(gone)
+            self._queues.add_all_usage(gone)
 
     def lack(self, entry: CycleEntry, assignment: Assignment) -> Shortfall:
         """What is missing on what the earlier heads left, with all victims gone."""
         has_domains = _has_domains(assignment)
         fits_now = not entry.victims and fits_quota(entry.queue, assignment.usage)
-        if fits_now and (not has_domains or self._topologies.has_room(assignment)):
+        if fits_now and (not has_domains or self._topologies.has_capacity(assignment)):
             # An eviction never reduces the room.
             return Shortfall.NOTHING
         if not has_domains:
             return Shortfall.NOTHING if self._fits_quota_without(entry, assignment.usage) else Shortfall.QUOTA
-        gone = self._queues.unseat_all([*self._going.values(), *(victim.held for victim in entry.victims)])
+        gone = self._queues.remove_all_usage([*self._going.values(), *(victim.held for victim in entry.victims)])
         found = Shortfall.NOTHING
         if not fits_quota(entry.queue, assignment.usage):
             found = Shortfall.QUOTA
-        elif not self._topologies.has_room(assignment):
+        elif not self._topologies.has_capacity(assignment):
             self._queues.short_of_nodes.add(entry.queue.root)
             found = Shortfall.DOMAINS
-        self._queues.seat_all(gone)
+        self._queues.add_all_usage(gone)
         return found
 
     def _fits_quota_without(self, entry: CycleEntry, usage: Usage) -> bool:

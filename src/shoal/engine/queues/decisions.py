@@ -10,7 +10,7 @@ import msgspec
 from shoal.engine.queues.facts import QuotaAssignment
 from shoal.engine.queues.reasons import Wait, Yield
 
-LineState = Literal["active", "parked", "none"]
+LineState = Literal["active", "inadmissible", "none"]
 """`none`: not in line at all; it does not take part until it changes."""
 
 

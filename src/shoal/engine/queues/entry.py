@@ -16,7 +16,7 @@ from shoal.engine.queues.workloads import PendingWorkload
 class HeadOutcome(Enum):
     """What becomes of a head after the cycle."""
 
-    TURNED_AWAY = auto()
+    INADMISSIBLE = auto()
     """Nothing that happens in this cycle could help: it is parked, unless its queue is strict."""
     AGAIN = auto()
     """It lost to others of this cycle and tries again."""
@@ -45,7 +45,7 @@ class CycleEntry:
     """Its domains were lost to others of the cycle, and it was nominated once more."""
     is_cut: bool = False
     """There were no places for the size that it has quota for, and it was nominated smaller."""
-    fate: HeadOutcome = HeadOutcome.TURNED_AWAY
+    fate: HeadOutcome = HeadOutcome.INADMISSIBLE
     why: Wait = Wait.PENDING
     message: str = ""
 
@@ -57,5 +57,5 @@ class CycleEntry:
     def borrow(self) -> int:
         return 0 if self.assignment is None else self.assignment.borrow
 
-    def turn_away(self, why: Wait, message: str, fate: HeadOutcome = HeadOutcome.TURNED_AWAY) -> None:
+    def mark_inadmissible(self, why: Wait, message: str, fate: HeadOutcome = HeadOutcome.INADMISSIBLE) -> None:
         self.why, self.message, self.fate = why, message, fate

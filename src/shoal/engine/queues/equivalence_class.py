@@ -12,23 +12,23 @@ from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.workloads import PendingWorkload
 
 Form = tuple[object, ...]
-Told = tuple[Wait, str]
+ReportedReason = tuple[Wait, str]
 """The reason for waiting, and its message."""
 
 
 class EquivalenceClass:
     """Workloads of one form, oldest first."""
 
-    __slots__ = ("form", "heap", "members", "parked_stamp", "told", "turn")
+    __slots__ = ("form", "heap", "inadmissible_stamp", "members", "reported", "turn")
 
     def __init__(self, form: Form) -> None:
         self.form = form
         self.heap: list[tuple[float, str, str]] = []
         """(stamp, uid, key), with leftovers of workloads that have gone."""
         self.members: dict[str, PendingWorkload] = {}
-        self.parked_stamp: float | None = None
+        self.inadmissible_stamp: float | None = None
         """The stamp of the member that was turned away; None while the class is active."""
-        self.told: Told | None = None
+        self.reported: ReportedReason | None = None
         """Why it was turned away."""
         self.turn = 0
         """Moves with the head, so that older entries of the line's heap are known to be void."""

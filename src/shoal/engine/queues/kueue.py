@@ -18,7 +18,7 @@ from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.decisions import Decisions, StillWaiting
 from shoal.engine.queues.durations import Durations
 from shoal.engine.queues.entry import CycleEntry, HeadOutcome
-from shoal.engine.queues.equivalence_class import Told
+from shoal.engine.queues.equivalence_class import ReportedReason
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.pending_workloads import LocalUse, PendingWorkloads
 from shoal.engine.queues.proof import Prover
@@ -145,9 +145,9 @@ class Kueue:
     def line(self, cluster_queue: str) -> PendingWorkloads | None:
         return self._backlog.line(cluster_queue)
 
-    def told_of(self, workload: str) -> Told | None:
+    def reported_of(self, workload: str) -> ReportedReason | None:
         """Why it was turned away last, while it stands in line."""
-        return self._backlog.told_of(workload)
+        return self._backlog.reported_of(workload)
 
     # Inside, the heads of a cycle
 

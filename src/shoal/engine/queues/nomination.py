@@ -87,15 +87,15 @@ class Nominator:
     def _is_turned_away(self, entry: CycleEntry) -> bool:
         facts = entry.waiting.facts
         if any(state in {"Retry", "Rejected"} for state in facts.checks.values()):
-            entry.turn_away(Wait.INADMISSIBLE, "The workload has failed admission checks", HeadOutcome.ALONE)
+            entry.mark_inadmissible(Wait.INADMISSIBLE, "The workload has failed admission checks", HeadOutcome.ALONE)
         elif not entry.queue.facts.namespaces.matches(self.queues.namespaces.get(facts.namespace, {})):
-            entry.turn_away(Wait.INADMISSIBLE, _wrong_namespace(entry.queue, facts), HeadOutcome.NOT_HERE)
+            entry.mark_inadmissible(Wait.INADMISSIBLE, _wrong_namespace(entry.queue, facts), HeadOutcome.NOT_HERE)
         elif facts.fault:
-            entry.turn_away(Wait.MISCONFIGURED, facts.fault, HeadOutcome.ALONE)
+            entry.mark_inadmissible(Wait.MISCONFIGURED, facts.fault, HeadOutcome.ALONE)
         elif (before := predecessor(self.queues, facts, entry.queue)) is not None and before.evicted:
-            entry.turn_away(Wait.VICTIMS, _STOPPING, HeadOutcome.ALONE)
+            entry.mark_inadmissible(Wait.VICTIMS, _STOPPING, HeadOutcome.ALONE)
         elif self.queues.replacements.is_replaced(facts):
-            entry.turn_away(Wait.PENDING, _REPLACED, HeadOutcome.ALONE)
+            entry.mark_inadmissible(Wait.PENDING, _REPLACED, HeadOutcome.ALONE)
         else:
             return False
         return True

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 
-from shoal.engine.queues.equivalence_class import EquivalenceClass, Form, Told
+from shoal.engine.queues.equivalence_class import EquivalenceClass, Form, ReportedReason
 from shoal.engine.queues.workloads import PendingWorkload, QueueingKey
 
 LocalUse = Callable[[str], float]
@@ -52,10 +52,10 @@ class PendingWorkloads:
         found.members[waiting.key] = waiting
         self._members[waiting.key] = found
         heappush(found.heap, (waiting.stamp_s, waiting.facts.uid, waiting.key))
-        if found.parked_stamp is not None:
-            if waiting.stamp_s >= found.parked_stamp:
+        if found.inadmissible_stamp is not None:
+            if waiting.stamp_s >= found.inadmissible_stamp:
                 return False
-            found.parked_stamp = None
+            found.inadmissible_stamp = None
         if found.head() is not head or len(found.members) == 1:
             self._offer(found)
         return True
@@ -74,7 +74,7 @@ class PendingWorkloads:
         if not found.members:
             del self._classes[found.form]
             self._void(found)
-        elif found.parked_stamp is None:
+        elif found.inadmissible_stamp is None:
             self._offer(found)
         return True
 
@@ -110,7 +110,7 @@ class PendingWorkloads:
             self._sticky = ""
         self.add(head)
 
-    def park(self, told: Told, *, whole_form: bool) -> None:
+    def park(self, reported: ReportedReason, *, whole_form: bool) -> None:
         """The head, and with it all of its form, waits until something changes."""
         head, self.out = self.out, None
         if head is None:
@@ -121,21 +121,21 @@ class PendingWorkloads:
             head.alone = True
         self.add(head)
         for found in self._like(head):
-            found.parked_stamp, found.told = head.stamp_s, told
+            found.inadmissible_stamp, found.reported = head.stamp_s, reported
             self._void(found)
 
-    def set_aside(self, key: str, told: Told) -> None:
+    def set_aside(self, key: str, reported: ReportedReason) -> None:
         """Make a requeued workload inadmissible, unless others are being preempted for it."""
         found = self._members.get(key)
         if found is not None and self._sticky != key:
-            found.parked_stamp, found.told = found.members[key].stamp_s, told
+            found.inadmissible_stamp, found.reported = found.members[key].stamp_s, reported
             self._void(found)
 
     def wake(self) -> bool:
         """All inadmissible workloads may try again; returns whether there are any."""
         for found in list(self._classes.values()):
-            if found.parked_stamp is not None:
-                found.parked_stamp = None
+            if found.inadmissible_stamp is not None:
+                found.inadmissible_stamp = None
                 self._gather(found)
                 self._offer(found)
         return bool(self._members)
@@ -143,18 +143,18 @@ class PendingWorkloads:
     def is_active(self, key: str) -> bool:
         """Whether it takes part in the next cycle, or may."""
         found = self._members.get(key)
-        return found is not None and found.parked_stamp is None
+        return found is not None and found.inadmissible_stamp is None
 
-    def told_of(self, key: str) -> Told | None:
+    def reported_of(self, key: str) -> ReportedReason | None:
         """What its form was told when it was parked."""
         found = self._members.get(key)
-        return None if found is None or found.parked_stamp is None else found.told
+        return None if found is None or found.inadmissible_stamp is None else found.reported
 
     def each(self) -> Iterator[tuple[PendingWorkload, bool]]:
         """All workloads and whether they are active, in no order."""
         for found in self._classes.values():
             for waiting in found.members.values():
-                yield waiting, found.parked_stamp is None
+                yield waiting, found.inadmissible_stamp is None
 
     def get(self, key: str) -> PendingWorkload | None:
         found = self._members.get(key)
@@ -197,14 +197,14 @@ class PendingWorkloads:
     def _head(self, local_use: LocalUse | None) -> PendingWorkload | None:
         if self._sticky and self._sticky in self._members:
             found = self._members[self._sticky]
-            if found.parked_stamp is None:
+            if found.inadmissible_stamp is None:
                 return found.members[self._sticky]
         if local_use is not None:
             return self._least_used(local_use)
         heap = self._heap
         while heap:
             turn, found = heap[0][4], heap[0][5]
-            if turn == found.turn and found.parked_stamp is None and found.members:
+            if turn == found.turn and found.inadmissible_stamp is None and found.members:
                 return found.head()
             heappop(heap)
         return None
@@ -213,7 +213,7 @@ class PendingWorkloads:
         best: tuple[tuple[float, int, float, str, str], PendingWorkload] | None = None
         for found in self._classes.values():
             head = found.head()
-            if head is None or found.parked_stamp is not None:
+            if head is None or found.inadmissible_stamp is not None:
                 continue
             facts = head.facts
             rank = (local_use(facts.queue), -facts.priority, head.stamp_s, facts.uid, head.key)

@@ -47,7 +47,7 @@ class Proven(Enum):
     """No node of its flavors is known."""
     LATER = auto()
     """There are places for all once pods have ended whose workloads hold nothing any more."""
-    NO_ROOM = auto()
+    NO_CAPACITY = auto()
 
 
 Claim = tuple[WorkloadFacts, QuotaAssignment]
@@ -78,7 +78,7 @@ class Proof:
     pods_of: PodsOf
     running_of: RunningOf
     seed: int = 0
-    leaving: Leaving = tuple
+    terminating: Leaving = tuple
     placed: list[Place] = field(default_factory=list)
     """The placements since this list was taken."""
 
@@ -87,20 +87,20 @@ class Proof:
         if not self.is_known(admission):
             return Proven.UNKNOWN
         if not self._has_slots(facts, admission):
-            return Proven.NO_ROOM
+            return Proven.NO_CAPACITY
         ledger = Ledger(self.cluster)
         pods = self._put_in_line(facts, admission)
         fits = False
         try:
-            fits = self._place_all(ledger, pods) and self._leaves_room(ledger, claims)
+            fits = self._place_all(ledger, pods) and self._leaves_capacity(ledger, claims)
         finally:
             # Also of a trial that breaks nothing is left.
             if not fits:
                 ledger.rollback()
                 self._take_out(pods)
         if not fits:
-            is_later = bool(self.leaving()) and self.would_fit(facts, admission, (), claims)
-            return Proven.LATER if is_later else Proven.NO_ROOM
+            is_later = bool(self.terminating()) and self.would_fit(facts, admission, (), claims)
+            return Proven.LATER if is_later else Proven.NO_CAPACITY
         names, holdings = self.cluster.names, self.cluster.pods
         for pod in ledger.placed_since(0):
             self.placed.append(Place(pod, names[holdings[pod].row], holdings[pod].grant))
@@ -115,7 +115,7 @@ class Proof:
             return True
         return self._all_fit(Ledger(self.cluster), [*claims, (facts, admission)], gone)
 
-    def _leaves_room(self, ledger: Ledger, claims: Sequence[Claim]) -> bool:
+    def _leaves_capacity(self, ledger: Ledger, claims: Sequence[Claim]) -> bool:
         """Whether workloads that wait for terminating pods would fit after these have gone."""
         going = [key for key, held in self.queues.held.items() if held.evicted]
         return not claims or self._all_fit(ledger, claims, going)
@@ -124,7 +124,7 @@ class Proof:
         """Whether all would have places together; the ledger is as before."""
         mark, brought, fits = ledger.mark(), list[str](), True
         try:
-            for pod in chain(self.leaving(), chain.from_iterable(map(self.running_of, gone))):
+            for pod in chain(self.terminating(), chain.from_iterable(map(self.running_of, gone))):
                 if pod in self.cluster.pods:
                     ledger.evict(pod)
             for facts, admission in claims:

@@ -33,8 +33,8 @@ class Requeuing:
         """Send each where it belongs; returned are the roots of trees in which a promise of a start changed."""
         changed: list[CohortNode] = []
         if self._reservations is not None:
-            turned_away = [entry for entry in entries if entry.fate is HeadOutcome.TURNED_AWAY]
-            changed = self._reservations.renew(turned_away, now_s, self._backlog.stands_in)
+            refused = [entry for entry in entries if entry.fate is HeadOutcome.INADMISSIBLE]
+            changed = self._reservations.renew(refused, now_s, self._backlog.stands_in)
         news = [entry.queue.name for entry in entries if self._is_news(entry, cycle)]
         news += [queue.name for root in cycle.touched for queue in self._queues.leaves_of(root)]
         gone_round = self._active_trees.settle(news, before, standing(entries))
@@ -54,18 +54,18 @@ class Requeuing:
             return True
         self._return(entry, line)
         is_active = line.is_active(key)
-        state: LineState = "active" if is_active else "parked"
+        state: LineState = "active" if is_active else "inadmissible"
         cycle.decisions.waiting.append(StillWaiting(key, entry.waiting.facts.queue, state, entry.why, entry.message))
         return not is_active
 
     def _return(self, entry: CycleEntry, line: PendingWorkloads) -> None:
         """Back into the line, as what became of it says."""
-        waiting, told = entry.waiting, (entry.why, entry.message)
-        self._backlog.tell(waiting.key, told)
+        waiting, reported = entry.waiting, (entry.why, entry.message)
+        self._backlog.tell(waiting.key, reported)
         goes_on = entry.fate is not HeadOutcome.VICTIMS and waiting.tried is not None and waiting.tried.is_open
         match entry.fate:
             case HeadOutcome.NOT_HERE:
-                line.park(told, whole_form=False)
+                line.park(reported, whole_form=False)
             case HeadOutcome.VICTIMS:
                 # Once they are gone, all flavors are worth another look.
                 waiting.tried = None
@@ -73,7 +73,7 @@ class Requeuing:
             case HeadOutcome.AGAIN:
                 waiting.has_lost = True
                 line.back()
-            case HeadOutcome.TURNED_AWAY if waiting.has_lost and entry.is_resumed and not goes_on:
+            case HeadOutcome.INADMISSIBLE if waiting.has_lost and entry.is_resumed and not goes_on:
                 # The flavors behind do not do; those before may.
                 waiting.has_lost, waiting.tried = False, None
                 line.back()
@@ -82,9 +82,9 @@ class Requeuing:
             case _ if line.is_strict and not self._has_start(waiting.key):
                 line.back()
             case HeadOutcome.ALONE:
-                line.park(told, whole_form=False)
+                line.park(reported, whole_form=False)
             case _:
-                line.park(told, whole_form=True)
+                line.park(reported, whole_form=True)
 
     def _has_start(self, key: str) -> bool:
         """Whether others may go ahead without harm: its start is promised."""

@@ -57,12 +57,12 @@ class Reservations:
     def of(self, workload: str) -> Reservation | None:
         return next((each for _, each in self.by_root.values() if each.workload == workload), None)
 
-    def renew(self, turned_away: Iterable[CycleEntry], now_s: float, stands_in: StandsIn) -> list[CohortNode]:
+    def renew(self, refused: Iterable[CycleEntry], now_s: float, stands_in: StandsIn) -> list[CohortNode]:
         """Keep what was promised to those that still wait, and promise what is free to be promised; the roots of trees
         in which the promise is another one now, so that those it held back look again."""
         before = {entry.queue.root: known for entry, known in self.by_root.values()}
         first: dict[CohortNode, CycleEntry] = {}
-        for entry in [entry for entry, _ in self.by_root.values()] + [e for e in turned_away if e.why in NEEDS_ROOM]:
+        for entry in [entry for entry, _ in self.by_root.values()] + [e for e in refused if e.why in NEEDS_ROOM]:
             root = entry.queue.root
             if self._may_wait(entry, stands_in) and (root not in first or _rank(entry) <= _rank(first[root])):
                 first[root] = entry
@@ -71,7 +71,7 @@ class Reservations:
             found = self._earliest(entry.waiting, entry.queue, now_s)
             if found is not None:
                 self.by_root[root] = (entry, found)
-        return [root for root, known in before.items() if self._promised(root) != known]
+        return [root for root, known in before.items() if self._nominated(root) != known]
 
     def forget(self, workload: str) -> CohortNode | None:
         """It has been admitted, or is gone; the root of the tree in which it was promised a start."""
@@ -88,7 +88,7 @@ class Reservations:
         key = entry.waiting.key
         return is_there and key not in self.queues.held and stands_in(key) == queue.name
 
-    def _promised(self, root: CohortNode) -> Reservation | None:
+    def _nominated(self, root: CohortNode) -> Reservation | None:
         found = self.by_root.get(root)
         return None if found is None else found[1]
 
@@ -104,11 +104,11 @@ class Reservations:
         usage = usage_of(admission)
         stand_in = AdmittedWorkload(entry.waiting.facts, admission, entry.queue, usage, entry.waiting.stamp_s)
         held = self.queues.held
-        gone = self.queues.unseat_all(held[key] for key in reservation.ending if key in held)
-        self.queues.seat(stand_in)
+        gone = self.queues.remove_all_usage(held[key] for key in reservation.ending if key in held)
+        self.queues.add_usage(stand_in)
         fits = self._fits(first.waiting, first.queue, gone)
-        self.queues.unseat(stand_in)
-        self.queues.seat_all(gone)
+        self.queues.remove_usage(stand_in)
+        self.queues.add_all_usage(gone)
         return None if fits else reservation
 
     def _earliest(self, waiting: PendingWorkload, queue: ClusterQueue, now_s: float) -> Reservation | None:
@@ -117,13 +117,13 @@ class Reservations:
         gone: list[AdmittedWorkload] = []
         found: Reservation | None = None
         for index, (end_s, held) in enumerate(ends):
-            self.queues.unseat(held)
+            self.queues.remove_usage(held)
             gone.append(held)
             is_last = index + 1 == len(ends) or ends[index + 1][0] > end_s
             if is_last and self._fits(waiting, queue, gone):
                 found = Reservation(waiting.key, end_s, tuple(each.key for each in gone))
                 break
-        self.queues.seat_all(gone)
+        self.queues.add_all_usage(gone)
         return found
 
     def _ends(self, root: CohortNode, now_s: float) -> Iterable[tuple[float, AdmittedWorkload]]:

@@ -1,7 +1,7 @@
 """The facts of all queues: one writer, one place that keeps sums, holders and topology use in step.
 
-`put` takes any fact, new or changed; `drop` forgets one. `seat` and `unseat` change who holds quota and are exact
-inverses: every trial (would removing these help?) goes through them and is undone in reverse order.
+`put` takes any fact, new or changed; `drop` forgets one. `add_usage` and `remove_usage` change who holds quota and are
+exact inverses: every trial (would removing these help?) goes through them and is undone in reverse order.
 
 A tree of cohorts is summed again when one of its quotas changes, never per round.
 """
@@ -160,9 +160,9 @@ class Queues:
         before = self.held.get(facts.replaces)
         if self.replacements.takes(facts, before) and before is not None:
             del self.held[before.key]
-            self.replacements.put_aside(before, was_charged=bool(self.unseat_all((before,))))
+            self.replacements.put_aside(before, was_charged=bool(self.remove_all_usage((before,))))
         self.held[facts.key] = held
-        self.seat(held)
+        self.add_usage(held)
         return held
 
     def release(self, key: str, *, is_over: bool = False) -> AdmittedWorkload | None:
@@ -173,37 +173,37 @@ class Queues:
             return self.replacements.gives_up(key, is_over=is_over)
         held = self.held.pop(key, None)
         if held is not None:
-            self.unseat(held)
+            self.remove_usage(held)
         self._give_back(key)
         return held
 
-    def seat(self, held: AdmittedWorkload) -> None:
+    def add_usage(self, held: AdmittedWorkload) -> None:
         """Charge what it holds: quota and topology."""
         held.queue.held[held.key] = held
         held.queue.add_all(held.usage)
         if held.topology_flavors:
             self._forests.charge(held, 1)
 
-    def unseat(self, held: AdmittedWorkload) -> None:
-        """The inverse of `seat`; `held` of the whole still knows it, so that a trial can put it back."""
+    def remove_usage(self, held: AdmittedWorkload) -> None:
+        """The inverse of `add_usage`; `held` of the whole still knows it, so that a trial can put it back."""
         del held.queue.held[held.key]
         held.queue.remove_all(held.usage)
         if held.topology_flavors:
             self._forests.charge(held, -1)
 
-    def unseat_all(self, helds: Iterable[AdmittedWorkload]) -> list[AdmittedWorkload]:
-        """Those of them that were seated, in order; `seat_all` puts them back."""
+    def remove_all_usage(self, helds: Iterable[AdmittedWorkload]) -> list[AdmittedWorkload]:
+        """Those of them that were seated, in order; `add_all_usage` puts them back."""
         gone = []
         for held in helds:
             if held.key in held.queue.held:
-                self.unseat(held)
+                self.remove_usage(held)
                 gone.append(held)
         return gone
 
-    def seat_all(self, gone: list[AdmittedWorkload]) -> None:
-        """The inverse of `unseat_all`."""
+    def add_all_usage(self, gone: list[AdmittedWorkload]) -> None:
+        """The inverse of `remove_all_usage`."""
         for held in reversed(gone):
-            self.seat(held)
+            self.add_usage(held)
 
     def forest(self, flavor: str) -> FlavorTopology | None:
         """The domains of a flavor with a topology, with what is used in them; None without topology."""
@@ -242,7 +242,7 @@ class Queues:
             return
         self.held[before.key] = before
         if aside.was_charged:
-            self.seat(before)
+            self.add_usage(before)
 
     def _nodes_changed(self) -> None:
         self.nodes_generation += 1

@@ -60,9 +60,9 @@ class Topologies:
         requests = self.requests(queue, facts, assignment)
         if not requests or isinstance(requests, str):
             return
-        gone = self.queues.unseat_all(victim.held for victim in victims)
+        gone = self.queues.remove_all_usage(victim.held for victim in victims)
         found = place(self.queues, requests) if victims else self._when_empty(requests)
-        self.queues.seat_all(gone)
+        self.queues.add_all_usage(gone)
         if not isinstance(found, TopologyRefusal):
             adopt(assignment, found)
 
@@ -91,7 +91,7 @@ class Topologies:
             found = known[key] = place(self.queues, requests, empty=True)
         return found
 
-    def has_room(self, assignment: Assignment) -> bool:
+    def has_capacity(self, assignment: Assignment) -> bool:
         """Whether the domains that were found are still free, all pod sets together."""
         charged: list[tuple[FlavorTopology, TopologyAssignment, Amounts]] = []
         for choice in assignment.pod_sets:

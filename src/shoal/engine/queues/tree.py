@@ -63,7 +63,7 @@ class CohortNode:
     def borrows(self, fr: FlavorResource) -> bool:
         return self.usage.get(fr, 0) > self.subtree.get(fr, 0)
 
-    def local_room(self, fr: FlavorResource) -> int:
+    def local_capacity(self, fr: FlavorResource) -> int:
         """What is free of the part that is not lent."""
         return max(0, self.kept.get(fr, 0) - self.usage.get(fr, 0))
 
@@ -144,11 +144,11 @@ def lowest_that_fits(node: CohortNode, fr: FlavorResource, amount: int) -> tuple
     than the whole tree. 0 without borrowing; the whole tree's height where nothing holds it."""
     if not node.borrows_with(fr, amount) or node.parent is None:
         return 0, node.parent is not None
-    left = amount - node.local_room(fr)
+    left = amount - node.local_capacity(fr)
     top = node.parent
     for cohort in node.path_up():
         if not cohort.borrows_with(fr, left):
             return cohort.height, cohort.parent is not None
-        left -= cohort.local_room(fr)
+        left -= cohort.local_capacity(fr)
         top = cohort
     return top.height, False

@@ -36,7 +36,7 @@ class LocalUsage:
         self._settings = settings
         self._accounts: dict[str, _Account] = {}
         self._weights: dict[str, float] = {}
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
 
     @property
     def is_on(self) -> bool:
@@ -47,8 +47,8 @@ class LocalUsage:
         moment of which it speaks has used it."""
         queue, used = local.key, local.used
         self._weights[queue] = local.weight
-        if used is not None and self._told.get(queue) != used:
-            self._told[queue] = used
+        if used is not None and self._reported.get(queue) != used:
+            self._reported[queue] = used
             account = self._accounts.setdefault(queue, _Account(at_s=now_s))
             account.consumed = dict(local.consumed) if local.consumed else {_WEIGHED: used}
             account.at_s = min(local.used_s, now_s) if local.used_s else now_s

@@ -31,7 +31,7 @@ def allocate(round_: CycleState) -> None:
             holding = holdings[key]
             intentions.append(Place(key, names[holding.row], holding.grant))
             line.helped()
-        elif cluster.leaving and _promise_pod(round_, departures, key):
+        elif cluster.terminating and _promise_pod(round_, departures, key):
             line.helped()
         else:
             line.stuck()
@@ -39,11 +39,11 @@ def allocate(round_: CycleState) -> None:
 
 def _promise_pod(round_: CycleState, departures: Departures, pod: str) -> bool:
     """Promise the pod the node it was promised before, or else the best that there will be."""
-    before = departures.promised([pod])
-    if len(before) and round_.promise(partial(round_.fitter.pod, pod, before), departures.on(before)):
+    before = departures.nominated([pod])
+    if len(before) and round_.nomination(partial(round_.fitter.pod, pod, before), departures.on(before)):
         return True
     rows = departures.hopeful(round_.cluster.pending[pod].charge)
-    return bool(len(rows)) and round_.promise(partial(round_.fitter.pod, pod, rows), departures.on(rows))
+    return bool(len(rows)) and round_.nomination(partial(round_.fitter.pod, pod, rows), departures.on(rows))
 
 
 def _gang(round_: CycleState, line: SchedulingQueue, gang: Gang, departures: Departures) -> None:
@@ -61,7 +61,7 @@ def _gang(round_: CycleState, line: SchedulingQueue, gang: Gang, departures: Dep
 
 def _step(round_: CycleState, gang: Gang, phase: int) -> bool:
     """Place what the gang needs, or one thing more, or, when it comes after all others, all that still fits."""
-    if any(pod in round_.cluster.promised for pod in gang.running):
+    if any(pod in round_.cluster.nominated for pod in gang.running):
         # Nothing beyond what it needs may run before that does.
         return False
     mark = round_.ledger.mark()
@@ -75,12 +75,12 @@ def _step(round_: CycleState, gang: Gang, phase: int) -> bool:
 
 
 def _promise(round_: CycleState, gang: Gang, departures: Departures) -> bool:
-    if not round_.cluster.leaving:
+    if not round_.cluster.terminating:
         return False
-    before = departures.promised(list(gang.waiting))
-    if len(before) and round_.promise(partial(_tried, round_, gang), departures.on(before)):
+    before = departures.nominated(list(gang.waiting))
+    if len(before) and round_.nomination(partial(_tried, round_, gang), departures.on(before)):
         return True
-    return round_.promise(partial(_tried, round_, gang), departures.everybody())
+    return round_.nomination(partial(_tried, round_, gang), departures.everybody())
 
 
 def _tried(round_: CycleState, gang: Gang) -> bool:

@@ -37,15 +37,15 @@ class _Consolidation(PreemptionStep):
         self._waiting: list[Preemptor] = []
         """Waiting pods that could not be helped so far, the most important first."""
 
-    def make_room(self, claim: Preemptor, ahead: AfterTerminations) -> bool:
+    def free_capacity(self, claim: Preemptor, ahead: AfterTerminations) -> bool:
         round_ = self.round
         if not could_be_gathered(round_.cluster, claim):
             self._waiting.append(claim)
             return False
         victims = self._candidates(ahead)
         eligible = victims.candidates.eligible(None, None, claim.name if claim.gang else "")
-        rivals = [rival for rival in self._waiting if rival.priority > claim.priority]
-        moves = Moves(round_.fitter, victims, claim, self.reaches, rivals)
+        preemptors = [preemptor for preemptor in self._waiting if preemptor.priority > claim.priority]
+        moves = Moves(round_.fitter, victims, claim, self.reaches, preemptors)
         found = moves.find(eligible, self.policy.most_moves)
         if found is None:
             self._waiting.append(claim)

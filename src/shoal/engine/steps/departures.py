@@ -25,19 +25,19 @@ class Departures:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._by_row: dict[int, list[str]] = {}
-        for pod in cluster.leaving:
+        for pod in cluster.terminating:
             self._by_row.setdefault(cluster.pods[pod].row, []).append(pod)
         self._rows = np.array(sorted(self._by_row), np.int64)
         self._left: NDArray[np.int64] | None = None
 
     def everybody(self) -> list[str]:
-        return list(self._cluster.leaving)
+        return list(self._cluster.terminating)
 
     def on(self, rows: Rows) -> list[str]:
         """Who leaves one of these nodes."""
         return [pod for row in rows.tolist() for pod in self._by_row.get(row, ())]
 
-    def promised(self, pods: list[str]) -> Rows:
+    def nominated(self, pods: list[str]) -> Rows:
         """The nodes on which these pods were promised room."""
         cluster = self._cluster
         rows = {cluster.row_of.get(cluster.pending[pod].nominated, -1) for pod in pods}

@@ -43,7 +43,7 @@ class _Preemption(PreemptionStep):
     def may_ask(self, claim: Preemptor, /) -> bool:
         return claim.preempts
 
-    def make_room(self, claim: Preemptor, ahead: AfterTerminations) -> bool:
+    def free_capacity(self, claim: Preemptor, ahead: AfterTerminations) -> bool:
         if claim.priority <= self._floor():
             return False
         round_, victims = self.round, self._candidates(ahead)
@@ -60,7 +60,7 @@ class _Preemption(PreemptionStep):
             # Found by placing pod by pod where the gang's own order finds no way: then it does not help.
             victims.spare(found)
             return False
-        ahead.promise(mark)
+        ahead.nomination(mark)
         for index in victims.settle():
             ahead.evict(victims.candidates.keys[index], claim.name)
         return True

@@ -19,7 +19,7 @@ Shares = list[tuple[int, int]]
 
 
 def fewest(pods: int, takes: Counts, order: Counts, used: NDArray[np.bool_], unit: int = 1) -> Shares:
-    """Places by number, and how many each gets; fewer than asked when there is no more room. Ties go by `order`.
+    """Places by number, and how many each gets; fewer than asked when there is no more capacity. Ties go by `order`.
 
     Every place gets a multiple of the unit, as do the pods in all.
     """
@@ -53,11 +53,11 @@ def _largest_first(pods: int, takes: Counts, order: Counts, places: Rows, unit: 
 class Sharing:
     """Shares equal pods out over rows, level by level of one tree, over as few domains as possible at each."""
 
-    __slots__ = ("_order", "_room", "_slice_level", "_slices", "_tree", "_unit", "_used")
+    __slots__ = ("_capacity", "_order", "_slice_level", "_slices", "_tree", "_unit", "_used")
 
-    def __init__(self, tree: Tree, room: Counts, order: Counts, used: NDArray[np.bool_]) -> None:
+    def __init__(self, tree: Tree, capacity: Counts, order: Counts, used: NDArray[np.bool_]) -> None:
         self._tree = tree
-        self._room = room
+        self._capacity = capacity
         """Per row, how many pods it takes; nothing where they must not go."""
         self._order = order
         """Per row, lowest first among equals."""
@@ -65,26 +65,26 @@ class Sharing:
         """Per row, whether it is in use already."""
         self._unit = 1
         self._slice_level = -1
-        self._slices = room
+        self._slices = capacity
 
     def in_slices(self, size: int, level: int) -> Sharing:
         """Every `size` pods stay together in one domain of a level."""
         self._unit = size
         self._slice_level = level
-        self._slices = whole_slices(self._tree, self._room, size, level)
+        self._slices = whole_slices(self._tree, self._capacity, size, level)
         return self
 
     def over(self, pods: int, rows: Rows, level: int) -> Shares:
-        """(row, pods), from this level inwards; fewer than asked when the room does not suffice."""
+        """(row, pods), from this level inwards; fewer than asked when the capacity does not suffice."""
         tree = self._tree
         while level < len(tree.levels) and tree.levels[level] == HOSTNAME and level != self._slice_level:
             level += 1
         if level >= len(tree.levels):
-            shares = fewest(pods, self._room.take(rows), self._order.take(rows), self._used.take(rows))
+            shares = fewest(pods, self._capacity.take(rows), self._order.take(rows), self._used.take(rows))
             return [(int(rows[at]), count) for at, count in shares]
         codes = tree.codes[level].take(rows)
         in_slices = level <= self._slice_level
-        sums = tree.sums(level, self._slices if in_slices else self._room, rows)
+        sums = tree.sums(level, self._slices if in_slices else self._capacity, rows)
         used = np.zeros(len(sums), np.bool_)
         used[codes[self._used.take(rows) & (codes != NO_DOMAIN)]] = True
         shares = []
@@ -98,10 +98,10 @@ class Sharing:
         return shares
 
 
-def whole_slices(tree: Tree, room: Counts, size: int, level: int) -> Counts:
+def whole_slices(tree: Tree, capacity: Counts, size: int, level: int) -> Counts:
     """Room that counts only in whole slices, noted on the first row of every domain of the slices' level."""
-    sums = tree.sums(level, room) // size * size
-    whole = np.zeros_like(room)
+    sums = tree.sums(level, capacity) // size * size
+    whole = np.zeros_like(capacity)
     for domain in sums.nonzero()[0].tolist():
         whole[tree.rows_of(level, domain)[0]] = sums[domain]
     return whole

@@ -18,12 +18,12 @@ class Trees:
         self._cluster = cluster
         self._by_levels: dict[tuple[str, ...], Tree] = {}
 
-    def of(self, wish: TopologyRequirement) -> Tree | None:
+    def of(self, requirement: TopologyRequirement) -> Tree | None:
         """The tree a wish speaks of, up to date; None when there is no such topology."""
-        if wish.topology:
-            facts = self._cluster.topologies.get(wish.topology)
+        if requirement.topology:
+            facts = self._cluster.topologies.get(requirement.topology)
             return None if facts is None else self.over(facts.levels)
-        return self.over(tuple(dict.fromkeys(key for key in _keys(wish) if key)))
+        return self.over(tuple(dict.fromkeys(key for key in _keys(requirement) if key)))
 
     def over(self, levels: tuple[str, ...]) -> Tree:
         """The tree of these levels, outermost first."""
@@ -36,6 +36,6 @@ class Trees:
         return tree
 
 
-def _keys(wish: TopologyRequirement) -> tuple[str, ...]:
+def _keys(requirement: TopologyRequirement) -> tuple[str, ...]:
     """Labels without a topology, the widest condition outermost."""
-    return wish.required, wish.slice_level, wish.preferred
+    return requirement.required, requirement.slice_level, requirement.preferred

@@ -90,7 +90,7 @@ class DeviceSets:
         self._pool_of: dict[str, str] = {}
         self._sets: dict[str, frozenset[str]] = {}
         self._meant: dict[SetKey, Meant] = {}
-        self._told: dict[str, frozenset[str]] = {}
+        self._reported: dict[str, frozenset[str]] = {}
         self._fresh: dict[str, frozenset[str]] = {}
         for each in classes:
             self.put_class(each)
@@ -158,7 +158,7 @@ class DeviceSets:
     def news(self) -> list[DeviceSetSeen]:
         """The sets named or changed since the last call."""
         fresh, self._fresh = self._fresh, {}
-        self._told |= fresh
+        self._reported |= fresh
         return [DeviceSetSeen(name, devices) for name, devices in sorted(fresh.items())]
 
     def _evaluated(self, class_name: str, expressions: Expressions) -> Meant:
@@ -175,7 +175,7 @@ class DeviceSets:
         verdicts = (pool.verdict(of_class, expressions) for pool in self._pools.values())
         devices = frozenset(each.device for verdict in verdicts for each in verdict.chosen)
         self._sets[name] = devices
-        if self._told.get(name) != devices:
+        if self._reported.get(name) != devices:
             self._fresh[name] = devices
         return Meant(name)
 

@@ -31,7 +31,7 @@ def dangling(inventory: Inventory, namespaces: Mapping[str, Mapping[str, str]]) 
     yield from _flavors(inventory)
     yield from _homeless(inventory)
     yield from _circles(inventory.of(Cohort))
-    yield from _doors(inventory, namespaces)
+    yield from _local_queues(inventory, namespaces)
     yield from _namesakes(inventory)
 
 
@@ -95,7 +95,7 @@ def _circles(cohorts: list[Placed[Cohort]]) -> Iterator[str]:
     """Each circle once, at its first member by name."""
     parents = {placed.value.metadata.name: placed.value.spec.parent_name for placed in cohorts}
     where = {placed.value.metadata.name: placed for placed in cohorts}
-    told: set[str] = set()
+    reported: set[str] = set()
     for name in sorted(parents):
         path = [name]
         while (parent := parents.get(path[-1], "")) and parent not in path:
@@ -104,18 +104,18 @@ def _circles(cohorts: list[Placed[Cohort]]) -> Iterator[str]:
                 raise where[name].wrong(
                     "spec.parentName", f"more than {MOST_LEVELS} cohorts above one another", "nest them less deeply"
                 )
-        if parent == name and name not in told:
-            told.update(path)
+        if parent == name and name not in reported:
+            reported.update(path)
             circle = " -> ".join([*path, name])
             here = where[name].at("spec.parentName")
             yield f"{here}: cohorts in a circle, {circle}: their cluster queues admit no workloads"
 
 
-def _doors(inventory: Inventory, namespaces: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _local_queues(inventory: Inventory, namespaces: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     queues = {placed.value.metadata.name: placed.value for placed in inventory.of(ClusterQueue)}
-    for door in inventory.of(LocalQueue):
-        namespace, name = door.value.metadata.namespace, door.value.spec.cluster_queue
-        here = door.at("spec.clusterQueue")
+    for local_queue in inventory.of(LocalQueue):
+        namespace, name = local_queue.value.metadata.namespace, local_queue.value.spec.cluster_queue
+        here = local_queue.at("spec.clusterQueue")
         queue = queues.get(name)
         if queue is None:
             there = f"; there are {', '.join(sorted(queues))}" if queues else ""

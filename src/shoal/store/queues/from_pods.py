@@ -35,7 +35,7 @@ class PodStories:
             for key in budget.pods & up:
                 self._budgets.setdefault(key, []).append(budget)
 
-    def told(self, facts: WorkloadFacts, pods: Sequence[str]) -> WorkloadFacts:
+    def reported(self, facts: WorkloadFacts, pods: Sequence[str]) -> WorkloadFacts:
         """`pods` are the workload's."""
         saved = facts.saved_s
         if saved is None:
@@ -60,7 +60,7 @@ def _oldest(pods: Iterable[Placed[Pod]]) -> float | None:
         try:
             moment = saved_s(placed.value.metadata.annotations, Where(path="metadata.annotations"))
         except UserError as error:
-            raise placed.told(error) from error
+            raise placed.reported(error) from error
         if moment is not None:
             found.append(moment)
     return min(found, default=None)

@@ -19,7 +19,7 @@ from shoal.api.workloads import Job
 from shoal.engine.from_api.membership import whole_number
 from shoal.engine.from_api.queues import TemplatePods
 from shoal.store.inventory import Inventory, Placed
-from shoal.store.queues.job_parts import SHAPES, JobShape, Look, PodPart, dig, path_of
+from shoal.store.queues.job_parts import SHAPES, JobShape, ObjectLookup, PodPart, dig, path_of
 from shoal.store.queues.job_parts.plain import LEAST_ANNOTATION
 from shoal.store.replicas import name_of
 from shoal.units.errors import Where
@@ -62,7 +62,7 @@ def raw_jobs_of(inventory: Inventory, others: Iterable[Placed[Unknown]]) -> Iter
             yield _raw_job(other, shape, look)
 
 
-def _look_in(inventory: Inventory) -> Look:
+def _look_in(inventory: Inventory) -> ObjectLookup:
     """Runtimes of training jobs, of which there are few."""
     known = {
         (each.value.kind, each.value.metadata.namespace, each.value.metadata.name): each.value.raw
@@ -101,7 +101,7 @@ def _batch_job(placed: Placed[Job]) -> AnyJob:
     )
 
 
-def _raw_job(placed: Placed[Unknown], shape: JobShape, look: Look) -> AnyJob:
+def _raw_job(placed: Placed[Unknown], shape: JobShape, look: ObjectLookup) -> AnyJob:
     value, where = placed.value, placed.where
     # A raw object has not been completed as typed ones are.
     meta = structs.replace(value.metadata, namespace=value.metadata.namespace or DEFAULT_NAMESPACE)

@@ -75,7 +75,7 @@ class ManifestQueues:
     templates: dict[tuple[str, str], PodTemplate] = field(default_factory=dict)
     """By workload and pod set."""
     pods: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Workload -> its pods among those that `world_of` tells of: written down, or made for their controllers."""
+    """Workload -> its pods among those that `read_manifests` tells of: written down, or made for their controllers."""
     warnings: list[str] = field(default_factory=list)
     now_s: float = 0.0
     """The latest moment that queues and workloads speak of."""
@@ -86,32 +86,32 @@ class ManifestQueues:
         return not self.facts and not self.workloads
 
 
-def queue_world(inventory: Inventory) -> ManifestQueues:
+def read_queue_manifests(inventory: Inventory) -> ManifestQueues:
     """The world that the objects describe; an empty one where no queue and no workload is among them."""
     if not any(inventory.of(kind) for kind in (ClusterQueue, LocalQueue, Cohort, Workload)):
         return ManifestQueues()
-    return _QueueManifestReader(inventory).world()
+    return _QueueManifestReader(inventory).manifests()
 
 
 class _QueueManifestReader:
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
-        self._world = ManifestQueues()
-        self._rules: QueueSettings = rules_of(inventory, self._world.warnings)
+        self._cluster = ManifestQueues()
+        self._rules: QueueSettings = rules_of(inventory, self._cluster.warnings)
         self._members = Members(inventory)
         self._names = QueueNames(inventory)
 
-    def world(self) -> ManifestQueues:
-        world = self._world
-        world.settings = self._rules.settings
+    def manifests(self) -> ManifestQueues:
+        manifests = self._cluster
+        manifests.settings = self._rules.settings
         self._namespaces()
         self._queues()
         self._workloads()
-        workload_of = {pod: key for key, pods in world.pods.items() for pod in pods}
-        known = {facts.key: facts for facts in world.workloads}
-        world.facts += nodes_with_room(self._inventory, self._members, known, workload_of)
-        world.warnings += [*dangling(self._inventory, world.namespaces), *self._names.warnings()]
-        return world
+        workload_of = {pod: key for key, pods in manifests.pods.items() for pod in pods}
+        known = {facts.key: facts for facts in manifests.workloads}
+        manifests.facts += nodes_with_room(self._inventory, self._members, known, workload_of)
+        manifests.warnings += [*dangling(self._inventory, manifests.namespaces), *self._names.warnings()]
+        return manifests
 
     def _namespaces(self) -> None:
         """Those without an object have the label that the API server gives to all."""
@@ -119,13 +119,13 @@ class _QueueManifestReader:
         named = {placed.value.metadata.namespace for placed in of(LocalQueue)}
         named |= {placed.value.metadata.namespace for placed in of(Workload)}
         named |= {placed.value.metadata.namespace for placed in self._members.pods.values()}
-        self._world.namespaces = {name: {_NAME_LABEL: name} for name in sorted(named)}
+        self._cluster.namespaces = {name: {_NAME_LABEL: name} for name in sorted(named)}
         for placed in of(Namespace):
-            self._world.namespaces[placed.value.metadata.name] = placed.value.labels()
+            self._cluster.namespaces[placed.value.metadata.name] = placed.value.labels()
 
     def _queues(self) -> None:
         of, weights = self._inventory.of, self._rules.settings.usage_weights
-        facts = self._world.facts
+        facts = self._cluster.facts
         facts += [topology_levels_of(placed.value) for placed in of(KueueTopology)]
         facts += [flavor_facts_of(placed.value) for placed in of(ResourceFlavor)]
         facts += [check_facts_of(placed.value) for placed in of(AdmissionCheck)]
@@ -133,7 +133,7 @@ class _QueueManifestReader:
         facts += [cluster_queue_facts_of(placed.value) for placed in of(ClusterQueue)]
         facts += [local_queue_facts_of(placed.value, weights) for placed in of(LocalQueue)]
         for slipped in (*of(ClusterQueue), *of(WorkloadPriorityClass)):
-            self._world.warnings += [slip.told(slipped.where) for slip in slips(slipped.value)]
+            self._cluster.warnings += [slip.warning(slipped.where) for slip in slips(slipped.value)]
 
     def _workloads(self) -> None:
         objects = {placed.value.metadata.key: placed for placed in self._inventory.of(Workload)}
@@ -142,22 +142,22 @@ class _QueueManifestReader:
             {key: placed.value for key, placed in objects.items()},
             self._members,
             self._names,
-            lambda namespace: self._rules.manages(namespace, self._world.namespaces.get(namespace, {})),
+            lambda namespace: self._rules.manages(namespace, self._cluster.namespaces.get(namespace, {})),
             self._rules.queues_everything,
         )
         made = maker.make()
-        self._world.warnings += maker.warnings
+        self._cluster.warnings += maker.warnings
         reader = self._workload_reader()
         for placed in objects.values():
             self._object(reader, placed)
         for each in made:
             self._made(reader, each)
-        self._world.pods |= self._pods_of(objects.values(), maker)
+        self._cluster.pods |= self._pods_of(objects.values(), maker)
         stories = PodStories(self._inventory, self._members)
-        workloads = sorted(self._world.workloads, key=lambda facts: facts.key)
-        self._world.history.sort(key=lambda finished: finished[0].key)
-        self._world.workloads = [stories.told(facts, self._world.pods[facts.key]) for facts in workloads]
-        self._world.now_s = max([self._world.now_s, *(facts.saved_s or 0.0 for facts in workloads)])
+        workloads = sorted(self._cluster.workloads, key=lambda facts: facts.key)
+        self._cluster.history.sort(key=lambda finished: finished[0].key)
+        self._cluster.workloads = [stories.reported(facts, self._cluster.pods[facts.key]) for facts in workloads]
+        self._cluster.now_s = max([self._cluster.now_s, *(facts.saved_s or 0.0 for facts in workloads)])
 
     def _workload_reader(self) -> WorkloadReader:
         of = self._inventory.of
@@ -167,25 +167,25 @@ class _QueueManifestReader:
             )
             for placed in of(ClusterQueue)
         }
-        doors = {
+        local_queues = {
             placed.value.metadata.key: covered.get(placed.value.spec.cluster_queue, frozenset())
             for placed in of(LocalQueue)
         }
         pods = Priorities(placed.value for placed in of(PriorityClass))
         priorities = WorkloadPriorities((placed.value for placed in of(WorkloadPriorityClass)), pods)
-        return WorkloadReader(self._rules.settings, self._rules.counting, priorities, doors)
+        return WorkloadReader(self._rules.settings, self._rules.counting, priorities, local_queues)
 
     def _object(self, reader: WorkloadReader, placed: Placed[Workload]) -> None:
         workload = placed.value
         meta = workload.metadata
-        self._world.now_s = max([self._world.now_s, *moments_of(workload)])
+        self._cluster.now_s = max([self._cluster.now_s, *moments_of(workload)])
         if is_finished(workload):
             self._finished(reader, workload)
             return
         try:
             facts = reader.of_object(workload)
         except UserError as error:
-            raise placed.told(error) from error
+            raise placed.reported(error) from error
         if meta.deletion_timestamp is not None and facts.admission is None:
             return
         if workload.spec.queue_name:
@@ -197,25 +197,25 @@ class _QueueManifestReader:
         ran = ran_s(workload)
         if ran is not None:
             with suppress(UserError):
-                self._world.history.append((reader.of_object(workload), ran))
+                self._cluster.history.append((reader.of_object(workload), ran))
 
     def _made(self, reader: WorkloadReader, made: Made) -> None:
         try:
             facts = reader.of_unmade(made.unmade)
         except UserError as error:
-            raise made.placed.told(error) from error
-        self._world.now_s = max(self._world.now_s, facts.created_s)
-        self._world.pods[facts.key] = made.pods
+            raise made.placed.reported(error) from error
+        self._cluster.now_s = max(self._cluster.now_s, facts.created_s)
+        self._cluster.pods[facts.key] = made.pods
         self._add(facts, ((batch.name, batch.template) for batch in made.unmade.batches))
 
     def _add(self, facts: WorkloadFacts, templates: Iterable[tuple[str, PodTemplate]]) -> None:
-        self._world.workloads.append(facts)
+        self._cluster.workloads.append(facts)
         for name, template in templates:
-            self._world.templates[facts.key, name] = template
+            self._cluster.templates[facts.key, name] = template
 
     def _pods_of(self, objects: Iterable[Placed[Workload]], maker: Maker) -> dict[str, tuple[str, ...]]:
         """The pods of workloads that are objects: their owner's, themselves owners, or those that name it."""
-        living = {facts.key for facts in self._world.workloads}
+        living = {facts.key for facts in self._cluster.workloads}
         found: dict[str, list[str]] = {key: [] for placed in objects if (key := placed.value.metadata.key) in living}
         for key, placed in self._members.pods.items():
             meta = placed.value.metadata

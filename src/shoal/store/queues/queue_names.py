@@ -26,7 +26,7 @@ class QueueNames:
         for placed in inventory.of(LocalQueue):
             meta = placed.value.metadata
             self._queues.setdefault(meta.namespace, {})[meta.name] = placed
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
         """Warnings, and for how many more objects they hold."""
         self._missed: dict[tuple[str, str], str] = {}
 
@@ -42,7 +42,7 @@ class QueueNames:
         if not self.miss(meta.namespace, slip.name, placed.at(slip.path)):
             what = "is on the pod template" if slip.is_label else "is an annotation"
             taken = "where no cluster looks for it; taken for a label of the object itself"
-            self._told.setdefault(f"{placed.at(slip.path)}: {excerpt(slip.name)} {what}, {taken}", 0)
+            self._reported.setdefault(f"{placed.at(slip.path)}: {excerpt(slip.name)} {what}, {taken}", 0)
         return slip.name
 
     def miss(self, namespace: str, name: str, where: Where) -> bool:
@@ -52,7 +52,7 @@ class QueueNames:
             return False
         line = self._missed.get((namespace, name))
         if line is not None:
-            self._told[line] += 1
+            self._reported[line] += 1
             return True
         through = sorted(queue for queue, placed in known.items() if placed.value.spec.cluster_queue == name)
         if through:
@@ -60,8 +60,8 @@ class QueueNames:
         else:
             fix = f"; there are {', '.join(sorted(known))}" if known else ""
         line = self._missed[namespace, name] = f"{where}: no LocalQueue {name} in {namespace}: held back{fix}"
-        self._told[line] = 0
+        self._reported[line] = 0
         return True
 
     def warnings(self) -> list[str]:
-        return [line + (f"; so are {more:,} more" if more else "") for line, more in self._told.items()]
+        return [line + (f"; so are {more:,} more" if more else "") for line, more in self._reported.items()]

@@ -51,7 +51,7 @@ def rules_of(inventory: Inventory, warnings: list[str]) -> QueueSettings:
     try:
         settings = settings_of(value, Where())
     except UserError as error:
-        raise placed.told(error) from error
+        raise placed.reported(error) from error
     chosen = value.managed_jobs_namespace_selector
     managed = None if chosen is None else chosen.selector()
     return QueueSettings(settings, _counting(inventory, value), managed, value.manage_jobs_without_queue_name)

@@ -32,7 +32,7 @@ class VolumeRules:
         rule = rule_of(self._needs, needed, self._places)
         return NOWHERE if rule is not None and _is_nowhere(rule) else rule
 
-    def turned_away(self, pod: str, needed: Needed) -> str:
+    def refused(self, pod: str, needed: Needed) -> str:
         """What is said of nodes from which they cannot be reached."""
         is_tied = any(volume is not None and volume.spec.node_affinity is not None for _, volume in needed.bound)
         return self._fault(needed, pod) or (ELSEWHERE if is_tied else NOWHERE)

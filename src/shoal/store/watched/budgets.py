@@ -30,7 +30,7 @@ class _Budget(msgspec.Struct):
     value: PodDisruptionBudget
     selector: Selector
     pods: dict[str, None] = msgspec.field(default_factory=dict)
-    told: BudgetFacts | None = None
+    reported: BudgetFacts | None = None
 
 
 class Budgets:
@@ -60,19 +60,19 @@ class Budgets:
         changed, self._changed_names = self._changed_names, {}
         self._changed_names |= read_each("disruption budget", changed, lambda at: self._read(*at, events))
         dirty_budgets, self._dirty = self._dirty, {}
-        self._dirty |= read_each("disruption budget", dirty_budgets, lambda at: self._tell(*at, events))
+        self._dirty |= read_each("disruption budget", dirty_budgets, lambda at: self._report(*at, events))
         return events
 
     @property
     def is_quiet(self) -> bool:
         return not (self._changed_names or self._dirty)
 
-    def _tell(self, namespace: str, name: str, events: list[Event]) -> None:
+    def _report(self, namespace: str, name: str, events: list[Event]) -> None:
         budget = self._by_space.get(namespace, {}).get(name)
         if budget is not None:
             facts = self._facts(budget)
-            if facts != budget.told:
-                budget.told = facts
+            if facts != budget.reported:
+                budget.reported = facts
                 events.append(BudgetSeen(facts))
 
     def _sort_in(self, key: str, state: PodState | None) -> None:
@@ -108,7 +108,7 @@ class Budgets:
             before.value = value
             return
         budget = spaces[name] = _Budget(value, selector_of(value.spec.selector))
-        budget.told = before.told if before is not None else None
+        budget.reported = before.reported if before is not None else None
         known: dict[PodLabels, bool] = {}
         for key, state in self._pods:
             traits = state.who.traits
@@ -125,7 +125,7 @@ class Budgets:
             allowed = value.status.disruptions_allowed
         else:
             states = [self._pods.get(key) for key in budget.pods]
-            healthy = sum(1 for state in states if state is not None and state.node and not state.is_leaving)
+            healthy = sum(1 for state in states if state is not None and state.node and not state.is_terminating)
             allowed = value.allowed(healthy, len(budget.pods))
         return BudgetFacts(meta.name, meta.namespace, allowed, frozenset(budget.pods))
 

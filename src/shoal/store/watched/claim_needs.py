@@ -21,8 +21,8 @@ def needs_of(pod: Pod, refs: ClaimRefs, templates: Templates, extended: Extended
         template, made = templates.get(f"{namespace}/{name}"), refs.made_for(pod, claim)
         spec = made.spec if made is not None else template.spec.spec if template is not None else None
         needs += [("template", f"{namespace}/{name}"), ("made", key), *(sets_of(spec.devices) if spec else ())]
-        told = (one.resource_claim_name for one in pod.status.resource_claim_statuses if one.name == claim.name)
-        needs += [("claim", f"{namespace}/{each}") for each in told]
+        reported = (one.resource_claim_name for one in pod.status.resource_claim_statuses if one.name == claim.name)
+        needs += [("claim", f"{namespace}/{each}") for each in reported]
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         resources = container.resources
         for resource in {**resources.requests, **resources.limits}:

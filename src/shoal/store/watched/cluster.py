@@ -190,7 +190,7 @@ class WatchedCluster:
             state = self._pods.get(key)
             if state is None:
                 continue
-            if state.told is None and not state.node and self.gangs.is_unread(key):
+            if state.reported is None and not state.node and self.gangs.is_unread(key):
                 # The pods that have to start with it are not known yet.
                 self._pods.touch(key)
                 continue
@@ -217,9 +217,9 @@ class WatchedCluster:
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
-    def sight(self, key: str) -> PodView | None:
+    def view(self, key: str) -> PodView | None:
         """The pod namespace/name as it was seen last."""
-        return self._pods.sight(key)
+        return self._pods.view(key)
 
     @property
     def others_place_gpus(self) -> bool:
@@ -253,18 +253,18 @@ class WatchedCluster:
     def topologies(self) -> Topologies:
         return self._surroundings.topologies
 
-    def tell_again(self, event: Event) -> None:
+    def report_again(self, event: Event) -> None:
         """The event could not be applied: the next drain has the present state again."""
         if isinstance(event, PodArrived | PodBound | PodGone):
-            self._pods.tell_again(event.key)
+            self._pods.report_again(event.key)
         elif isinstance(event, NodeSeen):
-            self._nodes.tell_again(event.node.name)
+            self._nodes.report_again(event.node.name)
         elif isinstance(event, NodeGone):
-            self._nodes.tell_again(event.name)
+            self._nodes.report_again(event.name)
 
-    def told(self) -> list[PodArrived | PodBound]:
+    def reported(self) -> list[PodArrived | PodBound]:
         """What the engine was told of each pod, as it stands."""
-        return [state.told for _, state in self._pods if state.told is not None]
+        return [state.reported for _, state in self._pods if state.reported is not None]
 
     def states(self) -> list[tuple[str, PodState]]:
         """All pods."""

@@ -22,12 +22,12 @@ class CoveredResources:
         self._covered: dict[str, frozenset[str]] = {}
         """By cluster queue, where it counts GPUs in parts."""
         self._leads_to: dict[str, str] = {}
-        self._doors: dict[str, frozenset[str]] = {}
+        self._local_queues: dict[str, frozenset[str]] = {}
 
     @property
     def all(self) -> Mapping[str, frozenset[str]]:
         """By local queue; kept up to date while it is read."""
-        return self._doors
+        return self._local_queues
 
     def put(self, kind: Kind, name: str, fact: Fact | None) -> list[str]:
         """A fact of any kind, or that it is gone; returned are the doors behind which it is another thing by now."""
@@ -44,16 +44,20 @@ class CoveredResources:
         if covered == self._covered.get(name, _NOTHING):
             return []
         self._covered[name] = covered
-        return [door for door, queue in self._leads_to.items() if queue == name and self._set(door, covered)]
+        return [
+            local_queue
+            for local_queue, queue in self._leads_to.items()
+            if queue == name and self._set(local_queue, covered)
+        ]
 
-    def _put_local_queue(self, door: str, cluster_queue: str) -> list[str]:
-        self._leads_to[door] = cluster_queue
-        return [door] if self._set(door, self._covered.get(cluster_queue, _NOTHING)) else []
+    def _put_local_queue(self, local_queue: str, cluster_queue: str) -> list[str]:
+        self._leads_to[local_queue] = cluster_queue
+        return [local_queue] if self._set(local_queue, self._covered.get(cluster_queue, _NOTHING)) else []
 
-    def _set(self, door: str, covered: frozenset[str]) -> bool:
-        if self._doors.get(door, _NOTHING) == covered:
+    def _set(self, local_queue: str, covered: frozenset[str]) -> bool:
+        if self._local_queues.get(local_queue, _NOTHING) == covered:
             return False
-        self._doors[door] = covered
+        self._local_queues[local_queue] = covered
         return True
 
 

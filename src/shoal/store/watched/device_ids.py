@@ -30,9 +30,9 @@ _GPU_TYPE = "gpu"
 _Asker = tuple[Container, int]
 
 
-def ids_of(told: NodeIds, pieces: Iterable[SliceFacts] = ()) -> NodeIds:
+def ids_of(reported: NodeIds, pieces: Iterable[SliceFacts] = ()) -> NodeIds:
     """What a node's devices are called: as the node says, else as the slices of a driver for GPUs that are its own."""
-    return told if told is not UNKNOWN_IDS else _of_slices(pieces)
+    return reported if reported is not UNKNOWN_IDS else _of_slices(pieces)
 
 
 def _of_slices(pieces: Iterable[SliceFacts]) -> NodeIds:
@@ -40,9 +40,9 @@ def _of_slices(pieces: Iterable[SliceFacts]) -> NodeIds:
     found: list[tuple[int, str]] = []
     for piece in pieces:
         for device in piece.devices:
-            told = {name.rpartition("/")[2]: value for name, (_, value) in device.attributes.items()}
-            uuid, index = told.get("uuid"), told.get("index", told.get("minor"))
-            if told.get("type") == _GPU_TYPE and isinstance(uuid, str):
+            reported = {name.rpartition("/")[2]: value for name, (_, value) in device.attributes.items()}
+            uuid, index = reported.get("uuid"), reported.get("index", reported.get("minor"))
+            if reported.get("type") == _GPU_TYPE and isinstance(uuid, str):
                 found.append((index if isinstance(index, int) else len(found), uuid))
     if not found:
         return UNKNOWN_IDS

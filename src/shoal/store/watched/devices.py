@@ -64,7 +64,7 @@ class WatchedDevices:
         self.pools = KnownPools()
         self.claims = KnownClaims()
         self._templates: dict[str, ResourceClaimTemplate] = {}
-        self._told: dict[str, ClaimFacts] = {}
+        self._reported: dict[str, ClaimFacts] = {}
         self._dirty_pieces: dict[str, None] = {}
         self._dirty_claims: dict[str, None] = {}
         self._are_sets_old = self._are_resources_old = False
@@ -221,13 +221,13 @@ class WatchedDevices:
             claim = self.claims.by_key.get(key)
             if claim is None:
                 self._asking.drop(key)
-                if self._told.pop(key, None) is not None:
+                if self._reported.pop(key, None) is not None:
                     events.append(ClaimGone(key))
                 continue
             facts = claim_facts(claim, self._sets)
             self._asking.put(key, sets_of(claim.spec.devices))
-            if self._told.get(key) != facts:
-                self._told[key] = facts
+            if self._reported.get(key) != facts:
+                self._reported[key] = facts
                 events.append(ClaimSeen(facts))
         return events
 

@@ -29,13 +29,13 @@ class GangReaderByName:
         self._troubles = troubles
 
     def read(
-        self, company: GangObjects, keys: Iterable[str], priorities: Priorities, topologies: Topologies
+        self, group: GangObjects, keys: Iterable[str], priorities: Priorities, topologies: Topologies
     ) -> tuple[list[GangMember], GroupFacts | None]:
         found = [member for key in keys if (member := self._member(key)) is not None]
         members = [member for member in found if not member.placed.value.has_succeeded()]
         ended = [member for member in found if member.placed.value.has_succeeded()]
         try:
-            documents = self._documents(company, found)
+            documents = self._documents(group, found)
             inventory = Inventory(documents)
             while True:
                 try:
@@ -46,7 +46,7 @@ class GangReaderByName:
                     break
         except UserError as error:
             self._objects.complain(error)
-            name = company.group or f"{company.owner[0]}/{company.owner[2]}"
+            name = group.group or f"{group.owner[0]}/{group.owner[2]}"
             return [_waiting(name, member) for member in members], unreadable_gang(name, error)
         for fault in gangs.faults:
             self._objects.complain(fault)
@@ -54,13 +54,13 @@ class GangReaderByName:
             self._objects.praise(documents)
         return members, gangs.facts[0] if gangs.facts else None
 
-    def _documents(self, company: GangObjects, members: list[GangMember]) -> list[Document]:
-        if company.group:
+    def _documents(self, group: GangObjects, members: list[GangMember]) -> list[Document]:
+        if group.group:
             reference = members[0].placed.value.spec.workload_ref if members else None
-            return self._objects.groups(company, reference)
+            return self._objects.groups(group, reference)
         states = [self._pods.get(member.placed.value.metadata.key) for member in members]
         owners = {state.owner: None for state in states if state is not None and state.owner is not None}
-        return self._objects.makers(owners | {company.owner: None})
+        return self._objects.makers(owners | {group.owner: None})
 
     def _without_culprit(self, members: list[GangMember], error: UserError) -> list[GangMember]:
         """One pod that is written wrongly must not keep the others; what is wrong with the gang itself goes on up."""

@@ -60,7 +60,7 @@ class _Unit(msgspec.Struct):
     """All of it has to be read."""
     standing: dict[str, _Standing] = msgspec.field(default_factory=dict)
     """Of members whose gang completes them."""
-    told: GroupFacts | None = None
+    reported: GroupFacts | None = None
 
 
 class WatchedGangs:
@@ -139,7 +139,7 @@ class WatchedGangs:
             if unit is None:
                 return
             others.extend(self._renew(company, unit, priorities, topologies, events))
-            if not unit.members and unit.told is None and not self._objects.is_there(company):
+            if not unit.members and unit.reported is None and not self._objects.is_there(company):
                 del self._units[company]
                 self._objects.forget(company)
 
@@ -201,7 +201,7 @@ class WatchedGangs:
 
     def _matters(self, company: GangObjects, unit: _Unit) -> bool:
         """Whether a pod more or less may make a difference."""
-        return bool(company.group) or unit.told is not None or self._objects.is_marked(company.owner)
+        return bool(company.group) or unit.reported is not None or self._objects.is_marked(company.owner)
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -210,27 +210,27 @@ class WatchedGangs:
     ) -> list[str]:
         """Read a company, or what is new of it; its pods whose standing has changed."""
         fresh = unit.fresh
-        is_old = unit.is_old or unit.told is None or bool(unit.told.unreadable)
+        is_old = unit.is_old or unit.reported is None or bool(unit.reported.unreadable)
         # Until it has been read, all of it has to be.
         unit.fresh, unit.is_old = {}, True
         if not is_old:
             one_before = [key for key in islice(unit.members, 1) if key not in fresh]
             members, facts = self._reader.read(company, [*one_before, *fresh], priorities, topologies)
-            if facts == unit.told:
+            if facts == unit.reported:
                 unit.is_old = False
                 return self._stand(unit, members)
         members, facts = self._reader.read(company, list(unit.members), priorities, topologies)
-        if facts != unit.told:
-            self._tell(unit, facts, events)
+        if facts != unit.reported:
+            self._report(unit, facts, events)
         unit.is_old = False
         return self._stand(unit, members)
 
-    def _tell(self, unit: _Unit, facts: GroupFacts | None, events: list[Event]) -> None:
-        if unit.told is not None and (facts is None or facts.name != unit.told.name):
-            events.append(GroupGone(unit.told.name))
+    def _report(self, unit: _Unit, facts: GroupFacts | None, events: list[Event]) -> None:
+        if unit.reported is not None and (facts is None or facts.name != unit.reported.name):
+            events.append(GroupGone(unit.reported.name))
         if facts is not None:
             events.append(GroupSeen(facts))
-        unit.told = facts
+        unit.reported = facts
 
     def _stand(self, unit: _Unit, members: Iterable[GangMember]) -> list[str]:
         changed = []

@@ -33,23 +33,23 @@ class HeldSpots:
     def has_any(words: PodAnnotationFields) -> bool:
         """Whether the pod says anything about devices."""
         annotations = words.annotations
-        is_told = words.allocated or names.OWN_DEVICES in annotations or names.HAMI_ALLOCATED in annotations
-        return bool(is_told) or any(name.startswith(names.DEVICE_GROUP) for name in words.labels)
+        is_reported = words.allocated or names.OWN_DEVICES in annotations or names.HAMI_ALLOCATED in annotations
+        return bool(is_reported) or any(name.startswith(names.DEVICE_GROUP) for name in words.labels)
 
     def spots(self, pod: str, node: str, words: PodAnnotationFields, before: Spots = ()) -> Spots:
         """None where the pod says nothing, or nothing that can be read: it gets what is left. `before` is what was
         answered last time."""
         # What the kubelet gave counts: a device plugin may choose other devices than the scheduler.
-        told = self._told(node, {names.OWN_DEVICES: words.allocated}) if words.allocated else ()
-        if not told and names.OWN_DEVICES in words.annotations:
-            told = self._told(node, words.annotations)
-        called = () if told else device_names(words.annotations, words.labels)
-        if not told and not called:
+        reported = self._reported(node, {names.OWN_DEVICES: words.allocated}) if words.allocated else ()
+        if not reported and names.OWN_DEVICES in words.annotations:
+            reported = self._reported(node, words.annotations)
+        called = () if reported else device_names(words.annotations, words.labels)
+        if not reported and not called:
             return before
         had = self._called.pop(pod, None)
-        if told:
-            self._held.reserve(node, told)
-            found = told
+        if reported:
+            self._held.reserve(node, reported)
+            found = reported
         else:
             # Numbers are given back after they were asked for: a name that stays keeps its own.
             ids = self._devices.ids(node) if self._devices is not None else UNKNOWN_IDS
@@ -65,7 +65,7 @@ class HeldSpots:
     def _give_back(self, node: str, spots: Spots, called: Sequence[str] | None) -> None:
         self._held.release(node, spots if called is None else (), called or ())
 
-    def _told(self, node: str, annotations: Mapping[str, str]) -> Spots:
+    def _reported(self, node: str, annotations: Mapping[str, str]) -> Spots:
         if self._devices is not None:
             return self._devices.spots(annotations, node)
         try:

@@ -62,7 +62,7 @@ class WatchedNodes:
         self._troubles = troubles
         self._stir = stir
         self._marks: dict[str, tuple[int, int]] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._dirty: dict[str, None] = {}
         self._zones: Informer | None = None
         self._hyper: Informer | None = None
@@ -135,23 +135,23 @@ class WatchedNodes:
     def drain(self) -> list[Event]:
         dirty, self._dirty = self._dirty, {}
         events: list[Event] = []
-        self._dirty |= read_each("node", dirty, lambda name: self._tell(name, events))
+        self._dirty |= read_each("node", dirty, lambda name: self._report(name, events))
         return events
 
     @property
     def is_quiet(self) -> bool:
         return not self._dirty
 
-    def tell_again(self, name: str) -> None:
-        self._told.add(name)
+    def report_again(self, name: str) -> None:
+        self._reported.add(name)
         self._dirty[name] = None
 
-    def _tell(self, name: str, events: list[Event]) -> None:
+    def _report(self, name: str, events: list[Event]) -> None:
         item = self._informer.get("", name)
         if item is None:
             self._troubles.settle(NODES, name)
-            if name in self._told:
-                self._told.discard(name)
+            if name in self._reported:
+                self._reported.discard(name)
                 events.append(NodeGone(name))
             return
         try:
@@ -161,7 +161,7 @@ class WatchedNodes:
             # What is known of it stands: pods that run on it are true all the same.
             self._troubles.put(ObjectFault(NODES, name, item.uid, UNREADABLE, words_of(error)))
             return
-        self._told.add(name)
+        self._reported.add(name)
         if fault := topology_fault(node.metadata.annotations):
             words = words_of(UserError(fault, where=_TOPOLOGY))
             self._troubles.put(ObjectFault(NODES, name, item.uid, INVALID_ANNOTATION, words))

@@ -31,6 +31,6 @@ class Volumes(Protocol):
         """Nodes from which the pod's volumes can be reached; a text says why the pod has to wait for them."""
         ...
 
-    def turned_away(self, pod: Pod) -> str:
+    def refused(self, pod: Pod) -> str:
         """What kube-scheduler says of nodes from which they cannot be reached; empty where no node is asked."""
         ...

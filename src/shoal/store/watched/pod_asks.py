@@ -17,7 +17,7 @@ from shoal.client.item import Item
 from shoal.client.kind import PODS
 from shoal.engine.asks import Ask
 from shoal.engine.device_notation import names
-from shoal.engine.from_api import Priorities, Rank, ask_of_pod, standing_words, who_of_pod
+from shoal.engine.from_api import Priorities, Rank, ask_of_pod, identity_metadata, who_of_pod
 from shoal.engine.node_rules import both_rules
 from shoal.engine.pod_identity import PodIdentity, PodLabels
 from shoal.store.watched.parts import Devices, Volumes
@@ -114,7 +114,7 @@ class PodAsks:
     def beside_volumes(self, item: Item) -> tuple[Ask, str] | None:
         """What one of our pods asks for apart from its volumes, and what is said of nodes that only they rule out."""
         head = head_of(item)
-        said = self._volumes.turned_away(value_of(PODS, item, Pod)) if self._volumes and head.spec.mounts_claims else ""
+        said = self._volumes.refused(value_of(PODS, item, Pod)) if self._volumes and head.spec.mounts_claims else ""
         return (self._ask(item, head, is_ours=True), said) if said else None
 
     def _ask(self, item: Item, head: PodHead, *, is_ours: bool) -> Ask:
@@ -201,7 +201,7 @@ class PodAsks:
         meta, spec = head.metadata, head.spec
         has_owner = any(owner.controller for owner in meta.owner_references)
         grouped = bytes(spec.scheduling_group), bytes(spec.workload_ref)
-        key = (item.namespace, standing_words(meta.labels, meta.annotations), has_owner, rank, *grouped)
+        key = (item.namespace, identity_metadata(meta.labels, meta.annotations), has_owner, rank, *grouped)
         traits = PodLabels.of(item.namespace, meta.labels)
         start = head.status.start_time
         if start is None and (who := self._whos.get((traits, key))) is not None:

@@ -24,7 +24,7 @@ _CLAIMS = b'"resourceClaimStatuses"'
 
 class StatusChange(NamedTuple):
     status: Status
-    is_leaving: bool
+    is_terminating: bool
 
 
 class _RawPodMeta(msgspec.Struct, rename="camel", gc=False):

@@ -35,7 +35,7 @@ class PodContext:
         self._dirty_daemons: dict[tuple[str, str], None] = {}
         self._classes_are_old = True
         self._topologies_are_old = True
-        self._told: dict[str, TopologyFacts] = {}
+        self._reported: dict[str, TopologyFacts] = {}
         self.topologies = Topologies()
 
     def follow(self) -> None:
@@ -96,9 +96,9 @@ class PodContext:
         kueue = self._values(self._kueue, KueueTopology)
         self.topologies = Topologies(kueue, self._values(self._kai, KaiTopology), tree)
         now = {facts.name: facts for facts in self.topologies.facts()}
-        events: list[Event] = [TopologyGone(name) for name in self._told if name not in now]
-        events += [TopologySeen(facts) for name, facts in now.items() if self._told.get(name) != facts]
-        self._told = now
+        events: list[Event] = [TopologyGone(name) for name in self._reported if name not in now]
+        events += [TopologySeen(facts) for name, facts in now.items() if self._reported.get(name) != facts]
+        self._reported = now
         self._topologies_are_old = False
         return events
 

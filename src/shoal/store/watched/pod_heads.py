@@ -73,8 +73,8 @@ class Status(msgspec.Struct, rename="camel", gc=False):
     def allocated(self) -> str:
         """The devices that the kubelet gave the pod, written as the annotation `shoal.dev/devices`; or nothing."""
         found: dict[str, dict[str, list[str]]] = {}
-        for told in (self.init_container_statuses, self.container_statuses):
-            for holder in _holders.decode(told) if _ALLOCATED in bytes(told) else ():
+        for reported in (self.init_container_statuses, self.container_statuses):
+            for holder in _holders.decode(reported) if _ALLOCATED in bytes(reported) else ():
                 for each in holder.allocated_resources_status or ():
                     if each.name.startswith(_DEVICES):
                         found.setdefault(holder.name, {})[each.name] = [one.id for one in each.resources or ()]

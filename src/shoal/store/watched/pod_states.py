@@ -60,12 +60,12 @@ class PodState(msgspec.Struct, gc=False):
     """Of which resource its node has too little, in the words of the kubelet that refused it (`Status.lacked`)."""
     has_waited: bool = False
     """Whether it was seen without a node, so that a scheduler of its name bound it and not its creator."""
-    is_leaving: bool = False
+    is_terminating: bool = False
     is_ready: bool = False
     generation: int = 0
     created_s: float = 0.0
     bound_s: float = 0.0
-    told: PodArrived | PodBound | None = None
+    reported: PodArrived | PodBound | None = None
 
     @property
     def has_succeeded(self) -> bool:
@@ -81,13 +81,13 @@ class PodState(msgspec.Struct, gc=False):
     def note(self, change: StatusChange) -> bool:
         """Update the parts that change without the specification; returns whether a decision depends on them."""
         status = change.status
-        is_leaving, is_ready = change.is_leaving, status.is_ready()
-        before = (self.phase, self.nominated, self.is_leaving, self.is_ready)
-        if before == (status.phase, status.nominated_node_name, is_leaving, is_ready):
+        is_terminating, is_ready = change.is_terminating, status.is_ready()
+        before = (self.phase, self.nominated, self.is_terminating, self.is_ready)
+        if before == (status.phase, status.nominated_node_name, is_terminating, is_ready):
             return False
         self.phase = intern(status.phase)
         self.nominated = intern(status.nominated_node_name)
-        self.is_leaving = is_leaving
+        self.is_terminating = is_terminating
         self.is_ready = is_ready
         self.is_finished = status.is_finished
         self.lacked = status.lacked
@@ -104,7 +104,7 @@ class PodState(msgspec.Struct, gc=False):
         holds; later only resources may change, and claims and volumes are not looked up again for those with any."""
         return self.ask is not None and (not self.node or spec.claims_devices or spec.mounts_claims)
 
-    def sight(self, key: str, item: Item, *, is_ours: bool) -> PodView:
+    def view(self, key: str, item: Item, *, is_ours: bool) -> PodView:
         is_kept = is_ours and not self.node and not self.is_finished
         return PodView(
             key,
@@ -113,7 +113,7 @@ class PodState(msgspec.Struct, gc=False):
             self.uid,
             item.version,
             self.scheduler,
-            self.told,
+            self.reported,
             self.held if is_kept else "",
             self.node,
             self.nominated,
@@ -143,7 +143,7 @@ def state_of(item: Item, head: PodHead, before: PodState | None) -> PodState:
     state.note(StatusChange(head.status, meta.deletion_timestamp is not None))
     state.bound_s = head.status.bound_s() if state.node else 0.0
     if before is not None:
-        state.told, state.has_waited = before.told, before.has_waited
+        state.reported, state.has_waited = before.reported, before.has_waited
         state.spots = before.spots if before.node == state.node else ()
     state.allocated = hash(words.allocated)
     if state.node and HeldSpots.has_any(words):

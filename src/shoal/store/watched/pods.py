@@ -103,7 +103,7 @@ class Pods:
         self._troubles.settle(PODS, key)
         if state is not None:
             self._let_go(key, state)
-            if state.told is not None:
+            if state.reported is not None:
                 self._gone[key] = None
             self._touch(key)
 
@@ -130,7 +130,7 @@ class Pods:
     def name_again(self, nodes: Collection[str]) -> None:
         """These call their devices otherwise than before."""
         for key, state in self._states.items():
-            if state.node in nodes and isinstance(state.told, PodBound) and (item := self.item(key)) is not None:
+            if state.node in nodes and isinstance(state.reported, PodBound) and (item := self.item(key)) is not None:
                 words = words_on(head_of(item))
                 if HeldSpots.has_any(words):
                     state.names_devices = words
@@ -172,9 +172,9 @@ class Pods:
             self._others.add(key)
         else:
             self._others.discard(key)
-        if state.node and not (isinstance(state.told, PodBound) and state.told.node == state.node):
+        if state.node and not (isinstance(state.reported, PodBound) and state.reported.node == state.node):
             self._unheard[key] = None
-        if is_ours or state.node or state.told is not None or key in self._others:
+        if is_ours or state.node or state.reported is not None or key in self._others:
             self._touch(key)
         else:
             # A pod of another scheduler, which causes no cycle.
@@ -190,12 +190,12 @@ class Pods:
         """Something that its event hangs on has changed elsewhere."""
         self._dirty[key] = None
 
-    def tell_again(self, key: str) -> None:
+    def report_again(self, key: str) -> None:
         state = self._states.get(key)
         if state is None:
             self._gone[key] = None
         else:
-            state.told = None
+            state.reported = None
         self._dirty[key] = None
 
     def take_dirty(self) -> list[str]:
@@ -226,7 +226,7 @@ class Pods:
     def refusal(self, key: str, at_s: float) -> NodeRefused | None:
         """That a node refuses a pod which we bound, and of whose end nothing was told yet."""
         state = self._states.get(key)
-        if state is None or state.ask is None or not (state.has_waited and state.told is not None):
+        if state is None or state.ask is None or not (state.has_waited and state.reported is not None):
             return None
         if state.lacked is None or state.scheduler not in self._schedulers:
             return None
@@ -240,15 +240,15 @@ class Pods:
             return None
         event = self._event(key, state, who)
         self._unheard.pop(key, None)
-        told = state.told
-        if event == told:
+        reported = state.reported
+        if event == reported:
             return None
-        state.told = event
+        state.reported = event
         state.has_waited |= isinstance(event, PodArrived)
         if event is None:
             self._let_go(key, state)
             return PodGone(key)
-        if isinstance(event, PodBound) and isinstance(told, PodBound) and event.spots != told.spots:
+        if isinstance(event, PodBound) and isinstance(reported, PodBound) and event.spots != reported.spots:
             return structs.replace(event, anew=True)
         return event
 
@@ -266,15 +266,15 @@ class Pods:
                 priority=state.priority,
                 daemon_set=state.daemon_set,
                 who=who,
-                leaving=state.is_leaving,
+                terminating=state.is_terminating,
                 spots=state.spots,
             )
-        if state.is_leaving or state.held or state.scheduler not in self._schedulers:
+        if state.is_terminating or state.held or state.scheduler not in self._schedulers:
             return None
         return PodArrived(key, state.ask, state.priority, state.daemon_set, who, state.nominated)
 
-    def sight(self, key: str) -> PodView | None:
+    def view(self, key: str) -> PodView | None:
         state, item = self._states.get(key), self.item(key)
         if state is None or item is None:
             return None
-        return state.sight(key, item, is_ours=state.scheduler in self._schedulers)
+        return state.view(key, item, is_ours=state.scheduler in self._schedulers)

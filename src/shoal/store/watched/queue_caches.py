@@ -22,7 +22,7 @@ from shoal.client.item import Item
 from shoal.client.kind import NAMESPACES, NODES, Kind
 from shoal.client.served import Served
 
-TOLD: tuple[Kind, ...] = (
+REPORTED: tuple[Kind, ...] = (
     KUEUE_TOPOLOGIES,
     RESOURCE_FLAVORS,
     ADMISSION_CHECKS,
@@ -49,7 +49,7 @@ class QueueCaches:
         self._wake = wake
         self._kinds: dict[Kind, Kind] = {}
         """As our code calls them -> as they are served."""
-        self._changed: dict[Kind, dict[str, Item | None]] = {kind: {} for kind in (*TOLD, WORKLOADS)}
+        self._changed: dict[Kind, dict[str, Item | None]] = {kind: {} for kind in (*REPORTED, WORKLOADS)}
         for kind in self._changed:
             if kind in _OWN:
                 self._follow(kind, kind)

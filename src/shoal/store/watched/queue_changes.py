@@ -36,7 +36,7 @@ class WorkloadView(msgspec.Struct, frozen=True):
     queue: str = ""
     """Key of its local queue, read or not."""
     is_finished: bool = False
-    is_leaving: bool = False
+    is_terminating: bool = False
     ran_s: float | None = None
     """How long its work took, once that was done."""
     marks: dict[str, Mark] = {}

@@ -72,8 +72,8 @@ class FactReader:
 
 def _local_queue(queue: LocalQueue, weights: Mapping[str, float]) -> LocalQueueFacts:
     """What was told of its use was so when it was told: time went by since, and its work went on."""
-    told = queue.status.fair_sharing
-    sharing = told.admission_fair_sharing_status if told is not None else None
+    reported = queue.status.fair_sharing
+    sharing = reported.admission_fair_sharing_status if reported is not None else None
     since = sharing.last_update if sharing is not None else None
     facts = local_queue_facts_of(queue, weights)
     return facts if since is None else structs.replace(facts, used_s=since.timestamp())

@@ -84,12 +84,13 @@ class QueueRules:
     async def synced(self) -> None:
         await self._context.informers.synced(self._needed)
 
-    def reader(self, doors: Mapping[str, frozenset[str]]) -> WorkloadReader:
-        """`doors`: by local queue, the resources that its cluster queue covers; read while the reader is in use."""
+    def reader(self, local_queues: Mapping[str, frozenset[str]]) -> WorkloadReader:
+        """`local_queues`: by local queue, the resources that its cluster queue covers; read while the reader is in
+        use."""
         if self._reader is None:
             self.priorities = Priorities(self._classes.values())
             classes = WorkloadPriorities(self._own_classes.values(), self.priorities)
-            self._reader = WorkloadReader(self.settings, self._counting(), classes, doors)
+            self._reader = WorkloadReader(self.settings, self._counting(), classes, local_queues)
         return self._reader
 
     # Inside

@@ -27,7 +27,7 @@ from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
 from shoal.store.watched.covered_resources import CoveredResources
-from shoal.store.watched.queue_caches import TOLD, QueueCaches
+from shoal.store.watched.queue_caches import REPORTED, QueueCaches
 from shoal.store.watched.queue_changes import QueueChanges, WorkloadView
 from shoal.store.watched.queue_configuration import ConfigurationWatch
 from shoal.store.watched.queue_facts import FACT_OF, FactReader
@@ -61,8 +61,8 @@ class WatchedQueues:
         self._synced = asyncio.Event()
         self._rereads = False
         self._is_configured = False
-        self._sights: dict[str, WorkloadView] = {}
-        self._doors = CoveredResources()
+        self._views: dict[str, WorkloadView] = {}
+        self._local_queues = CoveredResources()
         self._room = TakenRoom(self._accounted)
         self._reader = FactReader(self._room.on)
         self.rules = QueueRules(context, self.troubles, self._all_again, configuration)
@@ -102,11 +102,11 @@ class WatchedQueues:
         except UserError:
             return None
 
-    def sight(self, key: str) -> WorkloadView | None:
-        return self._sights.get(key)
+    def view(self, key: str) -> WorkloadView | None:
+        return self._views.get(key)
 
-    def sights(self) -> list[WorkloadView]:
-        return list(self._sights.values())
+    def views(self) -> list[WorkloadView]:
+        return list(self._views.values())
 
     async def synced(self) -> None:
         """Returns when all that is served is known."""
@@ -141,7 +141,7 @@ class WatchedQueues:
         if self._is_configured:
             self._is_configured = False
             news.settings = self.rules.settings
-        for kind in TOLD:
+        for kind in REPORTED:
             changed = self._caches.take(kind)
             tell = partial(self._tell_of, kind, changed, news)
             self._tell_later(kind, read_each(kind.name, changed, tell))
@@ -151,11 +151,11 @@ class WatchedQueues:
         workloads = self._caches.take(WORKLOADS)
         left = read_each("workload", workloads, lambda key: self._tell_workload(key, workloads[key], news))
         self._tell_later(WORKLOADS, left)
-        self._tell_room(news)
+        self._report_capacity(news)
         return news
 
     def _tell_of(self, kind: Kind, changed: Mapping[str, Item | None], news: QueueChanges, name: str) -> None:
-        self._tell(kind, name, changed[name], news)
+        self._report(kind, name, changed[name], news)
 
     def _tell_later(self, kind: Kind, names: Iterable[str]) -> None:
         for name in names:
@@ -182,14 +182,14 @@ class WatchedQueues:
         self.rules.configure(configuration)
         if before != self.rules.settings:
             self._is_configured = True
-            for kind in TOLD:
+            for kind in REPORTED:
                 self._caches.again(kind)
 
     def _all_again(self) -> None:
         self._rereads = True
         self._wake()
 
-    def _tell(self, kind: Kind, name: str, item: Item | None, news: QueueChanges) -> None:
+    def _report(self, kind: Kind, name: str, item: Item | None, news: QueueChanges) -> None:
         served = self.kind(kind) or kind
         self.troubles.settle(served, name)
         value: Fact | None = None
@@ -209,39 +209,39 @@ class WatchedQueues:
             news.dropped.append((FACT_OF[kind], name))
         else:
             news.facts.append(value)
-        moved = self._doors.put(kind, name, value)
-        for sight in self._sights.values() if moved else ():
-            if sight.queue in moved:
-                self.again(sight.key)
+        moved = self._local_queues.put(kind, name, value)
+        for view in self._views.values() if moved else ():
+            if view.queue in moved:
+                self.again(view.key)
 
     def _tell_workload(self, key: str, item: Item | None, news: QueueChanges) -> None:
         served = self.kind(WORKLOADS) or WORKLOADS
         if item is None:
-            self._sights.pop(key, None)
+            self._views.pop(key, None)
             news.gone.append(key)
         else:
-            sight = sight_of(served, item, self.rules.reader(self._doors.all))
-            before = self._sights.get(key)
-            if before is not None and before.uid != sight.uid:
+            view = sight_of(served, item, self.rules.reader(self._local_queues.all))
+            before = self._views.get(key)
+            if before is not None and before.uid != view.uid:
                 news.gone.append(key)
-            self._sights[key] = sight
-            news.workloads.append(sight)
-            if sight.fault:
-                self.troubles.put(ObjectFault(served, key, item.uid, UNREADABLE, sight.fault))
+            self._views[key] = view
+            news.workloads.append(view)
+            if view.fault:
+                self.troubles.put(ObjectFault(served, key, item.uid, UNREADABLE, view.fault))
             else:
                 self.troubles.settle(served, key)
         if self._room.is_on:
             self._room.recount(key)
 
-    def _tell_room(self, news: QueueChanges) -> None:
+    def _report_capacity(self, news: QueueChanges) -> None:
         stirred, self._room.stirred = self._room.stirred, set()
         nodes = self._context.informers.of(NODES)
         for name in stirred:
             item = nodes.get("", name)
             if item is not None:
-                self._tell(NODES, name, item, news)
+                self._report(NODES, name, item, news)
 
     def _accounted(self, workload: str) -> list[str]:
-        sight = self._sights.get(workload)
-        admission = sight.facts.admission if sight is not None and sight.facts is not None else None
+        view = self._views.get(workload)
+        admission = view.facts.admission if view is not None and view.facts is not None else None
         return [] if admission is None else [each.name for each in admission.pod_sets if each.topology is not None]

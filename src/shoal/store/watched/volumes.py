@@ -1,7 +1,7 @@
 """Volumes of a living cluster: from which nodes a pod's volumes can be reached, or why it has to wait for them.
 
 Promises: a pod is named (`stirred`) when its claims, their volumes or their classes have changed, and no other; the
-words are kube-scheduler's. Volumes of a decision that is being written (`needs.promise`) are reserved for it.
+words are kube-scheduler's. Volumes of a decision that is being written (`needs.reserve`) are reserved for it.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ class WatchedVolumes:
             return needed
         return self._rules.of(meta.key, needed)
 
-    def turned_away(self, pod: Pod) -> str:
+    def refused(self, pod: Pod) -> str:
         """What kube-scheduler says of nodes from which they cannot be reached; empty where no node is asked."""
         mounts = self._mounts(pod)
         needed = self.needs.needed(mounts) if mounts.claims else ""
         if isinstance(needed, str):
             return ""
-        return self._rules.turned_away(pod.metadata.key, needed)
+        return self._rules.refused(pod.metadata.key, needed)
 
     def _mounts(self, pod: Pod) -> Mounts:
         item = self._pods.get(pod.metadata.namespace, pod.metadata.name)
@@ -97,9 +97,9 @@ class WatchedVolumes:
         """Pods (namespace/name) whose answer above may be another one by now."""
         return self._asked.take()
 
-    def promise(self, wanted: list[WantedClaim]) -> None:
+    def reserve(self, wanted: list[WantedClaim]) -> None:
         """These volumes are in use by decisions that are not written yet."""
-        self.needs.promise(wanted)
+        self.needs.reserve(wanted)
         self._stir_rivals(wanted)
 
     def withdraw(self, wanted: list[WantedClaim]) -> None:

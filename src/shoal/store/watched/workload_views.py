@@ -41,7 +41,7 @@ def sight_of(kind: Kind, item: Item, reader: WorkloadReader) -> WorkloadView:
         fault="" if has_ended else fault,
         queue=f"{meta.namespace}/{workload.spec.queue_name}" if workload.spec.queue_name else "",
         is_finished=has_ended,
-        is_leaving=meta.deletion_timestamp is not None,
+        is_terminating=meta.deletion_timestamp is not None,
         ran_s=ran_s(workload) if has_ended else None,
         marks=_marks(workload),
         owner=(controller.kind, controller.name) if controller is not None else ("", ""),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from build.cluster_schemas import built_in, custom, keyed, map_of, number, plain_list, set_of, struct, text, widget
 from build.depth import examples
-from build.owners import Story
+from build.owners import Explanation
 from shoal.embedded.apiserver.apply.fieldset import difference, paths
 from shoal.embedded.apiserver.apply.owned import field_set
 from shoal.embedded.apiserver.status import ApiError
@@ -42,11 +42,11 @@ TWO_FAULTS = """errors:
   .spec.nothing: field not declared in schema"""
 
 
-def story() -> Story:
-    return Story(SHAPE, "example.com/v1")
+def story() -> Explanation:
+    return Explanation(SHAPE, "example.com/v1")
 
 
-def refused(told: Story, config: Obj, manager: str, **how: Any) -> ApiError:
+def refused(told: Explanation, config: Obj, manager: str, **how: Any) -> ApiError:
     with pytest.raises(ApiError) as caught:
         told.apply(config, manager, **how)
     return caught.value
@@ -375,7 +375,7 @@ def deployment(**spec: Any) -> Obj:
 
 
 def test_an_applied_null_is_owned_takes_the_value_away_and_leaves_no_null() -> None:
-    told = Story(built_in("apps/v1", "Deployment"), "apps/v1")
+    told = Explanation(built_in("apps/v1", "Deployment"), "apps/v1")
     told.apply(deployment(replicas=3), "m")
     told.apply(deployment(replicas=None), "m")
     assert "replicas" not in told.spec
@@ -383,7 +383,7 @@ def test_an_applied_null_is_owned_takes_the_value_away_and_leaves_no_null() -> N
 
 
 def test_an_applied_null_conflicts_with_the_owner_of_the_value() -> None:
-    told = Story(built_in("apps/v1", "Deployment"), "apps/v1")
+    told = Explanation(built_in("apps/v1", "Deployment"), "apps/v1")
     told.apply(deployment(replicas=3), "m")
     assert refused(told, deployment(replicas=None), "n").message.endswith('with "m": .spec.replicas')
 
@@ -392,7 +392,7 @@ def test_a_port_without_protocol_is_the_tcp_port() -> None:
     def service(port: Obj) -> Obj:
         return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [port]}}
 
-    told = Story(built_in("v1", "Service"), "v1")
+    told = Explanation(built_in("v1", "Service"), "v1")
     told.apply(service({"port": 80, "name": "web"}), "m")
     assert told.live is not None
     told.live["spec"]["ports"][0]["protocol"] = "TCP"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from build.cluster_schemas import built_in
-from build.owners import Story
+from build.owners import Explanation
 from shoal.embedded.apiserver.apply.last_applied import ANNOTATION
 from shoal.embedded.apiserver.status import ApiError
 
@@ -21,8 +21,8 @@ def config(replicas: int, image: str = "i") -> Obj:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
 
 
-def applied_by_the_client() -> Story:
-    told = Story(built_in("apps/v1", "Deployment"), "apps/v1")
+def applied_by_the_client() -> Explanation:
+    told = Explanation(built_in("apps/v1", "Deployment"), "apps/v1")
     live = config(3)
     live["metadata"]["annotations"] = {ANNOTATION: json.dumps(config(3)) + "\n"}
     told.write(live, "kubectl-client-side-apply")

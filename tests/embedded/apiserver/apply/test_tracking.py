@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from build.cluster_schemas import built_in, custom, keyed, map_of, number, struct, text, widget
 from build.depth import examples
-from build.owners import Story
+from build.owners import Explanation
 from shoal.embedded.apiserver.apply.tracking import keep_times, track
 
 Obj = dict[str, Any]
@@ -21,8 +21,8 @@ SHAPE = custom(
 )
 
 
-def story() -> Story:
-    return Story(SHAPE, "example.com/v1")
+def story() -> Explanation:
+    return Explanation(SHAPE, "example.com/v1")
 
 
 def pod() -> Obj:
@@ -50,7 +50,7 @@ def pod() -> Obj:
 
 
 def test_the_creator_of_a_pod_owns_it_as_kubernetes_writes_it_down() -> None:
-    told = Story(built_in("v1", "Pod"), "v1")
+    told = Explanation(built_in("v1", "Pod"), "v1")
     told.write(pod(), "kubectl-create")
     assert told.entry("kubectl-create") == {
         "manager": "kubectl-create",
@@ -92,7 +92,7 @@ def test_the_creator_of_a_pod_owns_it_as_kubernetes_writes_it_down() -> None:
 
 
 def test_structures_that_are_always_there_are_not_owned_and_pointers_are() -> None:
-    told = Story(built_in("apps/v1", "Deployment"), "apps/v1")
+    told = Explanation(built_in("apps/v1", "Deployment"), "apps/v1")
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}}
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}
     selector = {"matchLabels": {"a": "b"}}

@@ -153,13 +153,13 @@ async def test_a_writer_that_leaves_the_line_takes_nobody_with_it(tmp_path: Path
         before = there(api)
         await limited(api, before + 9)
         storage.hold()
-        first, leaving, staying = (creation(api, name) for name in ("first", "leaving", "staying"))
-        await began(first, leaving, staying)
-        leaving.cancel()
+        first, terminating, staying = (creation(api, name) for name in ("first", "terminating", "staying"))
+        await began(first, terminating, staying)
+        terminating.cancel()
         first.cancel()
         storage.release()
         assert (await staying)["metadata"]["name"] == "staying"
-        await asyncio.gather(first, leaving, return_exceptions=True)
+        await asyncio.gather(first, terminating, return_exceptions=True)
         assert used(api) == there(api)
 
 

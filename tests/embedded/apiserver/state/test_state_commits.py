@@ -172,17 +172,17 @@ async def test_a_writer_that_is_cancelled_keeps_its_lock_until_the_outcome_is_kn
     storage = FaultyStorage(MemoryStorage())
     state = await opened(storage)
     storage.hold()
-    leaving = asyncio.create_task(put(state, A, phase="first"))
+    terminating = asyncio.create_task(put(state, A, phase="first"))
     await turns()
     staying = asyncio.create_task(put(state, A, phase="second"))
     await turns()
-    leaving.cancel()
+    terminating.cancel()
     await turns()
-    assert not leaving.done()
+    assert not terminating.done()
     storage.release()
     record = await staying
     with pytest.raises(asyncio.CancelledError):
-        await leaving
+        await terminating
     assert record.obj()["phase"] == "second"
     assert record.revision == 3
 

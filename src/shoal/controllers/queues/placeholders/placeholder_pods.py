@@ -123,7 +123,7 @@ class Placeholders:
         who = unrelated(lost_pod.who)
         self._intake.apply(PodArrived(key, lost_pod.charge.ask, lost_pod.priority, who=who))
         ledger = Ledger(self.cluster)
-        for pod in [pod for pod in self.cluster.promised if self.cluster.pods[pod].row == row]:
+        for pod in [pod for pod in self.cluster.nominated if self.cluster.pods[pod].row == row]:
             # The pod is nominated for capacity that other pods free; this place does not become free.
             ledger.withdraw(pod)
         if not Fitter(placement, ledger, 0).pod(key, np.array([row])):

@@ -96,11 +96,11 @@ class TemplateAsks:
 
     def of(self, pod: Pod, pod_set: str) -> Ask:
         """`pod` is made from the template of the pod set and has the Workload's name."""
-        world = self._world
-        if world is None:
+        watched = self._world
+        if watched is None:
             return ask_of_pod(pod)
-        refs, asking = world.devices.refs(pod) if pod.spec.resource_claims else (None, pod)
-        profile = world.profile(pod.spec.scheduler_name)
+        refs, asking = watched.devices.refs(pod) if pod.spec.resource_claims else (None, pod)
+        profile = watched.profile(pod.spec.scheduler_name)
         ask = profile.named(ask_of_pod(asking, profile.added, refs))
         rule = self._rules(pod.metadata.key).get(pod_set)
         return ask if rule is None else structs.replace(ask, nodes=both_rules(ask.nodes, rule))
@@ -116,12 +116,12 @@ class TemplateAsks:
 
     def are_reached(self, workload: str, places: Iterable[tuple[str, str]]) -> bool:
         """Whether the volumes can be reached from all of these places, which are pairs of pod set and node."""
-        rules, world = self._rules(workload), self._world
+        rules, watched = self._rules(workload), self._world
         return all(
             pod_set not in rules
-            or world is None
+            or watched is None
             or (required := rules[pod_set].required) is None
-            or required.matches(node, world.volumes.labels_of(node))
+            or required.matches(node, watched.volumes.labels_of(node))
             for pod_set, node in places
         )
 

@@ -101,7 +101,7 @@ class StatusReports:
     # -- the end of an admission -------------------------------------------------------------------------------
 
     def preempted(self, view: WorkloadView, decision: Preempted, paths: tuple[str, str]) -> None:
-        found = self._watched.sight(decision.beneficiary)
+        found = self._watched.view(decision.beneficiary)
         uid = found.uid if found is not None else ""
         message = preempted(uid, _job_uid(self._watched.workload(decision.beneficiary)), decision.reason, paths)
         reason = str(decision.reason)

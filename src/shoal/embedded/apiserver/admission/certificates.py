@@ -26,9 +26,9 @@ class RequestingUser(AdmissionPlugin):
 
     def mutate(self, admission: AdmissionAttributes) -> None:
         actor, spec = admission.call.actor, spec_of(admission.written)
-        told: dict[str, object] = {"username": actor.name, "uid": actor.uid, "groups": list(actor.groups)}
-        told["extra"] = {key: list(values) for key, values in actor.extra}
-        for key, value in told.items():
+        reported: dict[str, object] = {"username": actor.name, "uid": actor.uid, "groups": list(actor.groups)}
+        reported["extra"] = {key: list(values) for key, values in actor.extra}
+        for key, value in reported.items():
             spec.pop(key, None)
             if value:
                 spec[key] = value

@@ -61,11 +61,13 @@ def _fill(pod: Obj, limit_range: Obj) -> None:
             limits |= limit.get("default") or {}
     if not limits and not requests:
         return
-    told = [text for container, word in _each(spec_of(pod)) for text in _fill_one(container, word, requests, limits)]
-    if told:
+    reported = [
+        text for container, word in _each(spec_of(pod)) for text in _fill_one(container, word, requests, limits)
+    ]
+    if reported:
         metadata = pod["metadata"]
         annotations = dict(metadata.get("annotations") or {})
-        annotations[ANNOTATION] = "LimitRanger plugin set: " + "; ".join(told)
+        annotations[ANNOTATION] = "LimitRanger plugin set: " + "; ".join(reported)
         metadata["annotations"] = annotations
 
 

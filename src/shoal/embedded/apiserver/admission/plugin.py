@@ -53,5 +53,5 @@ def spec_of(obj: Obj) -> Obj:
 
 def aggregate(faults: list[str]) -> str:
     """Several faults as one text, each said once."""
-    told = list(dict.fromkeys(faults))
-    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    reported = list(dict.fromkeys(faults))
+    return reported[0] if len(reported) == 1 else f"[{', '.join(reported)}]"

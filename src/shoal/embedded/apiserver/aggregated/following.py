@@ -54,7 +54,7 @@ class FollowedServices:
         self._discovery = discovery
         self._foreign: dict[str, Server] = {}
         self._last = b"[]"
-        self._told: dict[str, Obj] = {}
+        self._reported: dict[str, Obj] = {}
         """What each available server told of its version."""
         self._wake = asyncio.Event()
         self._is_local_due = False
@@ -113,7 +113,7 @@ class FollowedServices:
                     self._is_local_due = False
                     await self._follow_local()
                 await asyncio.gather(*(self._judge(name, one) for name, one in list(self._foreign.items())))
-                self._tell()
+                self._report()
             except status.ApiError as error:
                 _log.warning("the APIServices could not be kept: %s", error)
             except Exception:  # noqa: BLE001 - told in the log; the next round may do better
@@ -141,12 +141,12 @@ class FollowedServices:
 
     async def _judge(self, name: str, server: Server) -> None:
         found = await judged(server, self._servers)
-        told = await self._servers.discovered(server) if found.status == "True" else None
-        if told is not None:
-            self._told[name] = told
-        elif name in self._told:
+        reported = await self._servers.discovered(server) if found.status == "True" else None
+        if reported is not None:
+            self._reported[name] = reported
+        elif name in self._reported:
             # What was there is still told of, and marked as old: clients then know that it exists.
-            self._told[name] = {**self._told[name], "freshness": "Stale"}
+            self._reported[name] = {**self._reported[name], "freshness": "Stale"}
         now = self._context.clock.text()
         await self._write(name, lambda present: _with(present, condition(*found, now)))
 
@@ -166,17 +166,17 @@ class FollowedServices:
             if error.code not in (404, 409):
                 raise
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Give discovery what other servers told, by group, those that want to come first in front."""
-        self._told = {name: one for name, one in self._told.items() if name in self._foreign}
+        self._reported = {name: one for name, one in self._reported.items() if name in self._foreign}
         reader = self._context.state.reader
         ranked: list[tuple[int, int, str]] = []
-        for name in self._told:
+        for name in self._reported:
             spec = (reader.get(*HOME, "", name) or {}).get("spec") or {}
             ranked.append((-spec.get("groupPriorityMinimum", 0), -spec.get("versionPriority", 0), name))
         groups: dict[str, list[Obj]] = {}
         for _, _, name in sorted(ranked):
-            groups.setdefault(self._foreign[name].group, []).append(self._told[name])
+            groups.setdefault(self._foreign[name].group, []).append(self._reported[name])
         items = [{"metadata": {"name": group}, "versions": versions} for group, versions in groups.items()]
         encoded = msgspec.json.encode(items)
         if encoded != self._last:

@@ -51,10 +51,10 @@ async def change(context: ServerContext, call: Call, make: Make, *, applied: boo
             # While the lock was waited for, the object may have grown, or a webhook may have been configured.
             if _is_short(context, call, context.state.get(ref)):
                 return await _changed_under_lock(context, call, make, applied)
-    told = len(call.warnings)
+    reported = len(call.warnings)
     for _ in range(_TRIES):
         # What an overtaken try warned of does not count.
-        del call.warnings[told:]
+        del call.warnings[reported:]
         work = _Work(_present(context, call, ref), call, is_dynamic=context.dynamic.concerns(call, "UPDATE"))
         await _work_out(context, work, make, applied)
         if not (work.is_same or call.dry_run):
@@ -62,7 +62,7 @@ async def change(context: ServerContext, call: Call, make: Make, *, applied: boo
         async with object_lock(context, ref):
             if context.state.get(ref) is work.record:
                 return await _committed(context, work)
-    del call.warnings[told:]
+    del call.warnings[reported:]
     async with object_lock(context, ref):
         if _asks_webhooks(context, call):
             raise status.conflict(call.resource.plural, call.resource.group, call.name)

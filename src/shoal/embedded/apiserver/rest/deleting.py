@@ -71,10 +71,10 @@ async def delete(
     Webhooks and policies are not asked (`asks`) about a deletion that follows from what they were asked about.
     """
     ref = call.resource.ref(call.namespace, call.name)
-    told = len(call.warnings)
+    reported = len(call.warnings)
     while True:
         # What an overtaken try warned of does not count.
-        del call.warnings[told:]
+        del call.warnings[reported:]
         record = context.state.get(ref)
         if record is None:
             raise status.not_found(call.resource.plural, call.resource.group, call.name)

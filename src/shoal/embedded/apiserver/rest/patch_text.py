@@ -88,11 +88,11 @@ def as_kind(call: Call, new: Any, how: str, patch: Any, problems: list[str]) -> 
         raise _refused(shown or _shown(new, how, patch), words) from None
     except status.ApiError as error:
         raise _refused(shown or _shown(new, how, patch), error.message) from None
-    told = [*problems, *found]
-    if told and is_checked:
-        raise _refused(shown, strict_words(told))
-    if told and call.validation == "Warn":
-        call.warnings.extend(told)
+    reported = [*problems, *found]
+    if reported and is_checked:
+        raise _refused(shown, strict_words(reported))
+    if reported and call.validation == "Warn":
+        call.warnings.extend(reported)
     if not isinstance(obj.get("metadata"), dict):
         obj["metadata"] = {}
     still_at_home(call, obj)

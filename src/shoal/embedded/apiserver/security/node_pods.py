@@ -164,8 +164,8 @@ def volume_secrets(volume: Obj) -> frozenset[tuple[str, str]]:
     claim_namespace = (spec.get("claimRef") or {}).get("namespace") or ""
     azure = spec.get("azureFile") or {}
     found = [(azure.get("secretNamespace") or claim_namespace, azure.get("secretName"))]
-    told = [(spec.get(kind) or {}).get("secretRef") or {} for kind in _SECRET_REFS]
-    found += [(one.get("namespace") or claim_namespace, one.get("name")) for one in told]
-    told = [(spec.get("csi") or {}).get(key) or {} for key in _NODE_SECRETS]
-    found += [(one.get("namespace") or "", one.get("name")) for one in told]
+    reported = [(spec.get(kind) or {}).get("secretRef") or {} for kind in _SECRET_REFS]
+    found += [(one.get("namespace") or claim_namespace, one.get("name")) for one in reported]
+    reported = [(spec.get("csi") or {}).get(key) or {} for key in _NODE_SECRETS]
+    found += [(one.get("namespace") or "", one.get("name")) for one in reported]
     return frozenset((namespace, name) for namespace, name in found if namespace and name)

@@ -327,8 +327,8 @@ def _beside_claim_status(claim: Obj) -> Obj:
     metadata = {
         key: value for key, value in claim["metadata"].items() if key not in ("resourceVersion", "managedFields")
     }
-    told = {key: value for key, value in (claim.get("status") or {}).items() if key not in _CLAIM_STATUS}
-    return {**claim, "metadata": metadata, "status": told}
+    reported = {key: value for key, value in (claim.get("status") or {}).items() if key not in _CLAIM_STATUS}
+    return {**claim, "metadata": metadata, "status": reported}
 
 
 def _request(admission: AdmissionAttributes, node: str) -> None:

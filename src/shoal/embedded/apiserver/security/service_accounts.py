@@ -151,7 +151,7 @@ class TokenSigner:
             _check_bound("nodes", "", own.node, reader)
         if own.secret is not None:
             _check_bound("secrets", own.namespace, own.secret, reader)
-        return Verified(service_account_actor(holder, _told(claims)), common)
+        return Verified(service_account_actor(holder, _reported(claims)), common)
 
     def _legacy_actor(self, claims: LegacyClaims, token: str, reader: Reader) -> Actor:
         is_good = check_legacy(claims, token, reader)
@@ -208,10 +208,10 @@ def _check_bound(plural: str, namespace: str, named: _Named, reader: Reader) -> 
         raise TokenError("service account token has been invalidated")
 
 
-def _told(claims: _Claims) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _reported(claims: _Claims) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """What a token says besides who holds it, as extra values of the user."""
-    told = {"credential-id": f"JTI={claims.jti}"}
+    reported = {"credential-id": f"JTI={claims.jti}"}
     for kind, named in (("node", claims.own.node), ("pod", claims.own.pod)):
         if named is not None:
-            told |= {f"{kind}-name": named.name, f"{kind}-uid": named.uid}
-    return tuple((_PREFIX + key, (value,)) for key, value in told.items())
+            reported |= {f"{kind}-name": named.name, f"{kind}-uid": named.uid}
+    return tuple((_PREFIX + key, (value,)) for key, value in reported.items())

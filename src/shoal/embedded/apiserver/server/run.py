@@ -21,7 +21,7 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler
 
-from shoal.client.broken_connections import tell_in_a_line
+from shoal.client.broken_connections import log_in_one_line
 from shoal.client.clock import Clock, WallClock
 from shoal.embedded.apiserver.security.kubeconfig import write_kubeconfig
 from shoal.embedded.apiserver.server.connections import Connections
@@ -92,7 +92,7 @@ async def _serve_on(
 ) -> None:
     """Whatever ends this, also before requests are answered, ends the control plane in order."""
     stop = _stop_signal()
-    tell_in_a_line(asyncio.get_running_loop())
+    log_in_one_line(asyncio.get_running_loop())
     # Nearly all that a start makes stays: looking for garbage in it at the usual pace is a tenth of a start.
     gc.set_threshold(50_000, 20, 50)
     async with contextlib.AsyncExitStack() as ends:

@@ -23,16 +23,16 @@ _BUDGET_BYTES = 4 << 20
 class StateReader:
     """The state as `reading.Reader` describes it."""
 
-    __slots__ = ("_decoded", "_shelves", "_size_bytes")
+    __slots__ = ("_decoded", "_records", "_size_bytes")
 
     def __init__(self, shelves: Mapping[Home, SortedRecords]) -> None:
-        self._shelves = shelves
+        self._records = shelves
         self._decoded: dict[Ref, tuple[Record, Obj]] = {}
         self._size_bytes = 0
 
     def get(self, group: str, plural: str, namespace: str, name: str) -> Obj | None:
         ref = Ref(Home(group, plural), namespace, name)
-        shelf = self._shelves.get(ref.home)
+        shelf = self._records.get(ref.home)
         record = shelf.get(ref) if shelf else None
         if record is None:
             self._forget(ref)
@@ -40,7 +40,7 @@ class StateReader:
         return self._decode(record)
 
     def all(self, group: str, plural: str, namespace: str | None = None) -> Iterator[Obj]:
-        shelf = self._shelves.get(Home(group, plural))
+        shelf = self._records.get(Home(group, plural))
         if shelf is None:
             return
         start, end = shelf.span(namespace, None)
@@ -51,7 +51,7 @@ class StateReader:
                 yield self._decode(record) if is_small else self._peek(record)
 
     def stamp(self, group: str, plural: str) -> int:
-        shelf = self._shelves.get(Home(group, plural))
+        shelf = self._records.get(Home(group, plural))
         return shelf.stamp if shelf else 0
 
     def _peek(self, record: Record) -> Obj:

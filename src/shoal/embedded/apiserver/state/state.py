@@ -47,7 +47,7 @@ class State:
     def __init__(self, storage: Storage, found: ResumedState, clock: Callable[[], float]) -> None:
         self._storage = storage
         self._clock = clock
-        self._shelves = found.shelves
+        self._records = found.shelves
         self._history = found.history
         self._assigned = found.history.revision
         self._folded = found.folded
@@ -98,16 +98,16 @@ class State:
         return self._history.revision
 
     def get(self, ref: Ref) -> Record | None:
-        shelf = self._shelves.get(ref.home)
-        return shelf.get(ref) if shelf else None
+        records = self._records.get(ref.home)
+        return records.get(ref) if records else None
 
     def homes(self) -> Iterable[Home]:
         """Every resource of which there is or was an object."""
-        return tuple(self._shelves)
+        return tuple(self._records)
 
     def count(self, home: Home) -> int:
-        shelf = self._shelves.get(home)
-        return len(shelf.keys) if shelf else 0
+        records = self._records.get(home)
+        return len(records.keys) if records else 0
 
     def list(
         self,
@@ -121,14 +121,14 @@ class State:
         """Objects in the order of namespace and name; `limit` 0 is all. Raises ApiError when `at` is not known."""
         cut = Cut(namespace, after, limit)
         history = self._history
-        shelf = self._shelves.get(home, _EMPTY)
+        records = self._records.get(home, _EMPTY)
         if at is None or at == history.revision:
-            return page(shelf, cut, history.revision, ())
+            return page(records, cut, history.revision, ())
         if at > history.revision:
             raise from_the_future(at, history.revision)
         if at < history.compacted_revision_of(home):
             raise expired("The resourceVersion for the provided list is too old.")
-        return page(shelf, cut, at, history.since(home, at))
+        return page(records, cut, at, history.since(home, at))
 
     def watch(self, home: Home, namespace: str | None, since: int, *, name: str | None = None) -> Watch:
         """Everything after `since`. Raises ApiError when that is forgotten or has not happened yet."""
@@ -222,10 +222,10 @@ class State:
         return Ref(self._shelf(ref.home).home, intern(ref.namespace), ref.name)
 
     def _shelf(self, home: Home) -> SortedRecords:
-        shelf = self._shelves.get(home)
-        if shelf is None:
-            shelf = self._shelves[home] = SortedRecords(home)
-        return shelf
+        records = self._records.get(home)
+        if records is None:
+            records = self._records[home] = SortedRecords(home)
+        return records
 
     def _publish(self, tickets: Sequence[Ticket], is_durable: bool) -> int:
         events = [event for ticket in tickets for event in ticket.events]
@@ -233,11 +233,11 @@ class State:
         if not is_durable or not events:
             return 0
         for event in events:
-            shelf = self._shelf(event.record.ref.home)
+            records = self._shelf(event.record.ref.home)
             if event.kind == "DELETED":
-                shelf.drop(event.record.ref, event.record.revision)
+                records.drop(event.record.ref, event.record.revision)
             else:
-                shelf.put(event.record)
+                records.put(event.record)
         now_s, history = self._clock(), self._history
         seen = history.revision
         history.append(events, now_s)

@@ -82,14 +82,14 @@ class IdleWatches:
 class Watch:
     """A watch of one resource, one namespace of it, or one object."""
 
-    __slots__ = ("_cursor", "_epoch", "_history", "_is_closed", "_is_parked", "_parking", "_wakeup", "scope")
+    __slots__ = ("_cursor", "_epoch", "_history", "_is_closed", "_is_idle", "_parking", "_wakeup", "scope")
 
     def __init__(self, history: History, idle_watches: IdleWatches, scope: _Scope, since: int) -> None:
         self._history = history
         self._epoch = history.epoch
         self._parking = idle_watches
         self._cursor = since
-        self._is_parked = False
+        self._is_idle = False
         self._is_closed = False
         self._wakeup: asyncio.Future[None] | None = None
         self.scope = scope
@@ -101,7 +101,7 @@ class Watch:
     @property
     def position(self) -> int:
         """A revision up to which nothing is missing from what was handed over: what a bookmark may say."""
-        return self._history.revision if self._is_parked else self._cursor
+        return self._history.revision if self._is_idle else self._cursor
 
     async def next_batch(self) -> list[Event]:
         """What happened since the last call, at most some hundred events; waits until there is something.
@@ -119,7 +119,7 @@ class Watch:
 
     def nudge(self) -> None:
         """Let a waiting `next_batch` return with nothing: for bookmarks, time limits and closed connections."""
-        if self._is_parked:
+        if self._is_idle:
             self._parking.leave(self)
             self.rouse(self._history.revision)
 
@@ -129,14 +129,14 @@ class Watch:
 
     def rouse(self, seen: int) -> None:
         """Called on a watch that was taken out of the parking; it has seen everything up to `seen`."""
-        self._is_parked = False
+        self._is_idle = False
         self._cursor = seen
         if self._wakeup is not None and not self._wakeup.done():
             self._wakeup.set_result(None)
 
     async def _park(self) -> None:
         self._wakeup = asyncio.get_running_loop().create_future()
-        self._is_parked = True
+        self._is_idle = True
         self._parking.enter(self)
         try:
             await self._wakeup

@@ -7,7 +7,7 @@ from shoal.client.item import Key, Obj
 from shoal.client.kind import SIGNING_REQUESTS, Kind
 from shoal.client.loop import Loop
 from shoal.embedded.controllers.certificates.requests import KUBELET_CLIENT, asked, has_condition, pem_of, signer_fault
-from shoal.embedded.controllers.certificates.requests import with_condition as told
+from shoal.embedded.controllers.certificates.requests import with_condition as reported
 
 _REVIEWS = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", is_namespaced=False)
 _OWN = ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
@@ -36,7 +36,7 @@ def csr_approver(context: Context) -> Controller:
         is_own = spec.get("username") == wanted.common_name
         for subresource, words in (_OWN, _FIRST) if is_own else (_FIRST,):
             if await _may(spec, subresource):
-                request = told(request, "Approved", "AutoApproved", words, context.clock.text())
+                request = reported(request, "Approved", "AutoApproved", words, context.clock.text())
                 await context.api.update(SIGNING_REQUESTS, request, "approval")
                 return
 

@@ -98,7 +98,7 @@ def has_condition(request: Obj, *types: str) -> bool:
 
 def with_condition(request: Obj, type_: str, reason: str, message: str, now: str) -> Obj:
     """The request, with one more condition; changed in place."""
-    told = {"type": type_, "status": "True", "reason": reason, "message": message}
-    told |= {"lastUpdateTime": now, "lastTransitionTime": now}
-    request.setdefault("status", {}).setdefault("conditions", []).append(told)
+    reported = {"type": type_, "status": "True", "reason": reason, "message": message}
+    reported |= {"lastUpdateTime": now, "lastTransitionTime": now}
+    request.setdefault("status", {}).setdefault("conditions", []).append(reported)
     return request

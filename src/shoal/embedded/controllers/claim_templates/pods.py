@@ -77,7 +77,7 @@ class _PodClaims:
                     self._events.record(about, "FailedResourceClaimCreation", words, type_="Warning")
                     raise
         if found != made:
-            await self._tell(item, found)
+            await self._report(item, found)
         if pod.spec.node_name:
             await self._reserve(pod, found)
 
@@ -92,7 +92,7 @@ class _PodClaims:
             raise NotFoundError(f'resource claim template "{name}": {missing}', reason="NotFound")
         return (await self._api.create(RESOURCE_CLAIMS, new_claim(pod, wanted, template.obj()))).name
 
-    async def _tell(self, item: Item, found: dict[str, str | None]) -> None:
+    async def _report(self, item: Item, found: dict[str, str | None]) -> None:
         statuses = [
             {"name": name} | ({"resourceClaimName": claim} if claim is not None else {})
             for name, claim in found.items()

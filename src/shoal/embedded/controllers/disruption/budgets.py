@@ -28,7 +28,7 @@ class BudgetedPod(ApiStruct, frozen=True):
     status: BudgetedPodStatus = field(default_factory=BudgetedPodStatus)
 
     @property
-    def is_leaving(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
     @property
@@ -83,7 +83,7 @@ def figures(budget: DisruptionBudget, pods: Iterable[BudgetedPod], scale: int, g
         desired = max(scale - part_of(spec.max_unavailable, scale), 0)
     else:
         desired = part_of(spec.min_available or 0, scale)
-    healthy = sum(pod.is_ready and not pod.is_leaving and pod.metadata.name not in going for pod in pods)
+    healthy = sum(pod.is_ready and not pod.is_terminating and pod.metadata.name not in going for pod in pods)
     allowed = max(healthy - desired, 0) if scale > 0 else 0
     return Figures(scale, healthy, desired, allowed)
 
@@ -94,7 +94,7 @@ def disrupted(budget: DisruptionBudget, pods: Iterable[BudgetedPod], now: dateti
     waits: list[float] = []
     for pod in pods:
         since = budget.status.disrupted_pods.get(pod.metadata.name)
-        if since is None or pod.is_leaving:
+        if since is None or pod.is_terminating:
             continue
         left = (since + DELETION_TIMEOUT - now).total_seconds()
         if left <= 0:

@@ -185,10 +185,10 @@ def stale_disruption_controller(context: Context) -> Controller:
     async def reconcile(key: Key) -> float | None:
         item = pods.get(*key)
         obj = item.obj() if item is not None else {}
-        told = _target(obj)
-        if told is None:
+        reported = _target(obj)
+        if reported is None:
             return None
-        since = datetime.fromisoformat(told["lastTransitionTime"])
+        since = datetime.fromisoformat(reported["lastTransitionTime"])
         left_s = (since + DELETION_TIMEOUT - context.clock.now()).total_seconds()
         if left_s > 0:
             return left_s

@@ -113,9 +113,9 @@ class WatchedKinds:
         else:
             informer, task = context.informers.of(kind), None
         self._following[kind] = _WatchedKind(informer, context.clock.seconds(), task)
-        informer.on_change(lambda before, after: self._tell(kind, before, after))
+        informer.on_change(lambda before, after: self._report(kind, before, after))
 
-    def _tell(self, kind: Kind, before: Item | None, after: Item | None) -> None:
+    def _report(self, kind: Kind, before: Item | None, after: Item | None) -> None:
         if kind in self._following:
             self._changed(kind, before, after)
 

@@ -66,15 +66,19 @@ class Remains(msgspec.Struct):
         if self.undiscovered:
             found[_DISCOVERY] = ("DiscoveryFailed", self.undiscovered)
         if self.failures:
-            told = ", ".join(sorted(self.failures))
-            words = f"Failed to delete all resource types, {len(self.failures)} remaining: {told}"
+            reported = ", ".join(sorted(self.failures))
+            words = f"Failed to delete all resource types, {len(self.failures)} remaining: {reported}"
             found[_CONTENT] = ("ContentDeletionFailed", words)
         if self.counts:
-            told = ", ".join(sorted(f"{name} has {count} resource instances" for name, count in self.counts.items()))
-            found[_REMAINING] = ("SomeResourcesRemain", f"Some resources are remaining: {told}")
+            reported = ", ".join(
+                sorted(f"{name} has {count} resource instances" for name, count in self.counts.items())
+            )
+            found[_REMAINING] = ("SomeResourcesRemain", f"Some resources are remaining: {reported}")
         if self.finalizers:
-            told = ", ".join(sorted(f"{name} in {count} resource instances" for name, count in self.finalizers.items()))
-            words = f"Some content in the namespace has finalizers remaining: {told}"
+            reported = ", ".join(
+                sorted(f"{name} in {count} resource instances" for name, count in self.finalizers.items())
+            )
+            words = f"Some content in the namespace has finalizers remaining: {reported}"
             found[_FINALIZERS] = ("SomeFinalizersRemain", words)
         return found
 

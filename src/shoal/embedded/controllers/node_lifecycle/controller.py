@@ -67,13 +67,13 @@ class NodeLifecycle:
             if before is not None:
                 self._beats.forget(before.name)
                 self._shown.pop(before.name, None)
-                self._tell(before.name, before.uid, "RemovingNode", f"Removing Node {before.name} from Controller")
+                self._report(before.name, before.uid, "RemovingNode", f"Removing Node {before.name} from Controller")
             return
         facts = after.read(NodeFacts)
         is_new = after.name not in self._beats.beats
         self._beats.node(after, facts, self._clock.seconds())
         if is_new:
-            self._tell(after.name, after.uid, "RegisteredNode", f"Registered Node {after.name} in Controller")
+            self._report(after.name, after.uid, "RegisteredNode", f"Registered Node {after.name} in Controller")
         shown = (after.uid, facts.taints, facts.spec.unschedulable, _statuses(facts))
         if self._shown.get(after.name) != shown:
             self._shown[after.name] = shown
@@ -128,7 +128,7 @@ class NodeLifecycle:
         status["conditions"] = silenced(status.get("conditions") or [], created, self._clock.text())
         written = await self._api.update(NODES, obj, "status")
         if was_ready:
-            self._tell(item.name, item.uid, "NodeNotReady", f"Node {item.name} status is now: NodeNotReady", says="")
+            self._report(item.name, item.uid, "NodeNotReady", f"Node {item.name} status is now: NodeNotReady", says="")
         return written
 
     async def _taint(self, item: Item, facts: NodeFacts, beat: Beat) -> float | None:
@@ -150,7 +150,9 @@ class NodeLifecycle:
             await self._api.update(NODES, obj)
         return again_s
 
-    def _tell(self, node: str, uid: str, reason: str, words: str, *, says: Literal["", "event: "] = "event: ") -> None:
+    def _report(
+        self, node: str, uid: str, reason: str, words: str, *, says: Literal["", "event: "] = "event: "
+    ) -> None:
         about = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": node, "uid": uid}}
         self._events.record(about, reason, f"Node {node} {says}{words}" if says else words)
 

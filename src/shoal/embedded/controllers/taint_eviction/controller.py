@@ -85,7 +85,7 @@ class _Eviction:
             return None
         if not taints:
             if self._since.pop(key, None) is not None:
-                self._tell(item, "Cancelling deletion of Pod")
+                self._report(item, "Cancelling deletion of Pod")
             return None
         left_s = stay_s(pod.spec.tolerations or (), taints)
         if left_s == FOR_EVER:
@@ -105,7 +105,7 @@ class _Eviction:
     async def _evict(self, item: Item) -> None:
         api, pod = self._context.api, item.obj()
         conditions = with_condition(pod, _REASON, _WORDS, self._context.clock.text())
-        self._tell(item, "Marking for deletion Pod")
+        self._report(item, "Marking for deletion Pod")
         try:
             if conditions is not None:
                 meta = {"uid": item.uid, "resourceVersion": str(item.version)}
@@ -116,7 +116,7 @@ class _Eviction:
             return
         self._since.pop(item.key, None)
 
-    def _tell(self, item: Item, words: str) -> None:
+    def _report(self, item: Item, words: str) -> None:
         meta = {"name": item.name, "namespace": item.namespace, "uid": item.uid}
         about: Obj = {"kind": "Pod", "apiVersion": "v1", "metadata": meta}
         self._events.record(about, "TaintManagerEviction", f"{words} {item.namespace}/{item.name}")

@@ -46,12 +46,12 @@ class Protection:
         self._users = context.runtime.informers.of(PODS).index("claims in use", _claims_in_use)
 
     async def claim(self, claim: VolumeClaim) -> None:
-        is_waiting = claim.metadata.is_leaving and CLAIM_FINALIZER in claim.metadata.finalizers
+        is_waiting = claim.metadata.is_terminating and CLAIM_FINALIZER in claim.metadata.finalizers
         if is_waiting and self._users.count("/".join(claim.key)) == 0 and not await self._has_users(claim.key):
             await self._release(VOLUME_CLAIMS, self._context.claim_obj(claim), CLAIM_FINALIZER)
 
     async def volume(self, volume: Volume) -> None:
-        is_waiting = volume.metadata.is_leaving and VOLUME_FINALIZER in volume.metadata.finalizers
+        is_waiting = volume.metadata.is_terminating and VOLUME_FINALIZER in volume.metadata.finalizers
         if is_waiting and volume.status.phase != "Bound":
             await self._release(VOLUMES, self._context.volume_obj(volume), VOLUME_FINALIZER)
 

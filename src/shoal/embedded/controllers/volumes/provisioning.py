@@ -31,7 +31,7 @@ class Provisioner:
 
     async def claim(self, claim: VolumeClaim) -> None:
         storage_class = self._context.class_of(claim)
-        if storage_class is None or claim.metadata.is_leaving:
+        if storage_class is None or claim.metadata.is_terminating:
             return
         if claim.is_bound:
             await self._resize(claim, storage_class)
@@ -57,7 +57,7 @@ class Provisioner:
     async def volume(self, volume: Volume) -> None:
         """Deletes a released volume if its reclaim policy is Delete."""
         is_ours = volume.metadata.annotations.get(PROVISIONED_BY) == LOCAL_PROVISIONER
-        is_left = volume.status.phase == "Released" and not volume.metadata.is_leaving
+        is_left = volume.status.phase == "Released" and not volume.metadata.is_terminating
         if is_ours and is_left and volume.spec.persistent_volume_reclaim_policy == "Delete":
             await self._context.api.delete(VOLUMES, "", volume.metadata.name, Deletion(uid=volume.metadata.uid))
 

@@ -13,13 +13,13 @@ NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
 def trusting(settings: EndpointSettings, config_map: Obj | None) -> EndpointSettings:
     """The settings with what the ConfigMap says; without one, no further client is trusted."""
     data = (config_map or {}).get("data") or {}
-    told = {
+    reported = {
         "client_ca": data.get("client-ca-file", ""),
         "proxy_ca": data.get("requestheader-client-ca-file", ""),
     }
     names = _names(data.get("requestheader-allowed-names", ""))
     return msgspec.structs.replace(
-        settings, **{key: text for key, text in told.items() if text}, **({"proxy_names": names} if names else {})
+        settings, **{key: text for key, text in reported.items() if text}, **({"proxy_names": names} if names else {})
     )
 
 

@@ -85,14 +85,14 @@ class Endpoint:
         self._settings = settings
         self._callers = Callers(settings.client_ca, settings.proxy_ca, settings.proxy_names)
         places = Places(nodes)
-        doors = (
+        handlers = (
             PodRoutes(places, seconds, settings.follow_every_s),
             NodeRoutes(places, seconds),
             MetricsRoutes(MetricsApi(nodes, labels_of), seconds),
         )
         self._kubelet = web.Application(middlewares=[_refusals, self._checked])
-        for door in doors:
-            self._kubelet.add_routes(door.routes())
+        for handler in handlers:
+            self._kubelet.add_routes(handler.routes())
         self._exporter = web.Application(middlewares=[_refusals])
         self._exporter.add_routes(ExporterRoutes(nodes, settings.figures).routes())
         self._runners: list[web.AppRunner] = []

@@ -29,7 +29,7 @@ class MetricsRoutes:
 
     def routes(self) -> list[web.RouteDef]:
         pods = f"{_ROOT}/namespaces/{{namespace}}/pods"
-        doors = {
+        handlers = {
             PREFIX: self._group,
             _ROOT: self._resources,
             f"{_ROOT}/nodes": self._nodes,
@@ -38,7 +38,7 @@ class MetricsRoutes:
             pods: self._pods,
             f"{pods}/{{name}}": self._pod,
         }
-        return [web.get(path, door) for path, door in doors.items()]
+        return [web.get(path, handler) for path, handler in handlers.items()]
 
     async def _group(self, _: web.Request) -> web.StreamResponse:
         return json_answer(api_group())

@@ -23,7 +23,7 @@ class NodeRoutes:
 
     def routes(self) -> list[web.RouteDef]:
         """Each of them also with the node in front."""
-        doors = {
+        handlers = {
             "/healthz": self._health,
             "/metrics": self._metrics,
             "/metrics/cadvisor": self._cadvisor,
@@ -33,7 +33,9 @@ class NodeRoutes:
             "/pods": self._pods,
             "/stats/summary": self._summary,
         }
-        return [web.get(f"{front}{path}", door) for path, door in doors.items() for front in ("", "/nodes/{node}")]
+        return [
+            web.get(f"{front}{path}", handler) for path, handler in handlers.items() for front in ("", "/nodes/{node}")
+        ]
 
     async def _health(self, request: web.Request) -> web.StreamResponse:
         # Of all nodes together where none is named: the port answers.

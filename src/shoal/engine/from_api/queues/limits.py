@@ -92,10 +92,10 @@ class NamespaceRules(msgspec.Struct, frozen=True):
             asked = {**resources.limits, **resources.requests}
             most = {name: max(amount, resources.limits.get(name, amount)) for name, amount in asked.items()}
             least = {name: min(amount, resources.limits.get(name, amount)) for name, amount in asked.items()}
-            yield from _told(
+            yield from _reported(
                 where, [n for n in most if n in bounds.highest and most[n] > bounds.highest[n]], _ABOVE_MAX
             )
-            yield from _told(
+            yield from _reported(
                 where, [n for n in least if n in bounds.lowest and least[n] < bounds.lowest[n]], _BELOW_MIN
             )
 
@@ -104,14 +104,14 @@ class NamespaceRules(msgspec.Struct, frozen=True):
             return
         total = effective_requests(spec)
         highest, lowest = amounts(self.pods.highest), amounts(self.pods.lowest)
-        yield from _told(path, [name for name in total if total[name] > highest.get(name, total[name])], _ABOVE_MAX)
-        yield from _told(path, [name for name in total if total[name] < lowest.get(name, 0)], _BELOW_MIN)
+        yield from _reported(path, [name for name in total if total[name] > highest.get(name, total[name])], _ABOVE_MAX)
+        yield from _reported(path, [name for name in total if total[name] < lowest.get(name, 0)], _BELOW_MIN)
 
 
 def _above_limits(spec: PodSpec, path: str) -> Iterator[str]:
     for where, container in _containers(spec, path):
         requests, limits = container.resources.requests, container.resources.limits
-        yield from _told(where, [name for name in requests if name in limits and requests[name] > limits[name]])
+        yield from _reported(where, [name for name in requests if name in limits and requests[name] > limits[name]])
 
 
 def _containers(spec: PodSpec, path: str) -> Iterator[tuple[str, Container]]:
@@ -120,7 +120,7 @@ def _containers(spec: PodSpec, path: str) -> Iterator[tuple[str, Container]]:
             yield f"{path}.{kind}[{index}]", container
 
 
-def _told(where: str, names: list[str], why: str = _ABOVE_LIMIT) -> Iterator[str]:
+def _reported(where: str, names: list[str], why: str = _ABOVE_LIMIT) -> Iterator[str]:
     if names:
         yield f"{where}: Invalid value: {json.dumps(sorted(names))}: {why}"
 

@@ -81,8 +81,8 @@ def _eviction(workload: Workload) -> Fields:
     evicted = workload.status.condition("Evicted")
     if evicted is not None and evicted.status == "True":
         return {"evicted_s": _seconds(evicted.last_transition_time), "evicted_why": evicted.reason}
-    leaving = workload.metadata.deletion_timestamp
-    return {} if leaving is None else {"evicted_s": leaving.timestamp(), "evicted_why": "Deleted"}
+    terminating = workload.metadata.deletion_timestamp
+    return {} if terminating is None else {"evicted_s": terminating.timestamp(), "evicted_why": "Deleted"}
 
 
 def _holding(workload: Workload, pod_sets: tuple[PodSet, ...]) -> Fields:

@@ -54,8 +54,8 @@ def cohort_facts_of(cohort: Cohort) -> CohortFacts:
 
 def local_queue_facts_of(queue: LocalQueue, resource_weights: Mapping[str, float]) -> LocalQueueFacts:
     """`resource_weights` are those of admission fair sharing."""
-    told = queue.status.fair_sharing
-    sharing = told.admission_fair_sharing_status if told is not None else None
+    reported = queue.status.fair_sharing
+    sharing = reported.admission_fair_sharing_status if reported is not None else None
     return LocalQueueFacts(
         key=queue.metadata.key,
         cluster_queue=queue.spec.cluster_queue,

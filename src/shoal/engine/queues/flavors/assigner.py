@@ -99,8 +99,8 @@ class _FlavorSearch:
             common.flavors, common.reasons, common.code = {}, found.reasons, found.why
             return False
         tried = -1 if found.last == len(group.flavors) - 1 else found.last
-        for resource, room in found.each.items():
-            common.flavors[resource] = Choice(found.flavor, room.mode, room.borrow, tried)
+        for resource, capacity in found.each.items():
+            common.flavors[resource] = Choice(found.flavor, capacity.mode, capacity.borrow, tried)
         mode = found.suits.mode
         if mode is not Mode.FIT:
             common.reasons = common.reasons + found.reasons

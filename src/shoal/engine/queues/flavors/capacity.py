@@ -38,7 +38,7 @@ class FlavorRequest:
     oracle: Oracle
     fair_sharing: bool
 
-    def room(self, fr: FlavorResource, assumed: int, amount: int) -> FlavorCapacity:
+    def capacity(self, fr: FlavorResource, assumed: int, amount: int) -> FlavorCapacity:
         """`assumed` is what earlier pod sets of the workload were given."""
         queue = self.queue
         total = assumed + amount

@@ -76,13 +76,13 @@ class Scanner:
         each: dict[str, FlavorCapacity] = {}
         for resource, amount in wanted.items():
             fr = (name, resource)
-            room = each[resource] = self.asker.room(fr, self.usage.get(fr, 0), amount)
-            if room.reason:
-                reasons.append(room.reason)
-            if room.mode is Mode.NO_FIT:
-                return room, each
-            if worst is None or is_better(worst, room, self.asker.queue.facts.fungibility):
-                worst = room
+            capacity = each[resource] = self.asker.capacity(fr, self.usage.get(fr, 0), amount)
+            if capacity.reason:
+                reasons.append(capacity.reason)
+            if capacity.mode is Mode.NO_FIT:
+                return capacity, each
+            if worst is None or is_better(worst, capacity, self.asker.queue.facts.fungibility):
+                worst = capacity
         return worst or FlavorCapacity(Mode.FIT, 0), each
 
     def _refusal(self, name: str, pod_sets: Sequence[PodSet]) -> str:

@@ -81,9 +81,9 @@ def _dials(trials: Trials, pod_set: PodSet, flavor: FlavorFacts) -> Iterator[Min
 
 
 def _dial(
-    trials: Trials, pod_set: PodSet, flavor: FlavorFacts, told: tuple[str, str | None, str | None], edit: Edit
+    trials: Trials, pod_set: PodSet, flavor: FlavorFacts, reported: tuple[str, str | None, str | None], edit: Edit
 ) -> MinimumSearch:
-    field, before, after = told
+    field, before, after = reported
     change = FieldChange(
         "Workload", trials.waiting.facts.key, field, before, after, flavor=flavor.name, part=pod_set.name
     )

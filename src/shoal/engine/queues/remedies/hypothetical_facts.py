@@ -74,8 +74,8 @@ class HypotheticalFacts:
         if held.key not in held.queue.held:
             return
         self._keep(held.queue.root)
-        self._queues.unseat(held)
-        self._undo.append(lambda: self._queues.seat(held))
+        self._queues.remove_usage(held)
+        self._undo.append(lambda: self._queues.add_usage(held))
         self.gone.append(held.key)
 
     def undo(self) -> None:
@@ -91,11 +91,11 @@ class HypotheticalFacts:
 
     def _swap(self, held: AdmittedWorkload, stand_in: AdmittedWorkload) -> None:
         def back() -> None:
-            self._queues.unseat(stand_in)
-            self._queues.seat(held)
+            self._queues.remove_usage(stand_in)
+            self._queues.add_usage(held)
 
-        self._queues.unseat(held)
-        self._queues.seat(stand_in)
+        self._queues.remove_usage(held)
+        self._queues.add_usage(stand_in)
         self._undo.append(back)
 
     def _keep(self, node: CohortNode) -> None:

@@ -23,7 +23,7 @@ class MinimumSearch:
 
     most: int
     turn: Callable[[HypotheticalFacts, int], None]
-    told: Callable[[int], FieldChange]
+    reported: Callable[[int], FieldChange]
 
 
 def smallest(
@@ -36,7 +36,7 @@ def smallest(
     found = search.turn_down()
     if found is None or not any(search.amounts) or (only_admission and found is Effect.PREEMPTS):
         return None
-    changes = tuple(dial.told(amount) for dial, amount in zip(dials, search.amounts, strict=True) if amount)
+    changes = tuple(dial.reported(amount) for dial, amount in zip(dials, search.amounts, strict=True) if amount)
     return Remedy(kind, found, changes)
 
 

@@ -39,10 +39,10 @@ def higher_priority(trials: Trials) -> Remedy | None:
     def turn(scene: HypotheticalFacts, amount: int) -> None:
         scene.facts = structs.replace(scene.facts, priority=facts.priority + amount)
 
-    def told(amount: int) -> FieldChange:
+    def reported(amount: int) -> FieldChange:
         return FieldChange("Workload", facts.key, "priority", facts.priority, facts.priority + amount)
 
-    return smallest(trials, RemedyKind.PRIORITY, [MinimumSearch(highest + 1 - facts.priority, turn, told)])
+    return smallest(trials, RemedyKind.PRIORITY, [MinimumSearch(highest + 1 - facts.priority, turn, reported)])
 
 
 def _least(trials: Trials, pod_set: PodSet) -> MinimumSearch:
@@ -53,12 +53,12 @@ def _least(trials: Trials, pod_set: PodSet) -> MinimumSearch:
     def turn(scene: HypotheticalFacts, amount: int) -> None:
         scene.facts = with_pod_set(scene.facts, structs.replace(pod_set, min_count=before - amount))
 
-    def told(amount: int) -> FieldChange:
+    def reported(amount: int) -> FieldChange:
         return FieldChange(
             "Workload", key, "minCount", pod_set.min_count or pod_set.count, before - amount, part=pod_set.name
         )
 
-    return MinimumSearch(before - 1, turn, told)
+    return MinimumSearch(before - 1, turn, reported)
 
 
 def _count(trials: Trials, pod_set: PodSet) -> MinimumSearch:
@@ -67,10 +67,10 @@ def _count(trials: Trials, pod_set: PodSet) -> MinimumSearch:
     def turn(scene: HypotheticalFacts, amount: int) -> None:
         scene.facts = with_pod_set(scene.facts, structs.replace(pod_set, count=pod_set.count - amount))
 
-    def told(amount: int) -> FieldChange:
+    def reported(amount: int) -> FieldChange:
         return FieldChange("Workload", key, "count", pod_set.count, pod_set.count - amount, part=pod_set.name)
 
-    return MinimumSearch(_wanted(trials, pod_set) - 1, turn, told)
+    return MinimumSearch(_wanted(trials, pod_set) - 1, turn, reported)
 
 
 def _wanted(trials: Trials, pod_set: PodSet) -> int:

@@ -90,7 +90,7 @@ def _keepers(trials: Trials, short: Short) -> list[CohortNode]:
         for node in _below(trials.queue.root)
         if node not in way_up and any(node.kept.get(fr, 0) > 0 for fr in short)
     ]
-    return sorted(found, key=lambda node: (-sum(node.local_room(fr) for fr in short), node.name))
+    return sorted(found, key=lambda node: (-sum(node.local_capacity(fr) for fr in short), node.name))
 
 
 def _below(node: CohortNode) -> Iterator[CohortNode]:

@@ -53,11 +53,11 @@ def _dial(queue: ClusterQueue, fr: FlavorResource) -> MinimumSearch:
     def turn(scene: HypotheticalFacts, amount: int) -> None:
         scene.give_back(queue, fr, amount)
 
-    def told(amount: int) -> FieldChange:
+    def reported(amount: int) -> FieldChange:
         field, before = ("borrowed", borrowed) if amount <= borrowed else ("used", used)
         return FieldChange("ClusterQueue", queue.name, field, before, before - amount, resource, flavor)
 
-    return MinimumSearch(used, turn, told)
+    return MinimumSearch(used, turn, reported)
 
 
 def _borrowed(queue: ClusterQueue, short: Short | list[FlavorResource]) -> int:

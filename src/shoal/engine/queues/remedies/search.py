@@ -42,9 +42,9 @@ def remedies(
         aside = next((each for each in kueue.states() if each.workload == workload), None)
         return [] if aside is None else [why_in_no_line(kueue.queues, aside)]
     waiting, queue = found
-    told = why_shut(kueue.queues, queue) or why_turned_away(kueue.queues, queue, waiting.facts)
-    if told is not None:
-        return [told]
+    reported = why_shut(kueue.queues, queue) or why_turned_away(kueue.queues, queue, waiting.facts)
+    if reported is not None:
+        return [reported]
     heeded = None if kueue.queues.settings.placement == "quotaOnly" else prover
     tries = Trials(kueue, waiting, queue, heeded, now_s, budget or SearchLimit())
     return sorted(_found(tries), key=lambda remedy: remedy.cost)

@@ -60,7 +60,7 @@ class _Asking:
 
     def admit(self, facts: WorkloadFacts, admission: QuotaAssignment, claims: Sequence[Claim] = ()) -> Proven:
         fits = self.prover.would_fit(facts, admission, self.gone, claims)
-        return Proven.PLACED if fits else Proven.NO_ROOM
+        return Proven.PLACED if fits else Proven.NO_CAPACITY
 
     def would_fit(
         self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()

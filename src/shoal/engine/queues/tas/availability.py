@@ -20,7 +20,7 @@ from shoal.engine.queues.topology_facts import TopologyAssignment
 if TYPE_CHECKING:
     from shoal.engine.queues.state import Queues
 
-Promised = dict[object, Amounts]
+Nominated = dict[object, Amounts]
 """What this workload was given already: by host, which all flavors share, or by flavor and domain."""
 
 
@@ -37,29 +37,29 @@ class ReplacementBounds(NamedTuple):
 class DomainAvailability:
     queues: Queues
     forest: FlavorTopology
-    promised: Promised
+    nominated: Nominated
     empty: bool = False
     """As if no workload used anything."""
     bounds: ReplacementBounds | None = None
     _columns: dict[str, Column | None] = field(default_factory=dict)
 
-    def rooms(self, ask: TopologyLevelsRequest, pod_set: PodSet, leader: PodSet | None) -> DomainPodCounts:
+    def pod_counts(self, ask: TopologyLevelsRequest, pod_set: PodSet, leader: PodSet | None) -> DomainPodCounts:
         """What every leaf could take, with and without the leader."""
         amounts = needs(pod_set)
         here = suited(self.forest, pod_set)
         pods = self._count(amounts, None)
         self._bar(pods, here.ok)
-        rooms = DomainPodCounts(self.forest, ask, pods)
+        pod_counts = DomainPodCounts(self.forest, ask, pods)
         if ask.by_liking:
-            rooms.liking = here.liking
+            pod_counts.liking = here.liking
         if leader is not None:
             led = needs(leader)
             can = self._count(led, None)
             self._bar(can, suited(self.forest, leader).ok)
-            rooms.leader = np.minimum(can, 1)
-            rooms.pods_led = np.where(rooms.leader > 0, self._count(amounts, led), pods)
-            self._bar(rooms.pods_led, here.ok)
-        return rooms
+            pod_counts.leader = np.minimum(can, 1)
+            pod_counts.pods_led = np.where(pod_counts.leader > 0, self._count(amounts, led), pods)
+            self._bar(pod_counts.pods_led, here.ok)
+        return pod_counts
 
     def exclusions(self, pod_set: PodSet) -> dict[str, int]:
         """Leaves that take none of these pods, by rule."""
@@ -75,11 +75,11 @@ class DomainAvailability:
             **exhausted(columns, amounts, considered),
         }
 
-    def promise(self, assignment: TopologyAssignment, pod_set: PodSet) -> None:
+    def nomination(self, assignment: TopologyAssignment, pod_set: PodSet) -> None:
         """Later pod sets of the workload see these pods."""
         amounts = needs(pod_set)
         for values, pods in assignment.domains:
-            given = self.promised.setdefault(self._key(values), {})
+            given = self.nominated.setdefault(self._key(values), {})
             for name, amount in amounts.items():
                 given[name] = min(given.get(name, 0) + amount * pods, MOST)
         self._columns.clear()
@@ -117,14 +117,14 @@ class DomainAvailability:
                 column = self.forest.capacity.get(name)
             else:
                 column = free_of_all(self.queues, self.forest, name)
-            self._columns[name] = self._less_promised(name, column) if self.promised else column
+            self._columns[name] = self._less_promised(name, column) if self.nominated else column
         return self._columns[name]
 
     def _less_promised(self, name: str, column: Column | None) -> Column | None:
         if column is None:
             return None
         column = column.copy()
-        for key, amounts in self.promised.items():
+        for key, amounts in self.nominated.items():
             leaf = self._leaf(key)
             if leaf is not None:
                 column[leaf] -= amounts.get(name, 0)

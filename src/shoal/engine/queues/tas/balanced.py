@@ -39,42 +39,42 @@ class SiblingDomains:
     below_units: Column
 
 
-def balance(rooms: DomainPodCounts, need: int) -> tuple[int, list[PodSetPart]] | None:
+def balance(pod_counts: DomainPodCounts, need: int) -> tuple[int, list[PodSetPart]] | None:
     """The depth at which pods are even, and who gets how many; None for the usual way."""
-    depth = rooms.ask.depth
-    lower = depth + 1 if depth < rooms.ask.slice_depth else depth
-    families = [family for span in _spans(rooms) if (family := _family(rooms, lower, span, need)) is not None]
+    depth = pod_counts.ask.depth
+    lower = depth + 1 if depth < pod_counts.ask.slice_depth else depth
+    families = [family for span in _spans(pod_counts) if (family := _family(pod_counts, lower, span, need)) is not None]
     if not families:
         return None
     best = max(families, key=lambda family: (family.floor, -family.fewest))
-    chosen = _tightest(best.domains, best.units, need, lambda domain: _evenness(rooms, lower, best, domain))
-    units = rooms.level(lower).units
+    chosen = _tightest(best.domains, best.units, need, lambda domain: _evenness(pod_counts, lower, best, domain))
+    units = pod_counts.level(lower).units
     if lower != depth:
-        bounds = rooms.forest.bounds[depth]
+        bounds = pod_counts.forest.bounds[depth]
         inside = np.concatenate([np.arange(bounds[domain], bounds[domain + 1]) for domain in sorted(chosen)])
         inside = inside[units[inside] >= best.floor]
         chosen = _tightest(inside, units[inside], need, lambda _: 0.0)
     return lower, _evenly(chosen, units, need, best.floor)
 
 
-def _spans(rooms: DomainPodCounts) -> list[tuple[int, int]]:
+def _spans(pod_counts: DomainPodCounts) -> list[tuple[int, int]]:
     """Domains of the preferred level, by their parent: first, and after the last."""
-    depth, forest = rooms.ask.depth, rooms.forest
+    depth, forest = pod_counts.ask.depth, pod_counts.forest
     if depth == 0:
         return [(0, len(forest.paths[0]))]
     above = forest.bounds[depth - 1]
     return list(pairwise(above))
 
 
-def _family(rooms: DomainPodCounts, lower: int, span: tuple[int, int], need: int) -> SiblingDomains | None:
+def _family(pod_counts: DomainPodCounts, lower: int, span: tuple[int, int], need: int) -> SiblingDomains | None:
     """None where the need does not fit."""
     first, after = span
     below = np.arange(first, after)
     starts = below
-    if lower != rooms.ask.depth:
-        starts = rooms.forest.starts[rooms.ask.depth][first:after]
-        below = np.arange(starts[0], rooms.forest.bounds[rooms.ask.depth][after])
-    units = rooms.level(lower).units[below]
+    if lower != pod_counts.ask.depth:
+        starts = pod_counts.forest.starts[pod_counts.ask.depth][first:after]
+        below = np.arange(starts[0], pod_counts.forest.bounds[pod_counts.ask.depth][after])
+    units = pod_counts.level(lower).units[below]
     count = _fewest(units, need)
     if not count:
         return None
@@ -94,11 +94,11 @@ def _fewest(units: Column, need: int) -> int:
     return 0 if not len(sums) or sums[-1] < need else int(np.searchsorted(sums, need)) + 1
 
 
-def _evenness(rooms: DomainPodCounts, lower: int, family: SiblingDomains, domain: int) -> float:
+def _evenness(pod_counts: DomainPodCounts, lower: int, family: SiblingDomains, domain: int) -> float:
     """Entropy of the rooms inside a domain."""
     inside = family.below_units
-    if lower != rooms.ask.depth:
-        bounds = rooms.forest.bounds[rooms.ask.depth]
+    if lower != pod_counts.ask.depth:
+        bounds = pod_counts.forest.bounds[pod_counts.ask.depth]
         inside = inside[(family.below >= bounds[domain]) & (family.below < bounds[domain + 1])]
         shares = inside / inside.sum()
         return -float((shares * np.log(shares)).sum())
@@ -121,10 +121,10 @@ def _tightest(domains: Domains, units: Column, need: int, evenness: Evenness) ->
     return _least_sum(list(zip(domains.tolist(), units.tolist(), strict=True)), count, need, evenness)
 
 
-def _least_sum(rooms: list[tuple[int, int]], count: int, need: int, evenness: Evenness) -> list[int]:
+def _least_sum(pod_counts: list[tuple[int, int]], count: int, need: int, evenness: Evenness) -> list[int]:
     # sums[k][total] = (evenness, domains): the most even choice of k domains with that total.
     sums: list[dict[int, tuple[float, list[int]]]] = [{0: (0.0, [])}, *({} for _ in range(count))]
-    for domain, room in rooms:
+    for domain, room in pod_counts:
         even = evenness(domain)
         for used in range(count, 0, -1):
             for total, (so_far, chosen) in sums[used - 1].items():

@@ -33,11 +33,11 @@ def read(
 
 
 def _read(
-    forest: FlavorTopology, wish: TopologyRequest, gates: frozenset[str], implied: bool
+    forest: FlavorTopology, requirement: TopologyRequest, gates: frozenset[str], implied: bool
 ) -> TopologyLevelsRequest | str:
-    level = wish.required or wish.preferred
-    slices_only = bool(_layers(wish, gates)) and not level
-    anywhere = slices_only or ((wish.unconstrained or implied) and not level)
+    level = requirement.required or requirement.preferred
+    slices_only = bool(_layers(requirement, gates)) and not level
+    anywhere = slices_only or ((requirement.unconstrained or implied) and not level)
     if anywhere:
         # Slices alone are at home in the widest domains; single pods need no domain above their own.
         level = forest.levels[0 if slices_only else -1]
@@ -46,7 +46,7 @@ def _read(
     if level not in forest.levels:
         return f"no requested topology level: {level}"
     depth = forest.levels.index(level)
-    units = _units(forest, depth, _layers(wish, gates))
+    units = _units(forest, depth, _layers(requirement, gates))
     if isinstance(units, str):
         return units
     slice_depth, by_depth = units
@@ -54,18 +54,18 @@ def _read(
         depth=depth,
         slice_depth=slice_depth,
         units=by_depth,
-        required=bool(wish.required),
+        required=bool(requirement.required),
         least=anywhere and BEST_FIT not in gates,
-        balanced=bool(wish.preferred) and (wish.balanced or BALANCED in gates),
+        balanced=bool(requirement.preferred) and (requirement.balanced or BALANCED in gates),
         by_liking=LIKING in gates,
         climbs=not anywhere,
     )
 
 
-def _layers(wish: TopologyRequest, gates: frozenset[str]) -> tuple[SliceLayer, ...]:
+def _layers(requirement: TopologyRequest, gates: frozenset[str]) -> tuple[SliceLayer, ...]:
     """Outermost first; without the gate only the outermost counts."""
-    outer = (SliceLayer(wish.slice_level, wish.slice_size),) if wish.slice_level else ()
-    inner = wish.layers if LAYERS in gates else wish.layers[:1]
+    outer = (SliceLayer(requirement.slice_level, requirement.slice_size),) if requirement.slice_level else ()
+    inner = requirement.layers if LAYERS in gates else requirement.layers[:1]
     if outer and inner and inner[0].level == outer[0].level:
         return inner
     return (outer + inner) if LAYERS in gates else (outer or inner)

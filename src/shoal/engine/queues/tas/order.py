@@ -52,9 +52,9 @@ def leader_first(level: TopologyLevel, order: Domains, need: int) -> Domains:
     it, and workers could be left over."""
     if level.leader is None:
         return order
-    rooms = level.units[order]
-    spare = rooms.sum() - need
-    cheap = (level.leader[order] > 0) & (rooms - level.units_led[order] <= spare)
+    pod_counts = level.units[order]
+    spare = pod_counts.sum() - need
+    cheap = (level.leader[order] > 0) & (pod_counts - level.units_led[order] <= spare)
     first = int(cheap.argmax()) if cheap.any() else 0
     return np.concatenate((order[first : first + 1], order[:first], order[first + 1 :])) if first else order
 
@@ -72,8 +72,8 @@ def hand_out(level: TopologyLevel, order: Domains, need: int, least: bool, leade
         parts.append(PodSetPart(int(order[0]), room, leaders))
         need -= room
         at = 1
-    rooms = level.units[order]
-    for room in rooms[at:].tolist() if need else ():
+    pod_counts = level.units[order]
+    for room in pod_counts[at:].tolist() if need else ():
         if room >= need:
             parts.append(PodSetPart(int(order[at]) if least else tightest(level, order[at:], need, 0), need, 0))
             return parts
@@ -88,11 +88,11 @@ def tightest(level: TopologyLevel, order: Domains, need: int, leaders: int) -> i
     """The first of the smallest rooms that hold the need; the first of `order` holds it.
 
     Liking comes before tightness: only domains that are liked as well as the first are compared."""
-    rooms = (level.units_led if leaders else level.units)[order]
-    held = rooms >= need
+    pod_counts = (level.units_led if leaders else level.units)[order]
+    held = pod_counts >= need
     if leaders and level.leader is not None:
         held &= level.leader[order] > 0
     if level.liking is not None:
         liking = level.liking[order]
         held &= liking == liking[0]
-    return int(order[np.where(held, rooms, NEVER).argmin()])
+    return int(order[np.where(held, pod_counts, NEVER).argmin()])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shoal.engine.queues.facts import PodSet
-from shoal.engine.queues.tas.availability import DomainAvailability, Promised, ReplacementBounds
+from shoal.engine.queues.tas.availability import DomainAvailability, Nominated, ReplacementBounds
 from shoal.engine.queues.tas.flavor_topology import FlavorTopology
 from shoal.engine.queues.tas.levels_request import read
 from shoal.engine.queues.tas.merge import merged, shortened
@@ -48,19 +48,19 @@ class Request(msgspec.Struct, frozen=True):
 
 def place(queues: Queues, requests: list[Request], *, empty: bool = False) -> Assignments | TopologyRefusal:
     """A place for every pod of every pod set, or the first that has none. `empty`: as if no workload used anything."""
-    promised: Promised = {}
+    nominated: Nominated = {}
     placed: Assignments = {}
     for group in _groups(requests):
         forest = queues.forest(group[0].flavor)
         if forest is None:
             return faulty(_names(group), f"flavor {group[0].flavor} has no topology").with_placed(placed)
-        site = DomainAvailability(queues, forest, promised, empty)
+        site = DomainAvailability(queues, forest, nominated, empty)
         found, new = _continue(site, group)
         if isinstance(found, TopologyRefusal):
             return found.with_placed(placed)
         placed |= found
         for request in group if len(requests) > len(group) else ():
-            site.promise(new[request.pod_set.name], request.pod_set)
+            site.nomination(new[request.pod_set.name], request.pod_set)
     return placed
 
 
@@ -78,8 +78,8 @@ def place_group(site: DomainAvailability, group: list[Request]) -> Assignments |
         return faulty(names, f"pod count {workers.count} is less than one slice of {ask.size}")
     if not site.forest.size:
         return faulty(names, f"no topology domains at level: {site.forest.levels[ask.depth]}")
-    rooms = site.rooms(ask, workers.pod_set, None if leader is None else leader.pod_set)
-    found = search(rooms, need, 0 if leader is None else 1)
+    pod_counts = site.pod_counts(ask, workers.pod_set, None if leader is None else leader.pod_set)
+    found = search(pod_counts, need, 0 if leader is None else 1)
     if isinstance(found, TooSmall):
         misfit = too_small(site.forest.flavor.topology, names, found.fits, need, "slice" if ask.size > 1 else "pod")
         return with_exclusions(misfit, site.forest.size, site.exclusions(workers.pod_set))

@@ -48,8 +48,8 @@ def with_exclusions(misfit: TopologyRefusal, domains: int, excluded: dict[str, i
     """The same with what kept leaves out; nothing is added where nothing did."""
     if not excluded:
         return msgspec.structs.replace(misfit, domains=domains)
-    told = ", ".join(f"{rule}: {leaves}" for rule, leaves in sorted(excluded.items()))
-    message = f"{misfit.message}. Total nodes: {domains}; excluded: {told}"
+    reported = ", ".join(f"{rule}: {leaves}" for rule, leaves in sorted(excluded.items()))
+    message = f"{misfit.message}. Total nodes: {domains}; excluded: {reported}"
     return msgspec.structs.replace(misfit, message=message, domains=domains, excluded=excluded)
 
 

@@ -19,7 +19,7 @@ import msgspec
 
 from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.facts import PodSet, QuotaAssignment
-from shoal.engine.queues.tas.availability import DomainAvailability, Promised, ReplacementBounds
+from shoal.engine.queues.tas.availability import DomainAvailability, Nominated, ReplacementBounds
 from shoal.engine.queues.tas.flavor_topology import FlavorTopology, TopologyLevelsRequest
 from shoal.engine.queues.tas.levels_request import read
 from shoal.engine.queues.tas.merge import merged, without
@@ -37,7 +37,7 @@ def replace(queues: Queues, held: AdmittedWorkload) -> QuotaAssignment | str:
     failed = held.facts.unhealthy_nodes
     unhealthy = {(name,) for name in failed}
     wanted = {pod_set.name: pod_set for pod_set in held.facts.pod_sets}
-    promised: Promised = {}
+    nominated: Nominated = {}
     pod_sets = []
     for admitted in held.admission.pod_sets:
         pod_set = wanted.get(admitted.name)
@@ -49,7 +49,7 @@ def replace(queues: Queues, held: AdmittedWorkload) -> QuotaAssignment | str:
         forest = queues.forest(flavor)
         if forest is None or not forest.by_host:
             return f"flavor {flavor} has no topology that ends at host names"
-        found = _replace(DomainAvailability(queues, forest, promised), before, pod_set, failed[0])
+        found = _replace(DomainAvailability(queues, forest, nominated), before, pod_set, failed[0])
         if isinstance(found, str):
             return found
         pod_sets.append(msgspec.structs.replace(admitted, topology=found))
@@ -71,13 +71,13 @@ def _replace(
     if not lost:
         return before
     barred = forest.leaf(left.levels, (failed,))
-    within, wish = _bounds(forest, ask, topology, left)
+    within, requirement = _bounds(forest, ask, topology, left)
     site.bounds = ReplacementBounds(*within, () if barred is None else (barred,))
-    part = msgspec.structs.replace(pod_set, topology=wish)
+    part = msgspec.structs.replace(pod_set, topology=requirement)
     found = place_group(site, [Request(Total.of(part, lost), forest.flavor.name, lost, implied=True)])
     if isinstance(found, TopologyRefusal):
         return found.message
-    site.promise(found[pod_set.name], pod_set)
+    site.nomination(found[pod_set.name], pod_set)
     return merged(forest, left, found[pod_set.name])
 
 

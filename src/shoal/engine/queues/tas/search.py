@@ -21,26 +21,26 @@ class TooSmall(NamedTuple):
     fits: int
 
 
-def search(rooms: DomainPodCounts, need: int, leaders: int) -> list[PodSetPart] | TooSmall:
+def search(pod_counts: DomainPodCounts, need: int, leaders: int) -> list[PodSetPart] | TooSmall:
     """Leaves with their pods, of a forest that has any; `need` is in slices."""
-    ask = rooms.ask
+    ask = pod_counts.ask
     if ask.balanced and not leaders:
-        spread = balance(rooms, need)
+        spread = balance(pod_counts, need)
         if spread is not None:
-            return _descend(rooms, *spread, need, leaders, balanced=True)
+            return _descend(pod_counts, *spread, need, leaders, balanced=True)
     depth = ask.depth
     while True:
-        chosen = _choose(rooms, depth, need, leaders)
+        chosen = _choose(pod_counts, depth, need, leaders)
         if not isinstance(chosen, TooSmall):
-            return _descend(rooms, depth, chosen, need, leaders)
+            return _descend(pod_counts, depth, chosen, need, leaders)
         if not ask.climbs or ask.required or depth == 0:
             return chosen
         depth -= 1
 
 
-def _choose(rooms: DomainPodCounts, depth: int, need: int, leaders: int) -> list[PodSetPart] | TooSmall:
+def _choose(pod_counts: DomainPodCounts, depth: int, need: int, leaders: int) -> list[PodSetPart] | TooSmall:
     """One domain if one will do; several where the pods may be spread at this level."""
-    ask, level = rooms.ask, rooms.level(depth)
+    ask, level = pod_counts.ask, pod_counts.level(depth)
     order = in_order(level, None, ask.least, leaders)
     if not len(order):
         return TooSmall(0)
@@ -82,15 +82,15 @@ def _holds(level: TopologyLevel, domain: int, need: int, leaders: int) -> bool:
 
 
 def _descend(
-    rooms: DomainPodCounts, depth: int, chosen: list[PodSetPart], need: int, leaders: int, balanced: bool = False
+    pod_counts: DomainPodCounts, depth: int, chosen: list[PodSetPart], need: int, leaders: int, balanced: bool = False
 ) -> list[PodSetPart] | TooSmall:
-    ask, units = rooms.ask, rooms.ask.units
+    ask, units = pod_counts.ask, pod_counts.ask.units
     for at in range(depth, len(units) - 1):
-        below = rooms.level(at + 1)
+        below = pod_counts.level(at + 1)
         if at < ask.slice_depth and not balanced:
-            shares = [(_children(rooms, at, chosen), need, leaders)]
+            shares = [(_children(pod_counts, at, chosen), need, leaders)]
         else:
-            shares = [(_children(rooms, at, [p]), p.units * units[at] // units[at + 1], p.leaders) for p in chosen]
+            shares = [(_children(pod_counts, at, [p]), p.units * units[at] // units[at + 1], p.leaders) for p in chosen]
         chosen = []
         for children, share, led in shares:
             parts = _share(below, children, share, ask.least, led)
@@ -107,7 +107,7 @@ def _share(level: TopologyLevel, children: Domains, need: int, least: bool, lead
     return hand_out(level, order, need, least, leaders)
 
 
-def _children(rooms: DomainPodCounts, depth: int, parts: list[PodSetPart]) -> Domains:
-    bounds = rooms.forest.bounds[depth]
+def _children(pod_counts: DomainPodCounts, depth: int, parts: list[PodSetPart]) -> Domains:
+    bounds = pod_counts.forest.bounds[depth]
     ranges = [np.arange(bounds[domain], bounds[domain + 1]) for domain in sorted(part.domain for part in parts)]
     return ranges[0] if len(ranges) == 1 else np.concatenate(ranges)

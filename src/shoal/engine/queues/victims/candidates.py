@@ -120,7 +120,7 @@ def _borrowers(
 def _holds(node: CohortNode, wanted: Usage) -> tuple[bool, Usage]:
     """Whether the node's quota holds what is wanted on top of its use, and what of it is the parent's affair."""
     holds = not any(node.borrows_with(fr, amount) for fr, amount in wanted.items())
-    return holds, {fr: max(0, amount - node.local_room(fr)) for fr, amount in wanted.items()}
+    return holds, {fr: max(0, amount - node.local_capacity(fr)) for fr, amount in wanted.items()}
 
 
 def _may_end_in_quota(want: PreemptionRequest, own: list[Source]) -> bool:

@@ -130,13 +130,13 @@ class Trial:
             return
         if queue not in self._holders:
             self._holders[queue] = dict(queue.held)
-        self._queues.unseat(held)
+        self._queues.remove_usage(held)
 
     def _seat(self, held: AdmittedWorkload) -> None:
         if self.want.fits is None:
             held.queue.add_all(held.usage)
         else:
-            self._queues.seat(held)
+            self._queues.add_usage(held)
 
 
 def _use_up(room: Usage, usage: Usage) -> bool:

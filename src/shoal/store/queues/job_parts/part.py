@@ -42,9 +42,9 @@ class Ending(msgspec.Struct, frozen=True):
     is_success: bool
 
 
-Look = Callable[[str, str, str], Obj | None]
+ObjectLookup = Callable[[str, str, str], Obj | None]
 """An object that a job refers to: kind, namespace (empty: cluster-wide) and name."""
-Reader = Callable[[Obj, Where, Look], tuple[PodPart, ...]]
+Reader = Callable[[Obj, Where, ObjectLookup], tuple[PodPart, ...]]
 """Of a whole object. Complaints name the field; the place is the object's."""
 
 

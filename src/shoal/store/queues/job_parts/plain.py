@@ -9,7 +9,7 @@ from msgspec import field
 from shoal.api.decode import convert
 from shoal.api.wire import ApiStruct
 from shoal.engine.from_api.membership import whole_number
-from shoal.store.queues.job_parts.part import Look, Obj, PodPart, Reader, Replicas, Steps, dig
+from shoal.store.queues.job_parts.part import Obj, ObjectLookup, PodPart, Reader, Replicas, Steps, dig
 from shoal.units.errors import Where
 
 LEAST_ANNOTATION = "kueue.x-k8s.io/job-min-parallelism"
@@ -51,7 +51,7 @@ class _Task(ApiStruct, frozen=True):
     template: dict[str, Any] = field(default_factory=dict)
 
 
-def batch_job(job: Obj, where: Where, _look: Look) -> tuple[PodPart, ...]:
+def batch_job(job: Obj, where: Where, _look: ObjectLookup) -> tuple[PodPart, ...]:
     spec = convert(job.get("spec") or {}, _Batch, where.below("spec"))
     count = spec.at_once()
     said = dig(job, ("metadata", "annotations", LEAST_ANNOTATION))
@@ -62,7 +62,7 @@ def batch_job(job: Obj, where: Where, _look: Look) -> tuple[PodPart, ...]:
     return (PodPart("main", count, spec.template, ("spec", "template"), least=least, index_label=COMPLETION_INDEX),)
 
 
-def job_set(job: Obj, where: Where, _look: Look) -> tuple[PodPart, ...]:
+def job_set(job: Obj, where: Where, _look: ObjectLookup) -> tuple[PodPart, ...]:
     return replicated_jobs(job.get("spec") or {}, where.below("spec"), ("spec",))
 
 
@@ -87,7 +87,7 @@ def replicated_jobs(spec: Obj, where: Where, root: Steps) -> tuple[PodPart, ...]
 def replica_specs(name: str) -> Reader:
     """A map from the name of a role to its template and number."""
 
-    def read(job: Obj, where: Where, _look: Look) -> tuple[PodPart, ...]:
+    def read(job: Obj, where: Where, _look: ObjectLookup) -> tuple[PodPart, ...]:
         spec = job.get("spec") or {}
         roles = convert(spec.get(name) or {}, dict[str, _Role], where.below("spec").below(name))
         return tuple(
@@ -109,7 +109,7 @@ def _rank(role: str) -> tuple[int, str]:
     return _ORDER.index(low) if low in _ORDER else len(_ORDER), low
 
 
-def volcano_job(job: Obj, where: Where, _look: Look) -> tuple[PodPart, ...]:
+def volcano_job(job: Obj, where: Where, _look: ObjectLookup) -> tuple[PodPart, ...]:
     spec = job.get("spec") or {}
     tasks = convert(spec.get("tasks") or [], tuple[_Task, ...], where.below("spec.tasks"))
     return tuple(

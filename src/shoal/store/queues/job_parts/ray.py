@@ -8,7 +8,7 @@ from msgspec import field
 
 from shoal.api.decode import convert
 from shoal.api.wire import ApiStruct
-from shoal.store.queues.job_parts.part import Look, Obj, PodPart, Reader, Replicas, Steps, dig
+from shoal.store.queues.job_parts.part import Obj, ObjectLookup, PodPart, Reader, Replicas, Steps, dig
 from shoal.units.errors import Where
 
 HEAD, SUBMITTER = "head", "submitter"
@@ -28,7 +28,7 @@ class _Workers(ApiStruct, frozen=True):
 def ray_cluster(root: Steps) -> Reader:
     """The spec of the cluster stands at `root`."""
 
-    def read(job: Obj, where: Where, _look: Look) -> tuple[PodPart, ...]:
+    def read(job: Obj, where: Where, _look: ObjectLookup) -> tuple[PodPart, ...]:
         spec = dig(job, root) or {}
         for step in root:
             where = where.below(str(step))
@@ -52,7 +52,7 @@ def ray_cluster(root: Steps) -> Reader:
 _CLUSTER_OF_JOB = ray_cluster(("spec", "rayClusterSpec"))
 
 
-def ray_job(job: Obj, where: Where, look: Look) -> tuple[PodPart, ...]:
+def ray_job(job: Obj, where: Where, look: ObjectLookup) -> tuple[PodPart, ...]:
     parts = _CLUSTER_OF_JOB(job, where, look)
     spec = job.get("spec") or {}
     if spec.get("submissionMode", "K8sJobMode") != "K8sJobMode":

@@ -10,7 +10,7 @@ from msgspec import field
 
 from shoal.api.decode import convert
 from shoal.api.wire import ApiStruct
-from shoal.store.queues.job_parts.part import Look, Obj, PodPart, Replicas
+from shoal.store.queues.job_parts.part import Obj, ObjectLookup, PodPart, Replicas
 from shoal.units.errors import UserError, Where, excerpt
 
 DRIVER, EXECUTOR = "driver", "executor"
@@ -59,7 +59,7 @@ class _SparkSpec(ApiStruct, frozen=True):
     node_selector: dict[str, str] = field(default_factory=dict)
 
 
-def spark_application(job: Obj, where: Where, _look: Look) -> tuple[PodPart, ...]:
+def spark_application(job: Obj, where: Where, _look: ObjectLookup) -> tuple[PodPart, ...]:
     here = where.below("spec")
     spec = convert(job.get("spec") or {}, _SparkSpec, here)
     executors, growth = spec.executor.instances, spec.dynamic_allocation

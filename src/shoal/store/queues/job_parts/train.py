@@ -8,7 +8,7 @@ from msgspec import field
 
 from shoal.api.decode import convert
 from shoal.api.wire import ApiStruct
-from shoal.store.queues.job_parts.part import Look, Obj, PodPart, Replicas, dig
+from shoal.store.queues.job_parts.part import Obj, ObjectLookup, PodPart, Replicas, dig
 from shoal.store.queues.job_parts.plain import COMPLETION_INDEX, JOB_INDEX, replicated_jobs
 from shoal.units.errors import UserError, Where
 
@@ -32,7 +32,7 @@ class _TrainJobSpec(ApiStruct, frozen=True):
     trainer: _Trainer = field(default_factory=_Trainer)
 
 
-def train_job(job: Obj, where: Where, look: Look) -> tuple[PodPart, ...]:
+def train_job(job: Obj, where: Where, look: ObjectLookup) -> tuple[PodPart, ...]:
     here = where.below("spec")
     spec = convert(job.get("spec") or {}, _TrainJobSpec, here)
     reference = spec.runtime_ref

@@ -9,7 +9,7 @@ from msgspec import field
 
 from shoal.api.decode import convert
 from shoal.api.wire import ApiStruct
-from shoal.store.queues.job_parts.part import JobShape, Look, Obj, PodPart, Reader, Replicas, Steps, dig
+from shoal.store.queues.job_parts.part import JobShape, Obj, ObjectLookup, PodPart, Reader, Replicas, Steps, dig
 from shoal.units.errors import UserError, Where, excerpt
 
 _KEEPERS = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
@@ -33,7 +33,7 @@ class _AppWrapperSpec(ApiStruct, frozen=True):
 def app_wrapper(shapes: Mapping[tuple[str, str], JobShape]) -> Reader:
     """`shapes`: what may be inside, by API group and kind."""
 
-    def read(job: Obj, where: Where, look: Look) -> tuple[PodPart, ...]:
+    def read(job: Obj, where: Where, look: ObjectLookup) -> tuple[PodPart, ...]:
         spec = convert(job.get("spec") or {}, _AppWrapperSpec, where.below("spec"))
         name = str(dig(job, ("metadata", "name")) or "")
         parts: list[PodPart] = []
@@ -48,7 +48,7 @@ def app_wrapper(shapes: Mapping[tuple[str, str], JobShape]) -> Reader:
 
 
 def _inside(
-    component: _Component, where: Where, look: Look, shapes: Mapping[tuple[str, str], JobShape]
+    component: _Component, where: Where, look: ObjectLookup, shapes: Mapping[tuple[str, str], JobShape]
 ) -> list[tuple[int, Steps, Obj]]:
     declared = component.declared_pod_sets or component.pod_sets
     if declared:

@@ -107,14 +107,16 @@ def existing_violations(standard: Standard, namespace: str, pods: Iterable[Obj])
         found = violations(standard, pod_of(pod["metadata"], pod["spec"]))
         if found:
             named.setdefault(reasons(found), []).append(pod["metadata"]["name"])
-    told = []
+    reported = []
     if len(listed) > _MOST_PODS:
-        told.append(
+        reported.append(
             f"new PodSecurity enforce level only checked against the first {_MOST_PODS} of {len(listed)} existing pods"
         )
     if named:
-        told.append(f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level "{standard}"')
-    return told + sorted(f"{_together(names)}: {why}" for why, names in named.items())
+        reported.append(
+            f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level "{standard}"'
+        )
+    return reported + sorted(f"{_together(names)}: {why}" for why, names in named.items())
 
 
 def _together(names: list[str]) -> str:

@@ -80,11 +80,11 @@ def se_linux(*more: str) -> Check:
             return None
         names = [name for (name, _, _), faults in zip(pod.containers, wrong[1:], strict=True) if faults]
         types = sorted({text for faults in wrong for kind, text in faults if kind == "type"})
-        told = [f"{plural(len(types), 'type', 'types')} {quoted(types)}"] if types else []
+        reported = [f"{plural(len(types), 'type', 'types')} {quoted(types)}"] if types else []
         kinds = {kind for faults in wrong for kind, _ in faults}
-        told += [f"{kind} may not be set" for kind in ("user", "role") if kind in kinds]
+        reported += [f"{kind} may not be set" for kind in ("user", "role") if kind in kinds]
         who = setters(bool(wrong[0]), names)
-        detail = f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(told)}"
+        detail = f"{who} set forbidden securityContext.seLinuxOptions: {'; '.join(reported)}"
         return Violation("seLinuxOptions", detail)
 
     return check

@@ -79,10 +79,10 @@ def capabilities(pod: SecuredPod) -> Violation | None:
         if extra:
             adding.append(name)
             added |= extra
-    told = [f'{containers(keeping)} must set securityContext.capabilities.drop=["ALL"]'] if keeping else []
+    reported = [f'{containers(keeping)} must set securityContext.capabilities.drop=["ALL"]'] if keeping else []
     if adding:
-        told.append(forbidden_capabilities(adding, added))
-    return Violation("unrestricted capabilities", "; ".join(told)) if told else None
+        reported.append(forbidden_capabilities(adding, added))
+    return Violation("unrestricted capabilities", "; ".join(reported)) if reported else None
 
 
 def volumes(pod: SecuredPod) -> Violation | None:

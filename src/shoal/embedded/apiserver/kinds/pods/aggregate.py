@@ -20,11 +20,11 @@ def service_class(spec: Obj) -> str:
     else:
         lists = chain(spec.get("containers") or (), spec.get("initContainers") or ())
         blocks = [container.get("resources") or {} for container in lists]
-    asks = [(_told(block.get("requests")), _told(block.get("limits"))) for block in blocks]
+    asks = [(_reported(block.get("requests")), _reported(block.get("limits"))) for block in blocks]
     return _judge(tuple(asks))
 
 
-def _told(amounts: Mapping[str, str] | None) -> tuple[str, str]:
+def _reported(amounts: Mapping[str, str] | None) -> tuple[str, str]:
     if not amounts:
         return ("", "")
     return amounts.get("cpu", ""), amounts.get("memory", "")

@@ -120,14 +120,14 @@ class AdmissionUnit(msgspec.Struct, eq=False):
     def staying_pods(self) -> Iterator[PodArrived | PodBound]:
         """The active pods of the gang that are not being deleted."""
         active = chain.from_iterable(unit.active.values() for unit in self.gang.values())
-        return (pod for pod in active if not (isinstance(pod, PodBound) and pod.leaving))
+        return (pod for pod in active if not (isinstance(pod, PodBound) and pod.terminating))
 
     @property
     def is_terminating(self) -> bool:
         """Whether its active pods are being deleted; pods that arrive now are their replacements."""
         if self.evicted_s is not None:
             return True
-        return bool(self.active) and all(isinstance(pod, PodBound) and pod.leaving for pod in self.active.values())
+        return bool(self.active) and all(isinstance(pod, PodBound) and pod.terminating for pod in self.active.values())
 
     def amounts(self, pods: Iterable[PodArrived | PodBound]) -> Amounts:
         found: Amounts = {}

@@ -48,7 +48,7 @@ class AdmissionUnits:
         if not unit.admitted_s:
             unit.admitted_s = event.who.since_s
         self._mark(event.key, unit)
-        if event.leaving and self._is_below_minimum(unit):
+        if event.terminating and self._is_below_minimum(unit):
             self._reassign(spec)
 
     def admit(self, unit: AdmissionUnit, now_s: float) -> list[PodArrived]:

@@ -21,7 +21,7 @@ class OptionalPlacementProof:
 
     def admit(self, facts: WorkloadFacts, admission: QuotaAssignment, claims: Sequence[Claim] = ()) -> Proven:
         found = self._proof.admit(facts, admission, claims)
-        return Proven.UNKNOWN if found is Proven.NO_ROOM else found
+        return Proven.UNKNOWN if found is Proven.NO_CAPACITY else found
 
     def would_fit(
         self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()

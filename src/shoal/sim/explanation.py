@@ -19,17 +19,17 @@ from shoal.engine.unmatched import unmatched
 from shoal.sim.answers import hold_reason
 from shoal.sim.device_names import device_names
 from shoal.sim.explain import Explainer
-from shoal.sim.queue_story import GoOn, most_of, queue_names, queue_story
 from shoal.sim.refusals import code_of
 from shoal.sim.rounds import Record, Rounds
+from shoal.sim.workload_explanation import GoOn, explain_workload, most_of, queue_names
 from shoal.store.held_pods import HeldPod, Hold
 from shoal.units.errors import UserError, excerpt
 from shoal.views.asks import ask_words, condition_words
 from shoal.views.decision_text import device_words
 from shoal.views.enumeration import few
+from shoal.views.explanation import Explanation, cause_lines
 from shoal.views.gangs import gang_help, gang_message, lost_pods, lost_words
 from shoal.views.remedies import unmatched_words
-from shoal.views.story import Story, cause_lines
 from shoal.views.why import nearest_sentence
 
 _NEAR = 3
@@ -37,11 +37,11 @@ _MOST_PODS = 4
 _ALIKE = 0.75
 
 
-def tell(rounds: Rounds, gated: Mapping[str, Hold], name: str, go_on: GoOn = lambda: True) -> Story:
+def explain(rounds: Rounds, gated: Mapping[str, Hold], name: str, go_on: GoOn = lambda: True) -> Explanation:
     """Decide everything, then tell about one. `go_on` is asked whether to look for more that would help."""
     known = _KnownNames(rounds, gated)
     key = known.find(name)
-    return _Told(rounds, gated, go_on).story(key)
+    return _Told(rounds, gated, go_on).explanation(key)
 
 
 class _KnownNames:
@@ -83,20 +83,20 @@ class _Told:
         """The preempted pods, by the pod or gang they were preempted for."""
         self._last: Record | None = None
 
-    def story(self, key: str) -> Story:
+    def explanation(self, key: str) -> Explanation:
         before = self._turn(key)
         self._decide()
         gang = self._cluster.gangs.find(key)
         is_let_go = gang is not None and bool(gang.waiting or gang.running)
-        queued = None if is_let_go else queue_story(self._rounds, self._last, key, self._go_on)
+        queued = None if is_let_go else explain_workload(self._rounds, self._last, key, self._go_on)
         if queued is not None:
             return queued
         if gang is not None:
             return self._gang(gang, before)
-        story = self._pod(key)
+        explanation = self._pod(key)
         if before:
-            story.chapters.insert(1, ("turn", [before]))
-        return story
+            explanation.chapters.insert(1, ("turn", [before]))
+        return explanation
 
     def _decide(self) -> None:
         for record in self._rounds.each(most_of(self._rounds)):
@@ -121,7 +121,7 @@ class _Told:
 
     # -- a pod -----------------------------------------------------------------------------------------------
 
-    def _pod(self, key: str) -> Story:
+    def _pod(self, key: str) -> Explanation:
         cluster = self._cluster
         if key in self._gated:
             return self._held(key, self._gated[key])
@@ -131,66 +131,68 @@ class _Told:
             if not outcome and holding is not None:
                 spot = Place(key, cluster.names[holding.row], holding.grant)
                 outcome = f"runs on {spot.node}{self._on(spot)}, since before"
-            story = Story(key, outcome or "is gone")
+            explanation = Explanation(key, outcome or "is gone")
             if holding is not None:
-                story.tell("asks", ask_words(holding.ask))
-                story.tell("conditions", *condition_words(holding.ask))
-                story.tell("gang", holding.who.group)
-            story.tell("yielded", few(self._yielded.get(key, []), _MOST_PODS))
-            return story
+                explanation.add("asks", ask_words(holding.ask))
+                explanation.add("conditions", *condition_words(holding.ask))
+                explanation.add("gang", holding.who.group)
+            explanation.add("yielded", few(self._yielded.get(key, []), _MOST_PODS))
+            return explanation
         waiting = cluster.pending[key]
         group = cluster.gangs.find(waiting.who.group) if waiting.who.group else None
         if group is not None and not is_running(cluster, group):
             return self._member(key, group)
         evidence = self._explainer.evidence(key)
-        story = Story(key, "waits", code_of(evidence))
-        story.tell("asks", ask_words(waiting.charge.ask))
-        story.tell("conditions", *condition_words(waiting.charge.ask))
-        story.tell("gang", f"{group.name}, which runs; this pod is beyond its minimum" if group is not None else "")
-        story.tell("nodes", *cause_lines(evidence))
-        story.tell("nearest", nearest_sentence(evidence))
-        self._tell_help(story, key)
-        story.tell("preemption", self._explainer.hindrance(key))
-        return story
+        explanation = Explanation(key, "waits", code_of(evidence))
+        explanation.add("asks", ask_words(waiting.charge.ask))
+        explanation.add("conditions", *condition_words(waiting.charge.ask))
+        explanation.add(
+            "gang", f"{group.name}, which runs; this pod is beyond its minimum" if group is not None else ""
+        )
+        explanation.add("nodes", *cause_lines(evidence))
+        explanation.add("nearest", nearest_sentence(evidence))
+        self._tell_help(explanation, key)
+        explanation.add("preemption", self._explainer.hindrance(key))
+        return explanation
 
-    def _held(self, title: str, hold: Hold) -> Story:
+    def _held(self, title: str, hold: Hold) -> Explanation:
         reason = hold_reason(hold)
-        story = Story(title, "waits", reason.code)
+        explanation = Explanation(title, "waits", reason.code)
         label = "volumes" if reason.code == Code.VOLUMES else "gates"
-        story.tell("queue" if isinstance(hold, HeldPod) and hold.queue else label, reason.message, reason.help)
-        return story
+        explanation.add("queue" if isinstance(hold, HeldPod) and hold.queue else label, reason.message, reason.help)
+        return explanation
 
-    def _member(self, key: str, gang: Gang) -> Story:
+    def _member(self, key: str, gang: Gang) -> Explanation:
         """A pod whose gang waits: its own evidence would say that it fits."""
         found = self._explainer.gang_evidence(gang.name)
         evidence = self._explainer.evidence(found.pod)
-        story = Story(key, "waits with its gang", found.code)
-        story.tell("asks", ask_words(self._cluster.pending[key].charge.ask))
-        story.tell("conditions", *condition_words(self._cluster.pending[key].charge.ask))
-        story.tell("gang", gang.name, *self._needs(gang))
-        story.tell("short", gang_message(found, evidence))
-        story.tell("would help", gang_help(found, evidence))
-        return story
+        explanation = Explanation(key, "waits with its gang", found.code)
+        explanation.add("asks", ask_words(self._cluster.pending[key].charge.ask))
+        explanation.add("conditions", *condition_words(self._cluster.pending[key].charge.ask))
+        explanation.add("gang", gang.name, *self._needs(gang))
+        explanation.add("short", gang_message(found, evidence))
+        explanation.add("would help", gang_help(found, evidence))
+        return explanation
 
-    def _tell_help(self, story: Story, pod: str) -> None:
+    def _tell_help(self, explanation: Explanation, pod: str) -> None:
         meant = unmatched(self._cluster, self._cluster.pending[pod].charge.ask.nodes)
         if meant:
-            story.tell("would help", unmatched_words(meant))
+            explanation.add("would help", unmatched_words(meant))
         else:
-            story.tell("would help", self._explainer.tolerance(pod), self._explainer.what_would_help(pod))
+            explanation.add("would help", self._explainer.tolerance(pod), self._explainer.what_would_help(pod))
 
     # -- a gang ----------------------------------------------------------------------------------------------
 
-    def _gang(self, gang: Gang, before: str) -> Story:
+    def _gang(self, gang: Gang, before: str) -> Explanation:
         cluster = self._cluster
         if is_running(cluster, gang):
-            story = Story(f"gang {gang.name}", self._running(gang))
-            story.tell("turn", before)
-            story.tell("pods", *self._where(gang))
-            story.tell("yielded", few(self._yielded.get(gang.name, []), _MOST_PODS))
+            explanation = Explanation(f"gang {gang.name}", self._running(gang))
+            explanation.add("turn", before)
+            explanation.add("pods", *self._where(gang))
+            explanation.add("yielded", few(self._yielded.get(gang.name, []), _MOST_PODS))
             if gang.waiting:
-                story.tell("waiting", few(list(gang.waiting), _MOST_PODS), "they are beyond its minimum")
-            return story
+                explanation.add("waiting", few(list(gang.waiting), _MOST_PODS), "they are beyond its minimum")
+            return explanation
         held = next(
             (hold for hold in self._gated.values() if isinstance(hold, HeldPod) and hold.group == gang.name), None
         )
@@ -199,33 +201,35 @@ class _Told:
         if lost := lost_pods(cluster, gang):
             left = len(gang.running)
             outcome = f"runs with {left:,} of {left + lost:,} pods"
-            story = Story(f"gang {gang.name}", outcome, Code.GANG_TOO_SMALL)
-            story.tell("lost", lost_words(lost))
-            story.tell("pods", *self._where(gang))
-            return story
+            explanation = Explanation(f"gang {gang.name}", outcome, Code.GANG_TOO_SMALL)
+            explanation.add("lost", lost_words(lost))
+            explanation.add("pods", *self._where(gang))
+            return explanation
         if not gang.waiting:
-            return Story(f"gang {gang.name}", "waits", Code.GANG_TOO_SMALL, [("pods", ["none of its pods waits"])])
+            return Explanation(
+                f"gang {gang.name}", "waits", Code.GANG_TOO_SMALL, [("pods", ["none of its pods waits"])]
+            )
         found = self._explainer.gang_evidence(gang.name)
         evidence = self._explainer.evidence(found.pod)
         first = cluster.pending[found.pod]
-        story = Story(f"gang {gang.name}", "waits", found.code)
-        story.tell("needs", *self._needs(gang))
-        story.tell("asks", f"{ask_words(first.charge.ask)} (each pod like {found.pod})")
-        story.tell("conditions", *condition_words(first.charge.ask))
-        story.tell("turn", before)
-        story.tell("short", gang_message(found, evidence))
+        explanation = Explanation(f"gang {gang.name}", "waits", found.code)
+        explanation.add("needs", *self._needs(gang))
+        explanation.add("asks", f"{ask_words(first.charge.ask)} (each pod like {found.pod})")
+        explanation.add("conditions", *condition_words(first.charge.ask))
+        explanation.add("turn", before)
+        explanation.add("short", gang_message(found, evidence))
         if found.code is not Code.GANG_MALFORMED:
             # However many nodes there are, they are not looked at.
-            story.tell("nodes", *cause_lines(evidence))
+            explanation.add("nodes", *cause_lines(evidence))
         helps = gang_help(found, evidence), self._explainer.tolerance(found.pod), self._explainer.gang_room(gang.name)
-        story.tell("would help", *helps)
-        story.tell("preemption", self._explainer.gang_hindrance(gang.name))
-        return story
+        explanation.add("would help", *helps)
+        explanation.add("preemption", self._explainer.gang_hindrance(gang.name))
+        return explanation
 
     def _running(self, gang: Gang) -> str:
-        promised = sum(1 for pod in gang.running if pod in self._cluster.promised)
-        if promised:
-            return f"is promised room for {promised:,} of its pods"
+        nominated = sum(1 for pod in gang.running if pod in self._cluster.nominated)
+        if nominated:
+            return f"is promised room for {nominated:,} of its pods"
         return f"runs with {len(gang.running):,} pod{'' if len(gang.running) == 1 else 's'}"
 
     def _where(self, gang: Gang) -> Iterator[str]:
@@ -247,7 +251,7 @@ class _Told:
             yield f"part {part.name}{inside}: {part.minimum:,} {counted}"
         for role, least in facts.roles:
             yield f"role {role}: {least:,} pods"
-        wish = facts.wish
+        wish = facts.requirement
         if wish.required:
             yield f"all in one {wish.required}"
         if wish.preferred:

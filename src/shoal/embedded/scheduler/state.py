@@ -19,7 +19,7 @@ from shoal.embedded.scheduler.reasons import NoFeasibleNode
 from shoal.embedded.scheduler.volume_fit import VolumeFit
 
 
-class World:
+class ScheduledPods:
     def __init__(self, namespaces: dict[str, dict[str, str]], volumes: VolumeFit) -> None:
         self.columns = NodeColumns()
         self.pod_affinity = PodAffinity(self.columns, namespaces)
@@ -76,8 +76,8 @@ class World:
             if not head.is_ended:
                 self.place(head.node, structs.replace(pod, node=head.node))
             return True
-        if head.labels != pod.labels or head.is_leaving != pod.is_leaving:
-            self.place(node, structs.replace(pod, labels=head.labels, is_leaving=head.is_leaving))
+        if head.labels != pod.labels or head.is_terminating != pod.is_terminating:
+            self.place(node, structs.replace(pod, labels=head.labels, is_terminating=head.is_terminating))
             return True
         return False
 

@@ -14,8 +14,8 @@ from shoal.sim.queue_rounds import QueueRecord, QueueRounds
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
 from shoal.views.asks import amount_words
 from shoal.views.enumeration import few
+from shoal.views.explanation import Explanation
 from shoal.views.queue_help import cut_words, remedy_words
-from shoal.views.story import Story
 from shoal.views.waits import unproven_sentence, wait_reason
 
 GoOn = Callable[[], bool]
@@ -36,7 +36,7 @@ def most_of(rounds: Rounds) -> int:
     return rounds.enough if isinstance(rounds, QueueRounds) else MOST_ROUNDS
 
 
-def queue_story(rounds: Rounds, last: Record | None, key: str, go_on: GoOn) -> Story | None:
+def explain_workload(rounds: Rounds, last: Record | None, key: str, go_on: GoOn) -> Explanation | None:
     """None where the pods tell the story themselves. `go_on`: whether to look for more that would help."""
     if not isinstance(rounds, QueueRounds) or key in rounds.cluster.pods or key in rounds.cluster.pending:
         return None
@@ -47,39 +47,39 @@ def queue_story(rounds: Rounds, last: Record | None, key: str, go_on: GoOn) -> S
     title = f"workload {workload}" if workload == key else f"{key} of workload {workload}"
     held = rounds.kueue.queues.held.get(workload)
     if held is not None:
-        story = Story(title, "is admitted" if held.facts.admitted else "has quota and waits for its checks")
-        _tell_ask(story, facts)
-        story.tell("holds", *_holding(held))
-        story.tell("proof", unproven_sentence(rounds.unproven()) if rounds.unproven() else "")
-        story.tell("pods", few(rounds.pods.running_of(workload), _MOST_NAMES))
-        return story
+        explanation = Explanation(title, "is admitted" if held.facts.admitted else "has quota and waits for its checks")
+        _tell_ask(explanation, facts)
+        explanation.add("holds", *_holding(held))
+        explanation.add("proof", unproven_sentence(rounds.unproven()) if rounds.unproven() else "")
+        explanation.add("pods", few(rounds.pods.running_of(workload), _MOST_NAMES))
+        return explanation
     stand = last.waiting if isinstance(last, QueueRecord) else []
     waiting = next((each for each in stand if each.workload == workload), None)
     if waiting is None:
-        return Story(title, "is gone")
-    story = _waiting(title, facts, waiting, rounds)
+        return Explanation(title, "is gone")
+    explanation = _waiting(title, facts, waiting, rounds)
     rounds.placement.renew()
     budget = SearchLimit(go_on=go_on)
     found = remedies(rounds.kueue, workload, prover=rounds.prover, now_s=rounds.now_s, budget=budget)
     words = [remedy_words(each) for each in found[:_MOST_REMEDIES]]
-    story.tell("would help", *words, cut_words(budget.spent) if budget.is_short else "")
-    return story
+    explanation.add("would help", *words, cut_words(budget.spent) if budget.is_short else "")
+    return explanation
 
 
-def _waiting(title: str, facts: WorkloadFacts, waiting: StillWaiting, rounds: QueueRounds) -> Story:
+def _waiting(title: str, facts: WorkloadFacts, waiting: StillWaiting, rounds: QueueRounds) -> Explanation:
     reason = wait_reason(waiting, unproven=rounds.unproven())
-    story = Story(title, "waits", reason.code)
-    _tell_ask(story, facts)
+    explanation = Explanation(title, "waits", reason.code)
+    _tell_ask(explanation, facts)
     state = "is tried again in its turn" if waiting.state == "active" else "is tried again when something changes"
-    story.tell("turn", f"priority {facts.priority:,}; {state}")
-    story.tell("short", reason.message)
-    story.tell("outlook", reason.help)
-    return story
+    explanation.add("turn", f"priority {facts.priority:,}; {state}")
+    explanation.add("short", reason.message)
+    explanation.add("outlook", reason.help)
+    return explanation
 
 
-def _tell_ask(story: Story, facts: WorkloadFacts) -> None:
-    story.tell("queue", facts.queue or "none")
-    story.tell("asks", *_asks(facts))
+def _tell_ask(explanation: Explanation, facts: WorkloadFacts) -> None:
+    explanation.add("queue", facts.queue or "none")
+    explanation.add("asks", *_asks(facts))
 
 
 def _asks(facts: WorkloadFacts) -> Iterator[str]:

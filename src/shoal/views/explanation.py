@@ -18,7 +18,7 @@ _STYLES = {"waits": "red", "runs": "green", "is promised room": "cyan", "has yie
 
 
 @dataclass(slots=True)
-class Story:
+class Explanation:
     """The lines under each heading; a heading may have several."""
 
     title: str
@@ -26,21 +26,21 @@ class Story:
     code: str = ""
     chapters: list[tuple[str, list[str]]] = field(default_factory=list)
 
-    def tell(self, heading: str, *lines: str) -> None:
+    def add(self, heading: str, *lines: str) -> None:
         """Empty lines are dropped, and a heading without any is too."""
         kept = [line for line in lines if line]
         if kept:
             self.chapters.append((heading, kept))
 
 
-def show_story(console: Console, story: Story) -> None:
-    style = next((style for word, style in _STYLES.items() if story.outcome.startswith(word)), "")
-    line = Text(story.title, "bold") + Text(" ") + Text(story.outcome, style)
-    console.print(line + Text(f": {story.code}" if story.code else ""), soft_wrap=True)
+def show_explanation(console: Console, explanation: Explanation) -> None:
+    style = next((style for word, style in _STYLES.items() if explanation.outcome.startswith(word)), "")
+    line = Text(explanation.title, "bold") + Text(" ") + Text(explanation.outcome, style)
+    console.print(line + Text(f": {explanation.code}" if explanation.code else ""), soft_wrap=True)
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
-    for heading, lines in story.chapters:
+    for heading, lines in explanation.chapters:
         shown = lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES:,} more"]
         for number, text in enumerate(shown):
             table.add_row("" if number else f"  {heading}", Text(text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.views.story import Story
+from shoal.views.explanation import Explanation
 
 
 class Chapter(msgspec.Struct, frozen=True):
@@ -20,6 +20,6 @@ class StoryDocument(msgspec.Struct, frozen=True):
     chapters: list[Chapter]
 
 
-def document_of(story: Story) -> StoryDocument:
-    chapters = [Chapter(heading, lines) for heading, lines in story.chapters]
-    return StoryDocument(story.title, story.outcome, str(story.code), chapters)
+def document_of(explanation: Explanation) -> StoryDocument:
+    chapters = [Chapter(heading, lines) for heading, lines in explanation.chapters]
+    return StoryDocument(explanation.title, explanation.outcome, str(explanation.code), chapters)

@@ -1,4 +1,4 @@
-"""What the hands need of the others in their process, and no more: the facts, the sights of pods, who writes claims."""
+"""Protocols of the pods and claims that plan executors read."""
 
 from __future__ import annotations
 
@@ -6,26 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from shoal.engine.asks import Ask
-from shoal.engine.cluster import Cluster
-from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
 from shoal.engine.pod_identity import PodIdentity
 from shoal.store.object_faults import ObjectFault
 from shoal.store.watched.pod_views import PodView
-
-
-class SchedulerState(Protocol):
-    """The brain. Its facts are read, and tried on a ledger that leaves no trace; only rounds and events change them."""
-
-    @property
-    def cluster(self) -> Cluster: ...
-
-    @property
-    def placement(self) -> Placement: ...
-
-    def wake(self) -> None:
-        """There are outcomes to be heard."""
-        ...
 
 
 class UnplaceablePod(Protocol):
@@ -52,13 +36,13 @@ class UnplaceablePod(Protocol):
     def node(self) -> str: ...
 
     @property
-    def is_leaving(self) -> bool: ...
+    def is_terminating(self) -> bool: ...
 
 
 class PodViews(Protocol):
     """Pods as they were seen last."""
 
-    def sight(self, key: str, /) -> PodView | None: ...
+    def view(self, key: str, /) -> PodView | None: ...
 
     @property
     def others_place_gpus(self) -> bool:
@@ -85,7 +69,7 @@ class PodViews(Protocol):
 class Writer(Protocol):
     """Makes what a pod needs ready on its node."""
 
-    async def prepare(self, sight: PodView, place: Place, is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
+    async def prepare(self, view: PodView, place: Place, is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
         """Claims and volumes are the pod's when this returns, which may take minutes; annotations for its binding.
         Raises as soon as the pod is not wanted there any more.
 
@@ -93,6 +77,6 @@ class Writer(Protocol):
         """
         ...
 
-    async def free(self, sight: PodView, /) -> None:
+    async def free(self, view: PodView, /) -> None:
         """What was made ready for the pod alone and keeps it from other nodes is taken back; it is on none."""
         ...
