@@ -1,4 +1,4 @@
-"""Pods that ask for GPUs, as short as they can be said, and books of machines by their catalogue names."""
+"""Builds pods that request GPUs, and device managers of simulated machines by their catalogue names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Obj = dict[str, Any]
 GPU = "nvidia.com/gpu"
 
 
-def book(spec: str) -> DeviceManager:
+def device_manager(spec: str) -> DeviceManager:
     return DeviceManager(read_fleet(spec)[0])
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from shoal.embedded.gpus.node_gpus import Refused
-from shoal.embedded.kubelets import pod_verbs as life
+from shoal.embedded.kubelets import pod_actions
+from shoal.embedded.kubelets.pod_actions import PodSituation
 from shoal.embedded.kubelets.pod_facts import PodFacts
 from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
 from shoal.embedded.kubelets.pod_status import status_of
-from shoal.embedded.kubelets.pod_verbs import PodSituation
 from shoal.embedded.kubelets.stage_files import read_stages
 from shoal.embedded.kubelets.timetable import Timetable
 
@@ -52,7 +52,7 @@ class _Node:
 
     def over(self, run: PodRun) -> None: ...
 
-    def say(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
+    def record_event(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
         self.said.append(f"{type_} {reason}: {message}")
 
 
@@ -69,13 +69,13 @@ def told(story: Explanation) -> tuple[list[Obj], set[str]]:
         due = timetable.first(run, facts)
         at_s = due.at_s - START_S if due is not None else float("inf")
         if delete_at_s is not None and delete_at_s < at_s:
-            life.stop(PodSituation(run, facts, node, START_S + delete_at_s), run.grace_s)
+            pod_actions.stop(PodSituation(run, facts, node, START_S + delete_at_s), run.grace_s)
             at_s, delete_at_s = delete_at_s, None
         elif due is None or at_s > story.until_s:
             return moments, played
         else:
             played.add(due.stage.name)
-            life.play(PodSituation(run, facts, node, due.at_s), due)
+            pod_actions.play(PodSituation(run, facts, node, due.at_s), due)
         if moments and moments[-1]["at"] == at_s:
             node.said = moments.pop()["events"] + node.said
         moments.append({"at": at_s, **_shown(status_of(run, facts, "198.18.0.1", START_S + at_s)), "events": node.said})

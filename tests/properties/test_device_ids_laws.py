@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from build.gpu_pods import book
+from build.gpu_pods import device_manager
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
@@ -40,7 +40,7 @@ CUT = ("dgx-a100-80[mig=all-balanced]", "dgx-a100-40[mig=all-1g.5gb,strategy=sin
 
 def node_of(spec: str, broken: Iterable[int] = ()) -> tuple[DeviceManager, Node]:
     """A machine, some of whose GPUs do not work, and its Node object."""
-    machine = book(spec)
+    machine = device_manager(spec)
     for gpu in broken:
         machine.fail(gpu, 79)
     amounts = {name: str(one.allocatable) for name, one in machine.resources().items()}
@@ -69,7 +69,7 @@ amounts = st.integers(0, 2)
 
 
 def resources_of(spec: str) -> list[str]:
-    return sorted(book(spec).resources())
+    return sorted(device_manager(spec).resources())
 
 
 @st.composite

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from build.deciders import decider
-from build.gpu_pods import book, granted, status_of
+from build.gpu_pods import device_manager, granted, status_of
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
 from shoal.client.item import Obj
@@ -21,7 +21,7 @@ DEVICES = "shoal.dev/devices"
 
 
 async def add_machine(cluster: SmallCluster, spec: str) -> DeviceManager:
-    machine = book(spec)
+    machine = device_manager(spec)
     has = {"cpu": "96", "memory": "1Ti", "pods": "110"}
     has |= {name: str(one.allocatable) for name, one in machine.resources().items()}
     words = {

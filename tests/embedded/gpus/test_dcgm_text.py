@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from build.gpu_pods import book, gpu_pod, granted
+from build.gpu_pods import device_manager, gpu_pod, granted
 from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Use
@@ -45,7 +45,7 @@ def scrape(node: DeviceManager, at_s: float = 0.0) -> dict[str, list[Row]]:
 
 
 def started(spec: str, count: int = 1, resource: str = "nvidia.com/gpu", use: Use = Use(0.8, 8_000)) -> DeviceManager:  # noqa: B008
-    node = book(spec)
+    node = device_manager(spec)
     for number in range(count):
         granted(node.admit(gpu_pod(str(number), 1, resource)))
         assert node.start(str(number), "main", use) is None
@@ -57,7 +57,7 @@ def started(spec: str, count: int = 1, resource: str = "nvidia.com/gpu", use: Us
     ["p5.48xlarge", "g5.12xlarge[time-slicing=4]", "dgx-a100-80[mig=all-balanced]", "t4-box-4", "gb300-nvl72-tray"],
 )
 def test_prometheus_can_read_it(spec: str) -> None:
-    node = book(spec)
+    node = device_manager(spec)
     granted(node.admit(gpu_pod("a", 1, min(node.resources()))))
     assert len(scrape(node)[XID]) == len(node.machine.gpus)
 
@@ -124,7 +124,7 @@ def test_energy_counts_from_boot_whoever_looks_first() -> None:
 
 
 def test_an_idle_holder_is_named_and_does_nothing() -> None:
-    node = book("p5.48xlarge")
+    node = device_manager("p5.48xlarge")
     granted(node.admit(gpu_pod("a")))
     labels, value = scrape(node)[UTIL][0]
     assert (labels["pod"], labels["container"], value) == ("pod-a", "main", 0)
@@ -153,12 +153,12 @@ def test_a_gpu_that_is_cut_shows_its_instances_and_no_utilisation() -> None:
 
 
 def test_nvlink_is_counted_where_there_is_one() -> None:
-    assert "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" in scrape(book("p5.48xlarge"))
-    assert "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" not in scrape(book("g5.12xlarge"))
+    assert "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" in scrape(device_manager("p5.48xlarge"))
+    assert "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" not in scrape(device_manager("g5.12xlarge"))
 
 
 def test_the_last_xid_stays_until_the_gpu_is_mended() -> None:
-    node = book("p5.48xlarge")
+    node = device_manager("p5.48xlarge")
     node.fail(3, 48)
     labels, value = scrape(node)[XID][3]
     assert (labels["gpu"], labels["err_code"], labels["err_msg"], value) == ("3", "48", "Double Bit ECC Error", 48)
@@ -167,7 +167,7 @@ def test_the_last_xid_stays_until_the_gpu_is_mended() -> None:
 
 
 def test_a_gpu_off_the_bus_shows_its_xid_alone() -> None:
-    node = book("p5.48xlarge")
+    node = device_manager("p5.48xlarge")
     node.fail(3, 79)
     found = scrape(node)
     assert found[XID][3][1] == 79

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from build.gpu_pods import book
+from build.gpu_pods import device_manager
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.engine.device_notation.node_devices import layout_of_node
 from shoal.units.errors import Where
@@ -61,16 +61,16 @@ def words_of(node: DeviceManager) -> dict[str, str]:
     ],
 )
 def test_feature_discovery_says(machine: str, label: str, value: str) -> None:
-    assert labels_of(book(machine))[f"nvidia.com/{label}"] == value
+    assert labels_of(device_manager(machine))[f"nvidia.com/{label}"] == value
 
 
 def test_a_machine_without_gpus_has_no_labels_of_them() -> None:
-    node = book("cpu-64")
+    node = device_manager("cpu-64")
     assert (node.labels(), node.annotations(), node.resources()) == ({}, {}, {})
 
 
 def test_labels_that_are_true_no_more_are_taken_away() -> None:
-    node = book("dgx-a100-40[mig=all-1g.5gb]")
+    node = device_manager("dgx-a100-40[mig=all-1g.5gb]")
     node.labels()
     node.configure({"nvidia.com/mig.config": "all-disabled"}, {})
     after = node.labels()
@@ -79,7 +79,7 @@ def test_labels_that_are_true_no_more_are_taken_away() -> None:
 
 
 def test_labels_that_another_process_left_are_taken_away_too() -> None:
-    node = book("dgx-a100-40")
+    node = device_manager("dgx-a100-40")
     node.configure({"nvidia.com/mig-3g.20gb.count": "2", "nvidia.com/gpu.present": "true", "team": "a"}, {})
     found = node.labels()
     assert {name for name, value in found.items() if value is None} == {"nvidia.com/mig-3g.20gb.count"}
@@ -96,7 +96,7 @@ def test_labels_that_another_process_left_are_taken_away_too() -> None:
 def test_the_engine_reads_the_devices_as_they_are(
     machine: str, gpus: int, islands: tuple[int, ...], numa: tuple[int, ...]
 ) -> None:
-    node = book(machine)
+    node = device_manager(machine)
     amounts = {name: one.allocatable for name, one in node.resources().items()}
     found = layout_of_node(labels_of(node), words_of(node), amounts, Where())
     assert (found.gpus, found.layout.islands, found.layout.numa) == (gpus, islands, numa)
@@ -114,7 +114,7 @@ def test_the_engine_reads_the_devices_as_they_are(
     ],
 )
 def test_the_engine_understands_every_way_of_sharing(machine: str) -> None:
-    node = book(machine)
+    node = device_manager(machine)
     amounts = {name: one.allocatable for name, one in node.resources().items()}
     found = layout_of_node(labels_of(node), words_of(node), amounts, Where())
     assert found.layout.replicas == (3 if "mps" in machine else 1)
@@ -123,7 +123,7 @@ def test_the_engine_understands_every_way_of_sharing(machine: str) -> None:
 
 
 def test_the_topology_annotation_names_every_device() -> None:
-    node = book("dgx-a100-40[mig=all-balanced]")
+    node = device_manager("dgx-a100-40[mig=all-balanced]")
     told = msgspec.json.decode(words_of(node)["shoal.dev/topology"])
     assert [gpu["uuid"] for gpu in told["gpus"]] == [slot.uuid for slot in node.machine.gpus]
     assert [cut["start"] for cut in told["gpus"][0]["mig"]] == sorted(cut.start for cut in node.gpus[0].cuts)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from build.fleets import machine
-from build.gpu_pods import book, config_map, gpu_pod, granted
+from build.gpu_pods import config_map, device_manager, gpu_pod, granted
 from shoal.embedded.gpus.contention import Contention, pace
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Use
@@ -18,7 +18,7 @@ MIG = "nvidia.com/mig-1g.10gb"
 
 
 def running(spec: str, utils: list[float], resource: str = "nvidia.com/gpu", memory: int = 100) -> DeviceManager:
-    node = book(spec)
+    node = device_manager(spec)
     for number, util in enumerate(utils):
         granted(node.admit(gpu_pod(str(number), 1, resource)))
         assert node.start(str(number), "main", Use(util, memory)) is None
@@ -88,7 +88,7 @@ def test_time_sliced_neighbours_share_the_memory_and_the_last_comer_finds_none()
 
 
 def test_an_mps_client_is_held_to_its_part() -> None:
-    node = book("g5.xlarge[mps=4,many-per-request]")
+    node = device_manager("g5.xlarge[mps=4,many-per-request]")
     node.admit(gpu_pod("small"))
     node.admit(gpu_pod("large", 2))
     assert "out of memory" in str(node.start("small", "main", Use(memory_mib=6_000)))
@@ -96,14 +96,14 @@ def test_an_mps_client_is_held_to_its_part() -> None:
 
 
 def test_an_instance_of_mig_has_its_own_memory() -> None:
-    node = book("dgx-a100-80[mig=all-1g.10gb]")
+    node = device_manager("dgx-a100-80[mig=all-1g.10gb]")
     node.admit(gpu_pod("a", 1, MIG))
     assert "out of memory" in str(node.start("a", "main", Use(memory_mib=10_000)))
     assert node.start("a", "main", Use(memory_mib=9_000)) is None
 
 
 def test_what_a_program_usually_takes_always_fits() -> None:
-    node = book("g5.xlarge[time-slicing=4]")
+    node = device_manager("g5.xlarge[time-slicing=4]")
     for uid in "abcd":
         node.admit(gpu_pod(uid))
         assert node.start(uid, "main", Use()) is None
@@ -163,13 +163,13 @@ def test_a_gpu_that_breaks_takes_all_its_instances_with_it() -> None:
 
 
 def test_no_program_starts_on_a_gpu_off_the_bus() -> None:
-    node = book("g5.xlarge")
+    node = device_manager("g5.xlarge")
     node.admit(gpu_pod("a"))
     node.fail(0, 79)
     assert node.start("a", "main", Use()) == "RuntimeError: No CUDA GPUs are available"
 
 
 def test_a_fault_of_a_gpu_that_is_not_there_is_nothing() -> None:
-    node = book("g5.xlarge")
+    node = device_manager("g5.xlarge")
     assert node.fail(7, 79) == ()
     node.mend(7)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from build.gpu_pods import GPU, Obj, book, config_map, gpu_pod, granted
+from build.gpu_pods import GPU, Obj, config_map, device_manager, gpu_pod, granted
 from shoal.embedded.gpus.node_gpus import Complaint, Counted
 from shoal.embedded.machines.mig_layouts import default_layouts
 
@@ -33,7 +33,7 @@ def mig_config(lines: str) -> dict[str, Obj]:
     ],
 )
 def test_named_layouts_cut_what_their_name_says(machine: str, layout: str, resources: dict[str, int]) -> None:
-    node = book(machine)
+    node = device_manager(machine)
     said = node.configure({CONFIG: layout}, {})
     assert any("was applied" in words for words in said)
     found = {name: one.capacity for name, one in node.resources().items() if one.capacity}
@@ -44,11 +44,11 @@ def test_named_layouts_cut_what_their_name_says(machine: str, layout: str, resou
 
 @pytest.mark.parametrize("name", sorted(default_layouts("RTX-PRO-6000-96GB")))
 def test_every_default_layout_can_be_cut(name: str) -> None:
-    assert book(f"rtx-pro-6000-box-8[mig={name}]").labels()[STATE] == "success"
+    assert device_manager(f"rtx-pro-6000-box-8[mig={name}]").labels()[STATE] == "success"
 
 
 def test_a_layout_of_a_config_map_is_followed_gpu_by_gpu() -> None:
-    node = book("dgx-a100-40")
+    node = device_manager("dgx-a100-40")
     lines = (
         "[{devices: all, mig-enabled: false},"
         ' {devices: [0, 1], mig-enabled: true, mig-devices: {"2g.10gb": 3, "1g.5gb": 1}}]'
@@ -66,7 +66,7 @@ def test_a_filter_picks_gpus_by_their_pci_id() -> None:
         '[{devices: all, device-filter: ["0x20B210DE"], mig-enabled: true, mig-devices: {"1g.10gb": 7}},'
         ' {devices: all, device-filter: "0x20b010de", mig-enabled: true, mig-devices: {"1g.5gb": 7}}]'
     )
-    small, large = book("dgx-a100-40"), book("dgx-a100-80")
+    small, large = device_manager("dgx-a100-40"), device_manager("dgx-a100-80")
     for node in (small, large):
         node.configure({CONFIG: "mine"}, mig_config(lines))
     assert "nvidia.com/mig-1g.5gb" in small.resources()
@@ -89,7 +89,7 @@ def test_a_filter_picks_gpus_by_their_pci_id() -> None:
     ],
 )
 def test_an_impossible_layout_changes_nothing_and_fails(lines: str, told: str) -> None:
-    node = book("dgx-a100-40")
+    node = device_manager("dgx-a100-40")
     (said,) = node.configure({CONFIG: "mine"}, mig_config(lines))
     assert told in said
     assert node.labels()[STATE] == "failed"
@@ -97,13 +97,13 @@ def test_an_impossible_layout_changes_nothing_and_fails(lines: str, told: str) -
 
 
 def test_an_unknown_layout_names_those_that_are_known() -> None:
-    node = book("dgx-a100-40")
+    node = device_manager("dgx-a100-40")
     (said,) = node.configure({CONFIG: "all-1g.18gb"}, {})
     assert "no such layout; known are all-disabled, all-enabled, all-balanced, all-1g.5gb" in said
 
 
 def test_gpus_in_use_are_not_cut() -> None:
-    node = book("dgx-a100-40")
+    node = device_manager("dgx-a100-40")
     granted(node.admit(gpu_pod("a", 1)))
     (said,) = node.configure({CONFIG: "all-1g.5gb"}, {})
     assert "GPU 0 is in use by another client" in said
@@ -117,7 +117,7 @@ def test_gpus_in_use_are_not_cut() -> None:
 
 
 def test_a_gpu_without_mig_has_no_manager_that_would_follow_the_label() -> None:
-    node = book("g5.12xlarge")
+    node = device_manager("g5.12xlarge")
     assert node.configure({CONFIG: "all-disabled"}, {}) == []
     (said,) = node.configure({CONFIG: "all-1g.5gb"}, {})
     assert said.startswith("MIG layout all-1g.5gb was not applied: no GPU of this node has MIG")
@@ -127,7 +127,7 @@ def test_a_gpu_without_mig_has_no_manager_that_would_follow_the_label() -> None:
 
 
 def test_single_wants_one_profile_on_all_gpus() -> None:
-    node = book("dgx-a100-40[strategy=single]")
+    node = device_manager("dgx-a100-40[strategy=single]")
     said = node.configure({CONFIG: "all-balanced"}, {})
     assert "the device plugin does not start: all MIG devices on the node must be of the same type" in said
     assert node.resources() == {GPU: Counted(0, 0)}
@@ -137,4 +137,4 @@ def test_single_wants_one_profile_on_all_gpus() -> None:
 
 
 def test_with_strategy_none_cut_gpus_are_still_offered_whole() -> None:
-    assert book("dgx-a100-40[mig=all-1g.5gb,strategy=none]").resources() == {GPU: Counted(8, 8)}
+    assert device_manager("dgx-a100-40[mig=all-1g.5gb,strategy=none]").resources() == {GPU: Counted(8, 8)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from build.gpu_pods import book, gpu_pod, granted
+from build.gpu_pods import device_manager, gpu_pod, granted
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Use
-from shoal.embedded.gpus.smi import Said, nvidia_smi
-from shoal.embedded.gpus.smi_node import sight_of_container, sight_of_node
+from shoal.embedded.gpus.smi import CommandOutput, nvidia_smi
+from shoal.embedded.gpus.smi_node import view_of_container, view_of_node
 
 MIG = "nvidia.com/mig-1g.10gb"
 
@@ -16,18 +16,18 @@ MIG = "nvidia.com/mig-1g.10gb"
 def busy(
     spec: str = "p5.48xlarge", amount: int = 2, resource: str = "nvidia.com/gpu", **annotations: str
 ) -> DeviceManager:
-    node = book(spec)
+    node = device_manager(spec)
     granted(node.admit(gpu_pod("a", amount, resource, **annotations)))
     assert node.start("a", "main", Use(0.9, 4_000)) is None
     return node
 
 
-def inside(node: DeviceManager, *options: str) -> Said:
-    return nvidia_smi(sight_of_container(node, "a", "main", 0.0), options)
+def inside(node: DeviceManager, *options: str) -> CommandOutput:
+    return nvidia_smi(view_of_container(node, "a", "main", 0.0), options)
 
 
-def on_node(node: DeviceManager, *options: str) -> Said:
-    return nvidia_smi(sight_of_node(node, 0.0, "2026/01/31 12:00:00.000"), options)
+def on_node(node: DeviceManager, *options: str) -> CommandOutput:
+    return nvidia_smi(view_of_node(node, 0.0, "2026/01/31 12:00:00.000"), options)
 
 
 def test_a_container_sees_its_own_gpus_numbered_from_zero() -> None:
@@ -48,7 +48,7 @@ def test_a_container_sees_its_own_instances_below_their_gpu() -> None:
 
 @pytest.mark.parametrize("spec", ["p5.48xlarge", "dgx-a100-80[mig=all-balanced]", "g5.12xlarge[time-slicing=4]"])
 def test_the_table_has_straight_edges(spec: str) -> None:
-    node = book(spec)
+    node = device_manager(spec)
     granted(node.admit(gpu_pod("a", 1, min(node.resources()))))
     node.start("a", "main", Use(1.0))
     first, *lines = on_node(node).text.splitlines()
@@ -61,7 +61,7 @@ def test_the_table_says_what_runs() -> None:
     text = inside(busy()).text
     assert "4000MiB /  81559MiB" in text
     assert "python3" in text
-    node = book("p5.48xlarge")
+    node = device_manager("p5.48xlarge")
     granted(node.admit(gpu_pod("a")))
     assert "No running processes found" in inside(node).text
 
@@ -83,7 +83,7 @@ def test_the_table_says_what_runs() -> None:
     ],
 )
 def test_fields_are_printed_as_csv(options: tuple[str, ...], printed: str) -> None:
-    assert inside(busy(amount=1), *options) == Said(printed)
+    assert inside(busy(amount=1), *options) == CommandOutput(printed)
 
 
 def test_a_query_may_name_one_gpu() -> None:
@@ -113,7 +113,7 @@ def test_what_it_cannot_answer_it_says(options: tuple[str, ...], code: int, told
 
 
 def test_without_a_gpu_none_is_found() -> None:
-    assert nvidia_smi(sight_of_node(book("cpu-8"), 0.0), []) == Said("No devices were found\n", 6)
+    assert nvidia_smi(view_of_node(device_manager("cpu-8"), 0.0), []) == CommandOutput("No devices were found\n", 6)
 
 
 def test_a_gpu_off_the_bus_cannot_be_asked() -> None:
@@ -130,22 +130,22 @@ def matrix(node: DeviceManager) -> list[list[str]]:
 
 
 def test_the_topology_shows_links_and_numa_nodes() -> None:
-    rows = matrix(book("p5.48xlarge"))
+    rows = matrix(device_manager("p5.48xlarge"))
     assert rows[1][1:9] == [" X ", *["NV18"] * 7]
     assert [row[10] for row in rows[1:]] == list("00001111")
-    pairs = matrix(book("h100-nvl-box-4"))
+    pairs = matrix(device_manager("h100-nvl-box-4"))
     assert pairs[1][1:5] == [" X ", "NV18", "SYS", "SYS"]
-    assert matrix(book("g5.12xlarge"))[1][1:5] == [" X ", "NODE", "NODE", "NODE"]
+    assert matrix(device_manager("g5.12xlarge"))[1][1:5] == [" X ", "NODE", "NODE", "NODE"]
 
 
 def test_instances_and_what_could_still_be_made_are_listed() -> None:
-    node = book("hgx-a100-80-4[mig=all-3g.40gb]")
+    node = device_manager("hgx-a100-80-4[mig=all-3g.40gb]")
     instances = on_node(node, "mig", "-lgi").text.splitlines()
     assert sum("MIG 3g.40gb" in line for line in instances) == 8
     assert len({len(line) for line in instances}) == 1
     profiles = on_node(node, "mig", "-lgip").text.splitlines()
     assert sum(" 0/7 " in line for line in profiles) == 4
-    empty = on_node(book("hgx-a100-80-4[mig=all-enabled]"), "mig", "-lgip").text
+    empty = on_node(device_manager("hgx-a100-80-4[mig=all-enabled]"), "mig", "-lgip").text
     assert empty.count(" 7/7 ") == 4
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from build.gpu_pods import GPU, book, config_map
+from build.gpu_pods import GPU, config_map, device_manager
 from shoal.embedded.gpus.node_gpus import Complaint
 
 LABEL = "nvidia.com/device-plugin.config"
@@ -26,7 +26,7 @@ def sharing(block: str, kind: str = "timeSlicing") -> str:
     ],
 )
 def test_a_configuration_changes_what_is_offered(text: str, resources: dict[str, int]) -> None:
-    node = book("g5.12xlarge")
+    node = device_manager("g5.12xlarge")
     node.configure({LABEL: "any"}, {"gpu-operator/time-slicing-config": config_map(any=text)})
     assert {name: one.capacity for name, one in node.resources().items() if one.capacity} == resources
 
@@ -42,7 +42,7 @@ def test_a_configuration_changes_what_is_offered(text: str, resources: dict[str,
     ],
 )
 def test_what_the_plugin_would_refuse_leaves_it_as_it_was(text: str, told: str) -> None:
-    node = book("g5.12xlarge")
+    node = device_manager("g5.12xlarge")
     configs = {"gpu-operator/config": config_map(any=text)}
     (said,) = node.configure({LABEL: "any"}, configs)
     assert told in said
@@ -51,7 +51,7 @@ def test_what_the_plugin_would_refuse_leaves_it_as_it_was(text: str, told: str) 
 
 
 def test_a_key_that_no_config_map_has_is_told_once() -> None:
-    node = book("g5.12xlarge")
+    node = device_manager("g5.12xlarge")
     configs = {"gpu-operator/config": config_map(any=FOUR)}
     (said,) = node.configure({LABEL: "tesla-t4"}, configs)
     assert "no ConfigMap has the key" in said
@@ -60,7 +60,7 @@ def test_a_key_that_no_config_map_has_is_told_once() -> None:
 
 
 def test_a_changed_config_map_is_followed_and_a_label_taken_away_too() -> None:
-    node = book("g5.12xlarge[time-slicing=2]")
+    node = device_manager("g5.12xlarge[time-slicing=2]")
     node.configure({LABEL: "any"}, {"a/b": config_map(any=FOUR)})
     node.configure({LABEL: "any"}, {"a/b": config_map(any=FOUR.replace("4", "6"))})
     assert node.resources()[GPU].capacity == 24
@@ -69,7 +69,7 @@ def test_a_changed_config_map_is_followed_and_a_label_taken_away_too() -> None:
 
 
 def test_mig_instances_are_shared_by_their_own_name() -> None:
-    node = book("dgx-a100-40[mig=all-1g.5gb]")
+    node = device_manager("dgx-a100-40[mig=all-1g.5gb]")
     text = sharing("{resources: [{name: nvidia.com/mig-1g.5gb, replicas: 4}]}")
     node.configure({LABEL: "any"}, {"a/b": config_map(any=text)})
     assert node.resources()["nvidia.com/mig-1g.5gb"].capacity == 56 * 4
@@ -79,7 +79,7 @@ def test_mig_instances_are_shared_by_their_own_name() -> None:
 
 
 def test_mps_does_not_start_on_mig_instances() -> None:
-    node = book("dgx-a100-40[mig=all-1g.5gb]")
+    node = device_manager("dgx-a100-40[mig=all-1g.5gb]")
     text = sharing("{resources: [{name: nvidia.com/mig-1g.5gb, replicas: 4}]}", "mps")
     said = node.configure({LABEL: "any"}, {"a/b": config_map(any=text)})
     assert "sharing.mps is not supported for MIG devices" in said[-1]

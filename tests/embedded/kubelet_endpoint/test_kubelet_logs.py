@@ -15,7 +15,7 @@ from build.depth import examples
 from build.endpoint_clients import Doors, doors_of
 from build.fake_nodes import START_S, FakeNodes
 from shoal.embedded.kubelets.endpoint.log_text import LogText, stamp
-from shoal.embedded.kubelets.node_view import LogLine, LogWanted
+from shoal.embedded.kubelets.node_view import LogLine, LogOptions
 
 LOG = "/containerLogs/default/web/main"
 PATIENCE_S = 60
@@ -131,7 +131,7 @@ async def test_a_node_that_is_cut_off_answers_nobody(doors: Doors, nodes: FakeNo
 
 def test_the_tail_is_cut_before_old_lines_are_left_out() -> None:
     lines = [LogLine(START_S + number, f"{number}") for number in range(4)]
-    text = LogText(LogWanted("main", tail_lines=2, since_s=START_S + 3))
+    text = LogText(LogOptions("main", tail_lines=2, since_s=START_S + 3))
     assert text.more(lines) == b"3\n"
     assert text.more([*lines, LogLine(START_S + 9, "9")]) == b"9\n"
 
@@ -147,7 +147,7 @@ def test_a_log_that_is_followed_in_pieces_is_the_log(
     moments: list[int], looks: list[int], limit: int | None, since: int | None
 ) -> None:
     lines = [LogLine(float(at), f"{number}") for number, at in enumerate(sorted(moments))]
-    wanted = LogWanted("main", limit_bytes=limit, since_s=since)
+    wanted = LogOptions("main", limit_bytes=limit, since_s=since)
     text = LogText(wanted)
     pieces = [text.more(lines[:look]) for look in [*sorted(looks), len(lines)]]
     expected = "".join(f"{line.text}\n" for line in lines if since is None or line.at_s >= since).encode()[:limit]
@@ -156,7 +156,7 @@ def test_a_log_that_is_followed_in_pieces_is_the_log(
 
 def test_a_log_is_followed_though_its_oldest_lines_are_dropped() -> None:
     lines = [LogLine(START_S + number // 2, f"{number}") for number in range(8)]
-    text = LogText(LogWanted("main"))
+    text = LogText(LogOptions("main"))
     assert text.more(lines[:3]) == b"0\n1\n2\n"
     assert text.more(lines[:4]) == b"3\n"
     assert text.more(lines[2:6]) == b"4\n5\n"
@@ -165,7 +165,7 @@ def test_a_log_is_followed_though_its_oldest_lines_are_dropped() -> None:
 
 
 def test_a_limit_ends_a_log_that_grows() -> None:
-    text = LogText(LogWanted("main", limit_bytes=3))
+    text = LogText(LogOptions("main", limit_bytes=3))
     line = LogLine(START_S, "a")
     assert (text.more([line]), text.is_full) == (b"a\n", False)
     assert (text.more([line, line]), text.is_full) == (b"a", True)

@@ -8,7 +8,7 @@ import pytest
 
 from build.endpoint_clients import Doors, doors_of
 from build.fake_nodes import START_S, FakeNodes
-from shoal.embedded.kubelets.endpoint.node_figures import NodeFigures
+from shoal.embedded.kubelets.endpoint.node_figures import NodeStats
 
 STARTED = "2026-01-01T00:00:00Z"
 POD = 'namespace="default",pod="web"'
@@ -52,7 +52,7 @@ async def test_the_paths_of_a_kubelet_are_there_and_those_it_has_not_are_not(doo
 
 
 def test_processor_time_grows_with_the_time_that_a_container_runs(nodes: FakeNodes) -> None:
-    figures = NodeFigures()
+    figures = NodeStats()
     assert (
         value(
             figures.resource(nodes["n1"], START_S + 100), f'container_cpu_usage_seconds_total{{container="main",{POD}}}'
@@ -68,13 +68,13 @@ def test_processor_time_grows_with_the_time_that_a_container_runs(nodes: FakeNod
 
 
 def test_the_processor_time_of_a_node_never_falls(nodes: FakeNodes) -> None:
-    figures, node = NodeFigures(), nodes["n1"]
+    figures, node = NodeStats(), nodes["n1"]
     said = [value(figures.resource(node, START_S + at), "node_cpu_usage_seconds_total") for at in (0, 10, 30, 30)]
     assert said == [0, 15, 45, 45]
 
 
 def test_cadvisor_names_containers_and_the_machine(nodes: FakeNodes) -> None:
-    text = NodeFigures().cadvisor(nodes["n1"], START_S + 100).decode()
+    text = NodeStats().cadvisor(nodes["n1"], START_S + 100).decode()
     assert 'container_memory_rss{container="",id="/",image="",name="",namespace="",pod=""} 3221225472' in text
     assert 'container="side"' in text
     assert value(text.encode(), "machine_cpu_cores") == 4
@@ -83,7 +83,7 @@ def test_cadvisor_names_containers_and_the_machine(nodes: FakeNodes) -> None:
 
 @pytest.mark.parametrize(("after_s", "count"), [(4, None), (5, 1), (14, 1), (15, 2)])
 def test_probes_are_counted_from_their_delay_on(nodes: FakeNodes, after_s: int, count: int | None) -> None:
-    text = NodeFigures().probes(nodes["n1"], START_S + after_s)
+    text = NodeStats().probes(nodes["n1"], START_S + after_s)
     name = f'prober_probe_total{{container="main",{POD},pod_uid="uid-web",probe_type="Liveness",result="successful"}}'
     assert (value(text, name) if name.encode() in text else None) == count
 

@@ -13,7 +13,7 @@ from shoal.client.item import Item, Obj
 from shoal.client.kind import LEASES, NODES, PODS
 from shoal.client.port import Deletion
 from shoal.embedded.kubelets import node_pods, simulated_node
-from shoal.embedded.kubelets.pod_facts import PodSummary, pod_summary
+from shoal.embedded.kubelets.pod_facts import PodSummary, summary_of
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
 
 
@@ -276,10 +276,10 @@ async def test_healing_a_node_looks_at_its_own_pods_alone(tmp_path: Path, monkey
 
         def glance(item: Item) -> PodSummary:
             looked.append(item.name)
-            return pod_summary(item)
+            return summary_of(item)
 
-        monkeypatch.setattr(simulated_node, "pod_summary", glance)
-        monkeypatch.setattr(node_pods, "pod_summary", glance)
+        monkeypatch.setattr(simulated_node, "summary_of", glance)
+        monkeypatch.setattr(node_pods, "summary_of", glance)
         await cluster.patch(NODES, "node-0", _HEAL)
         await run.until_phase("pod", "Running")
         assert set(looked) == {"pod"}

@@ -6,17 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.embedded.scheduler.asks import PodFacts, PodRequest
+from shoal.embedded.scheduler.pod_info import PodInfo, PodRequest
 from shoal.embedded.scheduler.queue import PodQueue
 
 EARLY_TRIES = 8
 
 
-def facts(name: str, priority: int = 0, created: float = 0.0) -> PodFacts:
-    return PodFacts(uid=name, namespace="default", name=name, ask=PodRequest(), priority=priority, created=created)
+def facts(name: str, priority: int = 0, created: float = 0.0) -> PodInfo:
+    return PodInfo(uid=name, namespace="default", name=name, request=PodRequest(), priority=priority, created=created)
 
 
-def queue_of(*pods: PodFacts) -> PodQueue:
+def queue_of(*pods: PodInfo) -> PodQueue:
     queue = PodQueue()
     for pod in pods:
         queue.put(pod)

@@ -11,10 +11,10 @@ import pytest
 from shoal.api.node import Node
 from shoal.api.wire import dec_hook
 from shoal.client.item import Item, Obj
-from shoal.embedded.scheduler.asks import PodFacts, PodRequest, read_pod
 from shoal.embedded.scheduler.node_choice import Chooser
 from shoal.embedded.scheduler.node_columns import NodeColumns
 from shoal.embedded.scheduler.pod_affinity import PodAffinity
+from shoal.embedded.scheduler.pod_info import PodInfo, PodRequest, read_pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 HOST = "kubernetes.io/hostname"
@@ -26,7 +26,7 @@ def node(name: str) -> Node:
     return msgspec.convert(obj, Node, dec_hook=dec_hook)
 
 
-def facts(name: str, requests: dict[str, str] | None = None, **affinity: Any) -> PodFacts:
+def facts(name: str, requests: dict[str, str] | None = None, **affinity: Any) -> PodInfo:
     container = {"name": "main", "resources": {"requests": requests or {}}}
     meta = {"name": name, "namespace": "default", "uid": name, "labels": {"app": name}}
     obj: Obj = {"metadata": meta, "spec": {"containers": [container], "affinity": affinity}}
@@ -46,10 +46,10 @@ class World:
         self.pod_affinity = PodAffinity(self.columns, {})
         self.chooser = Chooser(self.columns, self.pod_affinity)
 
-    def best(self, pod: PodFacts) -> str:
+    def best(self, pod: PodInfo) -> str:
         return self.columns.name(self.chooser.best(pod, self.chooser.filter(pod, []).rows))
 
-    def add(self, pod: PodFacts, name: str, sign: int = 1) -> None:
+    def add(self, pod: PodInfo, name: str, sign: int = 1) -> None:
         if sign > 0:
             self.columns.take(name, pod)
         else:
@@ -97,7 +97,7 @@ def test_pods_that_each_name_their_node_do_not_push_out_what_is_known_of_others(
     state = World(3)
     filtered = state.chooser.node_filters.of(PodRequest())
     for number in range(600):
-        state.chooser.node_filters.of(facts(f"p{number}", {"cpu": f"{number}m"}, nodeAffinity=on_node("n1")).ask)
+        state.chooser.node_filters.of(facts(f"p{number}", {"cpu": f"{number}m"}, nodeAffinity=on_node("n1")).request)
     assert state.chooser.node_filters.of(PodRequest()) is filtered
 
 

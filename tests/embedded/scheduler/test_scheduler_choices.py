@@ -13,10 +13,10 @@ from build.depth import examples
 from shoal.api.node import Node
 from shoal.api.wire import dec_hook
 from shoal.client.item import Item, Obj
-from shoal.embedded.scheduler.asks import PodFacts, read_pod
 from shoal.embedded.scheduler.node_choice import Chooser
 from shoal.embedded.scheduler.node_columns import NodeColumns
 from shoal.embedded.scheduler.pod_affinity import PodAffinity
+from shoal.embedded.scheduler.pod_info import PodInfo, read_pod
 
 GPU, HOST, ZONE = "nvidia.com/gpu", "kubernetes.io/hostname", "zone"
 TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
@@ -60,7 +60,7 @@ pods = st.lists(
 )
 
 
-def pod_of(number: int, wish: dict[str, Any]) -> tuple[PodFacts, Obj]:
+def pod_of(number: int, wish: dict[str, Any]) -> tuple[PodInfo, Obj]:
     container: Obj = {"name": "main", "resources": {"requests": {"cpu": wish["cpu"]}}}
     if wish["gpus"]:
         container["resources"]["limits"] = {GPU: str(wish["gpus"])}
@@ -183,7 +183,7 @@ def test_every_decision_is_that_of_a_plain_reading(
     chooser = Chooser(columns, pod_affinity)
     for one in found:
         columns.put(msgspec.convert(one, Node, dec_hook=dec_hook))
-    placed: dict[int, tuple[str, PodFacts]] = {}
+    placed: dict[int, tuple[str, PodInfo]] = {}
     for number, wish in enumerate(wishes):
         pod, obj = pod_of(number, wish)
         look = chooser.filter(pod, [])

@@ -47,10 +47,10 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class DcgmExporter:
-    def __init__(self, book: DeviceManager, booted_s: float | None = None) -> None:
+    def __init__(self, device_manager: DeviceManager, booted_s: float | None = None) -> None:
         """Without a moment of boot the first scrape is it."""
-        self._book = book
-        self._totals = [Totals() for _ in book.machine.gpus]
+        self._device_manager = device_manager
+        self._totals = [Totals() for _ in device_manager.machine.gpus]
         self._seen_xid = [0] * len(self._totals)
         self._last_s = booted_s
 
@@ -63,21 +63,25 @@ class DcgmExporter:
         """The programs of now have run since the last call."""
         passed = max(at_s - self._last_s, 0.0) if self._last_s is not None else 0.0
         self._last_s = at_s if self._last_s is None else max(at_s, self._last_s)
-        for slot in self._book.machine.gpus if passed else ():
-            util, totals, model = gpu_load(self._book, slot, at_s), self._totals[slot.index], find_model(slot.model)
+        for slot in self._device_manager.machine.gpus if passed else ():
+            util, totals, model = (
+                gpu_load(self._device_manager, slot, at_s),
+                self._totals[slot.index],
+                find_model(slot.model),
+            )
             totals.energy_mj += power_w(model, util) * 1000 * passed
             totals.link_mb += util * (model.link_gb_s if model is not None else 0) * 1000 * _LINK_LOAD * passed
 
     def text(self, pods: Mapping[str, PodName], at_s: float) -> str:
         """`pods` by uid; a pod that is not in there has its devices, but no name."""
         self.account(at_s)
-        samples = [self._sample(slot, at_s) for slot in self._book.machine.gpus]
-        scrape = _Scrape(self._book, pods, at_s)
+        samples = [self._sample(slot, at_s) for slot in self._device_manager.machine.gpus]
+        scrape = _Scrape(self._device_manager, pods, at_s)
         lines: list[str] = []
         for field in FIELDS:
             rows = [
                 f"{field.name}{{{_spelled(labels)}}} {_number(value)}"
-                for slot, sample in zip(self._book.machine.gpus, samples, strict=True)
+                for slot, sample in zip(self._device_manager.machine.gpus, samples, strict=True)
                 for labels, value in scrape.rows(field, slot, sample)
             ]
             if rows:
@@ -85,8 +89,8 @@ class DcgmExporter:
         return "".join(f"{line}\n" for line in lines)
 
     def _sample(self, slot: GpuSlot, at_s: float) -> Sample:
-        reading, totals = read_gpu(self._book, slot, at_s), self._totals[slot.index]
-        fault = self._book.xid(slot.index)
+        reading, totals = read_gpu(self._device_manager, slot, at_s), self._totals[slot.index]
+        fault = self._device_manager.xid(slot.index)
         number = fault.number if fault is not None else 0
         if number != self._seen_xid[slot.index]:
             self._seen_xid[slot.index] = number
@@ -99,10 +103,10 @@ class DcgmExporter:
 class _Scrape:
     """What is the same for all rows of one text."""
 
-    def __init__(self, book: DeviceManager, pods: Mapping[str, PodName], at_s: float) -> None:
-        self._book, self._pods, self._at_s = book, pods, at_s
+    def __init__(self, device_manager: DeviceManager, pods: Mapping[str, PodName], at_s: float) -> None:
+        self._device_manager, self._pods, self._at_s = device_manager, pods, at_s
         found: dict[str, dict[tuple[str, str], DeviceUser]] = {}
-        for uid, held in book.held():
+        for uid, held in device_manager.held():
             for one in held:
                 for device in one.devices:
                     holder = DeviceUser(uid, one.container, device)
@@ -111,7 +115,11 @@ class _Scrape:
 
     def rows(self, field: Field, slot: GpuSlot, sample: Sample) -> Iterator[tuple[Labels, float]]:
         """Of one GPU: none, one, or one for each instance and each pod."""
-        gpu, fault, model = self._book.gpus[slot.index], self._book.xid(slot.index), find_model(slot.model)
+        gpu, fault, model = (
+            self._device_manager.gpus[slot.index],
+            self._device_manager.xid(slot.index),
+            find_model(slot.model),
+        )
         is_lost = fault is not None and fault.is_lost and field.name != _XID
         is_unlinked = field.needs_link and (model is None or not model.link)
         if is_lost or is_unlinked or (gpu.is_mig and field.scope == "whole"):
@@ -120,14 +128,14 @@ class _Scrape:
             yield from self._held(field, slot, None, sample)
             return
         for one in gpu.cuts:
-            reading = read_instance(self._book, slot, one.uuid, one.memory_mib, self._at_s)
+            reading = read_instance(self._device_manager, slot, one.uuid, one.memory_mib, self._at_s)
             yield from self._held(field, slot, one, _of(sample, reading))
 
     def _held(self, field: Field, slot: GpuSlot, one: Cut | None, sample: Sample) -> Iterator[tuple[Labels, float]]:
         """A row for each pod that holds the device, or one without a pod."""
         holders = self._holders.get(slot.uuid if one is None else one.uuid, [])
-        labels = _device_labels(self._book.machine.name, slot, one)
-        extra = _fault_labels(self._book, slot) if field.name == _XID else ()
+        labels = _device_labels(self._device_manager.machine.name, slot, one)
+        extra = _fault_labels(self._device_manager, slot) if field.name == _XID else ()
         value = field.value(sample)
         is_split = field.is_per_pod and any(holder.device.replicas > 1 for holder in holders)
         if not holders or is_split:
@@ -138,7 +146,7 @@ class _Scrape:
 
     def _own(self, field: Field, holder: DeviceUser, sample: Sample) -> float:
         """The pod's part of a shared device."""
-        programs, physical = self._book.programs, holder.device.physical
+        programs, physical = self._device_manager.programs, holder.device.physical
         mine = [one for one in programs.on(physical) if (one.uid, one.container) == (holder.uid, holder.container)]
         util = sum(programs.share(one, physical) for one in mine)
         used = sum(slot.memory_mib for one in mine for slot in one.slots if slot.device.physical == physical)
@@ -163,8 +171,8 @@ def _of(sample: Sample, reading: Reading) -> Sample:
     return Sample(reading, sample.totals, sample.xid)
 
 
-def _fault_labels(book: DeviceManager, slot: GpuSlot) -> Labels:
-    fault = book.xid(slot.index)
+def _fault_labels(device_manager: DeviceManager, slot: GpuSlot) -> Labels:
+    fault = device_manager.xid(slot.index)
     if fault is None:
         return (("err_code", "0"), ("err_msg", "No Error"))
     return (("err_code", str(fault.number)), ("err_msg", fault.meaning))

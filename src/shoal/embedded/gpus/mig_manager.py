@@ -29,7 +29,7 @@ _NO_MIG = "all-disabled"
 
 class MigManager:
     def __init__(self, machine: Machine) -> None:
-        self._node, self._seats = machine.name, machine.gpus
+        self._node, self._installed_gpus = machine.name, machine.gpus
         self.gpus: tuple[Gpu, ...] = tuple(Gpu() for _ in machine.gpus)
         self.config = ""
         self.state = ""
@@ -86,12 +86,12 @@ class MigManager:
         return known.get(config) or Problem(complaint or "no such layout", f"known are {', '.join(known)}")
 
     def _apply(self, specs: Specs, is_used: Callable[[int], bool]) -> Problem | None:
-        wanted = targets(specs, self._seats)
+        wanted = targets(specs, self._installed_gpus)
         if isinstance(wanted, Problem):
             return wanted
         gpus = list(self.gpus)
         for index, spec in wanted.items():
-            gpu = self._gpu(self._seats[index], spec)
+            gpu = self._gpu(self._installed_gpus[index], spec)
             if gpu != gpus[index] and is_used(index):
                 return Problem(f"GPU {index} is in use by another client", "move its pods away and set the label anew")
             gpus[index] = gpu

@@ -57,7 +57,7 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class NodeGpus(Protocol):
-    """Implemented by `gpus/book.py`: class Book(machine)."""
+    """Implemented by `gpus/device_manager.py`: class Book(machine)."""
 
     def resources(self) -> Mapping[str, Counted]:
         """The extended resources of the node now."""

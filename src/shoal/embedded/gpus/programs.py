@@ -12,7 +12,7 @@ from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.embedded.gpus.node_gpus import Use
 
 
-class Seat(msgspec.Struct, frozen=True):
+class DeviceShare(msgspec.Struct, frozen=True):
     """One program's part of one GPU or MIG instance."""
 
     device: PhysicalDevice
@@ -25,7 +25,7 @@ class GpuProgram(msgspec.Struct, frozen=True):
     uid: str
     container: str
     util: float
-    slots: tuple[Seat, ...]
+    slots: tuple[DeviceShare, ...]
     pid: int
 
 
@@ -39,7 +39,7 @@ class Programs:
 
     def start(self, uid: str, container: str, devices: Sequence[PhysicalDevice], use: Use) -> str | None:
         self.stop(uid, container)
-        slots: list[Seat] = []
+        slots: list[DeviceShare] = []
         for device in {one.physical: one for one in devices}.values():
             held = sum(one.physical == device.physical for one in devices)
             wanted = use.memory_mib
@@ -48,7 +48,7 @@ class Programs:
             error = self._memory_error(device, held, wanted)
             if error is not None:
                 return error
-            slots.append(Seat(device, held, wanted))
+            slots.append(DeviceShare(device, held, wanted))
         self._next_pid += 37
         program = GpuProgram(uid, container, min(max(use.util, 0.0), 1.0), tuple(slots), self._next_pid)
         self._running[uid, container] = program
@@ -105,5 +105,5 @@ class Programs:
         return contention.out_of_memory(0, wanted, limit, free)
 
 
-def _is(slot: Seat, physical: str) -> bool:
+def _is(slot: DeviceShare, physical: str) -> bool:
     return slot.device.physical == physical

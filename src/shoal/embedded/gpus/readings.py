@@ -44,18 +44,18 @@ class Reading(msgspec.Struct, frozen=True):
     memory_mhz: int
 
 
-def read_gpu(book: DeviceManager, slot: GpuSlot, at_s: float) -> Reading:
-    gpu = book.gpus[slot.index]
-    used = sum(book.programs.memory_mib(uuid) for uuid in [*(one.uuid for one in gpu.cuts), slot.uuid])
-    return _reading(slot, gpu_load(book, slot, at_s), used, slot.memory_mib)
+def read_gpu(device_manager: DeviceManager, slot: GpuSlot, at_s: float) -> Reading:
+    gpu = device_manager.gpus[slot.index]
+    used = sum(device_manager.programs.memory_mib(uuid) for uuid in [*(one.uuid for one in gpu.cuts), slot.uuid])
+    return _reading(slot, gpu_load(device_manager, slot, at_s), used, slot.memory_mib)
 
 
-def gpu_load(book: DeviceManager, slot: GpuSlot, at_s: float) -> float:
+def gpu_load(device_manager: DeviceManager, slot: GpuSlot, at_s: float) -> float:
     """0 to 1, of a whole GPU."""
-    cuts = book.gpus[slot.index].cuts
+    cuts = device_manager.gpus[slot.index].cuts
     if not cuts:
-        return rippled(load(book.programs, slot.uuid), slot.uuid, at_s)
-    util = sum(load(book.programs, one.uuid) * one.profile.compute for one in cuts) / _compute_slices(slot)
+        return rippled(load(device_manager.programs, slot.uuid), slot.uuid, at_s)
+    util = sum(load(device_manager.programs, one.uuid) * one.profile.compute for one in cuts) / _compute_slices(slot)
     return rippled(min(util, 1.0), slot.uuid, at_s)
 
 
@@ -64,9 +64,9 @@ def power_w(model: Model | None, util: float) -> float:
     return limit * (_IDLE_POWER + (1 - _IDLE_POWER) * util * 0.95)
 
 
-def read_instance(book: DeviceManager, slot: GpuSlot, uuid: str, memory_mib: int, at_s: float) -> Reading:
-    util = rippled(load(book.programs, uuid), uuid, at_s)
-    return _reading(slot, util, book.programs.memory_mib(uuid), memory_mib)
+def read_instance(device_manager: DeviceManager, slot: GpuSlot, uuid: str, memory_mib: int, at_s: float) -> Reading:
+    util = rippled(load(device_manager.programs, uuid), uuid, at_s)
+    return _reading(slot, util, device_manager.programs.memory_mib(uuid), memory_mib)
 
 
 def _compute_slices(slot: GpuSlot) -> int:

@@ -22,42 +22,42 @@ _BAD_ARGUMENT, _NOT_FOUND, _LOST = 2, 6, 15
 _FORMS = "nvidia-smi, -L, -q, --query-gpu=..., --query-compute-apps=..., topo -m, mig -lgi and mig -lgip"
 
 
-class Said(NamedTuple):
+class CommandOutput(NamedTuple):
     text: str
     code: int = 0
 
 
-def nvidia_smi(view: GpuView, options: Sequence[str]) -> Said:
+def nvidia_smi(view: GpuView, options: Sequence[str]) -> CommandOutput:
     words = list(_joined(options))
     chosen = [word.partition("=")[2] for word in words if word.startswith(("-i=", "--id="))]
     words = [word for word in words if not word.startswith(("-i=", "--id="))]
     gpus = [gpu for gpu in view.gpus if not chosen or _is_chosen(gpu, chosen[0].split(","))]
     if not view.gpus or not gpus:
-        return Said("No devices were found\n", _NOT_FOUND)
+        return CommandOutput("No devices were found\n", _NOT_FOUND)
     lost = next((gpu for gpu in gpus if gpu.is_lost), None)
     if lost is not None:
         what = f"GPU{lost.index}: {lost.pci[4:]}: GPU is lost.  Reboot the system to recover this GPU"
-        return Said(f"Unable to determine the device handle for {what}\n", _LOST)
+        return CommandOutput(f"Unable to determine the device handle for {what}\n", _LOST)
     return _answer(msgspec.structs.replace(view, gpus=tuple(gpus)), words)
 
 
-def _answer(view: GpuView, words: Sequence[str]) -> Said:
+def _answer(view: GpuView, words: Sequence[str]) -> CommandOutput:
     match words:
         case []:
-            return Said(table(view))
+            return CommandOutput(table(view))
         case ["-L"] | ["--list-gpus"]:
-            return Said(list_gpus(view))
+            return CommandOutput(list_gpus(view))
         case ["-q"] | ["--query"]:
-            return Said(report(view))
+            return CommandOutput(report(view))
         case ["topo", "-m"] | ["topo", "--matrix"]:
-            return Said(topology(view))
+            return CommandOutput(topology(view))
         case ["mig", "-lgi"] | ["mig", "--list-gpu-instances"]:
             return _found(list_instances(view), "No GPU instances found: Not Found\n")
         case ["mig", "-lgip"] | ["mig", "--list-gpu-instance-profiles"]:
             return _found(list_profiles(view), "No MIG-supported devices found.\n")
         case _ if any(word.startswith(("--query-gpu=", "--query-compute-apps=")) for word in words):
             return _query(view, words)
-    return Said(f"nvidia-smi {' '.join(words)}: a simulated GPU answers {_FORMS}\n", _BAD_ARGUMENT)
+    return CommandOutput(f"nvidia-smi {' '.join(words)}: a simulated GPU answers {_FORMS}\n", _BAD_ARGUMENT)
 
 
 def list_gpus(view: GpuView) -> str:
@@ -71,21 +71,23 @@ def list_gpus(view: GpuView) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _query(view: GpuView, words: Sequence[str]) -> Said:
+def _query(view: GpuView, words: Sequence[str]) -> CommandOutput:
     given = dict(word.partition("=")[::2] for word in words)
     form = given.get("--format", "").split(",")
     if "csv" not in form or not set(given) <= {"--query-gpu", "--query-compute-apps", "--format"}:
-        return Said('"--format=" switch is missing or not csv. Valid formats are csv, with noheader and nounits\n', 2)
+        return CommandOutput(
+            '"--format=" switch is missing or not csv. Valid formats are csv, with noheader and nounits\n', 2
+        )
     try:
         if "--query-gpu" in given:
-            return Said(query_gpus(view, given["--query-gpu"], form))
-        return Said(query_apps(view, given["--query-compute-apps"], form))
+            return CommandOutput(query_gpus(view, given["--query-gpu"], form))
+        return CommandOutput(query_apps(view, given["--query-compute-apps"], form))
     except QueryError as error:
-        return Said(f"{error}\n", _BAD_ARGUMENT)
+        return CommandOutput(f"{error}\n", _BAD_ARGUMENT)
 
 
-def _found(text: str, nothing: str) -> Said:
-    return Said(text) if text else Said(nothing, _NOT_FOUND)
+def _found(text: str, nothing: str) -> CommandOutput:
+    return CommandOutput(text) if text else CommandOutput(nothing, _NOT_FOUND)
 
 
 def _joined(options: Sequence[str]) -> list[str]:

@@ -15,22 +15,28 @@ _PROGRAM = "python3"
 _DOUBLE_BIT = 48
 
 
-def sight_of_node(book: DeviceManager, at_s: float, at: str = "") -> GpuView:
-    gpus = (_seen(book, slot, slot.index, None, at_s) for slot in book.machine.gpus)
+def view_of_node(device_manager: DeviceManager, at_s: float, at: str = "") -> GpuView:
+    gpus = (_seen(device_manager, slot, slot.index, None, at_s) for slot in device_manager.machine.gpus)
     return GpuView(tuple(gpus), at)
 
 
-def sight_of_container(book: DeviceManager, uid: str, container: str, at_s: float, at: str = "") -> GpuView:
+def view_of_container(device_manager: DeviceManager, uid: str, container: str, at_s: float, at: str = "") -> GpuView:
     """Neighbours on a shared GPU are felt in its load and memory; their processes are of another namespace."""
-    devices = book.devices_of(uid, container)
+    devices = device_manager.devices_of(uid, container)
     own = {device.physical for device in devices}
-    slots = [book.machine.gpus[index] for index in sorted({device.gpu for device in devices})]
-    gpus = (_seen(book, slot, number, (own, uid), at_s) for number, slot in enumerate(slots))
+    slots = [device_manager.machine.gpus[index] for index in sorted({device.gpu for device in devices})]
+    gpus = (_seen(device_manager, slot, number, (own, uid), at_s) for number, slot in enumerate(slots))
     return GpuView(tuple(gpus), at)
 
 
-def _seen(book: DeviceManager, slot: GpuSlot, number: int, own: tuple[set[str], str] | None, at_s: float) -> SeenGpu:
-    gpu, reading, fault = book.gpus[slot.index], read_gpu(book, slot, at_s), book.xid(slot.index)
+def _seen(
+    device_manager: DeviceManager, slot: GpuSlot, number: int, own: tuple[set[str], str] | None, at_s: float
+) -> SeenGpu:
+    gpu, reading, fault = (
+        device_manager.gpus[slot.index],
+        read_gpu(device_manager, slot, at_s),
+        device_manager.xid(slot.index),
+    )
     cuts = [one for one in gpu.cuts if own is None or one.uuid in own[0]]
     return SeenGpu(
         index=number,
@@ -54,13 +60,13 @@ def _seen(book: DeviceManager, slot: GpuSlot, number: int, own: tuple[set[str], 
         double_bit_errors=int(fault is not None and fault.number == _DOUBLE_BIT),
         is_mig=gpu.is_mig,
         is_lost=fault is not None and fault.is_lost,
-        instances=tuple(_instance(book, slot, one, at_s) for one in cuts),
-        processes=tuple(_processes(book, slot, cuts, own[1] if own is not None else None)),
+        instances=tuple(_instance(device_manager, slot, one, at_s) for one in cuts),
+        processes=tuple(_processes(device_manager, slot, cuts, own[1] if own is not None else None)),
     )
 
 
-def _instance(book: DeviceManager, slot: GpuSlot, one: Cut, at_s: float) -> Instance:
-    reading = read_instance(book, slot, one.uuid, one.memory_mib, at_s)
+def _instance(device_manager: DeviceManager, slot: GpuSlot, one: Cut, at_s: float) -> Instance:
+    reading = read_instance(device_manager, slot, one.uuid, one.memory_mib, at_s)
     return Instance(
         profile=one.profile.name,
         uuid=one.uuid,
@@ -74,9 +80,9 @@ def _instance(book: DeviceManager, slot: GpuSlot, one: Cut, at_s: float) -> Inst
     )
 
 
-def _processes(book: DeviceManager, slot: GpuSlot, cuts: Iterable[Cut], uid: str | None) -> Iterable[Process]:
+def _processes(device_manager: DeviceManager, slot: GpuSlot, cuts: Iterable[Cut], uid: str | None) -> Iterable[Process]:
     for physical, instance in ((slot.uuid, None), *((one.uuid, one.instance) for one in cuts)):
-        for program in book.programs.on(physical):
+        for program in device_manager.programs.on(physical):
             if uid is None or program.uid == uid:
                 used = sum(one.memory_mib for one in program.slots if one.device.physical == physical)
                 yield Process(program.pid, _PROGRAM, used, instance)

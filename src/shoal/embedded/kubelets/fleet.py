@@ -27,8 +27,8 @@ from shoal.embedded.kubelets.addresses import NETWORK, SIZE, Addresses
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.leases import Leases
 from shoal.embedded.kubelets.node_faults import NodeFaults
-from shoal.embedded.kubelets.node_keeper import NodeKeeper
-from shoal.embedded.kubelets.pod_facts import PodSummary, pod_summary
+from shoal.embedded.kubelets.node_registration import NodeRegistration
+from shoal.embedded.kubelets.pod_facts import PodSummary, summary_of
 from shoal.embedded.kubelets.pod_writer import PodWriter
 from shoal.embedded.kubelets.policy_watch import PolicyWatch
 from shoal.embedded.kubelets.settings import FleetSettings
@@ -78,16 +78,16 @@ class Fleet:
             settings,
             context.events.named("kubelet"),
             lambda node, uid: self._pod_writes.add((node, uid)),
-            lambda node: self._keeper.writes.add(node),  # noqa: PLW0108 - there is no keeper yet
+            lambda node: self._registration.writes.add(node),  # noqa: PLW0108 - there is no keeper yet
         )
         make = settings.gpus or DeviceManager
         for machine in self._machines.values():
             self._nodes[machine.name] = SimulatedNode(machine, make(machine), self._fleet_context)
         writer = PodWriter(context.api, self._fleet_context, self._nodes)
         self._pod_writes: Writes[tuple[str, str]] = Writes(context.clock, settings.writers, writer.write)
-        self._keeper = NodeKeeper(context.api, self._fleet_context, self._nodes)
+        self._registration = NodeRegistration(context.api, self._fleet_context, self._nodes)
         self._leases = Leases(context.api, context.clock, settings.lease_every_s, self._owner_uid)
-        self._faults = NodeFaults(context.api, self._fleet_context, self._keeper, self._leases)
+        self._faults = NodeFaults(context.api, self._fleet_context, self._registration, self._leases)
         self._policies = PolicyWatch(context, self._configs_changed)
 
     def names(self) -> Sequence[str]:
@@ -118,7 +118,7 @@ class Fleet:
             self._is_running = False
             for node in self._nodes.values():
                 node.pods.silence()
-            for part in (self._policies, self._pod_writes, self._keeper, self._leases, self._faults):
+            for part in (self._policies, self._pod_writes, self._registration, self._leases, self._faults):
                 await part.close()
 
     async def _register(self) -> None:
@@ -127,7 +127,7 @@ class Fleet:
         done = asyncio.Event()
 
         async def register(name: str) -> None:
-            await self._keeper.register(self._nodes[name])
+            await self._registration.register(self._nodes[name])
             left.discard(name)
             if not left:
                 done.set()
@@ -143,7 +143,7 @@ class Fleet:
         for index, node in enumerate(self._nodes.values()):
             share = index / len(self._nodes)
             self._leases.start(node.name, share)
-            self._keeper.refresh(node, share)
+            self._registration.refresh(node, share)
 
     def _give_addresses(self) -> None:
         """To the nodes: the one that a Node has already, else a free one. What lives in the cluster keeps its own."""
@@ -164,7 +164,7 @@ class Fleet:
         for item in self._pods:
             # One that cannot be read is passed over later, where that is logged.
             with suppress(msgspec.DecodeError):
-                self._note_address(item.uid, pod_summary(item))
+                self._note_address(item.uid, summary_of(item))
 
     def _note_address(self, uid: str, summary: PodSummary, *, is_gone: bool = False) -> None:
         """Of a pod that no node of this process looks after at the moment."""
@@ -177,7 +177,7 @@ class Fleet:
     def _take_over(self) -> None:
         """What runs already keeps its devices before anything new is given any."""
         ours = (item for name in self._nodes for item in self._fleet_context.pods_on(name))
-        begun = [(item, summary) for item in ours if (summary := pod_summary(item)).status.start_time is not None]
+        begun = [(item, summary) for item in ours if (summary := summary_of(item)).status.start_time is not None]
         _tell(self._on_pod, (item for item, _ in begun))
 
     def _follow(self, informer: Informer, handler: Handler) -> None:
@@ -198,7 +198,7 @@ class Fleet:
         item = after or before
         if item is None or not self._is_running:
             return
-        summary = pod_summary(item)
+        summary = summary_of(item)
         node = self._nodes.get(summary.spec.node_name)
         if node is None:
             # Another process may give addresses of the same range.
@@ -223,7 +223,7 @@ class Fleet:
             node.pods.silence()
         else:
             self._faults.see(node, after, self._configs)
-            self._keeper.see(node, after)
+            self._registration.see(node, after)
 
     def _on_config(self, before: Item | None, after: Item | None) -> None:
         item = after or before

@@ -22,8 +22,8 @@ from shoal.embedded.kubelets.cluster_policy import ClusterPolicy
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.faults import FAULT, GPU_FAULTS, Fault, fault_of, gpu_faults_of
 from shoal.embedded.kubelets.leases import Leases
-from shoal.embedded.kubelets.node_keeper import NodeHead, NodeKeeper, node_events
 from shoal.embedded.kubelets.node_object import boot_id_of
+from shoal.embedded.kubelets.node_registration import NodeHead, NodeRegistration, record_node_event
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
 from shoal.embedded.kubelets.times import written
 from shoal.units.errors import ConflictError, ShoalError, TemporaryError, UserError
@@ -38,10 +38,10 @@ T = TypeVar("T")
 
 
 class NodeFaults:
-    def __init__(self, api: Api, context: FleetContext, keeper: NodeKeeper, leases: Leases) -> None:
+    def __init__(self, api: Api, context: FleetContext, keeper: NodeRegistration, leases: Leases) -> None:
         self._api = api
         self._context = context
-        self._keeper = keeper
+        self._registration = keeper
         self._leases = leases
         self._faults: dict[str, Fault] = {}
         self._complained: dict[tuple[str, str], str] = {}
@@ -79,7 +79,7 @@ class NodeFaults:
         except UserError as error:
             if self._complained.get(key) != str(error):
                 self._complained[key] = str(error)
-                node_events(self._context, node, "InvalidAnnotation", str(error), "Warning")
+                record_node_event(self._context, node, "InvalidAnnotation", str(error), "Warning")
             return present
         self._complained.pop(key, None)
         return found
@@ -92,7 +92,7 @@ class NodeFaults:
             changed = True
             for words in node.set_gpu_faults(gpu_faults):
                 type_ = "Normal" if words.endswith("again") else "Warning"
-                node_events(self._context, node, "XidError" if type_ == "Warning" else "GpuMended", words, type_)
+                record_node_event(self._context, node, "XidError" if type_ == "Warning" else "GpuMended", words, type_)
         if node.machine.gpus:
             if labels.get(STATE) == "failed":
                 node.recall_devices()
@@ -102,10 +102,10 @@ class NodeFaults:
             said = node.gpus.configure(labels, configs)
             for words in said:
                 type_ = "Warning" if isinstance(words, Complaint) else "Normal"
-                node_events(self._context, node, "GpuConfigChanged", words, type_)
+                record_node_event(self._context, node, "GpuConfigChanged", words, type_)
             changed = changed or bool(said) or before != dict(node.gpus.labels())
         if changed:
-            self._keeper.writes.add(node.name)
+            self._registration.writes.add(node.name)
 
     # -- faults of whole nodes ----------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class NodeFaults:
 
     def _back(self, node: SimulatedNode) -> None:
         self._leases.now(node.name)
-        self._keeper.writes.add(node.name)
+        self._registration.writes.add(node.name)
 
     async def _reboot(self, node: SimulatedNode, fault: Fault, item: Item) -> None:
         context = self._context
@@ -145,7 +145,7 @@ class NodeFaults:
             return
         if known.get("bootID") != boot_id:
             node.not_ready = "node is shutting down"
-            self._keeper.writes.add(node.name)
+            self._registration.writes.add(node.name)
             await context.clock.sleep(1.0)
             if not self._is_on(node, fault):
                 return
@@ -156,10 +156,10 @@ class NodeFaults:
             node.boot(fault.id)
             self._back(node)
             words = f"Node {node.name} has been rebooted, boot id: {boot_id}"
-            node_events(context, node, "Rebooted", words, "Warning")
+            record_node_event(context, node, "Rebooted", words, "Warning")
             await context.clock.sleep(1.0)
         node.boot_id = boot_id
-        await self._surely(lambda: self._keeper.annotate(node.name, {FAULT: None}))
+        await self._surely(lambda: self._registration.annotate(node.name, {FAULT: None}))
 
     async def _interrupt(self, node: SimulatedNode, fault: Fault) -> None:
         """A cloud takes its spot machine back: two minutes' notice, then it is gone."""
@@ -168,7 +168,7 @@ class NodeFaults:
         context = self._context
         notice_s = context.settings.spot_notice_s
         at = written(context.clock.seconds() + notice_s)
-        node_events(
+        record_node_event(
             context, node, "SpotInterruption", f"Spot ITN received. Instance will be interrupted at {at} ", "Normal"
         )
         taint = {"key": _SPOT_TAINT, "value": _NO_LABEL.sub("-", fault.id)[:63].strip("-_."), "effect": "NoSchedule"}
@@ -178,7 +178,7 @@ class NodeFaults:
             return
         node.not_ready = "node is shutting down"
         node.shut_down()
-        self._keeper.writes.add(node.name)
+        self._registration.writes.add(node.name)
         ends = context.clock.seconds() + _LEAVE_S
         while context.clock.seconds() < ends and not node.pods.is_quiet():
             await context.clock.sleep(1.0)
@@ -217,10 +217,10 @@ class NodeFaults:
             except NotFoundError:
                 return
             except ShoalError as error:
-                node_events(self._context, node, "FaultFailed", str(error), "Warning")
+                record_node_event(self._context, node, "FaultFailed", str(error), "Warning")
             except Exception as error:  # noqa: BLE001 - the task is not awaited, so no other code would report it
                 _log.exception("a fault of node %s could not be carried out", node.name)
-                node_events(self._context, node, "FaultFailed", f"{type(error).__name__}: {error}", "Warning")
+                record_node_event(self._context, node, "FaultFailed", f"{type(error).__name__}: {error}", "Warning")
 
         task = asyncio.ensure_future(carefully())
         self._tasks.add(task)

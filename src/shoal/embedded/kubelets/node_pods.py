@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus, Refused, Use
-from shoal.embedded.kubelets import pod_annotations, pod_verbs
+from shoal.embedded.kubelets import pod_actions, pod_annotations
 from shoal.embedded.kubelets.admission import NodeCapacity, misplaced
 from shoal.embedded.kubelets.context import FleetContext
-from shoal.embedded.kubelets.pod_events import Said, say
-from shoal.embedded.kubelets.pod_facts import PodFacts, PodSummary, facts_of, pod_summary
+from shoal.embedded.kubelets.pod_actions import PodSituation
+from shoal.embedded.kubelets.pod_events import PodEvent, record_event
+from shoal.embedded.kubelets.pod_facts import PodFacts, PodSummary, facts_of, summary_of
 from shoal.embedded.kubelets.pod_recovery import restored
 from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
 from shoal.embedded.kubelets.pod_status import ContainerResource, phase_of
-from shoal.embedded.kubelets.pod_verbs import PodSituation
-from shoal.embedded.kubelets.relevant_changes import is_contradicted, is_news
+from shoal.embedded.kubelets.relevant_changes import is_contradicted, is_relevant_change
 
 _SOON_S = 0.3
 """A pod that will run so soon is not said to be pending first."""
@@ -50,13 +50,13 @@ class NodePods:
 
     def see(self, item: Item, summary: PodSummary | None = None) -> None:
         """A pod bound to this node came or changed."""
-        summary = summary or pod_summary(item)
+        summary = summary or summary_of(item)
         run = self.runs.get(item.uid)
         is_deleted = summary.metadata.deletion_timestamp is not None
         if run is not None and run.is_over and summary.status.phase in TERMINAL_PHASES:
             # The end was written. The answer to that may come later than the next pod, which waited for the devices.
             self._release(item.uid)
-        if run is not None and not is_news(run, summary):
+        if run is not None and not is_relevant_change(run, summary):
             if is_deleted or not is_contradicted(run, item, summary):
                 return
             run.changes += 1
@@ -65,23 +65,23 @@ class NodePods:
             run = self._begin(item, facts)
             run.changes += is_contradicted(run, item, summary)
         run.restart_requests = summary.restart_requests()
-        scene = PodSituation(run, facts, self, self._context.clock.seconds())
+        situation = PodSituation(run, facts, self, self._context.clock.seconds())
         if run.generation != summary.metadata.generation:
             # The status says which one it is about.
             run.changes += bool(run.generation)
             run.generation = summary.metadata.generation
-            pod_verbs.follow_images(scene)
+            pod_actions.follow_images(situation)
         if summary.status.phase in TERMINAL_PHASES and not run.is_over:
             # Another component has ended it (the pod garbage collector, for example).
             run.phase = summary.status.phase
-            pod_verbs.stop(scene, 0.0)
+            pod_actions.stop(situation, 0.0)
         if is_deleted:
             run.is_deleted = True
             grace_s = summary.metadata.deletion_grace_period_seconds
-            pod_verbs.stop(scene, run.grace_s if grace_s is None else float(grace_s))
+            pod_actions.stop(situation, run.grace_s if grace_s is None else float(grace_s))
             if run.is_over and not run.is_dismissed:
                 run.changes += 1
-        self._go_on(scene)
+        self._go_on(situation)
 
     def begin_again(self, item: Item) -> None:
         """Another client wrote before this run did: its content counts."""
@@ -119,18 +119,18 @@ class NodePods:
         run.grace_s = float(facts.spec.termination_grace_period_seconds)
         names = [one.name for one in run.containers]
         for words in pod_annotations.complaints(facts.metadata.annotations, names) if known is None else ():
-            self.say(run, "InvalidAnnotation", words, "Warning")
+            self.record_event(run, "InvalidAnnotation", words, "Warning")
         if known is None or known.is_over:
             return run
         self._keep_address(run, facts)
         self._capacity.take(run.uid, facts, is_forced=True)
         if granted := self._gpus.restore(item.obj()):
             self.grants[run.uid] = granted
-        scene = PodSituation(run, facts, self, now_s)
+        situation = PodSituation(run, facts, self, now_s)
         for one in run.containers:
             if one.is_alive:
                 one.error = self.started(run, one, facts) or ""
-        pod_verbs.advance(scene)
+        pod_actions.advance(situation)
         return run
 
     def _keep_address(self, run: PodRun, facts: PodFacts) -> None:
@@ -143,7 +143,7 @@ class NodePods:
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
-    def scene(self, run: PodRun) -> PodSituation | None:
+    def situation(self, run: PodRun) -> PodSituation | None:
         item = self._context.item(run)
         return None if item is None else PodSituation(run, facts_of(item), self, self._context.clock.seconds())
 
@@ -153,10 +153,10 @@ class NodePods:
     def act(self, uid: str, what: Callable[[PodSituation], None]) -> None:
         """Do something to a pod from outside its stages, then let it go on."""
         run = self.runs.get(uid)
-        scene = self.scene(run) if run is not None else None
-        if scene is not None:
-            what(scene)
-            self._go_on(scene)
+        situation = self.situation(run) if run is not None else None
+        if situation is not None:
+            what(situation)
+            self._go_on(situation)
 
     def silence(self) -> None:
         """No stage goes on until the pods are woken again."""
@@ -167,19 +167,19 @@ class NodePods:
         """All pods are over, and the server knows."""
         return all(run.is_over and run.changes == run.written for run in self.runs.values())
 
-    def _go_on(self, scene: PodSituation) -> None:
-        run = scene.run
-        due = self._context.timetable.first(run, scene.facts)
+    def _go_on(self, situation: PodSituation) -> None:
+        run = situation.run
+        due = self._context.timetable.first(run, situation.facts)
         steps = 0
-        while due is not None and due.at_s <= scene.now_s + 1e-6 and steps < _MOST_STEPS:
-            pod_verbs.play(scene, due)
-            due = self._context.timetable.first(run, scene.facts)
+        while due is not None and due.at_s <= situation.now_s + 1e-6 and steps < _MOST_STEPS:
+            pod_actions.play(situation, due)
+            due = self._context.timetable.first(run, situation.facts)
             steps += 1
         self._cancel(run.uid)
         if due is not None:
-            wait_s = max(due.at_s - scene.now_s, 0.001 if steps < _MOST_STEPS else 1.0)
+            wait_s = max(due.at_s - situation.now_s, 0.001 if steps < _MOST_STEPS else 1.0)
             self._timers[run.uid] = self._context.clock.call_later(wait_s, lambda: self.wake(run.uid))
-        is_soon = due is not None and due.at_s - scene.now_s <= _SOON_S
+        is_soon = due is not None and due.at_s - situation.now_s <= _SOON_S
         if run.changes != run.written and not (is_soon and phase_of(run) == "Pending"):
             self._context.pod_changed(self._node, run.uid)
         self._repace()
@@ -249,8 +249,8 @@ class NodePods:
         self._capacity.give(run.uid)
         self._context.addresses.give(run.ip, run.uid)
 
-    def say(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
-        say(self._context, self._node, run, Said(reason, message, type_, container))
+    def record_event(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
+        record_event(self._context, self._node, run, PodEvent(reason, message, type_, container))
 
     # -- devices ------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from shoal.embedded.apiserver.streams.terminal import CannedTerminal, CommandOut
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus
 from shoal.embedded.gpus.smi import nvidia_smi
-from shoal.embedded.gpus.smi_node import sight_of_container
+from shoal.embedded.gpus.smi_node import view_of_container
 
 
 def answer(
@@ -27,7 +27,7 @@ def answer(
     words = _words(command)
     if mine and isinstance(gpus, DeviceManager) and words and words[0].rpartition("/")[2] == "nvidia-smi":
         at = datetime.fromtimestamp(now_s, UTC).strftime("%a %b %e %H:%M:%S %Y")
-        view = sight_of_container(gpus, place.pod["metadata"]["uid"], container, now_s, at)
+        view = view_of_container(gpus, place.pod["metadata"]["uid"], container, now_s, at)
         said = nvidia_smi(view, words[1:])
         return CommandOutput(said.text, code=said.code)
     added: dict[str, str] = {}

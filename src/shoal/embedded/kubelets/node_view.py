@@ -12,7 +12,7 @@ from shoal.embedded.apiserver.streams.terminal import CommandOutput
 Obj = dict[str, Any]
 
 
-class LogWanted(msgspec.Struct, frozen=True):
+class LogOptions(msgspec.Struct, frozen=True):
     """The options of a log request, checked."""
 
     container: str

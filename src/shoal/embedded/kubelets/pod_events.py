@@ -8,14 +8,14 @@ from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.pod_run import PodRun
 
 
-class Said(NamedTuple):
+class PodEvent(NamedTuple):
     reason: str
     message: str
     type_: str
     container: str = ""
 
 
-def say(context: FleetContext, node: str, run: PodRun, said: Said) -> None:
+def record_event(context: FleetContext, node: str, run: PodRun, said: PodEvent) -> None:
     warns = said.type_ == "Warning"
     if not warns and not context.settings.has_events:
         return

@@ -98,7 +98,7 @@ class KubeletPodCondition(Slim, frozen=True):
     last_transition_time: str | None = None
 
 
-class Told(Slim, frozen=True):
+class KubeletPodStatus(Slim, frozen=True):
     """What the API server says of the pod's conditions."""
 
     phase: str = "Pending"
@@ -108,7 +108,7 @@ class Told(Slim, frozen=True):
 class PodFacts(Slim, frozen=True):
     metadata: KubeletPodMeta
     spec: Spec
-    status: Told = Told()
+    status: KubeletPodStatus = KubeletPodStatus()
 
     def owner_kind(self) -> str:
         """Of the controller; empty for a pod on its own."""
@@ -125,28 +125,28 @@ class PodFacts(Slim, frozen=True):
         return next((one for one in self.status.conditions if one.type == type_), None)
 
 
-class _GlanceMeta(Slim, frozen=True):
+class _SummaryMeta(Slim, frozen=True):
     generation: int = 0
     annotations: dict[str, str] = {}
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
 
 
-class _GlanceSpec(Slim, frozen=True):
+class _SummarySpec(Slim, frozen=True):
     node_name: str = ""
 
 
-class _GlanceCondition(Slim, frozen=True):
+class _SummaryCondition(Slim, frozen=True):
     type: str
     status: str
 
 
-class _GlanceStatus(Slim, frozen=True):
+class _SummaryStatus(Slim, frozen=True):
     phase: str = "Pending"
     start_time: str | None = None
     """Set by the kubelet that has seen it."""
     pod_ip: str = msgspec.field(default="", name="podIP")
-    conditions: tuple[_GlanceCondition, ...] = ()
+    conditions: tuple[_SummaryCondition, ...] = ()
 
     def is_ready(self) -> bool:
         return any(one.type == "Ready" and one.status == "True" for one in self.conditions)
@@ -155,9 +155,9 @@ class _GlanceStatus(Slim, frozen=True):
 class PodSummary(Slim, frozen=True):
     """What every change of every pod is asked first."""
 
-    metadata: _GlanceMeta
-    spec: _GlanceSpec
-    status: _GlanceStatus = _GlanceStatus()
+    metadata: _SummaryMeta
+    spec: _SummarySpec
+    status: _SummaryStatus = _SummaryStatus()
 
     def restart_requests(self) -> int:
         """A number that differs for other annotations, so that they need not be kept."""
@@ -173,14 +173,14 @@ def facts_of(item: Item) -> PodFacts:
     return _facts.decode(item.data)
 
 
-def pod_summary(item: Item) -> PodSummary:
+def summary_of(item: Item) -> PodSummary:
     return _glance.decode(item.data)
 
 
 def nodes_of(item: Item) -> tuple[str, ...]:
     """Where it is bound to, for an index of pods. What a kubelet cannot read is on no node."""
     try:
-        name = pod_summary(item).spec.node_name
+        name = summary_of(item).spec.node_name
     except msgspec.DecodeError:
         return ()
     return (name,) if name else ()

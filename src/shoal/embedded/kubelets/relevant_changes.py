@@ -9,7 +9,7 @@ from shoal.embedded.kubelets.pod_facts import PodSummary, facts_of
 from shoal.embedded.kubelets.pod_run import PodRun
 
 
-def is_news(run: PodRun, summary: PodSummary) -> bool:
+def is_relevant_change(run: PodRun, summary: PodSummary) -> bool:
     """Its deletion was requested or shortened, another component ended it, or its spec or annotations changed."""
     if summary.metadata.deletion_timestamp is not None:
         shorter = (summary.metadata.deletion_grace_period_seconds or 0) < run.grace_s and not run.is_over

@@ -16,7 +16,7 @@ from shoal.embedded.apiserver.streams.terminal import CommandOutput, CommandPlac
 from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import NodeGpus
-from shoal.embedded.kubelets import pod_verbs as life
+from shoal.embedded.kubelets import pod_actions
 from shoal.embedded.kubelets.admission import NodeCapacity, amount
 from shoal.embedded.kubelets.container_logs import lines
 from shoal.embedded.kubelets.context import FleetContext
@@ -26,7 +26,7 @@ from shoal.embedded.kubelets.node_object import boot_id_of
 from shoal.embedded.kubelets.node_pods import NodePods
 from shoal.embedded.kubelets.node_terminal import answer
 from shoal.embedded.kubelets.node_view import LogLine, Usage
-from shoal.embedded.kubelets.pod_facts import PodFacts, facts_of, pod_summary
+from shoal.embedded.kubelets.pod_facts import PodFacts, facts_of, summary_of
 from shoal.embedded.kubelets.pod_run import PodRun
 from shoal.embedded.machines.machine import Machine
 
@@ -79,13 +79,13 @@ class SimulatedNode:
             self._exporter.boot(self._context.clock.seconds())
         for item in self._context.pods_on(self.name):
             # A fleet that was started while the node lay there has not looked at them yet.
-            summary = pod_summary(item)
+            summary = summary_of(item)
             if summary.status.start_time and item.uid not in self.pods.runs:
                 self.pods.see(item, summary)
         # None goes on before it was read which of them are being deleted: those do not start again.
         for run in tuple(self.pods.runs.values()):
-            if (scene := self.pods.scene(run)) is not None:
-                life.kill(scene, _LOST, "Unknown")
+            if (situation := self.pods.situation(run)) is not None:
+                pod_actions.kill(situation, _LOST, "Unknown")
         self._catch_up()
 
     def join(self) -> None:
@@ -99,11 +99,11 @@ class SimulatedNode:
     def shut_down(self) -> None:
         """Its pods are ended with grace, and say why."""
 
-        def end(scene: life.PodSituation) -> None:
-            if not scene.run.is_over:
+        def end(situation: pod_actions.PodSituation) -> None:
+            if not situation.run.is_over:
                 said = ("True", "TerminationByKubelet", _SHUTDOWN)
-                scene.run.extra = {**(scene.run.extra or {}), "DisruptionTarget": said}
-                life.fail(scene, "Terminated", _SHUTDOWN)
+                situation.run.extra = {**(situation.run.extra or {}), "DisruptionTarget": said}
+                pod_actions.fail(situation, "Terminated", _SHUTDOWN)
 
         for uid in tuple(self.pods.runs):
             self.pods.act(uid, end)
@@ -113,11 +113,11 @@ class SimulatedNode:
         words = []
         for index, xid in faults.items():
             if self.gpu_faults.get(index) != xid:
-                pci = next((seat.pci for seat in self.machine.gpus if seat.index == index), "")
+                pci = next((slot.pci for slot in self.machine.gpus if slot.index == index), "")
                 said = xid_words(pci, xid)
                 words.append(said)
                 for uid in self.gpus.fail(index, xid):
-                    self.pods.act(uid, lambda scene, said=said: life.kill(scene, 1, "Error", said))  # type: ignore[misc]
+                    self.pods.act(uid, lambda situation, said=said: pod_actions.kill(situation, 1, "Error", said))  # type: ignore[misc]
         for index in self.gpu_faults.keys() - faults.keys():
             self.gpus.mend(index)
             words.append(f"GPU {index} works again")
@@ -135,7 +135,7 @@ class SimulatedNode:
             return
         self._has_recalled = True
         for item in self._context.pods_on(self.name):
-            summary = pod_summary(item)
+            summary = summary_of(item)
             has_begun = summary.status.start_time is not None and summary.status.phase not in TERMINAL_PHASES
             if has_begun and item.uid not in self.pods.runs:
                 self.gpus.restore(item.obj())

@@ -87,7 +87,7 @@ class SetCondition(Strict, frozen=True):
     message: str = ""
 
 
-class SayEvent(Strict, frozen=True):
+class RecordEvent(Strict, frozen=True):
     reason: str
     message: str
     """`{container}`, `{image}`, `{pod}` and `{namespace}` are filled in."""
@@ -102,7 +102,7 @@ class Next(Strict, frozen=True):
     reason: str = ""
     message: str = ""
     conditions: tuple[SetCondition, ...] = ()
-    events: tuple[SayEvent, ...] = ()
+    events: tuple[RecordEvent, ...] = ()
 
 
 class Stage(Strict, frozen=True):

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from shoal.embedded.kubelets.stage import Stage, Stages
-from shoal.embedded.machines.catalogue import nearest
+from shoal.embedded.machines.machine_types import nearest
 from shoal.units.errors import UserError
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

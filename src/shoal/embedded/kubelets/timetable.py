@@ -19,7 +19,7 @@ FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S = 10.0, 300.0
 _POD = -1
 
 
-class Due(NamedTuple):
+class DueStage(NamedTuple):
     at_s: float
     stage: Stage
     container: int
@@ -32,11 +32,11 @@ class Timetable:
         self._pull_s = pull_s
         self._seed = seed
 
-    def first(self, run: PodRun, facts: PodFacts) -> Due | None:
+    def first(self, run: PodRun, facts: PodFacts) -> DueStage | None:
         """None: nothing will happen by itself."""
         return min(self._all(run, facts), key=lambda due: due.at_s, default=None)
 
-    def _all(self, run: PodRun, facts: PodFacts) -> Iterator[Due]:
+    def _all(self, run: PodRun, facts: PodFacts) -> Iterator[DueStage]:
         if run.is_over:
             return
         if run.stop_since_s is None:
@@ -52,7 +52,7 @@ class Timetable:
             if one.is_alive or run.stop_since_s is None:
                 yield from self._container_dues(run, facts, at, specs[at])
 
-    def _pod_due(self, stage: Stage, run: PodRun, facts: PodFacts) -> Iterator[Due]:
+    def _pod_due(self, stage: Stage, run: PodRun, facts: PodFacts) -> Iterator[DueStage]:
         after = stage.after
         delay_s = restart_requests.duration(facts.metadata.annotations, after.annotation) if after.annotation else None
         began_s = run.since_s
@@ -61,9 +61,9 @@ class Timetable:
         if delay_s is None:
             delay_s = after.wait_s
         if delay_s is not None:
-            yield Due(began_s + delay_s + self._jitter(stage, run.uid, 0), stage, _POD)
+            yield DueStage(began_s + delay_s + self._jitter(stage, run.uid, 0), stage, _POD)
 
-    def _container_dues(self, run: PodRun, facts: PodFacts, at: int, spec: Container) -> Iterator[Due]:
+    def _container_dues(self, run: PodRun, facts: PodFacts, at: int, spec: Container) -> Iterator[DueStage]:
         one = run.containers[at]
         has_error = bool(one.error)
         for stage in self._stages.of("container", one.step):
@@ -74,7 +74,7 @@ class Timetable:
                 if stage.fits(facts, one.role, has_error=has_error):
                     yield from self._due(stage, run, facts, at, spec)
 
-    def _due(self, stage: Stage, run: PodRun, facts: PodFacts, at: int, spec: Container) -> Iterator[Due]:
+    def _due(self, stage: Stage, run: PodRun, facts: PodFacts, at: int, spec: Container) -> Iterator[DueStage]:
         one, after = run.containers[at], stage.after
         delay_s = (
             restart_requests.duration(facts.metadata.annotations, after.annotation, spec.name)
@@ -89,9 +89,9 @@ class Timetable:
             return
         delay_s += self._jitter(stage, run.uid, one.restarts)
         if after.is_work:
-            yield Due(one.paced_s + max(delay_s - one.work_s, 0.0) / max(one.pace, 1e-6), stage, at)
+            yield DueStage(one.paced_s + max(delay_s - one.work_s, 0.0) / max(one.pace, 1e-6), stage, at)
         else:
-            yield Due((one.health_since_s if stage.of == "health" else one.since_s) + delay_s, stage, at)
+            yield DueStage((one.health_since_s if stage.of == "health" else one.since_s) + delay_s, stage, at)
 
     def _number(self, number: Number, run: PodRun, one: ContainerRun, spec: Container) -> float | None:
         if number == "image-pull":

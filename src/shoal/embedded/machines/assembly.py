@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from shoal.embedded.machines.fleet_entry import FleetEntry
+from shoal.embedded.machines.installed_gpus import gpu_slots, identity
 from shoal.embedded.machines.machine import Machine
-from shoal.embedded.machines.places import MachineTopology
-from shoal.embedded.machines.seats import identity, seats_of
+from shoal.embedded.machines.machine_topology import MachineTopology
 from shoal.embedded.machines.shape import MachineShape
 
 MACHINE = "nvidia.com/gpu.machine"
@@ -25,7 +25,7 @@ _ROOT_LEFT = 0.9
 
 def machine(name: str, entry: FleetEntry, place: MachineTopology) -> Machine:
     shape = entry.shape
-    seats = seats_of(name, shape)
+    slots = gpu_slots(name, shape)
     cuttable = (model := shape.gpu_model()) is not None and bool(model.mig)
     return Machine(
         name=name,
@@ -33,7 +33,7 @@ def machine(name: str, entry: FleetEntry, place: MachineTopology) -> Machine:
         labels={**_labels(name, entry, place), **entry.labels},
         capacity=_capacity(shape),
         allocatable={**_capacity(shape), **_left(shape)},
-        gpus=seats,
+        gpus=slots,
         annotations={**({NUMA_POLICY: entry.numa_policy} if entry.numa_policy else {}), **entry.annotations},
         taints=entry.taints,
         node_info=_node_info(name, shape),

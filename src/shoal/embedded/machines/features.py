@@ -67,7 +67,7 @@ def _devices(machine: Machine) -> Iterator[tuple[str, str]]:
         vendors.add(_NVIDIA)
     for vendor in sorted(vendors):
         yield f"pci-{vendor}.present", "true"
-    if len({seat.numa for seat in machine.gpus}) > 1:
+    if len({slot.numa for slot in machine.gpus}) > 1:
         yield "memory-numa", "true"
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from shoal.embedded.machines.catalogue import find_shape
 from shoal.embedded.machines.fleet import MOST_MACHINES, fleet
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Machine
+from shoal.embedded.machines.machine_types import find_shape
 from shoal.embedded.machines.options import with_options
 from shoal.embedded.machines.profiles import entries_of_file
 from shoal.units.errors import UserError, Where, excerpt

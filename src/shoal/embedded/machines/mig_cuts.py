@@ -12,7 +12,7 @@ import msgspec
 
 from shoal.data.mig import Layout, Profile
 from shoal.devices.tiling import Tiling, tiling
-from shoal.embedded.machines.seats import identity
+from shoal.embedded.machines.installed_gpus import identity
 
 Counts = tuple[tuple[str, int], ...]
 

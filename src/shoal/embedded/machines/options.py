@@ -23,9 +23,9 @@ from typing import get_args
 import msgspec
 
 from shoal.devices.layout import NumaPolicy
-from shoal.embedded.machines.catalogue import nearest
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Sharing
+from shoal.embedded.machines.machine_types import nearest
 from shoal.embedded.machines.mig_layouts import layout_problem
 from shoal.units.errors import UserError, Where, excerpt
 

@@ -27,10 +27,10 @@ import yaml
 
 from shoal.api.yaml_text import read_yaml
 from shoal.data.gpus import find_model
-from shoal.embedded.machines.catalogue import find_shape, nearest, require_model
 from shoal.embedded.machines.fleet import MOST_MACHINES, fleet
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Machine, Sharing
+from shoal.embedded.machines.machine_types import find_shape, nearest, require_model
 from shoal.embedded.machines.options import STRATEGIES, checked
 from shoal.embedded.machines.shape import MachineShape, even, usable_mib
 from shoal.units.annotation_numbers import groups

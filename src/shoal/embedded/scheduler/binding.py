@@ -11,13 +11,13 @@ from shoal.client.volumes.needs import WantedClaim
 from shoal.controllers.binding.claims import ClaimWriter
 from shoal.controllers.binding.users import User
 from shoal.controllers.binding.volumes import VolumeWriter
-from shoal.embedded.scheduler.asks import PodFacts
 from shoal.embedded.scheduler.device_fit import ClaimDevices, DeviceFit
+from shoal.embedded.scheduler.pod_info import PodInfo
 from shoal.embedded.scheduler.volume_fit import VolumeFit, mounts_of
 
 
 class Decision(NamedTuple):
-    pod: PodFacts
+    pod: PodInfo
     node: str
     wanted: list[WantedClaim]
     devices_for: ClaimDevices
@@ -32,7 +32,7 @@ class Binder:
     async def bind(self, decision: Decision) -> None:
         """Binds the pod after its volumes are bound."""
         pod = decision.pod
-        for key in pod.ask.device_claims:
+        for key in pod.request.device_claims:
             await self._claims.reserve(key, _user(pod), decision.devices_for.get(key, ()), decision.node)
         body: Obj = {
             "apiVersion": "v1",
@@ -50,5 +50,5 @@ class Binder:
         await self._volumes.bound(_user(pod), mounts_of(pod), decision.wanted, decision.node)
 
 
-def _user(pod: PodFacts) -> User:
+def _user(pod: PodInfo) -> User:
     return User(pod.namespace, pod.name, pod.uid)

@@ -19,9 +19,9 @@ from shoal.api.slices import Reach, ResourceSlice
 from shoal.api.wire import dec_hook
 from shoal.client.informer import Informer
 from shoal.client.item import Item, Key
-from shoal.embedded.scheduler.asks import PodFacts
 from shoal.embedded.scheduler.node_columns import Flags, NodeColumns
 from shoal.embedded.scheduler.pod_affinity import FilterVerdicts
+from shoal.embedded.scheduler.pod_info import PodInfo
 from shoal.embedded.scheduler.reasons import DEVICES_ELSEWHERE, NO_DEVICES
 from shoal.engine.dra.pools import Pools
 from shoal.engine.dra.requests import ClaimAsk, Picks
@@ -52,16 +52,16 @@ class DeviceFit:
         for informer in (slices, classes):
             informer.on_change(lambda *_: self._forget())
 
-    def prefilter_error(self, pod: PodFacts) -> str:
+    def prefilter_error(self, pod: PodInfo) -> str:
         """Why no node can be feasible, or empty."""
-        for key in pod.ask.device_claims:
+        for key in pod.request.device_claims:
             claim = self._claims.get(key)
             if claim is None:
                 return f'resourceclaim "{key[1]}" not found'
             if claim.metadata.deletion_timestamp is not None:
                 return f'resourceclaim "{key[1]}" is being deleted'
             if claim.is_allocated():
-                if not self._has_room(claim, pod.uid):
+                if not self._has_capacity(claim, pod.uid):
                     return f'resourceclaim "{key[1]}" in use'
                 continue
             fault = claim_ask(claim.spec.devices, self._read()[2])[1]
@@ -69,9 +69,9 @@ class DeviceFit:
                 return fault
         return ""
 
-    def filter_rows(self, pod: PodFacts) -> FilterVerdicts:
+    def filter_rows(self, pod: PodInfo) -> FilterVerdicts:
         """The filter results of the claims for all rows."""
-        columns, keys = self._columns, pod.ask.device_claims
+        columns, keys = self._columns, pod.request.device_claims
         reached: Flags = np.ones(columns.size, np.bool_)
         served: Flags = np.ones(columns.size, np.bool_)
         for name, row in columns.row_of.items():
@@ -83,9 +83,9 @@ class DeviceFit:
             served[row] = self.devices_for(pod, row) is not None
         return [(reached, DEVICES_ELSEWHERE), (served, NO_DEVICES)]
 
-    def devices_for(self, pod: PodFacts, row: int) -> ClaimDevices | None:
+    def devices_for(self, pod: PodInfo, row: int) -> ClaimDevices | None:
         """Devices of this row for the unallocated claims; None if some claim cannot be allocated."""
-        keys = [key for key in pod.ask.device_claims if not self._claims[key].is_allocated()]
+        keys = [key for key in pod.request.device_claims if not self._claims[key].is_allocated()]
         pools, usage, sets = self._read()
         meant = {event.name: event.devices for event in sets.events()}
         asks: list[ClaimAsk] = [claim_ask(self._claims[key].spec.devices, sets)[0] for key in keys]
@@ -116,7 +116,7 @@ class DeviceFit:
         devices = [pools.find(pick.device) for pick in picks]
         return list(dict.fromkeys(device.facts.reach for device in devices if device is not None))
 
-    def _has_room(self, claim: ResourceClaim, uid: str) -> bool:
+    def _has_capacity(self, claim: ResourceClaim, uid: str) -> bool:
         users = claim.status.reserved_for
         return len(users) < _MAX_USERS or any(user.uid == uid for user in users)
 

@@ -31,10 +31,10 @@ from shoal.client.kind import (
 )
 from shoal.client.volumes.needs import VolumeNeeds
 from shoal.client.volumes.values import Known, StorageClass, Volume, VolumeClaim
-from shoal.embedded.scheduler.asks import PodFacts, PodRequest, read_head, read_pod
 from shoal.embedded.scheduler.device_fit import DeviceFit
+from shoal.embedded.scheduler.pod_info import PodInfo, PodRequest, read_head, read_pod
 from shoal.embedded.scheduler.queue import PodQueue
-from shoal.embedded.scheduler.state import ScheduledPods
+from shoal.embedded.scheduler.scheduler_cache import SchedulerCache
 from shoal.embedded.scheduler.volume_fit import VolumeFit
 
 _log = logging.getLogger("shoal.controllers")
@@ -59,7 +59,7 @@ class EventHandlers:
         self._names = names
         self._wake = wake
         self._namespaces: dict[str, dict[str, str]] = {}
-        self._asks: dict[PodRequest, PodRequest] = {}
+        self._requests: dict[PodRequest, PodRequest] = {}
         self._labels: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
         self.queue = PodQueue()
         of = context.informers.of
@@ -67,7 +67,7 @@ class EventHandlers:
             Known(of(VOLUME_CLAIMS), VolumeClaim), Known(of(VOLUMES), Volume), Known(of(STORAGE_CLASSES), StorageClass)
         )
         self.volumes = VolumeFit(needs)
-        self.state = ScheduledPods(self._namespaces, self.volumes)
+        self.state = SchedulerCache(self._namespaces, self.volumes)
         columns = self.state.columns
         self.devices = DeviceFit(columns, of(RESOURCE_CLAIMS), of(RESOURCE_SLICES), of(DEVICE_CLASSES))
         self.state.devices = self.devices
@@ -75,17 +75,17 @@ class EventHandlers:
         of(NODES).on_change(self._node_changed)
         of(PODS).on_change(self._pod_changed)
         for kind in (VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES):
-            of(kind).on_change(self._activating(lambda pod: bool(pod.ask.volume_claims)))
+            of(kind).on_change(self._activating(lambda pod: bool(pod.request.volume_claims)))
         for kind in (RESOURCE_CLAIMS, RESOURCE_SLICES, DEVICE_CLASSES):
-            of(kind).on_change(self._activating(lambda pod: bool(pod.ask.device_claims)))
+            of(kind).on_change(self._activating(lambda pod: bool(pod.request.device_claims)))
 
-    def activate(self, concerns: Callable[[PodFacts], bool] | None = None) -> None:
+    def activate(self, may_help: Callable[[PodInfo], bool] | None = None) -> None:
         if len(self.queue):
-            self.queue.activate(self._clock.seconds(), concerns)
+            self.queue.activate(self._clock.seconds(), may_help)
             self._wake()
 
-    def _activating(self, concerns: Callable[[PodFacts], bool]) -> Callable[[Any, Any], None]:
-        return lambda *_: self.activate(concerns)
+    def _activating(self, may_help: Callable[[PodInfo], bool]) -> Callable[[Any, Any], None]:
+        return lambda *_: self.activate(may_help)
 
     def _namespace_changed(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
@@ -99,7 +99,7 @@ class EventHandlers:
         else:
             return
         self.state.namespace_changed(name)
-        self.activate(lambda pod: pod.namespace == name or not pod.ask.rules.is_empty())
+        self.activate(lambda pod: pod.namespace == name or not pod.request.rules.is_empty())
 
     def _node_changed(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
@@ -143,10 +143,10 @@ class EventHandlers:
             self.queue.drop(pod.uid)
             if not pod.is_ended:
                 self.state.place(pod.node, pod)
-                self.activate(lambda one: one.ask.rules.may_wait_for_others())
+                self.activate(lambda one: one.request.rules.may_wait_for_others())
             return
         is_ours = pod.scheduler in self._names
-        if not is_ours or pod.is_gated or pod.ask.missing_claim or pod.is_terminating or pod.is_ended:
+        if not is_ours or pod.is_gated or pod.request.missing_claim or pod.is_terminating or pod.is_ended:
             self._pod_gone(pod.uid)
             return
         if pod.nominated and pod.nominated in self.state.columns.row_of:
@@ -154,17 +154,21 @@ class EventHandlers:
         else:
             self.state.nominated.pop(pod.uid, None)
         known = self.queue.get(pod.uid)
-        if known is not None and (known.ask, known.labels, known.priority) == (pod.ask, pod.labels, pod.priority):
+        if known is not None and (known.request, known.labels, known.priority) == (
+            pod.request,
+            pod.labels,
+            pod.priority,
+        ):
             self.queue.refresh(pod)
             return
         self.queue.put(pod)
         self._wake()
 
-    def _shared(self, pod: PodFacts) -> PodFacts:
+    def _shared(self, pod: PodInfo) -> PodInfo:
         """The same pod with shared values: thousands of pods are kept."""
-        if len(self._asks) > _MAX_SHARED or len(self._labels) > _MAX_SHARED:
-            self._asks.clear()
+        if len(self._requests) > _MAX_SHARED or len(self._labels) > _MAX_SHARED:
+            self._requests.clear()
             self._labels.clear()
-        ask = self._asks.setdefault(pod.ask, pod.ask)
+        request = self._requests.setdefault(pod.request, pod.request)
         labels = self._labels.setdefault(frozenset(pod.labels.items()), pod.labels)
-        return structs.replace(pod, ask=ask, labels=labels)
+        return structs.replace(pod, request=request, labels=labels)

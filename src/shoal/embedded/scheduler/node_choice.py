@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from shoal.api.resources import CPU, MEMORY
 from shoal.api.resources import PODS as POD_SLOTS
-from shoal.embedded.scheduler.asks import PodFacts
 from shoal.embedded.scheduler.node_columns import Ints, NodeColumns
 from shoal.embedded.scheduler.node_filters import NodeFilterResult, NodeFilters
 from shoal.embedded.scheduler.pod_affinity import FilterVerdicts, PodAffinity
+from shoal.embedded.scheduler.pod_info import PodInfo
 from shoal.embedded.scheduler.reasons import PORTS, TOO_MANY_PODS, NoFeasibleNode, Reason, insufficient
 
 _TAINT_WEIGHT, _AFFINITY_WEIGHT, _POD_AFFINITY_WEIGHT = 3, 2, 2
@@ -45,20 +45,20 @@ class Chooser:
         self.pod_affinity = pod_affinity
         self.node_filters = NodeFilters(columns)
 
-    def filter(self, pod: PodFacts, more: FilterVerdicts, reserved: Reserved | None = None) -> FilterResult:
+    def filter(self, pod: PodInfo, more: FilterVerdicts, reserved: Reserved | None = None) -> FilterResult:
         """Runs all filters for all nodes. `more`: the results of volume and device filters."""
-        columns, ask = self.columns, pod.ask
-        filtered = self.node_filters.of(ask)
+        columns, request = self.columns, pod.request
+        filtered = self.node_filters.of(request)
         left = filtered.matches.copy()
         counts = {reason.words: number for reason, number in filtered.refused.items()}
         helpable = np.zeros(columns.size, np.bool_)
-        for ports_row in columns.ports if ask.ports else ():
-            if left[ports_row] and not columns.has_free_ports(ports_row, ask):
+        for ports_row in columns.ports if request.ports else ():
+            if left[ports_row] and not columns.has_free_ports(ports_row, request):
                 left[ports_row] = False
                 helpable[ports_row] = True
                 counts[PORTS.words] = counts.get(PORTS.words, 0) + 1
         if left.any():
-            left = self._with_room(pod, left, counts, helpable, reserved or {})
+            left = self._with_capacity(pod, left, counts, helpable, reserved or {})
         for passes, reason in (*more, *self.pod_affinity.filter_rows(pod, filtered)):
             refused = left & ~passes
             if number := int(np.count_nonzero(refused)):
@@ -68,9 +68,9 @@ class Chooser:
                     helpable |= refused
         return FilterResult(np.flatnonzero(left), NoFeasibleNode(len(columns), counts), np.flatnonzero(helpable))
 
-    def _with_room(
+    def _with_capacity(
         self,
-        pod: PodFacts,
+        pod: PodInfo,
         left: NDArray[np.bool_],
         counts: dict[str, int],
         helpable: NDArray[np.bool_],
@@ -79,7 +79,7 @@ class Chooser:
         columns = self.columns
         fits = left.copy()
         hopeless = np.zeros(columns.size, np.bool_)
-        for resource, amount in pod.ask.requests:
+        for resource, amount in pod.request.requests:
             has, taken = columns.has(resource), columns.taken(resource)
             if resource in reserved:
                 taken = taken + reserved[resource]
@@ -92,32 +92,32 @@ class Chooser:
         helpable |= left & ~fits & ~hopeless
         return fits
 
-    def best(self, pod: PodFacts, rows: Ints) -> int:
+    def best(self, pod: PodInfo, rows: Ints) -> int:
         """The row with the highest score."""
         if len(rows) == 1:
             return int(rows[0])
-        filtered = self.node_filters.of(pod.ask)
+        filtered = self.node_filters.of(pod.request)
         return int(rows[int(np.argmax(self.points(pod, filtered, rows)))])
 
-    def points(self, pod: PodFacts, filtered: NodeFilterResult, rows: Ints) -> Points:
-        total = self._room_points(pod, rows)
+    def points(self, pod: PodInfo, filtered: NodeFilterResult, rows: Ints) -> Points:
+        total = self._free_capacity_points(pod, rows)
         preferred, taints = filtered.preferred[rows], filtered.taints[rows]
         if most := int(preferred.max()):
             total += _AFFINITY_WEIGHT * (100 * preferred // most)
         if most := int(taints.max()):
             total += _TAINT_WEIGHT * (100 - 100 * taints // most)
-        pod_affinity = self.pod_affinity.points(pod.ask, filtered, rows)
+        pod_affinity = self.pod_affinity.points(pod.request, filtered, rows)
         if pod_affinity is not None:
             total += _POD_AFFINITY_WEIGHT * pod_affinity
         return total
 
-    def _room_points(self, pod: PodFacts, rows: Ints) -> Points:
+    def _free_capacity_points(self, pod: PodInfo, rows: Ints) -> Points:
         """The scores for least allocated and balanced allocation."""
         columns = self.columns
         shares = []
         for place, resource in enumerate((CPU, MEMORY)):
             has = columns.has(resource)[rows]
-            taken = columns.scored[place][rows] + pod.ask.scored[place]
+            taken = columns.scored[place][rows] + pod.request.scored[place]
             shares.append(np.minimum(taken / np.maximum(has, 1), 1.0))
         cpu, memory = shares
         points: Points = 100.0 - 50.0 * (cpu + memory) + 100.0 * (1.0 - np.abs(cpu - memory) / 2)

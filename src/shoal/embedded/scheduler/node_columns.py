@@ -19,7 +19,7 @@ from shoal.api.container import ANY_ADDRESS
 from shoal.api.node import Node
 from shoal.api.resources import amounts
 from shoal.api.taints import Taint
-from shoal.embedded.scheduler.asks import PodFacts, PodRequest, Port
+from shoal.embedded.scheduler.pod_info import PodInfo, PodRequest, Port
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -52,7 +52,7 @@ class NodeColumns:
         self._nothing: Ints = _nothing(_FIRST_ROWS)
         """The column of a resource that no node offers; pods may request any name."""
         self._free_rows: list[int] = []
-        self._victims_on: dict[str, dict[str, PodFacts]] = {}
+        self._victims_on: dict[str, dict[str, PodInfo]] = {}
         self._amounts: dict[str, dict[str, int]] = {}
 
     def __len__(self) -> int:
@@ -119,10 +119,10 @@ class NodeColumns:
 
     # -- pods -------------------------------------------------------------------------------------------------------
 
-    def pods_on(self, node: str) -> list[PodFacts]:
+    def pods_on(self, node: str) -> list[PodInfo]:
         return list(self._victims_on.get(node, {}).values())
 
-    def pods(self) -> Iterator[tuple[int, PodFacts]]:
+    def pods(self) -> Iterator[tuple[int, PodInfo]]:
         """All pods on known nodes, with their rows."""
         for node, pods in self._victims_on.items():
             row = self.row_of.get(node)
@@ -130,7 +130,7 @@ class NodeColumns:
                 for pod in pods.values():
                     yield row, pod
 
-    def take(self, node: str, pod: PodFacts) -> None:
+    def take(self, node: str, pod: PodInfo) -> None:
         self._victims_on.setdefault(node, {})[pod.uid] = pod
         row = self.row_of.get(node)
         if row is not None:
@@ -148,17 +148,17 @@ class NodeColumns:
             self._charge(row, pod, -1)
         self.version += 1
 
-    def has_free_ports(self, row: int, ask: PodRequest) -> bool:
+    def has_free_ports(self, row: int, request: PodRequest) -> bool:
         taken = self.ports.get(row)
-        return not taken or not any(_clash(one, other) for one in ask.ports for other in taken)
+        return not taken or not any(_clash(one, other) for one in request.ports for other in taken)
 
-    def _charge(self, row: int, pod: PodFacts, sign: int) -> None:
-        for resource, amount in pod.ask.requests:
+    def _charge(self, row: int, pod: PodInfo, sign: int) -> None:
+        for resource, amount in pod.request.requests:
             if amount:
                 self._column(self._taken, resource)[row] += sign * amount
-        for column, amount in zip(self.scored, pod.ask.scored, strict=True):
+        for column, amount in zip(self.scored, pod.request.scored, strict=True):
             column[row] += sign * amount
-        for port in pod.ask.ports:
+        for port in pod.request.ports:
             of_row = self.ports.setdefault(row, {})
             count = of_row.get(port, 0) + sign
             if count:

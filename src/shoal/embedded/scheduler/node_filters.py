@@ -12,8 +12,8 @@ import numpy as np
 
 from shoal.api.node_affinity import NodeRule
 from shoal.api.taints import UNSCHEDULABLE, Toleration, count_untolerated, untolerated
-from shoal.embedded.scheduler.asks import PodRequest
 from shoal.embedded.scheduler.node_columns import Flags, Ints, NodeColumns, NodeInfo
+from shoal.embedded.scheduler.pod_info import PodRequest
 from shoal.embedded.scheduler.reasons import AFFINITY, CORDONED, NOT_CHOSEN, TAINTED, Reason
 
 _MAX_CACHED = 512
@@ -26,7 +26,7 @@ class NodeFilterResult:
 
     __slots__ = ("affinity", "matches", "preferred", "refused", "taints", "tolerated")
 
-    def __init__(self, columns: NodeColumns, ask: PodRequest, names: frozenset[str] | None) -> None:
+    def __init__(self, columns: NodeColumns, request: PodRequest, names: frozenset[str] | None) -> None:
         """`names`: the only nodes that can match, if the ask names nodes."""
         size = columns.size
         self.matches: Flags = np.zeros(size, np.bool_)
@@ -39,22 +39,24 @@ class NodeFilterResult:
         """The number of refused rows by the first reason."""
         if names is not None:
             self._refuse(NOT_CHOSEN, len(columns) - sum(name in columns.row_of for name in names))
-        for row, place in enumerate(columns.places) if names is None or ask.rules.spread else _named(columns, names):
+        for row, place in (
+            enumerate(columns.places) if names is None or request.rules.spread else _named(columns, names)
+        ):
             if place is None:
                 continue
-            self.tolerated[row] = untolerated(place.taints, ask.tolerations) is None
+            self.tolerated[row] = untolerated(place.taints, request.tolerations) is None
             if names is not None and place.name not in names:
                 continue
-            self.affinity[row] = ask.nodes.matches(place.name, place.labels)
-            reason = self._reason(place, row, ask.tolerations)
+            self.affinity[row] = request.nodes.matches(place.name, place.labels)
+            reason = self._reason(place, row, request.tolerations)
             if reason is not None:
                 self._refuse(reason, 1)
                 continue
             self.matches[row] = True
             self.preferred[row] = sum(
-                term.weight for term in ask.preferred if term.preference.matches(place.name, place.labels)
+                term.weight for term in request.preferred if term.preference.matches(place.name, place.labels)
             )
-            self.taints[row] = count_untolerated(place.taints, ask.tolerations)
+            self.taints[row] = count_untolerated(place.taints, request.tolerations)
 
     def _refuse(self, reason: Reason, rows: int) -> None:
         if rows:
@@ -75,21 +77,21 @@ class NodeFilters:
     def __init__(self, columns: NodeColumns) -> None:
         self._columns = columns
         self._epoch = -1
-        self._kept: dict[PodRequest, NodeFilterResult] = {}
+        self._feasible: dict[PodRequest, NodeFilterResult] = {}
 
-    def of(self, ask: PodRequest) -> NodeFilterResult:
+    def of(self, request: PodRequest) -> NodeFilterResult:
         if self._epoch != self._columns.static_epoch:
             self._epoch = self._columns.static_epoch
-            self._kept.clear()
-        filtered = self._kept.get(ask)
+            self._feasible.clear()
+        filtered = self._feasible.get(request)
         if filtered is not None:
             return filtered
-        names = _names(ask.nodes)
-        filtered = NodeFilterResult(self._columns, ask, names)
+        names = _names(request.nodes)
+        filtered = NodeFilterResult(self._columns, request, names)
         if names is None or len(names) > _FEW_NAMES:
-            while len(self._kept) >= _MAX_CACHED:
-                del self._kept[next(iter(self._kept))]
-            self._kept[ask] = filtered
+            while len(self._feasible) >= _MAX_CACHED:
+                del self._feasible[next(iter(self._feasible))]
+            self._feasible[request] = filtered
         return filtered
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.api.selectors import Selector
-from shoal.embedded.scheduler.asks import PodFacts, PodRequest
 from shoal.embedded.scheduler.node_columns import Flags, Ints, NodeColumns
 from shoal.embedded.scheduler.node_filters import NodeFilterResult
+from shoal.embedded.scheduler.pod_info import PodInfo, PodRequest
 from shoal.embedded.scheduler.reasons import (
     AFFINITY_NOT_MET,
     ANTI_AFFINITY_NOT_MET,
@@ -54,7 +54,7 @@ class PodAffinity:
 
     # -- keeping count ----------------------------------------------------------------------------------------------
 
-    def add(self, node: str, pod: PodFacts, sign: int) -> None:
+    def add(self, node: str, pod: PodInfo, sign: int) -> None:
         """Adds a pod to a node, or removes it (`sign` -1); must be called with `take` and `give` of the columns."""
         row = self._columns.row_of.get(node)
         if row is None:
@@ -63,7 +63,7 @@ class PodAffinity:
         for counted, counts in self._counts.items():
             if self._is_meant(counted, pod):
                 counts[row] += sign
-        for term in pod.ask.rules.anti:
+        for term in pod.request.rules.anti:
             keepers = self._anti_affinity_counts(term)
             keepers[row] += sign
             if sign < 0 and not keepers.any():
@@ -108,12 +108,12 @@ class PodAffinity:
                     counts[row] += 1
         return counts
 
-    def _is_meant(self, counted: _CountedTerms, pod: PodFacts) -> bool:
+    def _is_meant(self, counted: _CountedTerms, pod: PodInfo) -> bool:
         if counted.is_for_spread and pod.is_terminating:
             return False
         return all(self._includes(meant, pod) for meant in counted.meant)
 
-    def _includes(self, meant: SelectedPods, pod: PodFacts) -> bool:
+    def _includes(self, meant: SelectedPods, pod: PodInfo) -> bool:
         return meant.includes(pod.namespace, pod.labels, self._namespaces.get(pod.namespace, {}))
 
     def _fit_size(self) -> None:
@@ -124,7 +124,7 @@ class PodAffinity:
         self._counts.clear()
         self._keepers.clear()
         for row, pod in self._columns.pods():
-            for term in pod.ask.rules.anti:
+            for term in pod.request.rules.anti:
                 self._anti_affinity_counts(term)[row] += 1
 
     # -- domains ----------------------------------------------------------------------------------------------------
@@ -156,9 +156,9 @@ class PodAffinity:
 
     # -- filters ----------------------------------------------------------------------------------------------------
 
-    def filter_rows(self, pod: PodFacts, filtered: NodeFilterResult) -> FilterVerdicts:
+    def filter_rows(self, pod: PodInfo, filtered: NodeFilterResult) -> FilterVerdicts:
         """The filter results for all rows, by the rules of this pod and of existing pods."""
-        rules = pod.ask.rules
+        rules = pod.request.rules
         found: FilterVerdicts = []
         hard = [one for one in rules.spread if one.hard]
         if hard:
@@ -172,8 +172,8 @@ class PodAffinity:
                 found.append((self._domain_counts(term.key, counts) == 0, EXISTING_ANTI_AFFINITY))
         return found
 
-    def _meets_affinity(self, pod: PodFacts) -> Flags:
-        terms = pod.ask.rules.affinity
+    def _meets_affinity(self, pod: PodInfo) -> Flags:
+        terms = pod.request.rules.affinity
         counts = self._count(tuple(term.selected for term in terms))
         passes, labelled = np.ones(self._columns.size, np.bool_), np.ones(self._columns.size, np.bool_)
         is_alone = True
@@ -187,7 +187,7 @@ class PodAffinity:
             return labelled
         return passes
 
-    def _spread(self, pod: PodFacts, spreads: list[Spread], filtered: NodeFilterResult) -> FilterVerdicts:
+    def _spread(self, pod: PodInfo, spreads: list[Spread], filtered: NodeFilterResult) -> FilterVerdicts:
         labelled: Flags = np.ones(self._columns.size, np.bool_)
         for spread in spreads:
             labelled &= self._domains(spread.key) >= 0
@@ -220,15 +220,15 @@ class PodAffinity:
 
     # -- scores -----------------------------------------------------------------------------------------------------
 
-    def points(self, ask: PodRequest, filtered: NodeFilterResult, rows: Ints) -> NDArray[np.float64] | None:
+    def points(self, request: PodRequest, filtered: NodeFilterResult, rows: Ints) -> NDArray[np.float64] | None:
         """The scores for preferred affinity and for even spread, each 0 to 100; None without preferences."""
-        soft = [one for one in ask.rules.spread if not one.hard]
-        if not ask.rules.weighted and not soft:
+        soft = [one for one in request.rules.spread if not one.hard]
+        if not request.rules.weighted and not soft:
             return None
         total = np.zeros(len(rows))
-        if ask.rules.weighted:
+        if request.rules.weighted:
             raw = np.zeros(self._columns.size)
-            for weighted in ask.rules.weighted:
+            for weighted in request.rules.weighted:
                 raw += weighted.weight * self._domain_counts(weighted.term.key, self._count((weighted.term.selected,)))
             total += _normalized(raw[rows])
         if soft:

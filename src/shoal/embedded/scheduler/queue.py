@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-from shoal.embedded.scheduler.asks import PodFacts
+from shoal.embedded.scheduler.pod_info import PodInfo
 
 _SHORTEST_S, _LONGEST_S, _ANYWAY_S = 1.0, 10.0, 300.0
 _EARLY_TRIES = 8
@@ -19,7 +19,7 @@ _EARLY_TRIES = 8
 class QueuedPod:
     __slots__ = ("due_s", "has_failed", "order", "pod", "state", "tries", "wakes_s")
 
-    def __init__(self, pod: PodFacts, order: int) -> None:
+    def __init__(self, pod: PodInfo, order: int) -> None:
         self.pod = pod
         self.order = order
         self.tries = 0
@@ -48,15 +48,15 @@ class PodQueue:
     def __len__(self) -> int:
         return len(self._pods)
 
-    def get(self, uid: str) -> PodFacts | None:
+    def get(self, uid: str) -> PodInfo | None:
         waiting = self._pods.get(uid)
         return waiting.pod if waiting is not None else None
 
-    def worked_on(self) -> list[PodFacts]:
+    def worked_on(self) -> list[PodInfo]:
         """Pods that were popped and have no result yet."""
         return [waiting.pod for waiting in self._pods.values() if not waiting.state]
 
-    def put(self, pod: PodFacts) -> None:
+    def put(self, pod: PodInfo) -> None:
         """Adds a new pod, or a changed one that may fit now."""
         waiting = self._pods.get(pod.uid)
         if waiting is None:
@@ -69,7 +69,7 @@ class PodQueue:
             return
         self._make_ready(waiting)
 
-    def refresh(self, pod: PodFacts) -> None:
+    def refresh(self, pod: PodInfo) -> None:
         """Updates a pod whose change needs no new try."""
         waiting = self._pods.get(pod.uid)
         if waiting is not None:
@@ -79,7 +79,7 @@ class PodQueue:
         self._pods.pop(uid, None)
         self._stuck.discard(uid)
 
-    def pop(self) -> PodFacts | None:
+    def pop(self) -> PodInfo | None:
         """The next pod; the caller must then call `drop`, `mark_unschedulable` or `delay`."""
         while self._ready:
             *_, uid = heapq.heappop(self._ready)
@@ -88,7 +88,7 @@ class PodQueue:
                 return self._taken(waiting)
         return self._pop_early() if self._early > 0 else None
 
-    def _pop_early(self) -> PodFacts | None:
+    def _pop_early(self) -> PodInfo | None:
         while self._soon:
             *_, uid = heapq.heappop(self._soon)
             waiting = self._pods.get(uid)
@@ -96,7 +96,7 @@ class PodQueue:
                 return self._taken(waiting)
         return None
 
-    def _taken(self, waiting: QueuedPod) -> PodFacts:
+    def _taken(self, waiting: QueuedPod) -> PodInfo:
         waiting.state = ""
         waiting.has_failed = False
         waiting.tries += 1
@@ -120,12 +120,12 @@ class PodQueue:
             waiting.has_failed = True
             self._back_off(waiting, now_s + _delay_s(waiting.tries))
 
-    def activate(self, now_s: float, concerns: Callable[[PodFacts], bool] | None = None) -> None:
+    def activate(self, now_s: float, may_help: Callable[[PodInfo], bool] | None = None) -> None:
         """Activates unschedulable pods, or some of them, after an event that may help."""
         self._early = _EARLY_TRIES
         for uid in tuple(self._stuck):
             waiting = self._pods[uid]
-            if concerns is None or concerns(waiting.pod):
+            if may_help is None or may_help(waiting.pod):
                 self._stuck.discard(uid)
                 if waiting.due_s <= now_s:
                     self._make_ready(waiting)

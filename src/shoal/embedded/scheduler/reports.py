@@ -10,7 +10,7 @@ from shoal.client.kind import PODS
 from shoal.client.port import Deletion, Patch
 from shoal.client.recorder import BINDING, SCHEDULING, Deed, reference_of
 from shoal.client.refusals import NotFoundError
-from shoal.embedded.scheduler.asks import PodFacts
+from shoal.embedded.scheduler.pod_info import PodInfo
 
 
 class ScheduledConditionWriter:
@@ -20,11 +20,11 @@ class ScheduledConditionWriter:
         self._pods = context.informers.of(PODS)
         self._events = context.events
 
-    def bound(self, pod: PodFacts, node: str) -> None:
+    def bound(self, pod: PodInfo, node: str) -> None:
         words = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
         self._events.named(pod.scheduler).record(about(pod), "Scheduled", words, deed=BINDING)
 
-    async def unplaced(self, pod: PodFacts, words: str, nominated: str | None, reason: str = "Unschedulable") -> None:
+    async def unplaced(self, pod: PodInfo, words: str, nominated: str | None, reason: str = "Unschedulable") -> None:
         """Writes the condition and the Event; `nominated`: "" clears the nomination, None keeps it."""
         item = self._pods.get(*pod.key)
         if item is None or item.uid != pod.uid:
@@ -49,7 +49,7 @@ class ScheduledConditionWriter:
             patch = Patch("strategic", {"metadata": {"uid": pod.uid}, "status": body})
             await self._api.patch(PODS, pod.namespace, pod.name, patch, "status")
 
-    async def end(self, victims: Sequence[PodFacts], pod: PodFacts, node: str) -> None:
+    async def end(self, victims: Sequence[PodInfo], pod: PodInfo, node: str) -> None:
         for victim in victims:
             if victim.is_terminating:
                 continue
@@ -61,7 +61,7 @@ class ScheduledConditionWriter:
             deed = Deed("Preempting", reference_of(about(pod)))
             self._events.named(pod.scheduler).record(about(victim), "Preempted", words, deed=deed)
 
-    async def _end(self, victim: PodFacts, pod: PodFacts) -> None:
+    async def _end(self, victim: PodInfo, pod: PodInfo) -> None:
         condition: Obj = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -76,7 +76,7 @@ class ScheduledConditionWriter:
         await self._api.delete(PODS, victim.namespace, victim.name, Deletion(uid=victim.uid))
 
 
-def about(pod: PodFacts) -> Obj:
+def about(pod: PodInfo) -> Obj:
     return {
         "kind": "Pod",
         "apiVersion": "v1",

@@ -17,10 +17,10 @@ from typing import Any
 from shoal.client.context import Context
 from shoal.client.kind import DISRUPTION_BUDGETS, PODS
 from shoal.client.refusals import NotFoundError
-from shoal.embedded.scheduler.asks import PodFacts
 from shoal.embedded.scheduler.binding import Binder, Decision
 from shoal.embedded.scheduler.event_handlers import KINDS, EventHandlers
 from shoal.embedded.scheduler.node_choice import FilterResult
+from shoal.embedded.scheduler.pod_info import PodInfo
 from shoal.embedded.scheduler.reasons import NEVER, TERMINATING_VICTIMS, no_victims
 from shoal.embedded.scheduler.reports import ScheduledConditionWriter
 from shoal.embedded.scheduler.victims import BudgetState, Victims, cheapest_victims
@@ -99,7 +99,7 @@ class Scheduler:
         await asyncio.sleep(0)
         return True
 
-    async def _write(self, pod: PodFacts, work: Work) -> None:
+    async def _write(self, pod: PodInfo, work: Work) -> None:
         try:
             await work()
         except ShoalError as error:
@@ -111,11 +111,11 @@ class Scheduler:
 
     # -- decisions --------------------------------------------------------------------------------------------------
 
-    def _decide(self, pod: PodFacts) -> Work:
+    def _decide(self, pod: PodInfo) -> Work:
         """Decides about a pod and returns the write. Later decisions already see the result."""
         state = self._state
-        same = (pod.ask, pod.priority, pod.never_preempts, pod.namespace, *sorted(pod.labels.items()))
-        is_plain = not pod.ask.volume_claims and not pod.ask.device_claims and not state.nominated
+        same = (pod.request, pod.priority, pod.never_preempts, pod.namespace, *sorted(pod.labels.items()))
+        is_plain = not pod.request.volume_claims and not pod.request.device_claims and not state.nominated
         if self._refused_at != state.columns.version or len(self._refusals) > _MAX_REFUSALS:
             self._refusals.clear()
             self._refused_at = state.columns.version
@@ -132,20 +132,20 @@ class Scheduler:
             self._refused_at = state.columns.version
         return work
 
-    def _place(self, pod: PodFacts, result: FilterResult) -> Work:
+    def _place(self, pod: PodInfo, result: FilterResult) -> Work:
         state, columns = self._state, self._state.columns
         nominated = columns.row_of.get(pod.nominated, -1)
         row = nominated if nominated in result.rows else state.chooser.best(pod, result.rows)
         node = columns.name(row)
         needed, _ = state.needs(pod)
         wanted = (needed and state.volumes.needs.wanted(needed, node, columns.labels(row))) or []
-        devices_for = (self.event_handlers.devices.devices_for(pod, row) or {}) if pod.ask.device_claims else {}
+        devices_for = (self.event_handlers.devices.devices_for(pod, row) or {}) if pod.request.device_claims else {}
         state.volumes.needs.reserve(wanted)
         self.event_handlers.devices.reserve(devices_for)
         state.place(node, pod)
         return partial(self._apply, Decision(pod, node, wanted, devices_for))
 
-    def _refuse(self, pod: PodFacts, result: FilterResult) -> tuple[Work, str]:
+    def _refuse(self, pod: PodInfo, result: FilterResult) -> tuple[Work, str]:
         now_s, refusal = self._clock.seconds(), result.refusal
         self._queue.mark_unschedulable(pod.uid, now_s)
         if not refusal.nodes:
@@ -168,7 +168,7 @@ class Scheduler:
 
     # -- writes -----------------------------------------------------------------------------------------------------
 
-    async def _preempt(self, pod: PodFacts, words: str, victims: Victims) -> None:
+    async def _preempt(self, pod: PodInfo, words: str, victims: Victims) -> None:
         try:
             await self._reporter.end(victims.pods, pod, victims.node)
             await self._reporter.unplaced(pod, words, victims.node)
@@ -194,7 +194,7 @@ class Scheduler:
     async def _bind(self, decision: Decision) -> None:
         pod = decision.pod
         try:
-            if pod.ask.volume_claims:
+            if pod.request.volume_claims:
                 await self._binder.choose_volumes(decision)
                 async with self._without_write_slot():
                     await self._binder.volumes_bound(decision)
@@ -216,7 +216,7 @@ class Scheduler:
         finally:
             await self._writes.acquire()
 
-    async def _reread(self, pod: PodFacts) -> None:
+    async def _reread(self, pod: PodInfo) -> None:
         """Reads the pod after a write with an unknown result, before its capacity is used by others."""
         while True:
             try:

@@ -16,9 +16,9 @@ from msgspec import field
 
 from shoal.api.selectors import LabelSelector, selector_of
 from shoal.api.wire import ApiStruct
-from shoal.embedded.scheduler.asks import PodFacts
 from shoal.embedded.scheduler.node_choice import FilterResult
-from shoal.embedded.scheduler.state import ScheduledPods
+from shoal.embedded.scheduler.pod_info import PodInfo
+from shoal.embedded.scheduler.scheduler_cache import SchedulerCache
 
 MAX_NODES = 100
 _LOWEST = 2**31
@@ -45,13 +45,13 @@ class BudgetState(ApiStruct, frozen=True):
 
 class Victims(NamedTuple):
     node: str
-    pods: list[PodFacts]
+    pods: list[PodInfo]
     broken: int
     """The number of pods whose disruption budgets would be violated."""
 
 
 def cheapest_victims(
-    state: ScheduledPods, pod: PodFacts, result: FilterResult, budgets: Sequence[BudgetState]
+    state: SchedulerCache, pod: PodInfo, result: FilterResult, budgets: Sequence[BudgetState]
 ) -> Victims | None:
     found: list[Victims] = []
     for row in result.helpable.tolist():
@@ -67,7 +67,7 @@ def cheapest_victims(
 
 
 def _victims_on(
-    state: ScheduledPods, pod: PodFacts, at: tuple[int, str], budgets: Sequence[BudgetState]
+    state: SchedulerCache, pod: PodInfo, at: tuple[int, str], budgets: Sequence[BudgetState]
 ) -> Victims | None:
     row, node = at
     lower = [other for other in state.columns.pods_on(node) if other.priority < pod.priority]
@@ -93,13 +93,11 @@ def _victims_on(
     return Victims(node, victims, sum(other in breaking for other in victims))
 
 
-def _sorted_by_budget(
-    pods: Sequence[PodFacts], budgets: Sequence[BudgetState]
-) -> tuple[list[PodFacts], list[PodFacts]]:
+def _sorted_by_budget(pods: Sequence[PodInfo], budgets: Sequence[BudgetState]) -> tuple[list[PodInfo], list[PodInfo]]:
     """The pods beyond what their budgets allow, and the others."""
     left = [budget.status.disruptions_allowed for budget in budgets]
-    breaking: list[PodFacts] = []
-    others: list[PodFacts] = []
+    breaking: list[PodInfo] = []
+    others: list[PodInfo] = []
     for pod in pods:
         is_beyond = False
         for number, budget in enumerate(budgets):
@@ -117,7 +115,7 @@ def _covers(budget: BudgetState, labels: Mapping[str, str]) -> bool:
     return bool(labels) and selector_of(budget.spec.selector).matches(labels)
 
 
-def _importance(pod: PodFacts) -> tuple[int, float]:
+def _importance(pod: PodInfo) -> tuple[int, float]:
     """The most important first; of equals the one that has run longest."""
     return (-pod.priority, pod.started or pod.created)
 

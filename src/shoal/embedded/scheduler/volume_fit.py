@@ -7,9 +7,9 @@ import numpy as np
 from shoal.client.item import Key
 from shoal.client.volumes.needs import Mounts, Needed, VolumeNeeds
 from shoal.client.volumes.values import SINGLE_POD
-from shoal.embedded.scheduler.asks import PodFacts
 from shoal.embedded.scheduler.node_columns import Flags, NodeColumns
 from shoal.embedded.scheduler.pod_affinity import FilterVerdicts
+from shoal.embedded.scheduler.pod_info import PodInfo
 from shoal.embedded.scheduler.reasons import NO_VOLUME, VOLUME_ELSEWHERE, VOLUME_LOST, VOLUME_TAKEN
 
 
@@ -19,9 +19,9 @@ class VolumeFit:
         self._users: dict[Key, set[str]] = {}
         """Pods on nodes, by the claims they use."""
 
-    def add(self, pod: PodFacts, sign: int) -> None:
+    def add(self, pod: PodInfo, sign: int) -> None:
         """Adds a pod to a node, or removes it."""
-        for key in pod.ask.volume_claims:
+        for key in pod.request.volume_claims:
             users = self._users.setdefault(key, set())
             if sign > 0:
                 users.add(pod.uid)
@@ -30,11 +30,11 @@ class VolumeFit:
             if not users:
                 del self._users[key]
 
-    def needed(self, pod: PodFacts) -> Needed | str:
+    def needed(self, pod: PodInfo) -> Needed | str:
         """The claims of the pod; or, as text, why no node can be feasible."""
         return self.needs.needed(mounts_of(pod))
 
-    def filter_rows(self, pod: PodFacts, needed: Needed, columns: NodeColumns) -> FilterVerdicts:
+    def filter_rows(self, pod: PodInfo, needed: Needed, columns: NodeColumns) -> FilterVerdicts:
         """The filter results of the claims for all rows."""
         reached: Flags = np.ones(columns.size, np.bool_)
         served: Flags = np.ones(columns.size, np.bool_)
@@ -50,13 +50,13 @@ class VolumeFit:
             served[row] = self.needs.wanted(needed, name, labels) is not None
         return [*found, (reached, VOLUME_ELSEWHERE), (served, NO_VOLUME)]
 
-    def _is_taken(self, pod: PodFacts) -> bool:
-        for key in pod.ask.volume_claims:
+    def _is_taken(self, pod: PodInfo) -> bool:
+        for key in pod.request.volume_claims:
             claim = self.needs.claims.get(key)
             if claim is not None and SINGLE_POD in claim.spec.access_modes and self._users.get(key, set()) - {pod.uid}:
                 return True
         return False
 
 
-def mounts_of(pod: PodFacts) -> Mounts:
-    return Mounts(pod.ask.volume_claims, pod.ask.own_claims)
+def mounts_of(pod: PodInfo) -> Mounts:
+    return Mounts(pod.request.volume_claims, pod.request.own_claims)

@@ -10,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.embedded.controllers.cron_jobs.due import Due, NeverTwiceError, find_due, next_wake_s
 from shoal.embedded.controllers.cron_jobs.schedule import ScheduleError, read_schedule
+from shoal.embedded.controllers.cron_jobs.schedule_times import (
+    NeverTwiceError,
+    ScheduleTimes,
+    find_schedule_time,
+    next_wake_s,
+)
 
 NEW_YORK = "America/New_York"
 
@@ -84,7 +89,7 @@ def test_what_is_no_schedule_is_refused(schedule: str) -> None:
 def test_a_day_that_never_comes_is_never_due() -> None:
     assert read_schedule("59 23 31 2 *").next(_utc("2026-01-01T00:00:00+00:00")) is None
     with pytest.raises(NeverTwiceError):
-        find_due(
+        find_schedule_time(
             read_schedule("59 23 31 2 *"), _utc("2026-01-01T00:00:00+00:00"), _utc("2026-02-01T00:00:00+00:00"), None
         )
 
@@ -135,19 +140,19 @@ def test_the_next_time_is_what_a_walk_over_all_minutes_finds(
 @pytest.mark.parametrize(
     ("schedule", "since", "now", "within_s", "due"),
     [
-        pytest.param("0 * * * *", "00:00", "00:59", None, Due(), id="nothing before its time"),
-        pytest.param("0 * * * *", "00:00", "01:00", None, Due(_today("01:00")), id="the one start"),
-        pytest.param("0 * * * *", "00:00", "05:30", None, Due(_today("05:00")), id="of many the last"),
-        pytest.param("0 * * * *", "00:00", "05:30", 600, Due(), id="none that is too late"),
-        pytest.param("* * * * *", "00:00", "01:40", None, Due(_today("01:40")), id="a hundred are not many"),
-        pytest.param("* * * * *", "00:00", "01:41", None, Due(_today("01:41"), True), id="a hundred and one are"),
-        pytest.param("* 9 * * *", "00:00", "23:00", None, Due(_today("09:59"), True), id="an uneven one"),
+        pytest.param("0 * * * *", "00:00", "00:59", None, ScheduleTimes(), id="nothing before its time"),
+        pytest.param("0 * * * *", "00:00", "01:00", None, ScheduleTimes(_today("01:00")), id="the one start"),
+        pytest.param("0 * * * *", "00:00", "05:30", None, ScheduleTimes(_today("05:00")), id="of many the last"),
+        pytest.param("0 * * * *", "00:00", "05:30", 600, ScheduleTimes(), id="none that is too late"),
+        pytest.param("* * * * *", "00:00", "01:40", None, ScheduleTimes(_today("01:40")), id="100 are not many"),
+        pytest.param("* * * * *", "00:00", "01:41", None, ScheduleTimes(_today("01:41"), True), id="101 are many"),
+        pytest.param("* 9 * * *", "00:00", "23:00", None, ScheduleTimes(_today("09:59"), True), id="an uneven one"),
     ],
 )  # fmt: skip
 def test_of_missed_starts_the_latest_is_due(
-    schedule: str, since: str, now: str, within_s: int | None, due: Due
+    schedule: str, since: str, now: str, within_s: int | None, due: ScheduleTimes
 ) -> None:
-    assert find_due(read_schedule(schedule), _today(since), _today(now), within_s) == due
+    assert find_schedule_time(read_schedule(schedule), _today(since), _today(now), within_s) == due
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -161,6 +166,6 @@ def test_the_start_that_is_due_is_the_last_one_of_all(
     last, time = None, schedule.next(since)
     while time is not None and time <= now:
         last, time = time, schedule.next(time)
-    assert find_due(schedule, since, now, None).time == last
+    assert find_schedule_time(schedule, since, now, None).time == last
     assert time is not None
     assert next_wake_s(schedule, since, now) == pytest.approx((time - now).total_seconds() + 0.1)

@@ -19,7 +19,7 @@ from shoal.embedded.controllers.disruption.budgets import (
     BudgetedPodStatus,
     BudgetSpec,
     DisruptionBudget,
-    figures,
+    counts,
 )
 from shoal.embedded.controllers.disruption.controller import disruption_controller, stale_disruption_controller
 
@@ -193,5 +193,5 @@ def test_percentages_round_up_on_both_sides(
 ) -> None:
     state = BudgetedPodStatus((Condition("Ready", "True"),))
     pods = [BudgetedPod(ObjectMeta(name=str(number)), state) for number in range(ready)]
-    found = figures(DisruptionBudget(ObjectMeta(), spec), pods, scale, {})
+    found = counts(DisruptionBudget(ObjectMeta(), spec), pods, scale, {})
     assert (found.desired, found.allowed) == (desired, allowed)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from shoal.client.kind import CONFIG_MAPS, DEPLOYMENTS, PODS
-from shoal.embedded.controllers.namespaces.remains import Left, Remains, conditions
+from shoal.embedded.controllers.namespaces.remaining_content import Left, RemainingContent, conditions
 
 
-def _told(remains: Remains) -> dict[str, tuple[str, str]]:
+def _told(remains: RemainingContent) -> dict[str, tuple[str, str]]:
     return {one["type"]: (one["status"], one["message"]) for one in conditions((), remains, "now")}
 
 
 def test_kinds_and_finalizers_are_counted_and_named_in_order() -> None:
-    remains = Remains()
+    remains = RemainingContent()
     remains.count(PODS, [Left("a", finalizers=("z/z",)), Left("b", finalizers=("a/a", "z/z"))])
     remains.count(DEPLOYMENTS, [Left("c")])
     remains.count(CONFIG_MAPS, [])
@@ -24,25 +24,25 @@ def test_kinds_and_finalizers_are_counted_and_named_in_order() -> None:
 
 
 def test_what_could_not_be_deleted_is_said() -> None:
-    remains = Remains(failures=["b is held", "a is held"])
+    remains = RemainingContent(failures=["b is held", "a is held"])
     words = "Failed to delete all resource types, 2 remaining: a is held, b is held"
     assert _told(remains)["NamespaceDeletionContentFailure"] == ("True", words)
     assert not remains.is_empty
 
 
 def test_two_namespaces_do_not_share_what_is_left() -> None:
-    Remains().count(PODS, [Left("a", finalizers=("z/z",))])
-    assert Remains().is_empty
-    assert not Remains().finalizers
+    RemainingContent().count(PODS, [Left("a", finalizers=("z/z",))])
+    assert RemainingContent().is_empty
+    assert not RemainingContent().finalizers
 
 
 def test_a_condition_keeps_its_time_for_as_long_as_its_status_stays() -> None:
-    remains = Remains()
+    remains = RemainingContent()
     remains.count(PODS, [Left("a")])
     first = conditions((), remains, "early")
     remains.count(DEPLOYMENTS, [Left("a")])
     second = conditions(first, remains, "late")
     assert {one["lastTransitionTime"] for one in second} == {"early"}
     assert second != first
-    third = conditions(second, Remains(), "later")
+    third = conditions(second, RemainingContent(), "later")
     assert {one["type"]: one["lastTransitionTime"] for one in third}["NamespaceContentRemaining"] == "later"

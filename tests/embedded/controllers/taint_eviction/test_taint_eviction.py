@@ -12,7 +12,7 @@ from build.virtual_time import virtual
 from shoal.client.kind import NODES, PODS
 from shoal.client.node_health import Taint
 from shoal.embedded.controllers.taint_eviction.controller import taint_eviction_controller
-from shoal.embedded.controllers.taint_eviction.stay import FOR_EVER, Toleration, stay_s
+from shoal.embedded.controllers.taint_eviction.toleration_time import FOR_EVER, Toleration, toleration_time_s
 
 _TAINT = {"key": "example.com/leave", "effect": "NoExecute"}
 
@@ -95,4 +95,4 @@ async def test_a_pod_that_is_bound_to_a_tainted_node_later_goes_too(tmp_path: Pa
 )
 def test_how_long_a_pod_may_stay(tolerations: list[Toleration], expected: float) -> None:
     taints = (Taint("a", "NoExecute"), Taint("b", "NoExecute", "v"))
-    assert stay_s(tolerations, taints) == expected
+    assert toleration_time_s(tolerations, taints) == expected

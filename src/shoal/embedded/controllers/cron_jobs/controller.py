@@ -12,7 +12,7 @@ from shoal.client.item import Item, Key
 from shoal.client.kind import CRON_JOBS, JOBS
 from shoal.client.loop import Loop
 from shoal.embedded.controllers.cron_jobs.cron_job import OwnedJob
-from shoal.embedded.controllers.cron_jobs.round import CronJobSync
+from shoal.embedded.controllers.cron_jobs.cron_job_sync import CronJobSync
 
 
 def cron_job_controller(context: Context) -> Controller:

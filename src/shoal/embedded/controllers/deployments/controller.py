@@ -9,8 +9,8 @@ from shoal.client.loop import Loop
 from shoal.client.owned_pods.owner_wakeups import GATHER_S, OwnerWakeups
 from shoal.client.owned_pods.ownership import Claims, head, owner_index, selector_of_spec
 from shoal.client.owned_pods.pod_view import pod_view
+from shoal.embedded.controllers.deployments.replica_sets import Sets, whole
 from shoal.embedded.controllers.deployments.rollout import Rollout
-from shoal.embedded.controllers.deployments.sets import Sets, whole
 
 
 def deployment_controller(context: Context) -> Controller:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from shoal.client.clock import Clock
 from shoal.client.item import Obj
-from shoal.embedded.controllers.deployments import conditions, revision_notes
-from shoal.embedded.controllers.deployments.sets import Sets, asked, notes
+from shoal.embedded.controllers.deployments import conditions, revision_annotations
+from shoal.embedded.controllers.deployments.replica_sets import Sets, asked, notes
 from shoal.embedded.controllers.deployments.sizes import new_size, old_sizes, shared_out, slack
 from shoal.embedded.controllers.deployments.status import counted, has_deadline, is_complete, rolled
 from shoal.embedded.controllers.deployments.templates import by_age
@@ -101,7 +101,9 @@ class Rollout:
 
     def _was_scaled(self) -> bool:
         wanted = str(self._sets.wanted)
-        return any(notes(one).get(revision_notes.DESIRED, wanted) != wanted for one in self._sets.all if asked(one))
+        return any(
+            notes(one).get(revision_annotations.DESIRED, wanted) != wanted for one in self._sets.all if asked(one)
+        )
 
     async def _resize(self) -> None:
         """The deployment was scaled, or is paused: sizes change, templates do not."""
@@ -135,10 +137,10 @@ class Rollout:
 
     def _is_saturated(self, new: Obj | None) -> bool:
         wanted = self._sets.wanted
-        if new is None or revision_notes.DESIRED not in notes(new):
+        if new is None or revision_annotations.DESIRED not in notes(new):
             return False
         available = (new.get("status") or {}).get("availableReplicas", 0)
-        return asked(new) == wanted == available and notes(new)[revision_notes.DESIRED] == str(wanted)
+        return asked(new) == wanted == available and notes(new)[revision_annotations.DESIRED] == str(wanted)
 
     # -- telling ----------------------------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ class DisruptionBudget(ApiStruct, frozen=True):
         return self.spec.max_unavailable is not None or isinstance(self.spec.min_available, str)
 
 
-class Figures(NamedTuple):
+class BudgetCounts(NamedTuple):
     expected: int
     healthy: int
     desired: int
@@ -76,7 +76,9 @@ class Disrupted(NamedTuple):
     look_again_s: float | None
 
 
-def figures(budget: DisruptionBudget, pods: Iterable[BudgetedPod], scale: int, going: Mapping[str, object]) -> Figures:
+def counts(
+    budget: DisruptionBudget, pods: Iterable[BudgetedPod], scale: int, going: Mapping[str, object]
+) -> BudgetCounts:
     """`scale` is what the controllers of the pods want, or the number of pods where that is not asked for."""
     spec = budget.spec
     if spec.max_unavailable is not None:
@@ -85,7 +87,7 @@ def figures(budget: DisruptionBudget, pods: Iterable[BudgetedPod], scale: int, g
         desired = part_of(spec.min_available or 0, scale)
     healthy = sum(pod.is_ready and not pod.is_terminating and pod.metadata.name not in going for pod in pods)
     allowed = max(healthy - desired, 0) if scale > 0 else 0
-    return Figures(scale, healthy, desired, allowed)
+    return BudgetCounts(scale, healthy, desired, allowed)
 
 
 def disrupted(budget: DisruptionBudget, pods: Iterable[BudgetedPod], now: datetime) -> Disrupted:

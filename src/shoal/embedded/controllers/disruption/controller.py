@@ -21,12 +21,12 @@ from shoal.client.owned_pods.ownership import head
 from shoal.client.port import Patch
 from shoal.embedded.controllers.disruption.budgets import (
     DELETION_TIMEOUT,
+    BudgetCounts,
     BudgetedPod,
     Disrupted,
     DisruptionBudget,
-    Figures,
+    counts,
     disrupted,
-    figures,
 )
 from shoal.embedded.controllers.disruption.scale import KINDS, Scales, UnknownScaleError
 
@@ -96,7 +96,7 @@ class DisruptionBudgets:
             self._context.events.record(obj, "CalculateExpectedPodCountFailed", words, type_="Warning")
             await self._fail(obj, words)
             return let_go.look_again_s
-        await self._write(obj, figures(budget, pods, scale, let_go.going), let_go)
+        await self._write(obj, counts(budget, pods, scale, let_go.going), let_go)
         return let_go.look_again_s
 
     async def _scale(self, budget: DisruptionBudget, pods: list[BudgetedPod], obj: Obj) -> int:
@@ -108,7 +108,7 @@ class DisruptionBudgets:
             self._context.events.record(obj, "UnmanagedPods", words, type_="Warning")
         return scale
 
-    async def _write(self, obj: Obj, now: Figures, let_go: Disrupted) -> None:
+    async def _write(self, obj: Obj, now: BudgetCounts, let_go: Disrupted) -> None:
         reason = "SufficientPods" if now.allowed > 0 else "InsufficientPods"
         status: Obj = {
             "currentHealthy": now.healthy,

@@ -11,8 +11,8 @@ from shoal.client.item import Item, Key
 from shoal.client.kind import NAMESPACES
 from shoal.client.loop import Loop
 from shoal.client.refusals import NotFoundError
-from shoal.embedded.controllers.namespaces.emptying import Emptying
-from shoal.embedded.controllers.namespaces.remains import conditions
+from shoal.embedded.controllers.namespaces.content_deletion import ContentDeletion
+from shoal.embedded.controllers.namespaces.remaining_content import conditions
 
 _KEEPER = "kubernetes"
 _FIRST_S = 0.25
@@ -21,7 +21,7 @@ _MOST_DOUBLINGS = 8
 
 def namespace_controller(context: Context) -> Controller:
     api, namespaces = context.api, context.informers.of(NAMESPACES)
-    emptying = Emptying(api)
+    content_deletion = ContentDeletion(api)
     looks: dict[str, int] = {}
 
     async def reconcile(key: Key) -> float | None:
@@ -32,18 +32,18 @@ def namespace_controller(context: Context) -> Controller:
         obj = item.obj()
         if _KEEPER not in (obj.get("spec") or {}).get("finalizers", ()) or "deletionTimestamp" not in obj["metadata"]:
             return None
-        remains = await emptying.empty(item.name)
+        remaining = await content_deletion.empty(item.name)
         present = obj.setdefault("status", {}).get("conditions") or []
-        wanted = conditions(present, remains, context.clock.text())
+        wanted = conditions(present, remaining, context.clock.text())
         if wanted != present:
             obj["status"] |= {"conditions": wanted, "phase": "Terminating"}
             item = await api.update(NAMESPACES, obj, "status")
-        if remains.is_empty:
+        if remaining.is_empty:
             await _let_go(item)
             looks.pop(key[1], None)
             return None
         tries = looks[key[1]] = looks.get(key[1], -1) + 1
-        return min(_FIRST_S * float(1 << min(tries, _MOST_DOUBLINGS)), remains.estimate_s / 2 + 1)
+        return min(_FIRST_S * float(1 << min(tries, _MOST_DOUBLINGS)), remaining.estimate_s / 2 + 1)
 
     async def _let_go(item: Item) -> None:
         obj = item.obj()

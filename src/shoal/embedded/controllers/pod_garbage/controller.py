@@ -20,7 +20,7 @@ from shoal.client.kind import NODES, PODS
 from shoal.client.node_health import NodeFacts
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import NotFoundError
-from shoal.embedded.controllers.pod_garbage.census import Census
+from shoal.embedded.controllers.pod_garbage.pod_index import PodGcIndex
 from shoal.units.errors import ShoalError
 
 _log = logging.getLogger("shoal.controllers")
@@ -44,8 +44,8 @@ class PodGarbage:
         self._threshold = threshold
         self._nodes = context.informers.of(NODES)
         self._pods = context.informers.of(PODS)
-        self._census = Census()
-        self._pods.on_change(self._census.changed)
+        self._pod_index = PodGcIndex()
+        self._pods.on_change(self._pod_index.changed)
         self._missing_s: dict[str, float] = {}
         """Since when each node is missed."""
 
@@ -60,14 +60,14 @@ class PodGarbage:
             await self._context.clock.sleep(_EVERY_S)
 
     async def _look(self) -> None:
-        census = self._census
-        finished = sorted(census.finished.items(), key=lambda one: (one[1], one[0]))
+        pod_index = self._pod_index
+        finished = sorted(pod_index.finished.items(), key=lambda one: (one[1], one[0]))
         await self._end_all(key for key, _ in finished[: max(len(finished) - self._threshold, 0)])
         for name in self._out_of_service():
-            await self._end_all(census.by_node.get(name, {}).keys() & census.ending.keys())
+            await self._end_all(pod_index.by_node.get(name, {}).keys() & pod_index.ending.keys())
         for name in await self._gone():
-            await self._end_all(list(census.by_node.get(name, ())), _ORPHANED)
-        await self._end_all(census.by_node.get("", {}).keys() & census.ending.keys())
+            await self._end_all(list(pod_index.by_node.get(name, ())), _ORPHANED)
+        await self._end_all(pod_index.by_node.get("", {}).keys() & pod_index.ending.keys())
 
     def _out_of_service(self) -> list[str]:
         found = []
@@ -82,7 +82,7 @@ class PodGarbage:
 
     async def _gone(self) -> list[str]:
         now_s = self._context.clock.seconds()
-        missed = {name for name in self._census.by_node if name and self._nodes.get("", name) is None}
+        missed = {name for name in self._pod_index.by_node if name and self._nodes.get("", name) is None}
         self._missing_s = {name: self._missing_s.get(name, now_s) for name in missed}
         found = []
         for name, since_s in self._missing_s.items():

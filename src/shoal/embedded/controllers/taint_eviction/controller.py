@@ -18,7 +18,7 @@ from shoal.client.loop import Loop
 from shoal.client.node_health import NodeFacts, Taint
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import NotFoundError
-from shoal.embedded.controllers.taint_eviction.stay import FOR_EVER, Toleration, stay_s
+from shoal.embedded.controllers.taint_eviction.toleration_time import FOR_EVER, Toleration, toleration_time_s
 
 _REASON, _WORDS = "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"
 
@@ -87,7 +87,7 @@ class _Eviction:
             if self._since.pop(key, None) is not None:
                 self._report(item, "Cancelling deletion of Pod")
             return None
-        left_s = stay_s(pod.spec.tolerations or (), taints)
+        left_s = toleration_time_s(pod.spec.tolerations or (), taints)
         if left_s == FOR_EVER:
             self._since.pop(key, None)
             return None

@@ -1,10 +1,8 @@
 """The way in to a fleet of simulated kubelets: one HTTPS port as every kubelet has it, and one for Prometheus.
 
-All nodes share both ports; requests say which node or pod they mean (`places.py`). Only who shows a certificate that
-`callers.py` knows is answered on the first. A node that has failed or is cut off does not answer: its connections end
-without a response. The certificate of the port is made at the start and never leaves memory.
-
-Rejected: a port per node. A thousand nodes would take two thousand ports of a laptop.
+All nodes share both ports; requests name the node or pod (`request_targets.py`). The first port answers only clients
+whose certificate `callers.py` accepts. A node that has failed or is cut off does not answer: its connections end
+without a response. The certificate of the port is created at the start and is never written to a file.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ from shoal.embedded.kubelets.endpoint.metrics_api import LabelsOf, MetricsApi
 from shoal.embedded.kubelets.endpoint.metrics_objects import SERVER_NAME
 from shoal.embedded.kubelets.endpoint.metrics_routes import PREFIX, MetricsRoutes
 from shoal.embedded.kubelets.endpoint.node_routes import NodeRoutes
-from shoal.embedded.kubelets.endpoint.places import CutOff, KubeletRefusal, Places
 from shoal.embedded.kubelets.endpoint.pod_routes import PodRoutes
+from shoal.embedded.kubelets.endpoint.request_targets import KubeletRefusal, NodeUnreachable, RequestTargets
 from shoal.embedded.kubelets.node_view import NodeViews
 from shoal.units.errors import UserError
 
@@ -84,10 +82,10 @@ class Endpoint:
         """`seconds` tells the cluster's time; `labels_of` the labels of a Node object."""
         self._settings = settings
         self._callers = Callers(settings.client_ca, settings.proxy_ca, settings.proxy_names)
-        places = Places(nodes)
+        targets = RequestTargets(nodes)
         handlers = (
-            PodRoutes(places, seconds, settings.follow_every_s),
-            NodeRoutes(places, seconds),
+            PodRoutes(targets, seconds, settings.follow_every_s),
+            NodeRoutes(targets, seconds),
             MetricsRoutes(MetricsApi(nodes, labels_of), seconds),
         )
         self._kubelet = web.Application(middlewares=[_refusals, self._checked])
@@ -161,7 +159,7 @@ async def _refusals(request: web.Request, handler: _Handler) -> web.StreamRespon
         # What a kubelet says of a bad request has no line feed: the API server passes it on as it is.
         end = "" if refusal.code == 400 else "\n"
         return web.Response(status=refusal.code, text=f"{refusal.text}{end}")
-    except CutOff:
+    except NodeUnreachable:
         # As a machine that is gone: the connection ends without a response. The returned value is not sent.
         if request.transport is not None:
             request.transport.abort()

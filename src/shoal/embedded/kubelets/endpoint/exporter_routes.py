@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from aiohttp import web
 
 from shoal.embedded.kubelets.endpoint.node_routes import EXPOSITION, json_answer
-from shoal.embedded.kubelets.endpoint.places import KubeletRefusal
+from shoal.embedded.kubelets.endpoint.request_targets import KubeletRefusal
 from shoal.embedded.kubelets.node_view import NodeViews, Obj
 from shoal.units.errors import one_line
 

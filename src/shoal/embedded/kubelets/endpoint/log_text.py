@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import inf
 from operator import attrgetter
 
-from shoal.embedded.kubelets.node_view import LogLine, LogWanted
+from shoal.embedded.kubelets.node_view import LogLine, LogOptions
 
 _AT = attrgetter("at_s")
 
@@ -16,7 +16,7 @@ _AT = attrgetter("at_s")
 class LogText:
     """One request's view of a log that may grow: each call gives what is new."""
 
-    def __init__(self, wanted: LogWanted) -> None:
+    def __init__(self, wanted: LogOptions) -> None:
         self._wanted = wanted
         self._left = wanted.limit_bytes
         self._last_s = -inf

@@ -1,6 +1,6 @@
 """metrics.k8s.io/v1beta1 as the metrics server has it: what `kubectl top` asks, from what the nodes use now.
 
-Values only; `metrics_doors.py` puts them on the wire. Nodes that cannot be reached have no figures, as there.
+Values only; `metrics_routes.py` puts them on the wire. Nodes that cannot be reached have no figures, as there.
 """
 
 from __future__ import annotations

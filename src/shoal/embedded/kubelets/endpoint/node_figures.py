@@ -29,7 +29,7 @@ _Running = tuple[Obj, Obj, Usage, float]
 """A pod, the specification of a running container, what it uses, and since when, in seconds."""
 
 
-class NodeFigures:
+class NodeStats:
     def __init__(self) -> None:
         self._processor: dict[str, tuple[float, float]] = {}
         """Of each node, when it was read last and its seconds of processor time until then."""

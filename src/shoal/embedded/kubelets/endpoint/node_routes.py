@@ -7,8 +7,8 @@ from collections.abc import Callable
 import msgspec
 from aiohttp import web
 
-from shoal.embedded.kubelets.endpoint.node_figures import NodeFigures
-from shoal.embedded.kubelets.endpoint.places import Places
+from shoal.embedded.kubelets.endpoint.node_figures import NodeStats
+from shoal.embedded.kubelets.endpoint.request_targets import RequestTargets
 from shoal.embedded.kubelets.endpoint.summary import pod_list, stats_summary
 from shoal.embedded.kubelets.node_view import Obj
 
@@ -16,10 +16,10 @@ EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class NodeRoutes:
-    def __init__(self, places: Places, seconds: Callable[[], float]) -> None:
-        self._places = places
+    def __init__(self, places: RequestTargets, seconds: Callable[[], float]) -> None:
+        self._targets = places
         self._seconds = seconds
-        self._figures = NodeFigures()
+        self._figures = NodeStats()
 
     def routes(self) -> list[web.RouteDef]:
         """Each of them also with the node in front."""
@@ -39,32 +39,32 @@ class NodeRoutes:
 
     async def _health(self, request: web.Request) -> web.StreamResponse:
         # Of all nodes together where none is named: the port answers.
-        if self._places.is_named(request):
-            self._places.node(request)
+        if self._targets.is_named(request):
+            self._targets.node(request)
         return web.Response(text="ok")
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         # Earlier versions had DCGM's figures here alone: who reads them here is served for one more release.
-        node = self._places.node(request)
+        node = self._targets.node(request)
         return _exposition(self._figures.own(node) + node.dcgm().encode())
 
     async def _dcgm(self, request: web.Request) -> web.StreamResponse:
-        return _exposition(self._places.node(request).dcgm().encode())
+        return _exposition(self._targets.node(request).dcgm().encode())
 
     async def _cadvisor(self, request: web.Request) -> web.StreamResponse:
-        return _exposition(self._figures.cadvisor(self._places.node(request), self._seconds()))
+        return _exposition(self._figures.cadvisor(self._targets.node(request), self._seconds()))
 
     async def _probes(self, request: web.Request) -> web.StreamResponse:
-        return _exposition(self._figures.probes(self._places.node(request), self._seconds()))
+        return _exposition(self._figures.probes(self._targets.node(request), self._seconds()))
 
     async def _resource(self, request: web.Request) -> web.StreamResponse:
-        return _exposition(self._figures.resource(self._places.node(request), self._seconds()))
+        return _exposition(self._figures.resource(self._targets.node(request), self._seconds()))
 
     async def _pods(self, request: web.Request) -> web.StreamResponse:
-        return json_answer(pod_list(self._places.node(request)))
+        return json_answer(pod_list(self._targets.node(request)))
 
     async def _summary(self, request: web.Request) -> web.StreamResponse:
-        return json_answer(stats_summary(self._places.node(request), self._seconds()))
+        return json_answer(stats_summary(self._targets.node(request), self._seconds()))
 
 
 def _exposition(text: bytes) -> web.Response:

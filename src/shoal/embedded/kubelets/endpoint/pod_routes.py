@@ -13,16 +13,21 @@ from shoal.embedded.apiserver.streams.exec_pod import refused_stream
 from shoal.embedded.apiserver.streams.log_options import log_options
 from shoal.embedded.apiserver.streams.log_runs import container_status, is_previous
 from shoal.embedded.kubelets.endpoint.log_text import LogText
-from shoal.embedded.kubelets.endpoint.places import CutOff, KubeletRefusal, Places, has_container
-from shoal.embedded.kubelets.node_view import LogWanted, NodeView, Obj
+from shoal.embedded.kubelets.endpoint.request_targets import (
+    KubeletRefusal,
+    NodeUnreachable,
+    RequestTargets,
+    has_container,
+)
+from shoal.embedded.kubelets.node_view import LogOptions, NodeView, Obj
 
 _TRUE = ("1", "t", "true")
 
 
 class PodRoutes:
-    def __init__(self, places: Places, seconds: Callable[[], float], follow_every_s: float) -> None:
+    def __init__(self, places: RequestTargets, seconds: Callable[[], float], follow_every_s: float) -> None:
         """`seconds` tells the cluster's time; how often a followed log is looked at is time of this machine."""
-        self._places = places
+        self._targets = places
         self._seconds = seconds
         self._follow_every_s = follow_every_s
 
@@ -37,7 +42,7 @@ class PodRoutes:
 
     async def _log(self, request: web.Request) -> web.StreamResponse:
         name, container = request.match_info["pod"], request.match_info["container"]
-        node, pod = self._places.pod(request, f'pod "{name}" does not exist')
+        node, pod = self._targets.pod(request, f'pod "{name}" does not exist')
         if not has_container(pod, container):
             raise KubeletRefusal(404, f'container "{container}" not found in pod "{name}"')
         try:
@@ -45,7 +50,7 @@ class PodRoutes:
             previous = is_previous(pod, container, previous=options.previous)
         except ApiError as error:
             raise KubeletRefusal(error.code, error.message) from None
-        wanted = LogWanted(
+        wanted = LogOptions(
             container,
             previous,
             options.follow and not previous,
@@ -59,7 +64,7 @@ class PodRoutes:
         lines = node.log(pod["metadata"]["uid"], container, previous=previous)
         return web.Response(body=LogText(wanted).more(lines))
 
-    async def _followed(self, request: web.Request, node: NodeView, pod: Obj, wanted: LogWanted) -> web.StreamResponse:
+    async def _followed(self, request: web.Request, node: NodeView, pod: Obj, wanted: LogOptions) -> web.StreamResponse:
         """Until the run that it began with is over."""
         container, metadata = wanted.container, pod["metadata"]
         uid, run, text = metadata["uid"], _run(pod, container), LogText(wanted)
@@ -78,10 +83,10 @@ class PodRoutes:
                 return response
             await asyncio.sleep(self._follow_every_s)
             if not node.is_reachable():
-                raise CutOff
+                raise NodeUnreachable
 
     async def _command(self, request: web.Request) -> web.StreamResponse:
-        node, pod = self._places.pod(request, "pod does not exist")
+        node, pod = self._targets.pod(request, "pod does not exist")
         container, query = request.match_info["container"], request.query
         uid = pod["metadata"]["uid"]
         if request.match_info.get("uid", uid) != uid:

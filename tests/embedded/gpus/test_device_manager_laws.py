@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from build.gpu_pods import book, gpu_pod
+from build.gpu_pods import device_manager, gpu_pod
 from shoal.data.mig import Layout, layouts
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Refused, Use
@@ -44,7 +44,7 @@ steps = st.lists(
 @given(st.sampled_from(SPECS), steps)
 @settings(max_examples=examples(30), deadline=None)
 def test_no_device_is_held_twice_and_none_is_given_broken(spec: str, taken: list[tuple[str, int, int]]) -> None:
-    node = book(spec)
+    node = device_manager(spec)
     names = sorted(node.resources())
     for kind, number, amount in taken:
         if kind == "admit":
@@ -69,7 +69,7 @@ def test_no_device_is_held_twice_and_none_is_given_broken(spec: str, taken: list
 @given(st.sampled_from(SPECS), st.integers(1, 4), st.floats(0, 1))
 @settings(max_examples=examples(40), deadline=None)
 def test_a_pod_that_came_and_went_leaves_no_trace(spec: str, amount: int, util: float) -> None:
-    node = book(spec)
+    node = device_manager(spec)
     name = min(node.resources())
     node.admit(gpu_pod("stays", 1, name))
     node.start("stays", "main", Use())
@@ -114,7 +114,7 @@ def test_gpus_are_cut_exactly_where_it_is_legal(facts: Layout, data: st.DataObje
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_what_is_counted_is_what_can_be_had(spec: str) -> None:
-    node = book(spec.replace("numa-policy=restricted", "spot"))
+    node = device_manager(spec.replace("numa-policy=restricted", "spot"))
     for name, counted in node.resources().items():
         for number in range(counted.capacity):
             assert not isinstance(node.admit(gpu_pod(f"{name}{number}", 1, name)), Refused)

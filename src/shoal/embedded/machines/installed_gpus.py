@@ -14,7 +14,7 @@ _OWN_BRAND = "Tesla-"
 """Old parts are named without their maker."""
 
 
-def seats_of(node: str, shape: MachineShape) -> tuple[GpuSlot, ...]:
+def gpu_slots(node: str, shape: MachineShape) -> tuple[GpuSlot, ...]:
     model = shape.gpu_model()
     if model is None:
         return ()

@@ -15,13 +15,13 @@ class NeverTwiceError(ValueError):
     """The schedule can be read, and yet names no two times."""
 
 
-class Due(msgspec.Struct, frozen=True):
+class ScheduleTimes(msgspec.Struct, frozen=True):
     time: datetime | None = None
     is_many: bool = False
     """So many were missed that people should hear of it."""
 
 
-def find_due(schedule: Schedule, since: datetime, now: datetime, within_s: int | None) -> Due:
+def find_schedule_time(schedule: Schedule, since: datetime, now: datetime, within_s: int | None) -> ScheduleTimes:
     """`within_s` is how late a start may be at all."""
     if within_s is not None and within_s < (now - since).total_seconds():
         since = now - timedelta(seconds=within_s)
@@ -30,9 +30,9 @@ def find_due(schedule: Schedule, since: datetime, now: datetime, within_s: int |
     if first is None or second is None:
         raise NeverTwiceError("time difference between two schedules is less than 1 second")
     if now < first:
-        return Due()
+        return ScheduleTimes()
     if now < second:
-        return Due(first)
+        return ScheduleTimes(first)
     # A month without a controller is not counted minute by minute: all steps of the first length are skipped at once.
     # Where the schedule is not even, that may lead past its last time before now.
     step = back = second - first
@@ -44,13 +44,13 @@ def find_due(schedule: Schedule, since: datetime, now: datetime, within_s: int |
         latest = schedule.next(base)
     while (time := schedule.next(latest)) is not None and time <= now:
         latest = time
-    return Due(latest, missed > _MANY)
+    return ScheduleTimes(latest, missed > _MANY)
 
 
 def next_wake_s(schedule: Schedule, since: datetime, now: datetime) -> float | None:
     """Until just after the next start."""
     try:
-        due = find_due(schedule, since, now, None)
+        due = find_schedule_time(schedule, since, now, None)
     except NeverTwiceError:
         return None
     following = schedule.next(due.time or since)

@@ -28,7 +28,7 @@ class _CountedPod(msgspec.Struct, gc=False):
 _decoder = msgspec.json.Decoder(_CountedPod)
 
 
-class Census:
+class PodGcIndex:
     def __init__(self) -> None:
         self.by_node: dict[str, dict[Key, None]] = {}
         """Those that are not bound stand under the empty name."""

@@ -10,35 +10,35 @@ from msgspec import structs
 
 from shoal.api.node import Node
 from shoal.client.volumes.needs import Needed
-from shoal.embedded.scheduler.asks import PodFacts, PodHead
 from shoal.embedded.scheduler.device_fit import DeviceFit
 from shoal.embedded.scheduler.node_choice import Chooser, FilterResult, Reserved
 from shoal.embedded.scheduler.node_columns import NodeColumns
 from shoal.embedded.scheduler.pod_affinity import FilterVerdicts, PodAffinity
+from shoal.embedded.scheduler.pod_info import PodHead, PodInfo
 from shoal.embedded.scheduler.reasons import NoFeasibleNode
 from shoal.embedded.scheduler.volume_fit import VolumeFit
 
 
-class ScheduledPods:
+class SchedulerCache:
     def __init__(self, namespaces: dict[str, dict[str, str]], volumes: VolumeFit) -> None:
         self.columns = NodeColumns()
         self.pod_affinity = PodAffinity(self.columns, namespaces)
         self.chooser = Chooser(self.columns, self.pod_affinity)
         self.volumes = volumes
         self.devices: DeviceFit | None = None
-        self.placed: dict[str, tuple[str, PodFacts]] = {}
+        self.placed: dict[str, tuple[str, PodInfo]] = {}
         """Pods on nodes by uid."""
-        self.nominated: dict[str, tuple[str, PodFacts]] = {}
+        self.nominated: dict[str, tuple[str, PodInfo]] = {}
         """Nominated pods by uid."""
 
     # -- facts ------------------------------------------------------------------------------------------------------
 
     def put_node(self, node: Node) -> bool:
         known = node.metadata.name in self.columns.row_of
-        is_news = self.columns.put(node)
+        is_relevant_change = self.columns.put(node)
         if not known:
             self.pod_affinity.node_added(node.metadata.name)
-        return is_news
+        return is_relevant_change
 
     def drop_node(self, name: str) -> None:
         self.pod_affinity.node_removed(name)
@@ -48,7 +48,7 @@ class ScheduledPods:
         self.pod_affinity.namespace_changed(name)
         self.columns.version += 1
 
-    def place(self, node: str, pod: PodFacts) -> None:
+    def place(self, node: str, pod: PodInfo) -> None:
         """Adds the pod to the node, by a decision of this scheduler or another one."""
         self.remove(pod.uid)
         self.placed[pod.uid] = (node, pod)
@@ -81,14 +81,14 @@ class ScheduledPods:
             return True
         return False
 
-    def reserved(self, pod: PodFacts) -> Reserved:
+    def reserved(self, pod: PodInfo) -> Reserved:
         """The capacity reserved for nominated pods of the same or higher priority."""
         found: Reserved = {}
         for node, other in self.nominated.values():
             row = self.columns.row_of.get(node)
             if row is None or other.uid == pod.uid or other.priority < pod.priority:
                 continue
-            for resource, amount in other.ask.requests:
+            for resource, amount in other.request.requests:
                 column = found.setdefault(resource, np.zeros(self.columns.size, np.int64))
                 column[row] += amount
         return found
@@ -102,19 +102,19 @@ class ScheduledPods:
 
     # -- questions --------------------------------------------------------------------------------------------------
 
-    def needs(self, pod: PodFacts) -> tuple[Needed | None, str]:
+    def needs(self, pod: PodInfo) -> tuple[Needed | None, str]:
         """The volumes of the pod; and why no node can be feasible."""
         needed: Needed | None = None
-        if pod.ask.volume_claims:
+        if pod.request.volume_claims:
             found = self.volumes.needed(pod)
             if isinstance(found, str):
                 return None, found
             needed = found
-        if pod.ask.device_claims and self.devices is not None:
+        if pod.request.device_claims and self.devices is not None:
             return needed, self.devices.prefilter_error(pod)
         return needed, ""
 
-    def filter(self, pod: PodFacts) -> FilterResult:
+    def filter(self, pod: PodInfo) -> FilterResult:
         needed, prefilter_error = self.needs(pod)
         if prefilter_error:
             none = np.zeros(0, np.int64)
@@ -122,9 +122,9 @@ class ScheduledPods:
         more: FilterVerdicts = []
         if needed is not None:
             more += self.volumes.filter_rows(pod, needed, self.columns)
-        if pod.ask.device_claims and self.devices is not None:
+        if pod.request.device_claims and self.devices is not None:
             more += self.devices.filter_rows(pod)
         return self.chooser.filter(pod, more, self.reserved(pod))
 
-    def fits(self, pod: PodFacts, row: int) -> bool:
+    def fits(self, pod: PodInfo, row: int) -> bool:
         return bool(np.any(self.filter(pod).rows == row))

@@ -26,11 +26,11 @@ class KubeletRefusal(Exception):  # noqa: N818 - it is an answer, and said as on
         self.text = text
 
 
-class CutOff(Exception):  # noqa: N818 - not an error of the request
+class NodeUnreachable(Exception):  # noqa: N818 - not an error of the request
     """The node is gone or cannot be reached: the connection ends without a word."""
 
 
-class Places:
+class RequestTargets:
     def __init__(self, nodes: NodeViews) -> None:
         self._nodes = nodes
 
@@ -49,7 +49,7 @@ class Places:
         if found is None:
             raise KubeletRefusal(404, f'node "{name}" is not simulated here')
         if not found.is_reachable():
-            raise CutOff
+            raise NodeUnreachable
         return found
 
     def pod(self, request: web.Request, missing: str) -> tuple[NodeView, Obj]:
@@ -62,7 +62,7 @@ class Places:
             pod = node.pod(namespace, name)
             if pod is not None:
                 if not node.is_reachable():
-                    raise CutOff
+                    raise NodeUnreachable
                 return node, pod
         raise KubeletRefusal(404, missing)
 

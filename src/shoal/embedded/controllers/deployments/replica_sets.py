@@ -15,7 +15,7 @@ from shoal.client.kind import DEPLOYMENTS, REPLICA_SETS
 from shoal.client.owned_pods.pod_control import is_namespace_ending
 from shoal.client.port import Deletion
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
-from shoal.embedded.controllers.deployments import conditions, revision_notes
+from shoal.embedded.controllers.deployments import conditions, revision_annotations
 from shoal.embedded.controllers.deployments.sizes import Size, new_size, slack
 from shoal.embedded.controllers.deployments.status import has_deadline
 from shoal.embedded.controllers.deployments.templates import by_age, made_set, newest, same_template
@@ -53,7 +53,10 @@ class Sets:
 
     async def revised(self, *, may_create: bool) -> None:
         """The newest replica set carries the highest revision, and the deployment says which that is."""
-        revision = max((revision_notes.number(notes(one), revision_notes.REVISION) for one in self.old), default=0) + 1
+        revision = (
+            max((revision_annotations.number(notes(one), revision_annotations.REVISION) for one in self.old), default=0)
+            + 1
+        )
         new = self.new
         if new is not None:
             await self._keep_up(new, revision)
@@ -61,13 +64,13 @@ class Sets:
             await self._create(revision)
 
     async def _keep_up(self, new: Obj, revision: int) -> None:
-        made = revision_notes.of_new_set(notes(self.deployment), notes(new), revision)
+        made = revision_annotations.of_new_set(notes(self.deployment), notes(new), revision)
         min_ready_s = self.deployment["spec"].get("minReadySeconds", 0)
         if made != notes(new) or new["spec"].get("minReadySeconds", 0) != min_ready_s:
             new["metadata"]["annotations"] = made
             new["spec"]["minReadySeconds"] = min_ready_s
             new = await self._write(new)
-        await self._say_revision(notes(new)[revision_notes.REVISION])
+        await self._say_revision(notes(new)[revision_annotations.REVISION])
         current = conditions.find((self.deployment.get("status") or {}).get("conditions") or [], conditions.PROGRESSING)
         if has_deadline(self.deployment) and current is None:
             words = f'Found new replica set "{new["metadata"]["name"]}"'
@@ -78,8 +81,8 @@ class Sets:
         spec, surge = self.deployment["spec"], slack(self.deployment["spec"]).surge
         everything = sum(asked(one) for one in self.all)
         replicas = new_size(self.wanted, spec["strategy"]["type"], surge, 0, everything)
-        marks = revision_notes.of_new_set(notes(self.deployment), {}, revision)
-        made = made_set(self.deployment, replicas, marks | revision_notes.sizes(self.wanted, self.wanted + surge))
+        marks = revision_annotations.of_new_set(notes(self.deployment), {}, revision)
+        made = made_set(self.deployment, replicas, marks | revision_annotations.sizes(self.wanted, self.wanted + surge))
         name = made["metadata"]["name"]
         try:
             item = await self._context.api.create(REPLICA_SETS, made)
@@ -130,7 +133,7 @@ class Sets:
                 asked(one),
                 self._available(one),
                 one["metadata"].get("creationTimestamp", ""),
-                revision_notes.number(notes(one), revision_notes.GREATEST),
+                revision_annotations.number(notes(one), revision_annotations.GREATEST),
             )
             for one in sets
         ]
@@ -146,7 +149,7 @@ class Sets:
         one = self._sets[name]
         before = asked(one)
         greatest = self.wanted + slack(self.deployment["spec"]).surge
-        marks = {**notes(one), **revision_notes.sizes(self.wanted, greatest)}
+        marks = {**notes(one), **revision_annotations.sizes(self.wanted, greatest)}
         if before == replicas and marks == notes(one):
             return False
         one["spec"]["replicas"] = replicas
@@ -164,7 +167,7 @@ class Sets:
         if limit is None:
             return
         old = [one for one in self.old if "deletionTimestamp" not in one["metadata"]]
-        old.sort(key=lambda one: revision_notes.number(notes(one), revision_notes.REVISION))
+        old.sort(key=lambda one: revision_annotations.number(notes(one), revision_annotations.REVISION))
         for one in old[: max(len(old) - limit, 0)]:
             meta, status = one["metadata"], one.get("status") or {}
             unseen = meta.get("generation", 0) > status.get("observedGeneration", 0)
@@ -189,9 +192,9 @@ class Sets:
         await self.write_status({**before, "conditions": changed})
 
     async def _say_revision(self, revision: str) -> None:
-        if notes(self.deployment).get(revision_notes.REVISION) == revision:
+        if notes(self.deployment).get(revision_annotations.REVISION) == revision:
             return
-        changed = {**notes(self.deployment), revision_notes.REVISION: revision}
+        changed = {**notes(self.deployment), revision_annotations.REVISION: revision}
         metadata = {**self.deployment["metadata"], "annotations": changed}
         await self._take(await self._context.api.update(DEPLOYMENTS, {**self.deployment, "metadata": metadata}))
 

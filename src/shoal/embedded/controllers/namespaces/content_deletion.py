@@ -41,7 +41,7 @@ from shoal.client.kind import (
 )
 from shoal.client.port import Api, Deletion
 from shoal.client.refusals import NotFoundError
-from shoal.embedded.controllers.namespaces.remains import Left, Remains
+from shoal.embedded.controllers.namespaces.remaining_content import Left, RemainingContent
 from shoal.units.errors import ShoalError
 
 _AT_ONCE = 32
@@ -74,53 +74,53 @@ class _Slim(msgspec.Struct, gc=False):
     metadata: Left
 
 
-class Emptying:
+class ContentDeletion:
     """While the server of an aggregated group is down, the others are emptied: those of the last whole answer."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._kinds: tuple[Kind, ...] = _BUILT_IN
 
-    async def empty(self, namespace: str) -> Remains:
-        remains = Remains()
-        await _empty_kind(self._api, PODS, namespace, remains)
-        if not remains.is_empty:
-            return remains
+    async def empty(self, namespace: str) -> RemainingContent:
+        remaining = RemainingContent()
+        await _empty_kind(self._api, PODS, namespace, remaining)
+        if not remaining.is_empty:
+            return remaining
         try:
             served = await self._api.served()
         except ShoalError as error:
-            remains.undiscovered = f"unable to retrieve the complete list of server APIs: {error.what}"
+            remaining.undiscovered = f"unable to retrieve the complete list of server APIs: {error.what}"
         else:
             self._kinds = tuple(
                 one.kind for one in served if one.kind.is_namespaced and {"list", "delete"} <= one.verbs
             )
         for kind in self._kinds:
             if kind != PODS:
-                await _empty_kind(self._api, kind, namespace, remains)
-        return remains
+                await _empty_kind(self._api, kind, namespace, remaining)
+        return remaining
 
 
-async def _empty_kind(api: Api, kind: Kind, namespace: str, remains: Remains) -> None:
+async def _empty_kind(api: Api, kind: Kind, namespace: str, remaining: RemainingContent) -> None:
     try:
         found = (await api.list(kind, namespace)).items
         if not found:
             return
-        await _delete_all(api, kind, found, remains)
+        await _delete_all(api, kind, found, remaining)
         left = (await api.list(kind, namespace)).items
     except NotFoundError:
         # The kind itself has gone meanwhile.
         return
     except ShoalError as error:
-        remains.failures.append(error.what)
+        remaining.failures.append(error.what)
         return
-    remains.count(kind, [item.read(_Slim).metadata for item in left])
+    remaining.count(kind, [item.read(_Slim).metadata for item in left])
 
 
-async def _delete_all(api: Api, kind: Kind, items: Sequence[Item], remains: Remains) -> None:
+async def _delete_all(api: Api, kind: Kind, items: Sequence[Item], remaining: RemainingContent) -> None:
     asked = [item for item in items if item.read(_Slim).metadata.deletion_timestamp is None]
     for start in range(0, len(asked), _AT_ONCE):
         group = [_delete(api, kind, item) for item in asked[start : start + _AT_ONCE]]
-        remains.failures += [words for words in await asyncio.gather(*group) if words]
+        remaining.failures += [words for words in await asyncio.gather(*group) if words]
 
 
 async def _delete(api: Api, kind: Kind, item: Item) -> str:

@@ -45,11 +45,11 @@ class PodRequest(msgspec.Struct, frozen=True, cache_hash=True):
     """A claim from a template that does not exist yet."""
 
 
-class PodFacts(msgspec.Struct, frozen=True):
+class PodInfo(msgspec.Struct, frozen=True):
     uid: str
     namespace: str
     name: str
-    ask: PodRequest
+    request: PodRequest
     labels: dict[str, str] = {}
     node: str = ""
     priority: int = 0
@@ -108,14 +108,14 @@ def read_head(item: Item) -> PodHead:
     )
 
 
-def read_pod(item: Item) -> PodFacts:
+def read_pod(item: Item) -> PodInfo:
     pod = _pods.decode(item.data)
     meta, spec = pod.metadata, pod.spec
-    return PodFacts(
+    return PodInfo(
         uid=meta.uid,
         namespace=meta.namespace,
         name=meta.name,
-        ask=_ask(pod),
+        request=_request(pod),
         labels=meta.labels,
         node=spec.node_name,
         priority=spec.priority or 0,
@@ -131,7 +131,7 @@ def read_pod(item: Item) -> PodFacts:
     )
 
 
-def _ask(pod: Pod) -> PodRequest:
+def _request(pod: Pod) -> PodRequest:
     meta, spec = pod.metadata, pod.spec
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     scored = effective_requests(spec, SCORING_DEFAULTS)

@@ -23,8 +23,8 @@ from shoal.embedded.controllers.cron_jobs.cron_job import (
     reference,
     zone_of,
 )
-from shoal.embedded.controllers.cron_jobs.due import NeverTwiceError, find_due, next_wake_s
 from shoal.embedded.controllers.cron_jobs.schedule import Schedule, ScheduleError, read_schedule
+from shoal.embedded.controllers.cron_jobs.schedule_times import NeverTwiceError, find_schedule_time, next_wake_s
 from shoal.units.errors import ConflictError, ShoalError
 
 
@@ -47,23 +47,23 @@ class CronJobSync:
         zone = zone_of(spec.time_zone)
         if zone is None:
             words = f'invalid timeZone: "{spec.time_zone}": unknown time zone {spec.time_zone}'
-            self._say("UnknownTimeZone", words, "Warning")
+            self._event("UnknownTimeZone", words, "Warning")
             return None
         if spec.suspend:
             return None
         try:
             schedule = self._schedule()
         except ScheduleError as error:
-            self._say("UnparseableSchedule", f'unparseable schedule: "{spec.schedule}" : {error}', "Warning")
+            self._event("UnparseableSchedule", f'unparseable schedule: "{spec.schedule}" : {error}', "Warning")
             return None
         try:
-            due = find_due(schedule, self._cron_job.since, self._now, spec.starting_deadline_seconds)
+            due = find_schedule_time(schedule, self._cron_job.since, self._now, spec.starting_deadline_seconds)
         except NeverTwiceError as error:
-            self._say("InvalidSchedule", f"invalid schedule: {spec.schedule} : {error}", "Warning")
+            self._event("InvalidSchedule", f"invalid schedule: {spec.schedule} : {error}", "Warning")
             return None
         if due.is_many:
             words = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-            self._say("TooManyMissedTimes", words, "Warning")
+            self._event("TooManyMissedTimes", words, "Warning")
         if due.time is not None and self._is_wanted(due.time):
             await self._start(due.time)
             await self._write()
@@ -77,20 +77,20 @@ class CronJobSync:
             uid, name = job.metadata.uid, job.metadata.name
             if not job.end:
                 if uid not in known:
-                    self._say(
+                    self._event(
                         "UnexpectedJob", f"Saw a job that the controller did not create or forgot: {name}", "Warning"
                     )
                 continue
             if uid in known:
                 self._forget(uid)
-                self._say("SawCompletedJob", f"Saw completed job: {name}, condition: {job.end}")
+                self._event("SawCompletedJob", f"Saw completed job: {name}, condition: {job.end}")
             self._note_success(job)
         present = {job.metadata.uid for job in self._jobs}
         for one in self._status.active:
             if one["uid"] in present or await self._is_there(one):
                 continue
             self._forget(one["uid"])
-            self._say("MissingJob", f"Active job went missing: {one['name']}")
+            self._event("MissingJob", f"Active job went missing: {one['name']}")
 
     def _note_success(self, job: OwnedJob) -> None:
         ended, last = job.status.completion_time, self._status.last_successful_time
@@ -127,7 +127,7 @@ class CronJobSync:
                 f'CRON_TZ or TZ used in schedule "{text}" is not officially supported, see '
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
             )
-            self._say("UnsupportedSchedule", words, "Warning")
+            self._event("UnsupportedSchedule", words, "Warning")
             named, _, text = text.partition(" ")
             zone = zone_of(named.partition("=")[2])
             if zone is None:
@@ -139,14 +139,14 @@ class CronJobSync:
         late_s = (self._now - time).total_seconds()
         if spec.starting_deadline_seconds is not None and late_s > spec.starting_deadline_seconds:
             written = time.strftime("%a, %d %b %Y %H:%M:%S +0000")
-            self._say("MissSchedule", f"Missed scheduled time to start a job: {written}", "Warning")
+            self._event("MissSchedule", f"Missed scheduled time to start a job: {written}", "Warning")
             return False
         name = job_name(self._cron_job, time)
         if status.last_schedule_time == time or any(one["name"] == name for one in status.active):
             return False
         if spec.concurrency_policy == "Forbid" and status.active:
             words = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            self._say("JobAlreadyActive", words)
+            self._event("JobAlreadyActive", words)
             return False
         return True
 
@@ -166,10 +166,10 @@ class CronJobSync:
                 return
         except ShoalError as error:
             if not isinstance(error, ConflictError):
-                self._say("FailedCreate", f"Error creating job: {error}", "Warning")
+                self._event("FailedCreate", f"Error creating job: {error}", "Warning")
             raise
         else:
-            self._say("SuccessfulCreate", f"Created job {made.name}")
+            self._event("SuccessfulCreate", f"Created job {made.name}")
         active = self._status.active
         if not made.read(OwnedJob).end and all(one["uid"] != made.uid for one in active):
             active = (*active, reference(made))
@@ -184,10 +184,10 @@ class CronJobSync:
             self._forget(uid)
             return
         except ShoalError as error:
-            self._say("FailedDelete", f"Deleted job: {error}", "Warning")
+            self._event("FailedDelete", f"Deleted job: {error}", "Warning")
             raise
         self._forget(uid)
-        self._say("SuccessfulDelete", f"Deleted job {name}")
+        self._event("SuccessfulDelete", f"Deleted job {name}")
 
     def _forget(self, uid: str) -> None:
         left = tuple(one for one in self._status.active if one["uid"] != uid)
@@ -201,7 +201,7 @@ class CronJobSync:
         self._item = await self._context.api.update(CRON_JOBS, obj, "status")
         self._cron_job = msgspec.structs.replace(self._cron_job, status=self._status)
 
-    def _say(self, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal") -> None:
+    def _event(self, reason: str, message: str, type_: Literal["Normal", "Warning"] = "Normal") -> None:
         item = self._item
         metadata = {"name": item.name, "namespace": item.namespace, "uid": item.uid}
         about = {"kind": "CronJob", "apiVersion": "batch/v1", "metadata": metadata}

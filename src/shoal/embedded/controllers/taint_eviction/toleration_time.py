@@ -39,7 +39,7 @@ class Toleration(msgspec.Struct, rename="camel", frozen=True, gc=False):
         return there < own if self.operator == "Lt" else there > own
 
 
-def stay_s(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> float:
+def toleration_time_s(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> float:
     """0 is not at all. Each taint needs a toleration; of all tolerations that are used, the shortest counts."""
     shortest = FOR_EVER
     for taint in taints:

@@ -15,7 +15,7 @@ from shoal.embedded.kubelets.addresses import EXHAUSTED
 from shoal.embedded.kubelets.pod_facts import Container, PodFacts
 from shoal.embedded.kubelets.pod_run import ContainerRun, Ended, PodRun
 from shoal.embedded.kubelets.restart_policy import restarts
-from shoal.embedded.kubelets.timetable import Due, back_off_s
+from shoal.embedded.kubelets.timetable import DueStage, back_off_s
 
 _FRESH_AFTER_S = 600.0
 """A container that ran so long starts anew with its back-off."""
@@ -41,7 +41,7 @@ class Host(Protocol):
 
     def over(self, run: PodRun) -> None: ...
 
-    def say(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
+    def record_event(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
         """An Event about the pod."""
         ...
 
@@ -55,27 +55,29 @@ class PodSituation(NamedTuple):
     now_s: float
 
 
-def play(scene: PodSituation, due: Due) -> None:
+def play(situation: PodSituation, due: DueStage) -> None:
     """The stage's time has come."""
-    run, facts, host, now_s = scene
+    run, facts, host, now_s = situation
     stage = due.stage
     one = run.containers[due.container] if due.container >= 0 else None
     for event in stage.next.events:
-        host.say(run, event.reason, _filled(event.message, scene, due), event.type, one.name if one else "")
+        host.record_event(
+            run, event.reason, _filled(event.message, situation, due), event.type, one.name if one else ""
+        )
     for condition in stage.next.conditions:
-        message = _filled(condition.message, scene, due)
+        message = _filled(condition.message, situation, due)
         run.extra = {**(run.extra or {}), condition.type: (condition.status, condition.reason, message)}
     verb = stage.next.verb
     if one is None:
-        _play_pod(scene, verb, stage.next.reason, stage.next.message)
+        _play_pod(situation, verb, stage.next.reason, stage.next.message)
     elif stage.of == "health":
         one.health = "unready" if verb == "started" else "ready" if verb == "ready" else "failing"
         one.health_since_s = now_s
     elif verb == "start":
-        _start(scene, one, facts.all_containers()[due.container])
+        _start(situation, one, facts.all_containers()[due.container])
     elif verb == "restart":
         one.restarts += 1
-        _start(scene, one, facts.all_containers()[due.container])
+        _start(situation, one, facts.all_containers()[due.container])
     else:
         code = (
             restart_requests.whole(facts.metadata.annotations, stage.next.code_from, one.name)
@@ -83,20 +85,20 @@ def play(scene: PodSituation, due: Due) -> None:
             else None
         )
         at_s = max(min(due.at_s, now_s), one.started_s)
-        message = _filled(stage.next.message, scene, due) or one.error
+        message = _filled(stage.next.message, situation, due) or one.error
         code = stage.next.code if code is None else code
         end(
-            scene,
+            situation,
             one,
             Ended(one.started_s, at_s, code, stage.next.reason or ("Error" if code else "Completed"), message),
         )
-    advance(scene)
+    advance(situation)
     run.changes += 1
 
 
-def stop(scene: PodSituation, grace_s: float) -> None:
+def stop(situation: PodSituation, grace_s: float) -> None:
     """All containers are asked to end, and have that long. Asked again, a shorter time counts."""
-    run, now_s = scene.run, scene.now_s
+    run, now_s = situation.run, situation.now_s
     if run.is_over:
         return
     if run.stop_since_s is None or grace_s < run.grace_s:
@@ -107,16 +109,16 @@ def stop(scene: PodSituation, grace_s: float) -> None:
     for one in run.containers:
         if one.step == "running":
             one.step, one.since_s, one.health = "stopping", now_s, "unready"
-            scene.host.say(run, "Killing", f"Stopping container {one.name}", "Normal", one.name)
-    advance(scene)
+            situation.host.record_event(run, "Killing", f"Stopping container {one.name}", "Normal", one.name)
+    advance(situation)
 
 
-def follow_images(scene: PodSituation) -> None:
+def follow_images(situation: PodSituation) -> None:
     """Containers whose image is another one now are started again with it, whatever the restart policy says."""
-    run, now_s = scene.run, scene.now_s
+    run, now_s = situation.run, situation.now_s
     if run.is_over or run.stop_since_s is not None:
         return
-    for one, spec in zip(run.containers, scene.facts.all_containers(), strict=False):
+    for one, spec in zip(run.containers, situation.facts.all_containers(), strict=False):
         if one.role == "init" or not one.image or one.image == spec.image:
             continue
         if one.step == "crashed":
@@ -125,121 +127,121 @@ def follow_images(scene: PodSituation) -> None:
         if one.step == "running":
             one.step, one.since_s, one.health, one.is_replaced = "stopping", now_s, "unready", True
             words = f"Container {one.name} definition changed, will be restarted"
-            scene.host.say(run, "Killing", words, "Normal", one.name)
+            situation.host.record_event(run, "Killing", words, "Normal", one.name)
             run.changes += 1
 
 
-def fail(scene: PodSituation, reason: str, message: str) -> None:
+def fail(situation: PodSituation, reason: str, message: str) -> None:
     """The pod is to end as Failed, gracefully."""
-    run = scene.run
+    run = situation.run
     if not run.is_over:
         run.phase, run.reason, run.message = "Failed", reason, message
-        stop(scene, float(scene.facts.spec.termination_grace_period_seconds))
+        stop(situation, float(situation.facts.spec.termination_grace_period_seconds))
 
 
-def kill(scene: PodSituation, code: int, reason: str, message: str = "") -> None:
+def kill(situation: PodSituation, code: int, reason: str, message: str = "") -> None:
     """All containers end at once; what restarts is decided as after any exit."""
-    for one in scene.run.containers:
+    for one in situation.run.containers:
         if one.is_alive:
-            end(scene, one, Ended(one.started_s, scene.now_s, code, reason, message))
-    advance(scene)
-    scene.run.changes += 1
+            end(situation, one, Ended(one.started_s, situation.now_s, code, reason, message))
+    advance(situation)
+    situation.run.changes += 1
 
 
-def end(scene: PodSituation, one: ContainerRun, ended: Ended) -> None:
+def end(situation: PodSituation, one: ContainerRun, ended: Ended) -> None:
     """One container's run is over."""
-    run, facts, now_s = scene.run, scene.facts, scene.now_s
+    run, facts, now_s = situation.run, situation.facts, situation.now_s
     long_run = ended.finished_s - ended.started_s >= _FRESH_AFTER_S
     one.ended, one.error, one.health = ended, "", ""
     one.crashes = 1 if long_run or one.is_replaced else one.crashes + 1
     is_wanted = one.is_replaced or restarts(facts, run, one, ended.code)
     stays = run.stop_since_s is not None or not is_wanted
     one.step, one.since_s = "ended" if stays else "crashed", ended.finished_s if stays else now_s
-    scene.host.stopped(run, one)
+    situation.host.stopped(run, one)
     if not stays and back_off_s(one.crashes):
         words = f"Back-off restarting failed container {one.name} in pod {run.name}_{run.namespace}({run.uid})"
-        scene.host.say(run, "BackOff", words, "Warning", one.name)
+        situation.host.record_event(run, "BackOff", words, "Warning", one.name)
 
 
-def _play_pod(scene: PodSituation, verb: str, reason: str, message: str) -> None:
-    run, facts, host, now_s = scene
+def _play_pod(situation: PodSituation, verb: str, reason: str, message: str) -> None:
+    run, facts, host, now_s = situation
     if verb == "admit":
         run.admitted_s = run.since_s = now_s
         refused = host.admit(run, facts)
         if refused is not None:
             run.phase, run.reason = "Failed", refused.reason
             run.message = f"Pod was rejected: {refused.message}"
-            host.say(run, refused.reason, refused.message, "Warning")
-            _over(scene)
+            host.record_event(run, refused.reason, refused.message, "Warning")
+            _over(situation)
             return
         run.step = "admitted"
     elif verb == "sandbox":
         run.ip = host.address(run, facts)
         if not run.ip:
-            host.say(run, "FailedCreatePodSandBox", EXHAUSTED, "Warning")
+            host.record_event(run, "FailedCreatePodSandBox", EXHAUSTED, "Warning")
             run.since_s = now_s + _SANDBOX_AGAIN_S
             return
         run.step, run.since_s = "running", now_s
         run.sandboxes += 1
     elif verb == "fail":
-        fail(scene, reason, message)
+        fail(situation, reason, message)
 
 
-def _start(scene: PodSituation, one: ContainerRun, spec: Container) -> None:
-    run, facts, host, now_s = scene
+def _start(situation: PodSituation, one: ContainerRun, spec: Container) -> None:
+    run, facts, host, now_s = situation
     one.step, one.since_s, one.started_s = "running", now_s, now_s
     one.work_s, one.paced_s = 0.0, now_s
     one.image, one.is_replaced = spec.image, False
     one.health, one.health_since_s = ("starting" if spec.startup_probe else "unready"), now_s
     one.error = host.started(run, one, facts) or ""
     pulled = f'Container image "{spec.image}" already present on machine and can be accessed by the pod'
-    host.say(run, "Pulled", pulled, "Normal", one.name)
-    host.say(run, "Created", "Container created", "Normal", one.name)
-    host.say(run, "Started", "Container started", "Normal", one.name)
+    host.record_event(run, "Pulled", pulled, "Normal", one.name)
+    host.record_event(run, "Created", "Container created", "Normal", one.name)
+    host.record_event(run, "Started", "Container started", "Normal", one.name)
 
 
-def advance(scene: PodSituation) -> None:
+def advance(situation: PodSituation) -> None:
     """Whose turn it is now."""
-    run, now_s = scene.run, scene.now_s
+    run, now_s = situation.run, situation.now_s
     if run.is_over:
         return
     if run.stop_since_s is not None:
         if not any(one.is_alive for one in run.containers):
-            _over(scene)
+            _over(situation)
         return
     if run.step != "running":
         return
-    is_clear = _prepare(scene)
+    is_clear = _prepare(situation)
     mains = run.of("main")
     for one in mains:
         if is_clear and one.step == "blocked":
             one.step, one.since_s = "waiting", now_s
     if run.stop_since_s is None and all(one.step == "ended" for one in mains):
         run.phase = _outcome(run)
-        stop(scene, float(scene.facts.spec.termination_grace_period_seconds))
+        stop(situation, float(situation.facts.spec.termination_grace_period_seconds))
 
 
-def _prepare(scene: PodSituation) -> bool:
+def _prepare(situation: PodSituation) -> bool:
     """Whether all that comes before the main containers has done its part; the next in order gets its turn."""
-    run = scene.run
+    run = situation.run
     for one in run.containers:
         if one.role == "main":
             return True
         if one.step == "blocked":
-            one.step, one.since_s = "waiting", scene.now_s
+            one.step, one.since_s = "waiting", situation.now_s
         if one.role == "init" and one.step == "ended" and one.ended is not None:
             if one.ended.code == 0:
                 continue
             run.phase = "Failed"
-            stop(scene, run.grace_s)
+            stop(situation, run.grace_s)
             return False
         if one.role == "init" or not (one.is_started and one.step == "running"):
             return False
     return True
 
 
-def _over(scene: PodSituation) -> None:
-    run = scene.run
+def _over(situation: PodSituation) -> None:
+    run = situation.run
     is_prepared = run.step == "running" and all(one.ended is not None or one.role == "main" for one in run.containers)
     for one in run.containers:
         if one.step not in ("ended", "crashed") and is_prepared and not _has_failed(run):
@@ -247,8 +249,8 @@ def _over(scene: PodSituation) -> None:
             one.ended = Ended(0.0, 0.0, KILLED, "ContainerStatusUnknown", words)
         one.step = "ended"
     run.phase = run.phase or _outcome(run)
-    run.step, run.since_s = "over", scene.now_s
-    scene.host.over(run)
+    run.step, run.since_s = "over", situation.now_s
+    situation.host.over(run)
 
 
 def _has_failed(run: PodRun) -> bool:
@@ -261,15 +263,15 @@ def _outcome(run: PodRun) -> str:
     return "Succeeded" if all(one is not None and one.code == 0 for one in ended) else "Failed"
 
 
-def _filled(words: str, scene: PodSituation, due: Due) -> str:
+def _filled(words: str, situation: PodSituation, due: DueStage) -> str:
     if "{" not in words:
         return words
-    spec = scene.facts.all_containers()[due.container] if due.container >= 0 else None
+    spec = situation.facts.all_containers()[due.container] if due.container >= 0 else None
     filling = {
         "{container}": spec.name if spec else "",
         "{image}": spec.image if spec else "",
-        "{pod}": scene.run.name,
-        "{namespace}": scene.run.namespace,
+        "{pod}": situation.run.name,
+        "{namespace}": situation.run.namespace,
     }
     for name, value in filling.items():
         words = words.replace(name, value)

@@ -41,7 +41,7 @@ class _Judged(msgspec.Struct, frozen=True, gc=False):
         return any(one.type == "Ready" and one.status == "Unknown" for one in self.status.conditions or ())
 
 
-class NodeKeeper:
+class NodeRegistration:
     def __init__(self, api: Api, context: FleetContext, nodes: Mapping[str, SimulatedNode]) -> None:
         self._api = api
         self._context = context
@@ -60,7 +60,7 @@ class NodeKeeper:
             except AlreadyExistsError:
                 await self._api.get(NODES, "", node.name)
             else:
-                node_events(self._context, node, "Starting", "Starting kubelet.")
+                record_node_event(self._context, node, "Starting", "Starting kubelet.")
                 return
         await self._write(node.name)
 
@@ -125,7 +125,9 @@ class NodeKeeper:
         return status
 
 
-def node_events(context: FleetContext, node: SimulatedNode, reason: str, message: str, type_: str = "Normal") -> None:
+def record_node_event(
+    context: FleetContext, node: SimulatedNode, reason: str, message: str, type_: str = "Normal"
+) -> None:
     """As the kubelet does it, the uid of an event about a node is the node's name."""
     about = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": node.name, "uid": node.name}}
     warns = type_ == "Warning"

@@ -37,7 +37,7 @@ class Left(msgspec.Struct, rename="camel", gc=False):
     deletion_grace_period_seconds: int | None = None
 
 
-class Remains(msgspec.Struct):
+class RemainingContent(msgspec.Struct):
     """Filled kind by kind."""
 
     counts: dict[str, int] = {}
@@ -83,9 +83,9 @@ class Remains(msgspec.Struct):
         return found
 
 
-def conditions(present: Sequence[Obj], remains: Remains, now: str) -> list[Obj]:
+def conditions(present: Sequence[Obj], remaining: RemainingContent, now: str) -> list[Obj]:
     """Those of a namespace, brought up to date; others are left where they stand."""
-    bad = remains.bad()
+    bad = remaining.bad()
     by_type = {one["type"]: one for one in present}
     for type_, good in _GOOD.items():
         status = "True" if type_ in bad else "False"
