@@ -32,7 +32,18 @@ def facts_of(cluster: Cluster) -> Facts:
         "claimed": (cluster.dra.usage.in_use(), cluster.dra.shared.in_use()),
         "gpu_free_milli": cluster.gpu_free_milli,
         "pods": {
-            key: (h.row, h.ask, h.grant, h.priority, h.turn, h.bound, h.daemon_set, h.who, h.terminating, h.nominated)
+            key: (
+                h.row,
+                h.ask,
+                h.grant,
+                h.priority,
+                h.turn,
+                h.is_bound,
+                h.daemon_set,
+                h.who,
+                h.is_terminating,
+                h.is_nominated,
+            )
             for key, h in cluster.pods.items()
         },
         "terminating": sorted(cluster.terminating),

@@ -109,7 +109,7 @@ class TestATrial:
         assert list(world.cluster.terminating) == ["a"]
         ledger.rollback()
         assert not world.cluster.terminating
-        assert not world.cluster.pods["a"].terminating
+        assert not world.cluster.pods["a"].is_terminating
 
     def test_may_reinstate_one_of_the_pods_it_evicted(self) -> None:
         world = Scenario(node("n1").gpus(2)).bind("a", ONE, "n1", (0,)).bind("b", ONE, "n1", (1,))
@@ -157,7 +157,7 @@ class TestAVictim:
     def test_that_the_world_does_not_end_stays(self) -> None:
         world = _eviction().apply(PodStays("victim"))
         assert not world.cluster.terminating
-        assert not world.cluster.pods["victim"].terminating
+        assert not world.cluster.pods["victim"].is_terminating
         assert world.round().nominated == []
         assert world.waiting() == ["claimant"]
 

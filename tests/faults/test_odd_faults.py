@@ -148,7 +148,7 @@ async def _story(part: str, method: str, draw: random.Random, folder: Path) -> N
         assert await is_bound(cluster, *_EVERYBODY), note
         assert not await is_so(cluster, "third", "QuotaReserved"), note
         assert await said(cluster, "second", "Admitted") != ("", "", ""), note
-        held = [key for key, holding in process.loop.cluster.pods.items() if not holding.bound]
+        held = [key for key, holding in process.loop.cluster.pods.items() if not holding.is_bound]
         assert not held, note
         assert not [key for key in process.loop.cluster.pending.in_order() if "#" in key], note
         assert not laws.broken, (note, laws.broken)

@@ -120,7 +120,7 @@ def _gpus(bound: set[str]) -> dict[str, int]:
 
 
 def _assumed(live: LiveScheduler) -> list[str]:
-    return [key for key, holding in live.loop.cluster.pods.items() if not holding.bound]
+    return [key for key, holding in live.loop.cluster.pods.items() if not holding.is_bound]
 
 
 _EVERYBODY = {"wide-0", "wide-1", "wide-2", "extra-0", "mine-0", "mine-1"}

@@ -28,6 +28,7 @@ from shoal.client.item import Obj
 from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES
 from shoal.client.port import Deletion
 from shoal.engine.events import PodRejected
+from shoal.engine.pods import PodState
 
 _AT_ONCE = Deletion(grace_s=0)
 _GROUP = "kueue.x-k8s.io/pod-group-name"
@@ -176,7 +177,7 @@ async def test_places_on_a_node_that_takes_nobody_any_more_move(tmp_path: Path) 
 
 
 def _row(process: RunningAdmission, placeholder: str) -> int:
-    holding = process.admission.placeholders.holding(placeholder)
+    holding = process.admission.placeholders.allocation(placeholder)
     assert holding is not None
     return holding.row
 
@@ -189,7 +190,7 @@ async def test_a_pod_that_could_not_be_bound_comes_back_to_its_place_once(tmp_pa
         await cluster.pass_time(1)
         live = process.loop.loop
         for is_kept in (True, False):
-            live.cluster.pods["default/work-0"].bound = False
+            live.cluster.pods["default/work-0"].state = PodState.ASSUMED
             live.discipline.hear(PodRejected("default/work-0"))  # type: ignore[union-attr]
             live.intake.apply(PodRejected("default/work-0"))
             live.round()

@@ -95,7 +95,7 @@ def asked_in_all(world: Scenario) -> dict[str, int]:
     total: dict[str, int] = {}
     for holding in world.cluster.pods.values():
         assert holding.ask.devices is not None
-        for name, amount in asked(holding.ask.devices).items() if not holding.nominated else ():
+        for name, amount in asked(holding.ask.devices).items() if not holding.is_nominated else ():
             total[name] = total.get(name, 0) + amount
     return total
 
@@ -137,7 +137,7 @@ def test_what_we_bind_to_a_node_never_exceeds_what_it_has(
             world.go(held[step.number % len(held)])
         elif held and step.what == "leave":
             holding = world.cluster.pods[held[step.number % len(held)]]
-            if holding.bound:
+            if holding.is_bound:
                 world.bind(held[step.number % len(held)], holding.ask, "n", terminating=True)
         elif held:
             world.reject(held[step.number % len(held)])

@@ -171,7 +171,7 @@ def tried(world: Scenario, trial: Trial) -> None:
     held = sorted(cluster.pods)
     if held:
         ledger.evict(held[trial.evicted % len(held)])
-    staying = [key for key in sorted(cluster.pods) if not cluster.pods[key].terminating]
+    staying = [key for key in sorted(cluster.pods) if not cluster.pods[key].is_terminating]
     if staying:
         ledger.mark_terminating(staying[trial.left % len(staying)])
     rows = sorted(cluster.row_of.values())
@@ -195,7 +195,7 @@ def recount(world: Scenario) -> PlainCompany:
         name: replace(node(name), labels=cluster.labels.of(row), taints=cluster.taint_sets[int(cluster.taint_set[row])])
         for name, row in cluster.row_of.items()
     }
-    pods = [Standing(cluster.names[h.row], h.ask, h.who.traits, h.terminating) for h in cluster.pods.values()]
+    pods = [Standing(cluster.names[h.row], h.ask, h.who.traits, h.is_terminating) for h in cluster.pods.values()]
     return PlainCompany({name: b.facts() for name, b in there.items()}, pods, dict(cluster.namespaces))
 
 

@@ -144,7 +144,7 @@ def assert_sound(world: Yielding) -> None:
     cluster = world.cluster
     for gang in cluster.gangs:
         if gang.facts is not None:
-            staying = [pod for pod in gang.running if not cluster.pods[pod].terminating]
+            staying = [pod for pod in gang.running if not cluster.pods[pod].is_terminating]
             # Those that started below their minimum are not ours.
             assert not staying or len(staying) >= gang.facts.minimum or gang.name.startswith("g")
 
@@ -226,7 +226,7 @@ def test_whoever_moves_and_whoever_they_move_for_find_their_places(
         plan = world.round()
         moving = {move.pod: move.target for move in plan.moved}
         nominated = {nominate.pod: nominate.node for nominate in plan.nominated}
-        assert {world.cluster.pods[pod].terminating for pod in moving} <= {True}
+        assert {world.cluster.pods[pod].is_terminating for pod in moving} <= {True}
         world.carry_out(plan)
         after = world.round()
         placed = {place.pod: place.node for place in after.placed}

@@ -53,7 +53,7 @@ def test_what_is_placed_runs_and_the_next_round_is_quiet() -> None:
     first, second = life.run()
     assert ([each.pod for each in first.placed], first.is_quiet) == (["a"], False)
     assert second.is_quiet
-    assert life.cluster.pods["a"].bound
+    assert life.cluster.pods["a"].is_bound
 
 
 def test_five_more_rounds_after_quiet_are_quiet() -> None:
@@ -100,7 +100,7 @@ def test_an_evicted_pod_that_is_kept_goes_on_holding_what_it_holds() -> None:
     life = rounds(world(bound("a", 2, "n"), bound("x", 2, "m"), arrived("b", 2)), evicting(), keep_terminating=True)
     life.run()
     assert list(life.cluster.terminating) == ["a"]
-    assert life.cluster.pods["a"].terminating
+    assert life.cluster.pods["a"].is_terminating
 
 
 def test_a_moved_pod_comes_back_with_its_new_place_promised() -> None:

@@ -36,9 +36,10 @@ from shoal.engine.labels import LEAST_VALUES, Labels
 from shoal.engine.pending import Pending
 from shoal.engine.pod_identity import NOBODY
 from shoal.engine.pod_rules import NO_RULES
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation, PodState
 from shoal.engine.ports import Ports
 from shoal.engine.summaries import Summaries
+from shoal.units.errors import BugError
 
 RANK_BITS: Final = 32
 LAST_RANK: Final = (1 << RANK_BITS) - 1
@@ -49,6 +50,10 @@ GPU_MODEL_LABEL: Final = "nvidia.com/gpu.product"
 
 
 _PLAIN = slice(facts.CPU, facts.PODS + 1)
+
+NOMINATED: Final = PodState.NOMINATED
+ASSUMED: Final = PodState.ASSUMED
+BOUND: Final = PodState.BOUND
 
 
 class Cluster:
@@ -76,7 +81,7 @@ class Cluster:
         self.ports = Ports()
         self.dra = Allocator(self.names, self.labels)
         """Devices of dynamic resource allocation, and the claims on them."""
-        self.pods: dict[str, Holding] = {}
+        self.pods: dict[str, PodAllocation] = {}
         self.gangs = Gangs()
         self.namespaces: dict[str, dict[str, str]] = {}
         """Labels by namespace."""
@@ -158,7 +163,7 @@ class Cluster:
         """Asks come and go for years: once in a while drop those that no pod on a node or in line has any more."""
         if len(self.charges.known) < self._most_charges:
             return
-        used = {holding.charge for holding in self.pods.values()} | self.pending.charges()
+        used = {allocation.charge for allocation in self.pods.values()} | self.pending.charges()
         self.charges.known = {charge.ask: charge for charge in self.charges.known.values() if charge in used}
         self._most_charges = max(2 * len(self.charges.known), _LEAST_CHARGES)
 
@@ -202,7 +207,7 @@ class Cluster:
         standing = (self.taint_set.item(row), self.unschedulable.item(row))
         return self.total[row].tobytes(), unasked, self.devices.count.item(row), self.devices.layout(row), standing
 
-    def drop_node(self, name: str) -> list[tuple[str, Holding]]:
+    def drop_node(self, name: str) -> list[tuple[str, PodAllocation]]:
         """Forget the node and the pods on it, which are returned."""
         row = self.row_of.pop(name)
         left = [(key, self.release(key)) for key in self.pods_on(row)]
@@ -238,11 +243,11 @@ class Cluster:
 
     # -- pods: only events and the ledger call these ---------------------------------------------------------
 
-    def hold(self, key: str, holding: Holding) -> None:
+    def hold(self, key: str, allocation: PodAllocation) -> None:
         """Put a pod on a row."""
-        row = holding.row
-        charge = holding.charge
-        self.pods[key] = holding
+        row = allocation.row
+        charge = allocation.charge
+        self.pods[key] = allocation
         on_row = self._on_row.get(row)
         if on_row is None:
             self._on_row[row] = {key: None}
@@ -250,10 +255,11 @@ class Cluster:
             on_row[key] = None
         free = self.free[row]
         free -= charge.taken
-        grant = holding.grant
+        grant = allocation.grant
         if grant is not None:
-            if holding.nominated or row in self.devices.odd or not grant.is_plain():
-                self.gpu_free_milli += self._summaries.take(row, free, charge, grant, nominated=holding.nominated)
+            nominated = allocation.state is NOMINATED
+            if nominated or row in self.devices.odd or not grant.is_plain():
+                self.gpu_free_milli += self._summaries.take(row, free, charge, grant, nominated=nominated)
             else:
                 self.gpu_free_milli -= charge.gpu_milli
                 left = self.devices.take(row, grant)
@@ -261,32 +267,33 @@ class Cluster:
                 free[GPU_BEST] = FULL_MILLI if whole else max(left)
             if grant.claims:
                 self.dra.take(key, row, grant.claims)
-            if holding.guessed:
+            if allocation.guessed:
                 self.guessed.setdefault(row, {})[key] = None
         if charge.ask.host_ports:
             self.ports.take(row, charge.ask.host_ports)
-        who = holding.who
-        if who is not NOBODY or holding.terminating or holding.nominated:
-            self._note(key, holding)
+        who = allocation.who
+        if who is not NOBODY or (allocation.state is not BOUND and allocation.state is not ASSUMED):
+            self._note(key, allocation)
         if self.counts.active:
-            self.counts.comes(row, charge.ask, who.traits, holding.terminating)
+            self.counts.comes(row, charge.ask, who.traits, allocation.is_terminating)
         self.changes.append(row)
 
-    def release(self, key: str) -> Holding:
+    def release(self, key: str) -> PodAllocation:
         """Take a pod off its row; exactly the inverse of `hold`."""
-        holding = self.pods.pop(key)
-        row = holding.row
-        charge = holding.charge
+        allocation = self.pods.pop(key)
+        row = allocation.row
+        charge = allocation.charge
         on_row = self._on_row[row]
         del on_row[key]
         if not on_row:
             del self._on_row[row]
         free = self.free[row]
         free += charge.taken
-        grant = holding.grant
+        grant = allocation.grant
         if grant is not None:
-            if holding.nominated or row in self.devices.odd or not grant.is_plain():
-                self.gpu_free_milli += self._summaries.give(row, free, charge, grant, nominated=holding.nominated)
+            nominated = allocation.state is NOMINATED
+            if nominated or row in self.devices.odd or not grant.is_plain():
+                self.gpu_free_milli += self._summaries.give(row, free, charge, grant, nominated=nominated)
             else:
                 self.gpu_free_milli += charge.gpu_milli
                 left = self.devices.give(row, grant)
@@ -294,17 +301,17 @@ class Cluster:
                 free[GPU_BEST] = FULL_MILLI if whole else max(left)
             if grant.claims:
                 self.dra.give(key, row, grant.claims)
-            if holding.guessed:
+            if allocation.guessed:
                 self._forget_guess(key, row)
         if charge.ask.host_ports:
             self.ports.give(row, charge.ask.host_ports)
-        who = holding.who
-        if who is not NOBODY or holding.terminating or holding.nominated:
-            self._unnote(key, holding)
+        who = allocation.who
+        if who is not NOBODY or (allocation.state is not BOUND and allocation.state is not ASSUMED):
+            self._unnote(key, allocation)
         if self.counts.active:
-            self.counts.goes(row, charge.ask, who.traits, holding.terminating)
+            self.counts.goes(row, charge.ask, who.traits, allocation.is_terminating)
         self.changes.append(row)
-        return holding
+        return allocation
 
     def _forget_guess(self, key: str, row: int) -> None:
         on_row = self.guessed[row]
@@ -314,11 +321,13 @@ class Cluster:
 
     def mark_terminating(self, key: str, terminating: bool = True) -> None:
         """A pod on a node is being terminated, or (undone) is not."""
-        holding = self.pods[key]
-        if self.counts.active and holding.terminating != terminating:
-            self.counts.ends(holding.row, holding.who.traits, terminating)
-            self.changes.append(holding.row)
-        holding.terminating = terminating
+        allocation = self.pods[key]
+        if allocation.state is NOMINATED:
+            raise BugError(f"terminating {key}, which is only nominated")
+        if self.counts.active and allocation.is_terminating != terminating:
+            self.counts.ends(allocation.row, allocation.who.traits, terminating)
+            self.changes.append(allocation.row)
+        allocation.mark_terminating(terminating)
         if terminating:
             self.terminating[key] = None
         else:
@@ -329,18 +338,18 @@ class Cluster:
         self.free[row] -= sign * charge.taken
         self.changes.append(row)
 
-    def _note(self, key: str, holding: Holding) -> None:
+    def _note(self, key: str, allocation: PodAllocation) -> None:
         """What is kept of pods that are more than their ask."""
-        if holding.who.group:
-            self.gangs.runs(holding.who.group, key)
-        if holding.terminating:
+        if allocation.who.group:
+            self.gangs.runs(allocation.who.group, key)
+        if allocation.is_terminating:
             self.terminating[key] = None
-        if holding.nominated:
+        if allocation.state is NOMINATED:
             self.nominated[key] = None
 
-    def _unnote(self, key: str, holding: Holding) -> None:
-        if holding.who.group:
-            self.gangs.runs_no_more(holding.who.group, key)
+    def _unnote(self, key: str, allocation: PodAllocation) -> None:
+        if allocation.who.group:
+            self.gangs.runs_no_more(allocation.who.group, key)
         self.terminating.pop(key, None)
         self.nominated.pop(key, None)
 

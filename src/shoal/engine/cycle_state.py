@@ -43,10 +43,10 @@ class CycleState:
 
     def place(self, pods: list[str]) -> None:
         """The pods that the ledger has placed are to be bound."""
-        holdings, names = self.cluster.pods, self.cluster.names
+        allocations, names = self.cluster.pods, self.cluster.names
         for pod in pods:
-            holding = holdings[pod]
-            self.intentions.append(Place(pod, names[holding.row], holding.grant))
+            allocation = allocations[pod]
+            self.intentions.append(Place(pod, names[allocation.row], allocation.grant))
 
     def nomination(self, attempt: Callable[[], bool], gone: list[str]) -> bool:
         """Try as if some pods were gone; what that makes possible is promised, and nothing else changes."""

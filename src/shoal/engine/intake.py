@@ -41,7 +41,7 @@ from shoal.engine.events import (
 )
 from shoal.engine.overhead import DaemonSets
 from shoal.engine.pod_identity import NOBODY, PodIdentity
-from shoal.engine.pods import Holding, Waiting
+from shoal.engine.pods import PodAllocation, PodState, Waiting
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -87,6 +87,15 @@ class Intake:
             NamespaceSeen: lambda event: cluster.put_namespace(event.name, event.labels),
         }
 
+    def pod_state(self, key: str) -> PodState | None:
+        """The state of a pod; None for a pod that is not known."""
+        allocation = self.cluster.pods.get(key)
+        if allocation is not None:
+            return allocation.state
+        if key in self._stray_node:
+            return PodState.NODE_UNKNOWN
+        return PodState.PENDING if key in self.cluster.pending else None
+
     def apply(self, event: Event) -> None:
         """Take note of what happened."""
         self._handlers[type(event)](event)
@@ -102,30 +111,30 @@ class Intake:
 
     def _pod_gone(self, event: PodGone) -> None:
         cluster = self.cluster
-        holding = cluster.pods.get(event.key)
-        if holding is not None and holding.bound and holding.who.group:
-            cluster.gangs.ended(holding.who.group, holding.who.part, cluster.names[holding.row])
+        allocation = cluster.pods.get(event.key)
+        if allocation is not None and allocation.is_bound and allocation.who.group:
+            cluster.gangs.ended(allocation.who.group, allocation.who.part, cluster.names[allocation.row])
         self._gone(event.key)
-        if holding is not None:
-            if holding.bound:
-                cluster.refusing.lift(holding.row)
-            self._guess_again(holding.row)
+        if allocation is not None:
+            if allocation.is_bound:
+                cluster.refusing.lift(allocation.row)
+            self._guess_again(allocation.row)
 
     def _arrived(self, event: PodArrived) -> None:
         pending = self.cluster.pending
         turn: int | None = None
-        holding = self.cluster.pods.get(event.key)
-        if holding is not None and holding.nominated and not _is_known(holding, event):
+        allocation = self.cluster.pods.get(event.key)
+        if allocation is not None and allocation.is_nominated and not _is_known(allocation, event):
             # What it asks has changed since room was promised to it: it asks anew, at its old place.
             self._release(event.key)
-            self._back_in_line(event.key, holding)
-        elif holding is not None or event.key in self._stray_node:
+            self._back_in_line(event.key, allocation)
+        elif allocation is not None or event.key in self._stray_node:
             return
         if event.key in pending:
             waiting = pending[event.key]
             if _is_known(waiting, event):
                 return
-            turn = waiting.turn if holding is not None else None
+            turn = waiting.turn if allocation is not None else None
             pending.remove(event.key)
         charge = self.cluster.charge(event.ask)
         # Tried before all others: between its arrival and its turn no other pod may take its reserved room.
@@ -161,25 +170,25 @@ class Intake:
     def _rejected(self, event: PodRejected) -> None:
         key = event.key
         cluster = self.cluster
-        holding = cluster.pods.get(key)
-        if holding is None or holding.bound:
+        allocation = cluster.pods.get(key)
+        if allocation is None or allocation.is_bound:
             return
         self._release(key)
-        self._back_in_line(key, holding)
-        self._guess_again(holding.row)
+        self._back_in_line(key, allocation)
+        self._guess_again(allocation.row)
 
     def _stays(self, event: PodStays) -> None:
         if event.key in self.cluster.terminating:
             self.cluster.mark_terminating(event.key, False)
 
-    def _back_in_line(self, key: str, holding: Holding) -> None:
+    def _back_in_line(self, key: str, allocation: PodAllocation) -> None:
         self.cluster.pending.add(
             key,
-            holding.charge,
-            holding.priority,
-            holding.turn,
-            goes_first=holding.goes_first,
-            who=holding.who,
+            allocation.charge,
+            allocation.priority,
+            allocation.turn,
+            goes_first=allocation.goes_first,
+            who=allocation.who,
         )
 
     def _bound(self, event: PodBound) -> None:
@@ -191,35 +200,34 @@ class Intake:
             return
         if self._stray_node:
             self._forget_stray(event.key)
-        holding = cluster.pods.get(event.key)
-        if holding is not None:
-            same_place = holding.row == row and event.grant in (None, holding.grant) and not event.anew
-            if same_place and holding.charge.ask == event.ask and not holding.nominated:
-                if event.who is not NOBODY and event.who != holding.who:
-                    self._recast(event.key, holding, event.who)
-                if not holding.bound:
-                    holding.bound = True
-                    self._has_started(holding.who)
-                if event.terminating and not holding.terminating:
+        allocation = cluster.pods.get(event.key)
+        if allocation is not None:
+            same_place = allocation.row == row and event.grant in (None, allocation.grant) and not event.anew
+            if same_place and allocation.charge.ask == event.ask and not allocation.is_nominated:
+                if event.who is not NOBODY and event.who != allocation.who:
+                    self._recast(event.key, allocation, event.who)
+                if not allocation.is_bound:
+                    allocation.confirm_binding()
+                    self._has_started(allocation.who)
+                if event.terminating and not allocation.is_terminating:
                     # The other way round it is old news: the end of a pod cannot be called off, only refused.
                     cluster.mark_terminating(event.key)
                 if event.daemon_set:
-                    self._settle_daemon(event, holding)
+                    self._settle_daemon(event, allocation)
                 return
             self._release(event.key)
-            if holding.row != row:
-                cluster.refusing.lift(holding.row)
-                self._guess_again(holding.row)
-        is_new_there = holding is None or holding.row != row
+            if allocation.row != row:
+                cluster.refusing.lift(allocation.row)
+                self._guess_again(allocation.row)
+        is_new_there = allocation is None or allocation.row != row
         cluster.pending.remove(event.key)
         # Its end may be under way and not be seen yet.
-        terminating = event.terminating or (holding is not None and holding.terminating)
+        terminating = event.terminating or (allocation is not None and allocation.is_terminating)
         grant, guessed = self._grant(event, row)
         charge = cluster.charge(event.ask)
-        holding = Holding(
-            row, charge, grant, event.priority, None, True, who=event.who, terminating=terminating, guessed=guessed
-        )
-        cluster.hold(event.key, holding)
+        state = PodState.TERMINATING if terminating else PodState.BOUND
+        allocation = PodAllocation(row, charge, grant, event.priority, None, state, who=event.who, guessed=guessed)
+        cluster.hold(event.key, allocation)
         if is_new_there:
             cluster.refusing.lift(row)
         self._guess_again(row)
@@ -227,7 +235,7 @@ class Intake:
         if event.ask.claims:
             cluster.dra.settle_pod(event.key)
         if event.daemon_set:
-            self._settle_daemon(event, holding)
+            self._settle_daemon(event, allocation)
 
     def _grant(self, event: PodBound, row: int) -> tuple[DeviceGrant | None, bool]:
         """What the pod holds on the row, and whether that is a guess."""
@@ -248,15 +256,15 @@ class Intake:
         if who.group:
             self.cluster.gangs.bound(who.group, who.part)
 
-    def _recast(self, key: str, holding: Holding, who: PodIdentity) -> None:
+    def _recast(self, key: str, allocation: PodAllocation, who: PodIdentity) -> None:
         """The identity of a running pod has changed: with other labels, for example, rules count it differently."""
-        before = holding.who
+        before = allocation.who
         if who.traits == before.traits and who.group == before.group:
-            holding.who = who
+            allocation.who = who
             return
         self.cluster.release(key)
-        holding.who = who
-        self.cluster.hold(key, holding)
+        allocation.who = who
+        self.cluster.hold(key, allocation)
 
     def _guess_again(self, row: int, *, anew: bool = False) -> None:
         """Devices became free or were named: pods whose devices are not known may hold others than it seemed.
@@ -268,22 +276,22 @@ class Intake:
         if keys is None or not (anew or cluster.devices.is_overloaded(row)):
             return
         again = [(key, cluster.release(key)) for key in list(keys)]
-        for key, holding in again:
-            if holding.ask.devices is not None:
-                claims = holding.grant.claims if holding.grant is not None else ()
-                grant = grant_there(cluster.devices, row, holding.ask.devices)
-                holding.grant = structs.replace(grant, claims=claims) if claims else grant
-            cluster.hold(key, holding)
+        for key, allocation in again:
+            if allocation.ask.devices is not None:
+                claims = allocation.grant.claims if allocation.grant is not None else ()
+                grant = grant_there(cluster.devices, row, allocation.ask.devices)
+                allocation.grant = structs.replace(grant, claims=claims) if claims else grant
+            cluster.hold(key, allocation)
 
-    def _settle_daemon(self, event: PodBound, holding: Holding) -> None:
-        holding.daemon_set = event.daemon_set
+    def _settle_daemon(self, event: PodBound, allocation: PodAllocation) -> None:
+        allocation.daemon_set = event.daemon_set
         self._daemon_sets.forget_pod(event.key)
-        self._daemon_sets.settle(event.daemon_set, holding.row)
+        self._daemon_sets.settle(event.daemon_set, allocation.row)
 
     def _release(self, key: str) -> None:
-        holding = self.cluster.release(key)
-        if holding.daemon_set:
-            self._daemon_sets.settle(holding.daemon_set, holding.row)
+        allocation = self.cluster.release(key)
+        if allocation.daemon_set:
+            self._daemon_sets.settle(allocation.daemon_set, allocation.row)
 
     def _node_seen(self, event: NodeSeen) -> None:
         cluster = self.cluster
@@ -311,13 +319,13 @@ class Intake:
         if row is None:
             return
         self._daemon_sets.forget_row(row)
-        for key, holding in self.cluster.drop_node(event.name):
-            if holding.bound:
+        for key, allocation in self.cluster.drop_node(event.name):
+            if allocation.is_bound:
                 # The pod outlives the news of its node: should the node come back, it still holds what it held.
-                self._stray(_as_bound(key, holding, event.name))
+                self._stray(_as_bound(key, allocation, event.name))
             else:
                 # It was only assumed there and not deleted, so it waits again.
-                self._back_in_line(key, holding)
+                self._back_in_line(key, allocation)
 
     def _stray(self, event: PodBound) -> None:
         self._strays.setdefault(event.node, {})[event.key] = event
@@ -328,19 +336,19 @@ def _forget(known: dict[K, V], key: K) -> None:
     known.pop(key, None)
 
 
-def _is_known(pod: Waiting | Holding, event: PodArrived) -> bool:
+def _is_known(pod: Waiting | PodAllocation, event: PodArrived) -> bool:
     """Whether the event says nothing new of a pod."""
     return pod.charge.ask == event.ask and pod.priority == event.priority and pod.who == event.who
 
 
-def _as_bound(key: str, holding: Holding, node: str) -> PodBound:
+def _as_bound(key: str, allocation: PodAllocation, node: str) -> PodBound:
     return PodBound(
         key,
-        holding.ask,
+        allocation.ask,
         node,
-        None if holding.guessed else holding.grant,
-        holding.priority,
-        holding.daemon_set,
-        holding.who,
-        holding.terminating,
+        None if allocation.guessed else allocation.grant,
+        allocation.priority,
+        allocation.daemon_set,
+        allocation.who,
+        allocation.is_terminating,
     )

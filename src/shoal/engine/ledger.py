@@ -10,7 +10,7 @@ from __future__ import annotations
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.pending import in_line
-from shoal.engine.pods import Holding, Waiting
+from shoal.engine.pods import PodAllocation, PodState, Waiting
 from shoal.units.errors import BugError
 
 
@@ -21,7 +21,7 @@ class Ledger:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._steps: list[tuple[str, Waiting | Holding | None]] = []
+        self._steps: list[tuple[str, Waiting | PodAllocation | None]] = []
         """Pod, and what it was before: in line, on a row, or on a row and not leaving (None)."""
 
     def mark(self) -> int:
@@ -36,18 +36,16 @@ class Ledger:
             raise BugError(f"placing {key}, which does not wait")
         cluster.hold(
             key,
-            Holding(
+            PodAllocation(
                 row,
                 waiting.charge,
                 grant,
                 waiting.priority,
                 waiting.turn,
-                False,
+                PodState.NOMINATED if nominated else PodState.ASSUMED,
                 waiting.goes_first,
                 "",
                 waiting.who,
-                False,
-                nominated,
             ),
         )
         self._steps.append((key, waiting))
@@ -56,13 +54,13 @@ class Ledger:
         """A pod leaves its row and is gone; a trial may ask what that would make possible."""
         self._steps.append((key, self._cluster.release(key)))
 
-    def reinstate(self, key: str, holding: Holding) -> None:
+    def reinstate(self, key: str, allocation: PodAllocation) -> None:
         """Undo the eviction of one pod within the trial that evicted it; marks made after the eviction are void."""
-        self._cluster.hold(key, holding)
+        self._cluster.hold(key, allocation)
         steps = self._steps
         # Searched from the end: a search for victims takes back what it has just tried.
         for index in range(len(steps) - 1, -1, -1):
-            if steps[index][1] is holding:
+            if steps[index][1] is allocation:
                 del steps[index]
                 return
         raise BugError(f"reinstating {key}, which no step of this trial evicted")
@@ -70,9 +68,11 @@ class Ledger:
     def withdraw(self, key: str) -> None:
         """A pod that only our plan put on a row waits again, at its old place and with the row promised to it."""
         cluster = self._cluster
-        holding = cluster.release(key)
-        cluster.pending.restore(key, _in_line_again(holding, cluster.names[holding.row] if holding.nominated else ""))
-        self._steps.append((key, holding))
+        allocation = cluster.release(key)
+        cluster.pending.restore(
+            key, _in_line_again(allocation, cluster.names[allocation.row] if allocation.is_nominated else "")
+        )
+        self._steps.append((key, allocation))
 
     def mark_terminating(self, key: str) -> None:
         """A pod is told to end; until it has, it holds what it holds."""
@@ -102,12 +102,12 @@ class Ledger:
         self._steps.clear()
 
 
-def _in_line_again(holding: Holding, nominated: str) -> Waiting:
+def _in_line_again(allocation: PodAllocation, nominated: str) -> Waiting:
     return in_line(
-        holding.charge,
-        holding.priority,
-        holding.turn or 0,
-        goes_first=holding.goes_first,
-        who=holding.who,
+        allocation.charge,
+        allocation.priority,
+        allocation.turn or 0,
+        goes_first=allocation.goes_first,
+        who=allocation.who,
         nominated=nominated,
     )

@@ -16,30 +16,30 @@ from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.devices.kinds import grant_there
 from shoal.engine.facts import NEVER_LACKING
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation
 
 _OF_DEVICES = [facts.GPU_WHOLE, facts.GPU_BEST, facts.GPU_MILLI]
 """Columns that follow from the devices, which are looked at themselves."""
 
 
-def is_overcommitted(cluster: Cluster, holding: Holding, unheard: Sequence[Ask] = ()) -> bool:
-    """`holding` is the pod's, and in the facts. `unheard`: of pods on the node that the facts do not have yet."""
-    row = holding.row
+def is_overcommitted(cluster: Cluster, allocation: PodAllocation, unheard: Sequence[Ask] = ()) -> bool:
+    """`allocation` is the pod's, and in the facts. `unheard`: of pods on the node that the facts do not have yet."""
+    row = allocation.row
     if not unheard and not cluster.nominated and cluster.free[row].min() >= 0:
         # Almost all pods, at a fifth of the time.
-        return holding.ask.devices is not None and cluster.devices.lacks(row)
+        return allocation.ask.devices is not None and cluster.devices.lacks(row)
     charges = [cluster.charge(ask) for ask in unheard]
-    need = holding.charge.need
+    need = allocation.charge.need
     left = cluster.free[row].copy()
     for charge in charges:
         left -= charge.taken
     if cluster.nominated:
         for key in cluster.pods_on(row):
-            if cluster.pods[key].nominated:
+            if cluster.pods[key].is_nominated:
                 left += cluster.pods[key].charge.taken
     lacking = left[: len(need)] < np.where(need == NEVER_LACKING, NEVER_LACKING, 0)
     lacking[_OF_DEVICES] = False
-    return bool(lacking.any()) or (holding.ask.devices is not None and _lacks_devices(cluster, row, unheard))
+    return bool(lacking.any()) or (allocation.ask.devices is not None and _lacks_devices(cluster, row, unheard))
 
 
 def _lacks_devices(cluster: Cluster, row: int, unheard: Sequence[Ask]) -> bool:

@@ -69,11 +69,11 @@ class _Teller:
         )
 
     def _on(self, spot: Place | Nominate) -> Placed:
-        holding = self._cluster.pods.get(spot.pod)
-        if holding is None:
+        allocation = self._cluster.pods.get(spot.pod)
+        if allocation is None:
             # Placed and made to yield in one round.
             return Placed(spot.pod, spot.node, [] if spot.grant is None else [*spot.grant.devices])
-        return Placed(spot.pod, spot.node, device_names(self._cluster, holding.ask, spot.node, spot.grant))
+        return Placed(spot.pod, spot.node, device_names(self._cluster, allocation.ask, spot.node, spot.grant))
 
     def _refused(self) -> Iterator[Refused]:
         explainer = Explainer(self._rounds.placement, self._rounds.seed, self._rounds.now_s)

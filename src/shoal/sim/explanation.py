@@ -114,9 +114,9 @@ class _Told:
                 self._yielded.setdefault(evicted.beneficiary, []).append(evicted.pod)
 
     def _on(self, spot: Place | Nominate) -> str:
-        holding = self._cluster.pods.get(spot.pod)
+        allocation = self._cluster.pods.get(spot.pod)
         # One that was placed and made to yield in one round is not there any more.
-        devices = [] if holding is None else device_names(self._cluster, holding.ask, spot.node, spot.grant)
+        devices = [] if allocation is None else device_names(self._cluster, allocation.ask, spot.node, spot.grant)
         return f", {device_words(devices)}" if devices else ""
 
     # -- a pod -----------------------------------------------------------------------------------------------
@@ -126,16 +126,16 @@ class _Told:
         if key in self._gated:
             return self._held(key, self._gated[key])
         if key not in cluster.pending:
-            holding = cluster.pods.get(key)
+            allocation = cluster.pods.get(key)
             outcome = self._fate.get(key, "")
-            if not outcome and holding is not None:
-                spot = Place(key, cluster.names[holding.row], holding.grant)
+            if not outcome and allocation is not None:
+                spot = Place(key, cluster.names[allocation.row], allocation.grant)
                 outcome = f"runs on {spot.node}{self._on(spot)}, since before"
             explanation = Explanation(key, outcome or "is gone")
-            if holding is not None:
-                explanation.add("asks", ask_words(holding.ask))
-                explanation.add("conditions", *condition_words(holding.ask))
-                explanation.add("gang", holding.who.group)
+            if allocation is not None:
+                explanation.add("asks", ask_words(allocation.ask))
+                explanation.add("conditions", *condition_words(allocation.ask))
+                explanation.add("gang", allocation.who.group)
             explanation.add("yielded", few(self._yielded.get(key, []), _MOST_PODS))
             return explanation
         waiting = cluster.pending[key]

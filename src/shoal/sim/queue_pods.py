@@ -14,7 +14,7 @@ from msgspec import structs
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.groups import GroupFacts, TopologyRequirement
 from shoal.engine.intake import Intake
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation
 from shoal.engine.queues.facts import PodSetAdmission, QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.pod_set_constraints import (
     constraint_label_keys,
@@ -116,11 +116,11 @@ class QueuePods:
         cluster = self._intake.cluster
         ending = []
         for pod in self._all(workload):
-            holding = cluster.pods.get(pod.key)
-            if holding is not None and holding.bound:
+            allocation = cluster.pods.get(pod.key)
+            if allocation is not None and allocation.is_bound:
                 ending.append(pod.key)
-                self._end(pod.key, holding)
-            elif holding is not None or self._is_there(pod.key):
+                self._end(pod.key, allocation)
+            elif allocation is not None or self._is_there(pod.key):
                 self._astray.discard(pod.key)
                 self._intake.apply(PodGone(pod.key))
         return ending
@@ -139,9 +139,9 @@ class QueuePods:
                 continue
             domains = _domains(each.topology)
             for pod in sets.get(each.name, ()):
-                holding = self._intake.cluster.pods.get(pod.key)
-                if holding is not None and holding.bound and self._take(domains, holding) is None:
-                    self._end(pod.key, holding)
+                allocation = self._intake.cluster.pods.get(pod.key)
+                if allocation is not None and allocation.is_bound and self._take(domains, allocation) is None:
+                    self._end(pod.key, allocation)
                     ending.append(pod.key)
         return ending
 
@@ -196,25 +196,25 @@ class QueuePods:
         domains = _domains(admission.topology)
         there = [pod for pod in pods if self._is_there(pod.key)]
         for pod in there:
-            holding = cluster.pods.get(pod.key)
-            if holding is not None and not holding.terminating:
-                self._take(domains, holding)
+            allocation = cluster.pods.get(pod.key)
+            if allocation is not None and not allocation.is_terminating:
+                self._take(domains, allocation)
         flavors = flavors_of(self._queues, admission)
         absent = (pod for pod in pods if not self._is_there(pod.key))
         for _, pod in zip(range(admission.count - len(there)), absent, strict=False):
             domain = domains.pop(0) if domains else {}
             yield structs.replace(pod, ask=with_pod_set_constraints(pod.ask, flavors, domain), nominated="")
 
-    def _take(self, domains: list[Domain], holding: Holding) -> Domain | None:
+    def _take(self, domains: list[Domain], allocation: PodAllocation) -> Domain | None:
         """The domain in which a pod runs; it is no one else's then."""
-        labels = self._labels_of(holding)
+        labels = self._labels_of(allocation)
         for index, domain in enumerate(domains):
             if domain.items() <= labels.items():
                 return domains.pop(index)
         return None
 
-    def _labels_of(self, holding: Holding) -> Mapping[str, str]:
-        node = self._queues.nodes.get(self._intake.cluster.names[holding.row])
+    def _labels_of(self, allocation: PodAllocation) -> Mapping[str, str]:
+        node = self._queues.nodes.get(self._intake.cluster.names[allocation.row])
         return {} if node is None else node.labels
 
     def _fit_groups(self, facts: WorkloadFacts, admission: QuotaAssignment) -> None:
@@ -240,10 +240,17 @@ class QueuePods:
             self._told[group.name] = group
             self._intake.apply(GroupSeen(group))
 
-    def _end(self, pod: str, holding: Holding) -> None:
-        node = self._intake.cluster.names[holding.row]
+    def _end(self, pod: str, allocation: PodAllocation) -> None:
+        node = self._intake.cluster.names[allocation.row]
         event = PodBound(
-            pod, holding.ask, node, holding.grant, holding.priority, holding.daemon_set, holding.who, terminating=True
+            pod,
+            allocation.ask,
+            node,
+            allocation.grant,
+            allocation.priority,
+            allocation.daemon_set,
+            allocation.who,
+            terminating=True,
         )
         self._intake.apply(event)
 

@@ -22,7 +22,7 @@ from shoal.engine.events import PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Move, Nominate, Place, Plan
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation
 
 MOST_ROUNDS = 1000
 ROUND_S = 1.0
@@ -104,30 +104,30 @@ class Rounds:
         moved = {move.pod: move for move in plan.moved}
         evicted = {each.pod for each in plan.evicted}
         for pod in list(self.cluster.terminating):
-            holding = self.cluster.pods[pod]
+            allocation = self.cluster.pods[pod]
             self._intake.apply(PodGone(pod))
             record.ended.append(pod)
             move = moved.get(pod)
             if move is not None:
-                self._come_back(pod, holding, move.target)
+                self._come_back(pod, allocation, move.target)
             elif self._recreate and pod in evicted:
-                self._come_back(pod, holding, "")
+                self._come_back(pod, allocation, "")
 
     def _bind(self, place: Place) -> None:
-        holding = self.cluster.pods[place.pod]
-        who = msgspec.structs.replace(holding.who, since_s=self.now_s)
+        allocation = self.cluster.pods[place.pod]
+        who = msgspec.structs.replace(allocation.who, since_s=self.now_s)
         self._intake.apply(
             PodBound(
                 place.pod,
-                holding.ask,
+                allocation.ask,
                 place.node,
                 place.grant,
-                holding.priority,
-                holding.daemon_set,
+                allocation.priority,
+                allocation.daemon_set,
                 who,
             )
         )
 
-    def _come_back(self, pod: str, holding: Holding, nominated: str) -> None:
-        who = msgspec.structs.replace(holding.who, since_s=0.0, saved_s=None)
-        self._intake.apply(PodArrived(pod, holding.ask, holding.priority, holding.daemon_set, who, nominated))
+    def _come_back(self, pod: str, allocation: PodAllocation, nominated: str) -> None:
+        who = msgspec.structs.replace(allocation.who, since_s=0.0, saved_s=None)
+        self._intake.apply(PodArrived(pod, allocation.ask, allocation.priority, allocation.daemon_set, who, nominated))

@@ -143,7 +143,7 @@ async def test_a_pod_that_somebody_else_bound_first_counts_where_it_is(tmp_path:
         await cluster.pass_time(1)
         facts = live.loop.cluster
         holding = facts.pods["default/a"]
-        assert (facts.names[holding.row], holding.bound) == ((await places(cluster))["a"], True)
+        assert (facts.names[holding.row], holding.is_bound) == ((await places(cluster))["a"], True)
 
 
 class Unwilling(WriteThroughApi):

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from build.volcano_objects import job, job_pod
 from shoal.client.item import Obj
 from shoal.controllers.volcano.job import VolcanoJob
-from shoal.controllers.volcano.job_phases import JobPodCounts, after_action, next_phase
+from shoal.controllers.volcano.job_phases import (
+    ACTION_TRANSITIONS,
+    POD_TRANSITIONS,
+    JobPodCounts,
+    after_action,
+    next_phase,
+)
 from shoal.controllers.volcano.job_pod_group import group_spec, startable
 from shoal.controllers.volcano.policies import JobEvent, PolicyAction, due_action, go_duration_s, job_events
 
@@ -55,6 +63,23 @@ def test_an_action_leads_from_phase_to_phase(phase: str, action: str, expected: 
 )
 def test_the_next_phase_follows_from_the_pods(given: VolcanoJob, counts: JobPodCounts, expected: str) -> None:
     assert next_phase(given, counts) == expected
+
+
+@pytest.mark.parametrize("phase", POD_TRANSITIONS)
+def test_pods_lead_only_to_the_phases_in_the_table_and_to_each_of_them(phase: str) -> None:
+    numbers = range(3)
+    seen = set()
+    for pending, running, succeeded, failed, terminating in product(numbers, repeat=5):
+        by_task = {"worker": {"Succeeded": succeeded}}
+        counts = JobPodCounts(pending, running, succeeded, failed, terminating, by_task=by_task)
+        seen |= {next_phase(job(phase=phase, retries=retries), counts) for retries in (0, 3)}
+    assert seen - {phase} == POD_TRANSITIONS[phase]
+
+
+def test_actions_and_pods_lead_to_phases_that_the_table_has() -> None:
+    assert {phase for transition in ACTION_TRANSITIONS for phase in transition[:1]} <= POD_TRANSITIONS.keys()
+    assert set(ACTION_TRANSITIONS.values()) <= POD_TRANSITIONS.keys()
+    assert set().union(*POD_TRANSITIONS.values()) <= POD_TRANSITIONS.keys()
 
 
 @pytest.mark.parametrize(

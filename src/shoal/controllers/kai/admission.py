@@ -217,7 +217,7 @@ class KaiAdmission:
             self._scheduling.cluster.pods.get(pod),
             self._scheduling.watched.view(pod),
         )
-        if unit is None or unit.evicted_s is None or holding is None or holding.bound or view is None:
+        if unit is None or unit.evicted_s is None or holding is None or holding.is_bound or view is None:
             return False
         if not isinstance(view.event, PodArrived):
             return False

@@ -37,7 +37,7 @@ class KaiEvictions:
     def evict(self, unit: AdmissionUnit, beneficiary: str, now_s: float, code: Code = Code.PREEMPTED) -> list[Evict]:
         self._evicting[unit.key] = now_s + RETRY_S, beneficiary
         pods = self._cluster.pods
-        return [Evict(pod, beneficiary, code) for pod in unit.active if pod in pods and not pods[pod].terminating]
+        return [Evict(pod, beneficiary, code) for pod in unit.active if pod in pods and not pods[pod].is_terminating]
 
     def evict_with_gang(self, unit: AdmissionUnit, beneficiary: str, now_s: float) -> list[Evict]:
         """Evicts the unit, and the rest of its gang if that would be below the minimum."""

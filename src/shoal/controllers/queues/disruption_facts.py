@@ -15,7 +15,7 @@ from msgspec import structs
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import BudgetGone, BudgetSeen, Event, PodBound, PodGone
 from shoal.engine.groups import BudgetFacts
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation
 from shoal.engine.queues.facts import BudgetUse, WorkloadFacts
 from shoal.engine.queues.state import Queues
 
@@ -74,11 +74,11 @@ class DisruptionFacts:
         pods = {key: pod for key in self._pods_of(facts.key) if (pod := self._cluster.pods.get(key)) is not None}
         if any(pod.who.saves_every_s for pod in pods.values()):
             self._periodic[facts.key] = None
-        running = (key for key, pod in pods.items() if not pod.terminating)
+        running = (key for key, pod in pods.items() if not pod.is_terminating)
         return structs.replace(facts, saved_s=_oldest_save_s(pods.values(), now_s), budgets=_used(running, budgets))
 
 
-def _oldest_save_s(pods: Iterable[Holding], now_s: float) -> float | None:
+def _oldest_save_s(pods: Iterable[PodAllocation], now_s: float) -> float | None:
     """A gang restarts from the checkpoint of the member that saved longest ago."""
     saved = [now_s - pod.who.lost_s(now_s) for pod in pods if pod.who.saved_s is not None or pod.who.saves_every_s]
     return min(saved, default=None)

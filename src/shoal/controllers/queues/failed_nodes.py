@@ -79,7 +79,7 @@ class FailedNodes:
         """The nodes on which pods of the Workload run and are not terminating."""
         cluster = self._cluster
         pods = (cluster.pods.get(key) for key in self._pods_of(workload))
-        return {cluster.names[pod.row] for pod in pods if pod is not None and not pod.terminating}
+        return {cluster.names[pod.row] for pod in pods if pod is not None and not pod.is_terminating}
 
 
 def _failed(queues: Queues, held: AdmittedWorkload, in_use: set[str]) -> Iterator[str]:

@@ -195,8 +195,10 @@ class NodeCapacity:
         """Drop places from which the volumes cannot be reached any more; other places are looked for."""
         cluster = self._scheduling.cluster
         for workload in workloads:
-            held = [(each.pod_set, self.placeholders.holding(each.key)) for each in self.placeholders.of(workload)]
-            places = [(pod_set, cluster.names[holding.row]) for pod_set, holding in held if holding is not None]
+            held = [(each.pod_set, self.placeholders.allocation(each.key)) for each in self.placeholders.of(workload)]
+            places = [
+                (pod_set, cluster.names[allocation.row]) for pod_set, allocation in held if allocation is not None
+            ]
             if places and not self._asks.are_reached(workload, places):
                 self.placeholders.drop(workload)
                 self.want(workload)

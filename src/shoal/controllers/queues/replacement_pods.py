@@ -27,7 +27,7 @@ from shoal.controllers.scheduling_loop.protocols import PodViews
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, PodBound, PodGone, PodRejected
 from shoal.engine.placement import Placement
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation
 from shoal.engine.queues.clusterqueue import AdmittedWorkload
 
 KEPT_AFTER_SUCCESS_S = 10.0
@@ -37,7 +37,7 @@ KEPT_AFTER_SUCCESS_S = 10.0
 class _LostPod(msgspec.Struct, frozen=True):
     pod_set: str
     node: str
-    holding: Holding
+    allocation: PodAllocation
     kept_s: float
 
 
@@ -66,8 +66,8 @@ class ReplacementPods:
         is_failed = event.key in self._failed
         if not isinstance(event, PodRejected):
             self._failed.pop(event.key, None)
-        holding = self._cluster.pods.get(event.key)
-        if isinstance(event, PodBound) or holding is None or not workload or holding.nominated:
+        allocation = self._cluster.pods.get(event.key)
+        if isinstance(event, PodBound) or allocation is None or not workload or allocation.is_nominated:
             return
         kept_s = KEPT_S
         if isinstance(event, PodGone):
@@ -77,8 +77,8 @@ class ReplacementPods:
             return
         else:
             self._failed[event.key] = None
-        node = self._cluster.names[holding.row]
-        self._lost.setdefault(workload, []).append(_LostPod(pod_set, node, holding, kept_s))
+        node = self._cluster.names[allocation.row]
+        self._lost.setdefault(workload, []).append(_LostPod(pod_set, node, allocation, kept_s))
 
     def mark_changed(self, workload: str) -> None:
         """The Workload or one of its pods has changed."""
@@ -102,7 +102,7 @@ class ReplacementPods:
                 if not missing.takes(lost_pod.pod_set):
                     continue
                 placeholder = placeholders.keep_place(
-                    workload, lost_pod.pod_set, lost_pod.node, lost_pod.holding, placement
+                    workload, lost_pod.pod_set, lost_pod.node, lost_pod.allocation, placement
                 )
                 if placeholder:
                     until_s[placeholder] = now_s + lost_pod.kept_s

@@ -23,7 +23,7 @@ from shoal.controllers.scheduler.pod_protocols import PodViews
 from shoal.controllers.scheduler.pod_state import State, state_of
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import PodBound, PodRejected, PodStays
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation
 from shoal.store.watched.pod_views import PodView
 
 _log = logging.getLogger("shoal.scheduler")
@@ -46,7 +46,7 @@ class AssumedPodExpiry:
         self._bindings = bindings
         self._endings = endings
         self._outcomes = outcomes
-        self._doubtful: dict[str, Holding] = {}
+        self._doubtful: dict[str, PodAllocation] = {}
         """The pods without a write under way at the last look."""
 
     async def run(self) -> None:
@@ -57,8 +57,8 @@ class AssumedPodExpiry:
 
     async def look(self) -> None:
         pods = self._scheduling.cluster.pods
-        found = {key: holding for key, holding in pods.items() if self._is_abandoned(key, holding)}
-        again = [key for key, holding in found.items() if self._doubtful.get(key) is holding]
+        found = {key: allocation for key, allocation in pods.items() if self._is_abandoned(key, allocation)}
+        again = [key for key, allocation in found.items() if self._doubtful.get(key) is allocation]
         self._doubtful = found
         for key in again:
             view = self._watched.view(key)
@@ -66,18 +66,18 @@ class AssumedPodExpiry:
             if view is not None and not (isinstance(view.event, PodBound) and view.event.terminating):
                 await self._ask(key, found[key], view)
 
-    def _is_abandoned(self, key: str, holding: Holding) -> bool:
-        if holding.bound:
-            return holding.terminating and not self._endings.is_under_way(key)
-        return not holding.nominated and not self._bindings.is_under_way(key)
+    def _is_abandoned(self, key: str, allocation: PodAllocation) -> bool:
+        if allocation.is_bound:
+            return allocation.is_terminating and not self._endings.is_under_way(key)
+        return not allocation.is_nominated and not self._bindings.is_under_way(key)
 
-    async def _ask(self, key: str, holding: Holding, view: PodView) -> None:
+    async def _ask(self, key: str, allocation: PodAllocation, view: PodView) -> None:
         state = await state_of(self._context, view)
-        if self._scheduling.cluster.pods.get(key) is not holding or not self._is_abandoned(key, holding):
+        if self._scheduling.cluster.pods.get(key) is not allocation or not self._is_abandoned(key, allocation):
             return
-        if state is State.WAITS and not holding.bound:
+        if state is State.WAITS and not allocation.is_bound:
             _log.warning("pod %s was assumed on a node and not being bound; it is queued again", key)
             self._outcomes.say(PodRejected(key))
-        elif state is State.STANDS and holding.bound:
+        elif state is State.STANDS and allocation.is_bound:
             _log.warning("pod %s was a victim and not being evicted; it stays", key)
             self._outcomes.say(PodStays(key))

@@ -194,8 +194,13 @@ class Bindings:
     def _is_wanted(self, one: _Try) -> bool:
         """Whether the facts still have the pod there by our plan, and by this one."""
         cluster, place = self._scheduling.cluster, one.place
-        holding = cluster.pods.get(place.pod)
-        if holding is None or holding.bound or holding.nominated or cluster.names[holding.row] != place.node:
+        allocation = cluster.pods.get(place.pod)
+        if (
+            allocation is None
+            or allocation.is_bound
+            or allocation.is_nominated
+            or cluster.names[allocation.row] != place.node
+        ):
             return False
         return self._under_way.get(place.pod) is one and not one.is_off
 
@@ -204,10 +209,10 @@ class Bindings:
         pod.
         """
         cluster = self._scheduling.cluster
-        holding = cluster.pods[place.pod]
+        allocation = cluster.pods[place.pod]
         seen = self._watched.unheard(place.node)
-        unheard = [ask for key, ask in seen if key not in cluster.pods or cluster.pods[key].row != holding.row]
-        return is_overcommitted(cluster, holding, unheard)
+        unheard = [ask for key, ask in seen if key not in cluster.pods or cluster.pods[key].row != allocation.row]
+        return is_overcommitted(cluster, allocation, unheard)
 
     async def _look_at(self, node: str) -> None:
         """What stands on the node now, other than what was watched of it so far: another scheduler may just have bound

@@ -139,16 +139,16 @@ class MoveReservations:
 
     def _keep(self, move: Move) -> None:
         scheduling = self._scheduling
-        view, owner, holding = (
+        view, owner, allocation = (
             scheduling.watched.view(move.pod),
             scheduling.watched.owner(move.pod),
             scheduling.cluster.pods.get(move.pod),
         )
-        if view is None or owner is None or holding is None or view.workload or move.pod in self._kept:
+        if view is None or owner is None or allocation is None or view.workload or move.pod in self._kept:
             return
-        one = self._kept[move.pod] = _Reservation(move.pod, owner, holding.who.group)
-        who = structs.replace(holding.who, group="", part="", role="", preempts=False, yields=False, returns=False)
-        ask, priority = holding.charge.ask, holding.priority
+        one = self._kept[move.pod] = _Reservation(move.pod, owner, allocation.who.group)
+        who = structs.replace(allocation.who, group="", part="", role="", preempts=False, yields=False, returns=False)
+        ask, priority = allocation.charge.ask, allocation.priority
         scheduling.intake.apply(PodArrived(one.key, ask, priority, who=who, nominated=move.target))
         scheduling.wake()
 
@@ -178,9 +178,9 @@ class MoveReservations:
 
     def _charge(self, one: _Reservation) -> Charge | None:
         cluster = self._scheduling.cluster
-        holding = cluster.pods.get(one.key)
-        if holding is not None:
-            return holding.charge
+        allocation = cluster.pods.get(one.key)
+        if allocation is not None:
+            return allocation.charge
         return cluster.pending[one.key].charge if one.key in cluster.pending else None
 
     def _are_all_there(self, one: _Reservation) -> bool:
@@ -190,24 +190,24 @@ class MoveReservations:
         """The successor has the stand-in's place, or waits for it with the same promise."""
         intake, arrived = self._scheduling.intake, one.arrived
         cluster = intake.cluster
-        holding = cluster.pods.get(one.key)
-        if arrived is None or holding is None or holding.nominated:
+        allocation = cluster.pods.get(one.key)
+        if arrived is None or allocation is None or allocation.is_nominated:
             self._pass_on(one)
             return []
         del self._kept[one.pod]
         intake.apply(PodGone(one.key))
         intake.apply(arrived)
         ledger = Ledger(cluster)
-        ledger.place(arrived.key, holding.row, holding.grant)
+        ledger.place(arrived.key, allocation.row, allocation.grant)
         ledger.commit()
-        return [Place(arrived.key, cluster.names[holding.row], holding.grant)]
+        return [Place(arrived.key, cluster.names[allocation.row], allocation.grant)]
 
     def _pass_on(self, one: _Reservation) -> None:
         """The successor stands in line in its stead, with the same promise."""
         cluster = self._scheduling.cluster
-        holding, node = cluster.pods.get(one.key), ""
-        if holding is not None:
-            node = cluster.names[holding.row]
+        allocation, node = cluster.pods.get(one.key), ""
+        if allocation is not None:
+            node = cluster.names[allocation.row]
         elif one.key in cluster.pending:
             node = cluster.pending[one.key].nominated
         if one.arrived is not None and not one.arrived.nominated:

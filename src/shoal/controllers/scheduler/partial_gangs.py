@@ -115,12 +115,12 @@ class PartialGangs:
     def _failing(self, gang: Gang) -> set[str]:
         """Pods that have a place which they cannot be bound to; for the gang they are as good as waiting."""
         pods = self._scheduling.cluster.pods
-        return {pod for pod in gang.running if not pods[pod].bound and self._outcomes.is_failing(pod)}
+        return {pod for pod in gang.running if not pods[pod].is_bound and self._outcomes.is_failing(pod)}
 
     def _is_settled(self, gang: Gang, failing: set[str]) -> bool:
         """Whether no binding of it is under way, such as one that waits for a volume to be made."""
         pods = self._scheduling.cluster.pods
-        return all(pods[pod].bound or pod in failing for pod in gang.running)
+        return all(pods[pod].is_bound or pod in failing for pod in gang.running)
 
     def _left_half(self, gang: Gang, failing: set[str], *, was_whole: bool) -> list[PodView]:
         """Its bound pods, if it was left half."""
@@ -146,8 +146,8 @@ class PartialGangs:
     def _bound(self, gang: Gang) -> Iterator[PodView]:
         cluster = self._scheduling.cluster
         for pod in gang.running:
-            holding = cluster.pods[pod]
-            if holding.bound and not holding.terminating:
+            allocation = cluster.pods[pod]
+            if allocation.is_bound and not allocation.is_terminating:
                 view = self._watched.view(pod)
                 if view is not None and view.node:
                     yield view

@@ -76,13 +76,13 @@ class RefusalMessages:
     def of_promised(self, key: str) -> str:
         """Empty where nothing is promised to it any more."""
         cluster = self._scheduling.cluster
-        holding = cluster.pods.get(key)
-        if holding is None or not holding.nominated:
+        allocation = cluster.pods.get(key)
+        if allocation is None or not allocation.is_nominated:
             return ""
-        evidence = self._evidence(holding.ask, holding.who)
-        is_made = not any(cluster.pods[pod].terminating for pod in cluster.pods_on(holding.row))
-        words = kept_words if is_made and holding.who.group else nomination_text
-        return words(self._outlook(holding.ask, evidence, holding.who), cluster.names[holding.row])
+        evidence = self._evidence(allocation.ask, allocation.who)
+        is_made = not any(cluster.pods[pod].is_terminating for pod in cluster.pods_on(allocation.row))
+        words = kept_words if is_made and allocation.who.group else nomination_text
+        return words(self._outlook(allocation.ask, evidence, allocation.who), cluster.names[allocation.row])
 
     def of_gang(self, gang: Gang) -> str:
         """What is said on each of its waiting pods; empty where it could run by now."""

@@ -133,8 +133,8 @@ class Rendezvous:
 
     def _gang(self, pod: str) -> Gang | None:
         cluster = self._scheduling.cluster
-        holding = cluster.pods.get(pod)
-        return cluster.gangs.find(holding.who.group) if holding is not None and holding.who.group else None
+        allocation = cluster.pods.get(pod)
+        return cluster.gangs.find(allocation.who.group) if allocation is not None and allocation.who.group else None
 
     def _gang_ranks(self, pod: str, gang: Gang | None) -> _GangRanks:
         if gang is None:
@@ -177,8 +177,8 @@ class Rendezvous:
 
     def _node_of(self, pod: str) -> str:
         cluster = self._scheduling.cluster
-        holding = cluster.pods.get(pod)
-        return cluster.names[holding.row] if holding is not None else ""
+        allocation = cluster.pods.get(pod)
+        return cluster.names[allocation.row] if allocation is not None else ""
 
     def _address(self, pod: str, node: str) -> str:
         """Where the first pod will listen."""

@@ -125,7 +125,7 @@ class VolcanoAdmission:
     def _rejected(self, pod: str) -> bool:
         """A pod that is preempted before it was bound is held until its queue has quota again."""
         holding = self._scheduling.cluster.pods.get(pod)
-        if holding is None or holding.bound or not self._sharing.is_preempted(pod):
+        if holding is None or holding.is_bound or not self._sharing.is_preempted(pod):
             return False
         self._members.hold_again(pod)
         self._schedule.is_due = True

@@ -1,9 +1,12 @@
 """Computes the next phase of a job from its current phase, the action that is taken, and its pods.
 
-All functions are pure. The phases and their order are those of Volcano.
+All functions are pure. The phases and their order are those of Volcano. `ACTION_TRANSITIONS` and `POD_TRANSITIONS` list
+the legal changes; tests check them, and `docs/states.md` draws them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import msgspec
 
@@ -24,8 +27,29 @@ from shoal.controllers.volcano.job import (
 from shoal.controllers.volcano.policies import ABORT, COMPLETE, RESTART, RESUME, TERMINATE
 
 _ACTIVE = frozenset({PENDING, RUNNING})
-_PHASE_OF_ACTION = {ABORT: ABORTING, TERMINATE: TERMINATING, COMPLETE: COMPLETING, RESTART: RESTARTING}
 _FINAL_PHASE = {ABORTING: ABORTED, TERMINATING: TERMINATED, COMPLETING: COMPLETED}
+
+ACTION_TRANSITIONS: Mapping[tuple[str, str], str] = {
+    (PENDING, ABORT): ABORTING,
+    (PENDING, TERMINATE): TERMINATING,
+    (PENDING, COMPLETE): COMPLETING,
+    (PENDING, RESTART): RESTARTING,
+    (RUNNING, ABORT): ABORTING,
+    (RUNNING, TERMINATE): TERMINATING,
+    (RUNNING, COMPLETE): COMPLETING,
+    (RUNNING, RESTART): RESTARTING,
+    (ABORTING, RESUME): RESTARTING,
+    (ABORTED, RESUME): RESTARTING,
+}
+"""The phase that follows from a phase and an action. Other actions leave the phase unchanged."""
+POD_TRANSITIONS: Mapping[str, frozenset[str]] = {
+    PENDING: frozenset({RUNNING}),
+    RUNNING: frozenset({COMPLETED, FAILED}),
+    RESTARTING: frozenset({PENDING, FAILED}),
+    **{phase: frozenset({final}) for phase, final in _FINAL_PHASE.items()},
+    **{phase: frozenset() for phase in (ABORTED, COMPLETED, FAILED, TERMINATED)},
+}
+"""The phases that can follow from a phase when the pods change, without an action."""
 
 
 class JobPodCounts(msgspec.Struct, frozen=True):
@@ -51,9 +75,7 @@ def is_active(phase: str) -> bool:
 
 def after_action(phase: str, action: str) -> str:
     """The phase that an action leads to; the current phase if the action does not apply in it."""
-    if action == RESUME:
-        return RESTARTING if phase in (ABORTING, ABORTED) else phase
-    return _PHASE_OF_ACTION.get(action, phase) if phase in _ACTIVE else phase
+    return ACTION_TRANSITIONS.get((phase, action), phase)
 
 
 def keeps_finished_pods(job: VolcanoJob) -> bool:

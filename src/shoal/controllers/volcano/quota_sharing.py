@@ -199,7 +199,7 @@ class QuotaSharing:
         for one in evicted_units:
             self._evicting[one.key] = now_s, beneficiary
             active = [pod for pod in one.active if pod in pods]
-            found.evicted += [Evict(pod, beneficiary) for pod in active if not pods[pod].terminating]
+            found.evicted += [Evict(pod, beneficiary) for pod in active if not pods[pod].is_terminating]
         if not any(pod in pods for one in evicted_units for pod in one.active):
             found.to_requeue.append(unit.group)
 

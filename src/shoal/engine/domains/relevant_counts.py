@@ -154,18 +154,18 @@ class AllRelevantCounts:
 
 def standing(cluster: Cluster) -> Iterator[tuple[int, PodLabels, bool]]:
     """All pods on nodes, as a census counts them."""
-    for holding in cluster.pods.values():
-        yield holding.row, holding.who.traits, holding.terminating
+    for allocation in cluster.pods.values():
+        yield allocation.row, allocation.who.traits, allocation.is_terminating
 
 
 def census_of(cluster: Cluster, ask: Ask) -> DomainCounts:
     """All counts made anew for a newcomer, as if they had never been kept."""
     counts = DomainCounts(cluster.namespaces)
     counts.read(ask.near)
-    holdings = list(cluster.pods.values())
-    for holding in holdings:
-        counts.read(holding.ask.near)
+    allocations = list(cluster.pods.values())
+    for allocation in allocations:
+        counts.read(allocation.ask.near)
     if counts.active:
-        for holding in holdings:
-            counts.comes(holding.row, holding.ask, holding.who.traits, holding.terminating)
+        for allocation in allocations:
+            counts.comes(allocation.row, allocation.ask, allocation.who.traits, allocation.is_terminating)
     return counts

@@ -12,7 +12,7 @@ import msgspec
 from shoal.engine.cycle_state import CycleState
 from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.plan import Evict, Move, Nominate, Place
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation, PodState
 from shoal.engine.preemption.preemptor import Preemptor
 
 Spot = tuple[str, int, DeviceGrant | None]
@@ -50,19 +50,22 @@ class AfterTerminations:
 
     def _arrive(self, move: Move) -> str:
         cluster = self._round.cluster
-        holding = self._left[move.pod]
+        allocation = self._left[move.pod]
         row = cluster.row_of[move.target]
         # A pod that was just moved is not evicted as well.
-        who = msgspec.structs.replace(holding.who, yields=False)
-        cluster.hold(move.pod, Holding(row, holding.charge, move.grant, holding.priority, None, False, who=who))
+        who = msgspec.structs.replace(allocation.who, yields=False)
+        cluster.hold(
+            move.pod,
+            PodAllocation(row, allocation.charge, move.grant, allocation.priority, None, PodState.ASSUMED, who=who),
+        )
         return move.pod
 
     def nomination(self, mark: int) -> None:
         """The claimant's pods, placed since the mark, are to be promised their places."""
         cluster = self._round.cluster
         for pod in self._round.ledger.placed_since(mark):
-            holding = cluster.pods[pod]
-            self._spots.append((pod, holding.row, holding.grant))
+            allocation = cluster.pods[pod]
+            self._spots.append((pod, allocation.row, allocation.grant))
 
     def evict(self, pod: str, beneficiary: str) -> None:
         """A victim, gone from this view, is to be told to end, or not to start."""

@@ -16,7 +16,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import COMPUTE
 from shoal.engine.gang_members import Gang
 from shoal.engine.groups import GroupFacts
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation
 from shoal.engine.preemption.eviction_units import EvictionUnit
 from shoal.engine.preemption.policy import VictimPolicy, level_and_weight
 
@@ -51,13 +51,13 @@ class Candidates:
         self._gangs: dict[str, tuple[int, float]] = {}
         self._policy = policy
         self._now_s = now_s
-        holdings = [
-            (key, holding)
-            for key, holding in (willing(cluster) if pods is None else ((pod, cluster.pods[pod]) for pod in pods))
-            if not (holding.terminating or holding.daemon_set or holding.goes_first)
+        allocations = [
+            (key, allocation)
+            for key, allocation in (willing(cluster) if pods is None else ((pod, cluster.pods[pod]) for pod in pods))
+            if not (allocation.is_terminating or allocation.daemon_set or allocation.goes_first)
         ]
-        holdings.sort(key=_newness, reverse=True)
-        count = len(holdings)
+        allocations.sort(key=_newness, reverse=True)
+        count = len(allocations)
         self.row = np.zeros(count, np.int64)
         self.unit = np.full(count, -1, np.int64)
         self.priority = np.zeros(count, np.int64)
@@ -70,9 +70,9 @@ class Candidates:
         """What it adds to the time lost: since it started or saved its work, in milliseconds, and its number."""
         self.queue: list[str] = []
         self.gone = np.zeros(count, np.bool_)
-        for key, holding in holdings:
-            gang = cluster.gangs.find(holding.who.group) if holding.who.group and not each_alone else None
-            self._add(key, holding, gang, fresh=key in planned)
+        for key, allocation in allocations:
+            gang = cluster.gangs.find(allocation.who.group) if allocation.who.group and not each_alone else None
+            self._add(key, allocation, gang, fresh=key in planned)
         self._end()
 
     def __len__(self) -> int:
@@ -108,11 +108,11 @@ class Candidates:
             mask &= self.unit != self._unit_of[own]
         return mask
 
-    def _add(self, key: str, holding: Holding, gang: Gang | None, *, fresh: bool) -> None:
-        who, at = holding.who, len(self.keys)
+    def _add(self, key: str, allocation: PodAllocation, gang: Gang | None, *, fresh: bool) -> None:
+        who, at = allocation.who, len(self.keys)
         earliest = self._now_s - self._policy.min_runtime_s
         alone = fresh or who.since_s <= earliest
-        place, priority, started_s = -1, holding.priority, who.since_s
+        place, priority, started_s = -1, allocation.priority, who.since_s
         if gang is not None and gang.facts is not None:
             priority, started_s = self._standing(gang)
         if not alone and started_s > earliest:
@@ -121,17 +121,17 @@ class Candidates:
             place = self._company(gang, gang.facts)
         self.keys.append(key)
         self.queue.append(who.queue)
-        self.row[at], self.unit[at], self.priority[at], self.alone[at] = holding.row, place, priority, alone
+        self.row[at], self.unit[at], self.priority[at], self.alone[at] = allocation.row, place, priority, alone
         if fresh:
             # Far cheaper than to end a pod, but not free: it may have to ask others in its turn.
             self.level[at], self.weight[at] = -np.inf, 1
         else:
             order = self._policy.order
-            self.level[at], self.weight[at] = level_and_weight(order, self._now_s, holding, priority, started_s)
-        self.taken[at] = holding.charge.taken
-        if holding.grant is not None:
+            self.level[at], self.weight[at] = level_and_weight(order, self._now_s, allocation, priority, started_s)
+        self.taken[at] = allocation.charge.taken
+        if allocation.grant is not None:
             # What a share of memory takes of compute depends on the node.
-            parts = holding.grant.parts
+            parts = allocation.grant.parts
             self.taken[at, facts.GPU_MILLI] = sum(amount for _, plane, amount in parts if plane == COMPUTE)
         lost_ms = 0 if fresh else round(1000 * who.lost_s(self._now_s))
         self.late.append((lost_ms << AGE_BITS) + at)
@@ -181,23 +181,23 @@ class Candidates:
         return found
 
 
-def willing(cluster: Cluster) -> Iterator[tuple[str, Holding]]:
+def willing(cluster: Cluster) -> Iterator[tuple[str, PodAllocation]]:
     """Pods on nodes that may have to yield, as far as they and their gangs are concerned."""
-    for key, holding in cluster.pods.items():
-        if is_willing(cluster, holding):
-            yield key, holding
+    for key, allocation in cluster.pods.items():
+        if is_willing(cluster, allocation):
+            yield key, allocation
 
 
-def is_willing(cluster: Cluster, holding: Holding) -> bool:
+def is_willing(cluster: Cluster, allocation: PodAllocation) -> bool:
     """Whether neither the pod nor its gang forbids it."""
-    who = holding.who
+    who = allocation.who
     if not who.yields:
         return False
     gang = cluster.gangs.find(who.group) if who.group else None
     return gang is None or gang.facts is None or gang.facts.yields
 
 
-def _newness(item: tuple[str, Holding]) -> tuple[float, int, int, str]:
-    key, holding = item
+def _newness(item: tuple[str, PodAllocation]) -> tuple[float, int, int, str]:
+    key, allocation = item
     # Of names that differ in a number the larger is the newer, and it is also the longer.
-    return holding.who.since_s, holding.who.order, len(key), key
+    return allocation.who.since_s, allocation.who.order, len(key), key

@@ -116,9 +116,9 @@ class PreemptionTrials:
         mark = ledger.mark()
         self._claim.place(self._fitter)
         for pod in ledger.placed_since(mark):
-            holding = cluster.pods[pod]
-            if holding.row in lacking:
-                lacking[holding.row] += holding.charge.taken
+            allocation = cluster.pods[pod]
+            if allocation.row in lacking:
+                lacking[allocation.row] += allocation.charge.taken
         names = {facts.GPU_MILLI: GPU_COMPUTE, **cluster.resources.names}
         return tuple(
             NodeShortage(

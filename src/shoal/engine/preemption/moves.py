@@ -72,8 +72,8 @@ class Moves:
             return going
         spots = [(pod, cluster.pods[pod].row, cluster.pods[pod].grant) for pod in ledger.placed_since(mark)]
         for key in keys:
-            holding = before[key]
-            waiting = in_line(holding.charge, holding.priority, holding.turn or 0, who=holding.who)
+            allocation = before[key]
+            waiting = in_line(allocation.charge, allocation.priority, allocation.turn or 0, who=allocation.who)
             cluster.pending.restore(key, waiting)
         self._place_again(sorted(keys, key=lambda key: -before[key].charge.gpu_milli))
         stuck = [index for index, key in zip(going, keys, strict=True) if key not in cluster.pods]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation
 
 _EVERY_PRIORITY = 1 << 31
 """Added to each priority as kube-scheduler does, so that one pod more is never cheaper than one pod less."""
@@ -67,21 +67,21 @@ NOTHING = Price(0, float("-inf"), 0, 0)
 
 
 def level_and_weight(
-    order: Order, now_s: float, holding: Holding, priority: int, started_s: float
+    order: Order, now_s: float, allocation: PodAllocation, priority: int, started_s: float
 ) -> tuple[float, int]:
     """A pod's part in the price; priority and start are its gang's, if it has one."""
     match order:
         case Order.LOWEST_PRIORITY:
             return float(priority), priority + _EVERY_PRIORITY
         case Order.FEWEST:
-            return 0.0, _PODS_BEFORE_GPUS + holding.charge.gpu_milli
+            return 0.0, _PODS_BEFORE_GPUS + allocation.charge.gpu_milli
         case Order.FEWEST_GPUS:
-            return 0.0, (holding.charge.gpu_milli << 16) + 1
+            return 0.0, (allocation.charge.gpu_milli << 16) + 1
         case Order.NEWEST:
             # The older of equal priority is the higher level; two to the 33rd seconds are all of time.
             return priority + 1.0 - started_s / _ALL_OF_TIME_S, 1
         case Order.FIFO:
             return started_s, 1
         case Order.LEAST_LOST_WORK:
-            lost_ms = round(1000 * holding.who.lost_s(now_s))
-            return 0.0, lost_ms * max(holding.charge.gpu_milli, 1)
+            lost_ms = round(1000 * allocation.who.lost_s(now_s))
+            return 0.0, lost_ms * max(allocation.charge.gpu_milli, 1)

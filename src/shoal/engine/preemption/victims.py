@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.ledger import Ledger
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation
 from shoal.engine.preemption.budgets import Allowances
 from shoal.engine.preemption.candidates import AGE_BITS, Candidates, Mask
 from shoal.engine.preemption.policy import Price
@@ -36,7 +36,7 @@ class Victims:
         """Whether budgets may be broken in this trial."""
         self.thrifty = False
         """Whether pods with a budget count as expensive in this trial: budgets are kept for where they are needed."""
-        self._held: dict[int, Holding] = {}
+        self._held: dict[int, PodAllocation] = {}
         self._firm = UnevictableGangs(candidates, self.allowances)
 
     @property

@@ -83,7 +83,7 @@ class AdmissionCycle:
             self._nominator.nominate(entry)
 
     def decide(self, entries: Sequence[CycleEntry]) -> None:
-        """Decide on all that were nominated; their `fate` says what becomes of each."""
+        """Decide on all that were nominated; their `outcome` says what becomes of each."""
         hopeful = [entry for entry in entries if entry.assignment is not None and entry.assignment.mode]
         fair = self._queues.settings.fair_sharing
         order = Tournament(self._queues, hopeful) if fair else Classical(self._queues, hopeful)
@@ -99,7 +99,7 @@ class AdmissionCycle:
         if assignment.mode is Mode.PREEMPT and not entry.victims:
             return self._keep_own(entry, assignment)
         if self._room.is_any_going(entry) and not self._finds_other_victims(entry, assignment):
-            return entry.fate is HeadOutcome.VICTIMS
+            return entry.outcome is HeadOutcome.PREEMPTING
         lack = self._room.lack(entry, assignment)
         if lack is Shortfall.DOMAINS and not entry.is_renewed and _OTHER_DOMAINS in self._queues.settings.gates:
             # Its domains are gone: others will do, or other victims, as long as the flavors stay.
@@ -109,7 +109,7 @@ class AdmissionCycle:
         if lack is not Shortfall.NOTHING:
             if assignment.mode is Mode.PREEMPT:
                 self._skip(entry.queue)
-            entry.mark_inadmissible(Wait.QUOTA, _LOST, HeadOutcome.AGAIN)
+            entry.mark_inadmissible(Wait.QUOTA, _LOST, HeadOutcome.RETRY)
             return False
         if self._delays_somebody(entry, assignment):
             return False
@@ -118,7 +118,7 @@ class AdmissionCycle:
         if self._is_blocked:
             # No flavor was too small for it.
             entry.waiting.tried = None
-            entry.mark_inadmissible(Wait.PODS_READY, _NOT_READY, HeadOutcome.AGAIN)
+            entry.mark_inadmissible(Wait.PODS_READY, _NOT_READY, HeadOutcome.RETRY)
             return False
         return self._admit(entry, assignment)
 
@@ -138,7 +138,7 @@ class AdmissionCycle:
                 waits = fits_quota(entry.queue, assignment.usage) and (proof is None or proof())
                 entry.victims = [] if waits else self._nominator.victims(entry.waiting, entry.queue, assignment)
             if waits:
-                entry.mark_inadmissible(Wait.VICTIMS, _OTHERS_VICTIMS, HeadOutcome.VICTIMS)
+                entry.mark_inadmissible(Wait.VICTIMS, _OTHERS_VICTIMS, HeadOutcome.PREEMPTING)
                 self._room.keep(entry, assignment, assignment.usage)
                 return False
             if entry.victims:
@@ -155,7 +155,7 @@ class AdmissionCycle:
             return False
         seconds = max(0.0, first.start_s - self._now_s)
         message = f"It would delay {first.workload}, which is to start in {seconds:.0f} s"
-        entry.mark_inadmissible(Wait.RESERVED, message, HeadOutcome.ALONE)
+        entry.mark_inadmissible(Wait.RESERVED, message, HeadOutcome.INADMISSIBLE_ALONE)
         return True
 
     def _preempt(self, entry: CycleEntry, assignment: Assignment) -> bool:
@@ -171,7 +171,7 @@ class AdmissionCycle:
             held.stop(self._now_s, "Preempted")
             self.decisions.preempted.append(Preempted(held.key, entry.waiting.key, victim.reason))
         words = f"Pending the preemption of {len(entry.victims)} workload(s)"
-        entry.mark_inadmissible(Wait.VICTIMS, _joined(entry.message, words), HeadOutcome.VICTIMS)
+        entry.mark_inadmissible(Wait.VICTIMS, _joined(entry.message, words), HeadOutcome.PREEMPTING)
         self._keep_for(entry, assignment)
         return True
 
@@ -185,7 +185,7 @@ class AdmissionCycle:
         proven = self._granting.prove(entry, admission)
         if proven is Proven.LATER:
             # Its victims have released their quota before their nodes: no other head takes either.
-            entry.mark_inadmissible(Wait.VICTIMS, _THEIR_PODS, HeadOutcome.VICTIMS)
+            entry.mark_inadmissible(Wait.VICTIMS, _THEIR_PODS, HeadOutcome.PREEMPTING)
             self._keep_for(entry, assignment)
             return True
         if proven is Proven.NO_CAPACITY:
@@ -193,7 +193,7 @@ class AdmissionCycle:
         self.decisions.admitted.append(self._granting.grant(entry, admission, proven))
         self.touched.add(entry.queue.root)
         self._nominator.fresh.add(entry.waiting.key)
-        entry.fate = HeadOutcome.ADMITTED
+        entry.outcome = HeadOutcome.ADMITTED
         # Its pods are not ready yet either.
         self._is_blocked = self._queues.settings.block_admission
         return True
@@ -217,7 +217,7 @@ class AdmissionCycle:
             if found.borrow > level:
                 # Those that borrow less come before it: in the next cycle it takes its turn with these flavors.
                 entry.waiting.barred = entry.barred
-                entry.mark_inadmissible(Wait.TOPOLOGY, _NO_PLACES, HeadOutcome.AGAIN)
+                entry.mark_inadmissible(Wait.TOPOLOGY, _NO_PLACES, HeadOutcome.RETRY)
                 return False
             return self._decide(entry, found)
         if assignment.mode is Mode.FIT:
@@ -230,13 +230,15 @@ class AdmissionCycle:
         if smaller is not None:
             return self._decide(entry, smaller)
         has_likes = all(each.template for each in entry.waiting.facts.pod_sets)
-        entry.mark_inadmissible(Wait.TOPOLOGY, _NO_PLACES, HeadOutcome.INADMISSIBLE if has_likes else HeadOutcome.ALONE)
+        entry.mark_inadmissible(
+            Wait.TOPOLOGY, _NO_PLACES, HeadOutcome.INADMISSIBLE if has_likes else HeadOutcome.INADMISSIBLE_ALONE
+        )
         return False
 
     def _lost(self, entry: CycleEntry, why: Wait, message: str) -> bool:
         """It lost to other heads of the cycle, although it had victims: it tries again."""
         self._skip(entry.queue)
-        entry.mark_inadmissible(why, message, HeadOutcome.AGAIN)
+        entry.mark_inadmissible(why, message, HeadOutcome.RETRY)
         return False
 
     def _skip(self, queue: ClusterQueue) -> None:

@@ -7,7 +7,8 @@ from heapq import heappop, heappush
 
 from msgspec import structs
 
-from shoal.engine.queues.decisions import LineState, StillWaiting
+from shoal.engine.queues.decisions import StillWaiting
+from shoal.engine.queues.entry import PendingState
 from shoal.engine.queues.equivalence_class import ReportedReason
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.pending_workloads import LocalUse, PendingWorkloads
@@ -149,7 +150,7 @@ class Backlog:
             members = list(line.each())
             members.sort(key=lambda each: (-each[0].facts.priority, each[0].stamp_s, each[0].facts.uid, each[0].key))
             for waiting, active in members:
-                state: LineState = "active" if active else "inadmissible"
+                state: PendingState = "active" if active else "inadmissible"
                 why, message = line.reported_of(waiting.key) or self._reported.get(waiting.key) or _NOT_YET
                 if closed is not None:
                     why, message = Wait.ON_HOLD, f"ClusterQueue {name} {closed[1]}"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import msgspec
 
+from shoal.engine.queues.entry import PendingState
 from shoal.engine.queues.facts import QuotaAssignment
 from shoal.engine.queues.reasons import Wait, Yield
-
-LineState = Literal["active", "inadmissible", "none"]
-"""`none`: not in line at all; it does not take part until it changes."""
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -48,7 +45,7 @@ class Stopped(msgspec.Struct, frozen=True):
 class StillWaiting(msgspec.Struct, frozen=True):
     workload: str
     queue: str
-    state: LineState
+    state: PendingState
     why: Wait
     message: str = ""
 

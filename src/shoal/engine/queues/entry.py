@@ -1,9 +1,15 @@
-"""A head in one cycle: what it would get, who would have to go for it, and what became of it."""
+"""Defines the entry of an admission cycle: the head of a queue with its assignment, its victims and its outcome.
+
+`STATES_AFTER` lists the states that a workload can have after each outcome. The requeuing checks it, and
+`docs/states.md` draws it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from enum import StrEnum
+from typing import Literal
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import Usage
@@ -12,21 +18,35 @@ from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.victims.search import Victim
 from shoal.engine.queues.workloads import PendingWorkload
 
+PendingState = Literal["active", "inadmissible", "none"]
+"""`none`: the workload is not pending in a cluster queue, and takes no part in cycles until it changes."""
 
-class HeadOutcome(Enum):
-    """What becomes of a head after the cycle."""
 
-    INADMISSIBLE = auto()
-    """Nothing that happens in this cycle could help: it is parked, unless its queue is strict."""
-    AGAIN = auto()
-    """It lost to others of this cycle and tries again."""
-    VICTIMS = auto()
-    """Others were told to stop for it."""
-    NOT_HERE = auto()
-    """It must not use this queue: parked, whatever the queue's strategy."""
-    ALONE = auto()
-    """Turned away for what it is itself: others of its form may do better."""
-    ADMITTED = auto()
+class HeadOutcome(StrEnum):
+    """What a cycle decides about a head."""
+
+    ADMITTED = "Admitted"
+    PREEMPTING = "Preempting"
+    """Other workloads are evicted for the head, which is tried again after their pods have ended."""
+    RETRY = "Retry"
+    """The head lost to other heads of the cycle."""
+    INADMISSIBLE = "Inadmissible"
+    """No event of this cycle can help the head or its equivalence class."""
+    INADMISSIBLE_ALONE = "InadmissibleAlone"
+    """Only this head is inadmissible: other workloads of its equivalence class can be admitted."""
+    NAMESPACE_MISMATCH = "NamespaceMismatch"
+    """The namespace must not use the cluster queue: the head is inadmissible under StrictFIFO too."""
+
+
+STATES_AFTER: Mapping[HeadOutcome, frozenset[PendingState]] = {
+    HeadOutcome.ADMITTED: frozenset({"none"}),
+    HeadOutcome.PREEMPTING: frozenset({"active"}),
+    HeadOutcome.RETRY: frozenset({"active"}),
+    HeadOutcome.INADMISSIBLE: frozenset({"active", "inadmissible"}),
+    HeadOutcome.INADMISSIBLE_ALONE: frozenset({"active", "inadmissible"}),
+    HeadOutcome.NAMESPACE_MISMATCH: frozenset({"inadmissible"}),
+}
+"""An inadmissible head remains active if its queue is StrictFIFO, or if it has flavors left to try."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +65,7 @@ class CycleEntry:
     """Its domains were lost to others of the cycle, and it was nominated once more."""
     is_cut: bool = False
     """There were no places for the size that it has quota for, and it was nominated smaller."""
-    fate: HeadOutcome = HeadOutcome.INADMISSIBLE
+    outcome: HeadOutcome = HeadOutcome.INADMISSIBLE
     why: Wait = Wait.PENDING
     message: str = ""
 
@@ -57,5 +77,5 @@ class CycleEntry:
     def borrow(self) -> int:
         return 0 if self.assignment is None else self.assignment.borrow
 
-    def mark_inadmissible(self, why: Wait, message: str, fate: HeadOutcome = HeadOutcome.INADMISSIBLE) -> None:
-        self.why, self.message, self.fate = why, message, fate
+    def mark_inadmissible(self, why: Wait, message: str, outcome: HeadOutcome = HeadOutcome.INADMISSIBLE) -> None:
+        self.why, self.message, self.outcome = why, message, outcome

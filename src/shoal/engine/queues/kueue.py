@@ -110,7 +110,7 @@ class Kueue:
             cycle.touched |= second.touched
         cycle.decide(entries)
         for entry in entries:
-            if entry.fate is HeadOutcome.ADMITTED:
+            if entry.outcome is HeadOutcome.ADMITTED:
                 self._admitted(self.queues.held[entry.waiting.key], now_s, is_new=True)
         for root in self._aftermath.settle(entries, before, cycle, now_s):
             self.wake(root)

@@ -87,15 +87,19 @@ class Nominator:
     def _is_turned_away(self, entry: CycleEntry) -> bool:
         facts = entry.waiting.facts
         if any(state in {"Retry", "Rejected"} for state in facts.checks.values()):
-            entry.mark_inadmissible(Wait.INADMISSIBLE, "The workload has failed admission checks", HeadOutcome.ALONE)
+            entry.mark_inadmissible(
+                Wait.INADMISSIBLE, "The workload has failed admission checks", HeadOutcome.INADMISSIBLE_ALONE
+            )
         elif not entry.queue.facts.namespaces.matches(self.queues.namespaces.get(facts.namespace, {})):
-            entry.mark_inadmissible(Wait.INADMISSIBLE, _wrong_namespace(entry.queue, facts), HeadOutcome.NOT_HERE)
+            entry.mark_inadmissible(
+                Wait.INADMISSIBLE, _wrong_namespace(entry.queue, facts), HeadOutcome.NAMESPACE_MISMATCH
+            )
         elif facts.fault:
-            entry.mark_inadmissible(Wait.MISCONFIGURED, facts.fault, HeadOutcome.ALONE)
+            entry.mark_inadmissible(Wait.MISCONFIGURED, facts.fault, HeadOutcome.INADMISSIBLE_ALONE)
         elif (before := predecessor(self.queues, facts, entry.queue)) is not None and before.evicted:
-            entry.mark_inadmissible(Wait.VICTIMS, _STOPPING, HeadOutcome.ALONE)
+            entry.mark_inadmissible(Wait.VICTIMS, _STOPPING, HeadOutcome.INADMISSIBLE_ALONE)
         elif self.queues.replacements.is_replaced(facts):
-            entry.mark_inadmissible(Wait.PENDING, _REPLACED, HeadOutcome.ALONE)
+            entry.mark_inadmissible(Wait.PENDING, _REPLACED, HeadOutcome.INADMISSIBLE_ALONE)
         else:
             return False
         return True

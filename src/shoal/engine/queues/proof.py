@@ -101,9 +101,9 @@ class Proof:
         if not fits:
             is_later = bool(self.terminating()) and self.would_fit(facts, admission, (), claims)
             return Proven.LATER if is_later else Proven.NO_CAPACITY
-        names, holdings = self.cluster.names, self.cluster.pods
+        names, allocations = self.cluster.names, self.cluster.pods
         for pod in ledger.placed_since(0):
-            self.placed.append(Place(pod, names[holdings[pod].row], holdings[pod].grant))
+            self.placed.append(Place(pod, names[allocations[pod].row], allocations[pod].grant))
         ledger.commit()
         return Proven.PLACED
 

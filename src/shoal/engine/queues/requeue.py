@@ -10,14 +10,15 @@ from collections.abc import Hashable, Sequence
 
 from shoal.engine.queues.admission_cycle import AdmissionCycle
 from shoal.engine.queues.backlog import Backlog
-from shoal.engine.queues.decisions import LineState, StillWaiting
-from shoal.engine.queues.entry import CycleEntry, HeadOutcome
+from shoal.engine.queues.decisions import StillWaiting
+from shoal.engine.queues.entry import STATES_AFTER, CycleEntry, HeadOutcome, PendingState
 from shoal.engine.queues.pending_workloads import PendingWorkloads
 from shoal.engine.queues.quiescence import ActiveTrees, HeadPositions
 from shoal.engine.queues.reservations import Reservations
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import PendingWorkload
+from shoal.units.errors import BugError
 
 
 class Requeuing:
@@ -33,7 +34,7 @@ class Requeuing:
         """Send each where it belongs; returned are the roots of trees in which a promise of a start changed."""
         changed: list[CohortNode] = []
         if self._reservations is not None:
-            refused = [entry for entry in entries if entry.fate is HeadOutcome.INADMISSIBLE]
+            refused = [entry for entry in entries if entry.outcome is HeadOutcome.INADMISSIBLE]
             changed = self._reservations.renew(refused, now_s, self._backlog.stands_in)
         news = [entry.queue.name for entry in entries if self._is_news(entry, cycle)]
         news += [queue.name for root in cycle.touched for queue in self._queues.leaves_of(root)]
@@ -49,12 +50,14 @@ class Requeuing:
     def _is_news(self, entry: CycleEntry, cycle: AdmissionCycle) -> bool:
         """Send the head where it belongs; whether it is not where it was."""
         key, line = entry.waiting.key, self._backlog.line(entry.queue.name)
-        if entry.fate is HeadOutcome.ADMITTED or line is None:
+        if entry.outcome is HeadOutcome.ADMITTED or line is None:
             self._backlog.admitted(key)
             return True
         self._return(entry, line)
         is_active = line.is_active(key)
-        state: LineState = "active" if is_active else "inadmissible"
+        state: PendingState = "active" if is_active else "inadmissible"
+        if state not in STATES_AFTER[entry.outcome]:
+            raise BugError(f"workload {key} is {state} after the outcome {entry.outcome}")
         cycle.decisions.waiting.append(StillWaiting(key, entry.waiting.facts.queue, state, entry.why, entry.message))
         return not is_active
 
@@ -62,15 +65,15 @@ class Requeuing:
         """Back into the line, as what became of it says."""
         waiting, reported = entry.waiting, (entry.why, entry.message)
         self._backlog.tell(waiting.key, reported)
-        goes_on = entry.fate is not HeadOutcome.VICTIMS and waiting.tried is not None and waiting.tried.is_open
-        match entry.fate:
-            case HeadOutcome.NOT_HERE:
+        goes_on = entry.outcome is not HeadOutcome.PREEMPTING and waiting.tried is not None and waiting.tried.is_open
+        match entry.outcome:
+            case HeadOutcome.NAMESPACE_MISMATCH:
                 line.park(reported, whole_form=False)
-            case HeadOutcome.VICTIMS:
+            case HeadOutcome.PREEMPTING:
                 # Once they are gone, all flavors are worth another look.
                 waiting.tried = None
                 line.back(sticky=True)
-            case HeadOutcome.AGAIN:
+            case HeadOutcome.RETRY:
                 waiting.has_lost = True
                 line.back()
             case HeadOutcome.INADMISSIBLE if waiting.has_lost and entry.is_resumed and not goes_on:
@@ -81,7 +84,7 @@ class Requeuing:
                 line.back()
             case _ if line.is_strict and not self._has_start(waiting.key):
                 line.back()
-            case HeadOutcome.ALONE:
+            case HeadOutcome.INADMISSIBLE_ALONE:
                 line.park(reported, whole_form=False)
             case _:
                 line.park(reported, whole_form=True)

@@ -20,7 +20,7 @@ def allocate(round_: CycleState) -> None:
     fitter = round_.fitter
     placed = fitter.pod
     intentions = round_.intentions
-    names, holdings = cluster.names, cluster.pods
+    names, allocations = cluster.names, cluster.pods
     line = SchedulingQueue(cluster)
     departures = Departures(cluster)
     while (head := line.first()) is not None and not round_.is_full():
@@ -28,8 +28,8 @@ def allocate(round_: CycleState) -> None:
         if isinstance(what, Gang):
             _gang(round_, line, what, departures)
         elif placed(key):
-            holding = holdings[key]
-            intentions.append(Place(key, names[holding.row], holding.grant))
+            allocation = allocations[key]
+            intentions.append(Place(key, names[allocation.row], allocation.grant))
             line.helped()
         elif cluster.terminating and _promise_pod(round_, departures, key):
             line.helped()

@@ -61,8 +61,8 @@ class _Consolidation(PreemptionStep):
             policy = VictimPolicy(order, self.policy.min_runtime_s)
             movable = [
                 key
-                for key, holding in willing(round_.cluster)
-                if holding.bound and holding.who.returns and key not in ahead.planned
+                for key, allocation in willing(round_.cluster)
+                if allocation.is_bound and allocation.who.returns and key not in ahead.planned
             ]
             candidates = Candidates(round_.cluster, policy, round_.now_s, pods=movable)
             self._victims = Victims(round_.cluster, round_.ledger, candidates)

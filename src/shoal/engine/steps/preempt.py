@@ -70,7 +70,7 @@ class _Preemption(PreemptionStep):
         if self._lowest is None:
             cluster = self.round.cluster
             of_gangs = [gang.facts.priority for gang in cluster.gangs if gang.facts is not None]
-            lowest = min((holding.priority for holding in cluster.pods.values()), default=math.inf)
+            lowest = min((allocation.priority for allocation in cluster.pods.values()), default=math.inf)
             self._lowest = min([lowest, *(priority for priority in of_gangs if priority is not None)])
         return self._lowest
 

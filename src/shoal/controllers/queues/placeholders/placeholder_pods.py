@@ -31,7 +31,7 @@ from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
-from shoal.engine.pods import Holding
+from shoal.engine.pods import PodAllocation
 from shoal.engine.queues.facts import PodSetAdmission, QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.pod_set_constraints import flavors_of, with_pod_set_constraints
 from shoal.engine.queues.state import Queues
@@ -113,7 +113,7 @@ class Placeholders:
             workload, pod_set, _ = place.pod.rsplit("#", 2)
             self._kept.setdefault(workload, {})[place.pod] = pod_set
 
-    def keep_place(self, workload: str, pod_set: str, node: str, lost_pod: Holding, placement: Placement) -> str:
+    def keep_place(self, workload: str, pod_set: str, node: str, lost_pod: PodAllocation, placement: Placement) -> str:
         """Keep the place of a lost pod with a placeholder and return its key; empty if the node cannot take it."""
         row, kept = self.cluster.row_of.get(node), self._kept.get(workload, {})
         if row is None or lost_pod.charge.ask.claims:
@@ -147,12 +147,12 @@ class Placeholders:
         return found
 
     def _is_unfit(self, key: str, rows: set[int], placement: Placement) -> bool:
-        holding = self.holding(key)
-        if holding is None or holding.row not in rows:
+        allocation = self.allocation(key)
+        if allocation is None or allocation.row not in rows:
             return False
         ledger = Ledger(self.cluster)
         ledger.evict(key)
-        is_unfit = placement.spot(holding.charge, 0, holding.who, np.array([holding.row])) is None
+        is_unfit = placement.spot(allocation.charge, 0, allocation.who, np.array([allocation.row])) is None
         ledger.rollback()
         return is_unfit
 
@@ -180,7 +180,7 @@ class Placeholders:
     def count(self, workload: str) -> int:
         return len(self._kept.get(workload, ()))
 
-    def holding(self, placeholder: str) -> Holding | None:
+    def allocation(self, placeholder: str) -> PodAllocation | None:
         return self._intake.cluster.pods.get(placeholder)
 
     def drop(self, workload: str, placeholders: Iterable[str] | None = None) -> int:
@@ -202,8 +202,8 @@ class Placeholders:
         kept = [placeholder for placeholder in self.of(workload) if not pod_set or placeholder.pod_set == pod_set]
         names = self.cluster.names
         for placeholder in kept:
-            holding = self.holding(placeholder.key)
-            if holding is not None and names[holding.row] == node:
+            allocation = self.allocation(placeholder.key)
+            if allocation is not None and names[allocation.row] == node:
                 self.drop(workload, [placeholder.key])
                 return
         if kept:

@@ -100,19 +100,19 @@ class PlaceholderSwap:
         """A placeholder of the pod set, preferably one with the same requests."""
         candidates = [placeholder for placeholder in left if not pod_set or placeholder.pod_set == pod_set]
         for placeholder in candidates:
-            holding = self._placeholders.holding(placeholder.key)
-            if holding is not None and _amounts(holding.charge.ask) == _amounts(ask):
+            allocation = self._placeholders.allocation(placeholder.key)
+            if allocation is not None and _amounts(allocation.charge.ask) == _amounts(ask):
                 return placeholder
         return candidates[0] if candidates else None
 
     def _place_at_placeholders(self, pairs: list[_Pair], gang: Gang | None) -> bool:
         mark = self._ledger.mark()
         for pair in pairs:
-            holding = self._placeholders.holding(pair.placeholder.key)
-            if holding is None:
+            allocation = self._placeholders.allocation(pair.placeholder.key)
+            if allocation is None:
                 break
             self._ledger.evict(pair.placeholder.key)
-            if not self._fitter.pod(pair.pod, np.array([holding.row])):
+            if not self._fitter.pod(pair.pod, np.array([allocation.row])):
                 break
         else:
             if self._is_whole(gang):
@@ -123,7 +123,7 @@ class PlaceholderSwap:
     def _place_elsewhere(self, pairs: list[_Pair], gang: Gang | None) -> None:
         """The pods do not fit on the nodes of their placeholders: free all of these, and place the pods anywhere."""
         for pair in pairs:
-            if self._placeholders.holding(pair.placeholder.key) is not None:
+            if self._placeholders.allocation(pair.placeholder.key) is not None:
                 self._ledger.evict(pair.placeholder.key)
         if gang is None:
             for pair in pairs:

@@ -103,9 +103,9 @@ class Trials:
             entry = self._alone(scene)
         finally:
             scene.undo()
-        if entry.fate is HeadOutcome.VICTIMS:
+        if entry.outcome is HeadOutcome.PREEMPTING:
             return Effect.PREEMPTS, entry
-        if entry.fate is not HeadOutcome.ADMITTED:
+        if entry.outcome is not HeadOutcome.ADMITTED:
             return None, entry
         is_untried = self.prover is not None and not scene.is_placed
         return (Effect.ADMITTED_BY_QUOTA if is_untried else Effect.ADMITTED), entry
