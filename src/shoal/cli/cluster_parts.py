@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from shoal.cli.embedded_options import (
     WithContention,
 )
 from shoal.cli.foreground import ready_reporter
+from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where, excerpt
 
 _NOTIFY = typer.Option("--notify-fd", hidden=True)
@@ -36,43 +38,47 @@ KubeletAddress = Annotated[
 ]
 
 
-def nodes(
+@dataclass(frozen=True, kw_only=True)
+class NodesOptions:
     nodes: Annotated[
         str, typer.Option(metavar="FLEET", help="The nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot] or FILE.yaml.")
-    ] = DEFAULT_NODES,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
-    speed: Speed = 1.0,
-    stages: Stages = None,
-    metrics_port: MetricsPort = None,
-    kubelet_port: KubeletPort = 0,
-    kubelet_address: KubeletAddress = "",
-    contention: WithContention = True,
-    clock: _Clock = "",
-    notify: Annotated[int | None, _NOTIFY] = None,
-) -> None:
+    ] = DEFAULT_NODES
+    kubeconfig: Kubeconfig = None
+    context: KubeContext = ""
+    speed: Speed = 1.0
+    stages: Stages = None
+    metrics_port: MetricsPort = None
+    kubelet_port: KubeletPort = 0
+    kubelet_address: KubeletAddress = ""
+    contention: WithContention = True
+    clock: _Clock = ""
+    notify: Annotated[int | None, _NOTIFY] = None
+
+
+@with_options
+def nodes(options: NodesOptions) -> None:
     """Join simulated GPU nodes to a cluster, until Ctrl-C: kubelets that run pods in simulated time."""
     from shoal.wiring.join import run_nodes
 
-    options = EmbeddedOptions(
-        nodes=nodes,
+    cluster = EmbeddedOptions(
+        nodes=options.nodes,
         has_controllers=False,
-        speed=speed,
-        stages=tuple(stages or ()),
-        metrics_port=metrics_port,
-        kubelet_port=kubelet_port,
-        kubelet_address=_checked(kubelet_address),
-        has_contention=contention,
-        clock=clock,
+        speed=options.speed,
+        stages=tuple(options.stages or ()),
+        metrics_port=options.metrics_port,
+        kubelet_port=options.kubelet_port,
+        kubelet_address=_checked(options.kubelet_address),
+        has_contention=options.contention,
+        clock=options.clock,
     ).to_cluster_options()
-    access = chosen_access(kubeconfig, context)
+    access = chosen_access(options.kubeconfig, options.context)
 
     def said(metrics: str) -> str:
-        count = len(options.machines)
+        count = len(cluster.machines)
         return f"{count} nodes at {access.server}; metrics at {metrics}/nodes/NAME/metrics; Ctrl-C ends this."
 
     with in_one_line(access):
-        run_nodes(access, options, ready_reporter(said, notify))
+        run_nodes(access, cluster, ready_reporter(said, options.notify))
 
 
 def _checked(address: str) -> str:

@@ -6,57 +6,64 @@ warnings go to stderr.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
 import typer
 
 from shoal.cli.formats import FOR_PROGRAMS, TEXTS, TextOutput, checked
+from shoal.cli.option_groups import with_options
 from shoal.cli.options import Manifests, Policy, SchedulerConfigFile, Seed
 
 
-def decide(
-    filename: Manifests,
+@dataclass(frozen=True, kw_only=True)
+class DecideOptions:
+    filename: Manifests
     cycles: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Rounds to run; by default until one changes nothing.")
-    ] = None,
+    ] = None
     keep_terminating: Annotated[
         bool, typer.Option("--keep-terminating", help="Terminating pods keep their resources in all rounds.")
-    ] = False,
-    policy: Policy = "Shoal",
-    scheduler_config: SchedulerConfigFile = None,
+    ] = False
+    policy: Policy = "Shoal"
+    scheduler_config: SchedulerConfigFile = None
     victims: Annotated[
         str, typer.Option(metavar="ORDER", help="Which pods are preempted first; workloads follow Kueue's order.")
-    ] = "lowest-priority-first",
+    ] = "lowest-priority-first"
     min_runtime: Annotated[
         float,
         typer.Option(
             min=0, metavar="SECONDS", help="Pods that have run for less than this are not preempted or moved."
         ),
-    ] = 0,
+    ] = 0
     break_budgets: Annotated[
         bool, typer.Option("--break-budgets", help="Violate disruption budgets when nothing else helps.")
-    ] = False,
-    no_moves: Annotated[bool, typer.Option("--no-moves", help="Do not move running pods so that others fit.")] = False,
-    seed: Seed = 42,
-    output: TextOutput = TEXTS[0],
-    as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
-) -> None:
+    ] = False
+    no_moves: Annotated[bool, typer.Option("--no-moves", help="Do not move running pods so that others fit.")] = False
+    seed: Seed = 42
+    output: TextOutput = TEXTS[0]
+    as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False
+
+
+@with_options
+def decide(options: DecideOptions) -> None:
     """Decide for manifests: who is placed where, who yields, who waits and why."""
-    checked(output, TEXTS)
+    checked(options.output, TEXTS)
     from shoal.cli.manifests import load, rounds_of
     from shoal.cli.preemption_options import settings_under, steps_of
     from shoal.sim.answers import answer
 
-    steps = steps_of(victims, min_runtime, break_budgets=break_budgets, no_moves=no_moves)
-    limits = partial(settings_under, min_runtime_s=min_runtime, break_budgets=break_budgets)
-    loaded = load(filename, policy, scheduler_config, limits)
-    rounds = rounds_of(loaded, seed, steps=steps, keep_terminating=keep_terminating)
-    decision = answer(rounds, loaded.manifests.gated, cycles)
-    if as_json or output in FOR_PROGRAMS:
+    breaks = options.break_budgets
+    steps = steps_of(options.victims, options.min_runtime, break_budgets=breaks, no_moves=options.no_moves)
+    limits = partial(settings_under, min_runtime_s=options.min_runtime, break_budgets=breaks)
+    loaded = load(options.filename, options.policy, options.scheduler_config, limits)
+    rounds = rounds_of(loaded, options.seed, steps=steps, keep_terminating=options.keep_terminating)
+    decision = answer(rounds, loaded.manifests.gated, options.cycles)
+    if options.as_json or options.output in FOR_PROGRAMS:
         from shoal.cli.formats import write
 
-        write(decision, "json" if as_json else output)
+        write(decision, "json" if options.as_json else options.output)
         return
     from rich.console import Console
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.option_groups import with_options
 from shoal.cli.options import MAX_SEED
 
 if TYPE_CHECKING:
@@ -21,50 +23,54 @@ if TYPE_CHECKING:
     from shoal.cli.scenario import Scenario
 
 
-def pack(
+@dataclass(frozen=True, kw_only=True)
+class PackOptions:
     nodes: Annotated[
         Path | None, typer.Option(metavar="N.csv", help="The fleet; without files a synthetic one is made.")
-    ] = None,
-    pods: Annotated[Path | None, typer.Option(metavar="P.csv", help="The pods to place on it.")] = None,
-    policy: Annotated[
-        str, typer.Option(metavar="NAME[,NAME...]", help="Policies to compare, or `all` of them.")
-    ] = "Shoal",
-    load: Annotated[float, typer.Option(help="GPU request to reach, as a multiple of the fleet's GPUs.")] = 1.3,
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Draws the arrival order and the ties.")] = 42,
+    ] = None
+    pods: Annotated[Path | None, typer.Option(metavar="P.csv", help="The pods to place on it.")] = None
+    policy: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Policies to compare, or `all` of them.")] = (
+        "Shoal"
+    )
+    load: Annotated[float, typer.Option(help="GPU request to reach, as a multiple of the fleet's GPUs.")] = 1.3
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Draws the arrival order and the ties.")] = 42
     order: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A recorded order (gzip of 16-bit integers); --load is not used then."),
-    ] = None,
+    ] = None
     scheduler_config: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration; its profiles are compared as well."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout and nothing else.")] = False,
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout and nothing else.")] = False
     plot: Annotated[
         Path | None, typer.Option(metavar="OUT.svg", help="Write a picture of all policies to this file.")
-    ] = None,
-) -> None:
+    ] = None
+
+
+@with_options
+def pack(options: PackOptions) -> None:
     """Pack a pod list onto a fleet under one or more policies and compare what they reach."""
     from shoal.cli.output_file import OutFile
     from shoal.cli.policy_names import parse_policies
     from shoal.sim.packing import POLICY_NAMES
 
-    policies = parse_policies(policy, POLICY_NAMES)
-    out = OutFile(plot, ".svg") if plot is not None else None
+    policies = parse_policies(options.policy, POLICY_NAMES)
+    out = OutFile(options.plot, ".svg") if options.plot is not None else None
 
     from shoal.cli.policy_comparison import compare_policies, picture
     from shoal.cli.scenario import load_scenario
     from shoal.cli.scheduler_config import load_profiles
 
-    builders = load_profiles(scheduler_config) if scheduler_config is not None else {}
-    scenario = load_scenario(nodes, pods, order, load, seed)
+    builders = load_profiles(options.scheduler_config) if options.scheduler_config is not None else {}
+    scenario = load_scenario(options.nodes, options.pods, options.order, options.load, options.seed)
     results = compare_policies(scenario, [*policies, *builders], builders)
     if out is not None:
         out.write(picture(scenario, results))
-    if as_json:
+    if options.as_json:
         sys.stdout.write(json.dumps([_as_json(result, scenario) for result in results], indent=1) + "\n")
     else:
-        _show(scenario, results, plot)
+        _show(scenario, results, options.plot)
 
 
 def _as_json(result: Result, scenario: Scenario) -> dict[str, Any]:

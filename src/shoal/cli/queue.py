@@ -5,6 +5,7 @@ Promises: with `-o json` or `-o yaml` stdout holds one document and nothing else
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ from shoal.cli.completion_values import cluster_queues
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
 from shoal.cli.named_group import NamedGroup
 from shoal.cli.object_source import Files, Namespace
+from shoal.cli.option_groups import with_options
 from shoal.cli.options import Seed
 from shoal.units.errors import UserError, Where
 
@@ -42,9 +44,8 @@ _Two = Annotated[
 _TABLE = TABLES[0]
 
 
-@app.callback(invoke_without_command=True)
-def queue(
-    called: typer.Context,
+@dataclass(frozen=True, kw_only=True)
+class QueueOptions:
     name: Annotated[
         str,
         typer.Option(
@@ -53,27 +54,31 @@ def queue(
             help="Only this cohort, cluster queue or local queue.",
             autocompletion=cluster_queues,
         ),
-    ] = "",
-    filename: Files = None,
-    namespace: Namespace = "",
-    output: TableOutput = _TABLE,
+    ] = ""
+    filename: Files = None
+    namespace: Namespace = ""
+    output: TableOutput = _TABLE
     workloads: Annotated[
         bool,
         typer.Option("--workloads", help="Also list workloads that hold quota, and those that wait, with reasons."),
-    ] = False,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
-) -> None:
+    ] = False
+    kubeconfig: Kubeconfig = None
+    context: KubeContext = ""
+
+
+@app.callback(invoke_without_command=True)
+@with_options
+def queue(called: typer.Context, options: QueueOptions) -> None:
     """Show the quota tree: nominal, used, borrowed, lent, waiting, share.
 
     With the NAME of a cohort, cluster queue or local queue only that part, and its workloads. Queues of Volcano and KAI
     are listed below the tree.
     """
     if called.invoked_subcommand is not None:
-        if name or filename or workloads or namespace or output != _TABLE or kubeconfig or context:
+        if options != QueueOptions():
             raise UserError("options of a command stand behind its name", where=Where(path="shoal queue"))
         return
-    checked(output, TABLES)
+    checked(options.output, TABLES)
     from shoal.cli.manifests import warn
     from shoal.cli.object_source import source_of
     from shoal.cli.other_queues import named, other_queues_of
@@ -85,27 +90,27 @@ def queue(
     from shoal.views.queue_tree import Tree, queue_tree
     from shoal.views.queue_workloads import workloads_of
 
-    source = source_of(filename, kubeconfig, context, namespace)
+    source = source_of(options.filename, options.kubeconfig, options.context, options.namespace)
     others = other_queues_of(source)
-    of_name = named(others, name) if name else others
-    if of_name and (name or not are_queues(source.documents)):
-        _show(Tree([]), None, output, of_name)
+    of_name = named(others, options.name) if options.name else others
+    if of_name and (options.name or not are_queues(source.documents)):
+        _show(Tree([]), None, options.output, of_name)
         return
-    manifests = queues_of(source.documents, filename or [source.words])
-    if filename:
+    manifests = queues_of(source.documents, options.filename or [source.words])
+    if options.filename:
         warn(manifests.warnings)
     kueue = kueue_of(manifests, manifests.now_s)
     waiters = waiters_of(kueue, {facts.key: facts for facts in manifests.workloads})
     tree = queue_tree(kueue.queues, waiters)
     listed = None
-    if workloads or name or output == "wide":
+    if options.workloads or options.name or options.output == "wide":
         reasons = outlook(kueue_of(manifests, manifests.now_s), manifests.now_s)
         listed = workloads_of(kueue.queues.held.values(), waiters, reasons)
-    if name:
-        part = part_of(tree, name, source.namespace)
+    if options.name:
+        part = part_of(tree, options.name, source.namespace)
         tree = Tree([part.shown])
         listed = None if listed is None else workloads_in(listed, part.meant)
-    _show(tree, listed, output, of_name)
+    _show(tree, listed, options.output, of_name)
 
 
 def _show(tree: Tree, listed: Workloads | None, output: str, others: Sequence[OtherQueue] = ()) -> None:

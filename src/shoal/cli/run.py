@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ import typer
 from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
 from shoal.cli.foreground import ready_reporter
 from shoal.cli.known_names import check_known
+from shoal.cli.option_groups import with_options
 from shoal.units.errors import Where
 
 if TYPE_CHECKING:
@@ -25,41 +27,45 @@ _USUAL = ("shoal",)
 _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
 
 
-def run(
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
     controllers: Annotated[
         str,
         typer.Option(metavar="NAMES", help=f"Parts to run, separated by commas: {', '.join(_CONTROLLERS)}."),
-    ] = "",
+    ] = ""
     config: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE",
             help="A ShoalConfiguration, Kueue's Configuration, a KubeSchedulerConfiguration; repeatable.",
         ),
-    ] = None,
+    ] = None
     scheduler_name: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME", help="Schedule pods with this schedulerName; may be given several times. By default shoal."
         ),
-    ] = None,
+    ] = None
     leader_elect: Annotated[
         bool | None,
         typer.Option("--leader-elect/--no-leader-elect", help="Only one of several replicas is active. On by default."),
-    ] = None,
+    ] = None
     metrics_address: Annotated[
         str | None,
         typer.Option(
             metavar="HOST:PORT", help="Address of metrics and health checks, by default 127.0.0.1:8080; or none."
         ),
-    ] = None,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
-    speed: Annotated[float, typer.Option("--speed", hidden=True)] = 1.0,
-    clock: Annotated[str, typer.Option("--clock", hidden=True)] = "",
-    child: Annotated[bool, typer.Option("--child", hidden=True)] = False,
-    notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None,
-) -> None:
+    ] = None
+    kubeconfig: Kubeconfig = None
+    context: KubeContext = ""
+    speed: Annotated[float, typer.Option("--speed", hidden=True)] = 1.0
+    clock: Annotated[str, typer.Option("--clock", hidden=True)] = ""
+    child: Annotated[bool, typer.Option("--child", hidden=True)] = False
+    notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None
+
+
+@with_options
+def run(options: RunOptions) -> None:
     """Run Shoal on a cluster: place pods, admit jobs through queues, explain."""
     from msgspec.structs import replace
 
@@ -68,29 +74,29 @@ def run(
     from shoal.wiring.run import run as run_on
     from shoal.wiring.telemetry import metrics_endpoint_settings
 
-    files = read_run_files(config or [])
+    files = read_run_files(options.config or [])
     own = files.own
-    chosen = tuple(name.strip() for name in controllers.split(",")) if controllers else ()
+    chosen = tuple(name.strip() for name in options.controllers.split(",")) if options.controllers else ()
     for name in chosen:
         check_known(name, _CONTROLLERS, "controller", Where(path="--controllers"))
-    if scheduler_name:
-        own = replace(own, scheduler_names=tuple(dict.fromkeys(scheduler_name)))
-    if leader_elect is not None:
-        own = replace(own, leader_election=replace(own.leader_election, leader_elect=leader_elect))
+    if options.scheduler_name:
+        own = replace(own, scheduler_names=tuple(dict.fromkeys(options.scheduler_name)))
+    if options.leader_elect is not None:
+        own = replace(own, leader_election=replace(own.leader_election, leader_elect=options.leader_elect))
     if chosen:
         own = replace(own, controllers=chosen)
     own.check(Where(path="shoal run"))
-    if metrics_address is not None:
-        metrics_endpoint_settings(metrics_address)
+    if options.metrics_address is not None:
+        metrics_endpoint_settings(options.metrics_address)
     choice = replace(
         run_choice(replace(files, own=own)),
-        speed=speed,
-        since=ClockReading.read(clock) if clock else None,
-        is_child=child,
-        metrics=metrics_address,
+        speed=options.speed,
+        since=ClockReading.read(options.clock) if options.clock else None,
+        is_child=options.child,
+        metrics=options.metrics_address,
     )
-    access = chosen_access(kubeconfig, context)
-    ready = ready_reporter(lambda what: f"{what}; Ctrl-C ends this.", notify)
+    access = chosen_access(options.kubeconfig, options.context)
+    ready = ready_reporter(lambda what: f"{what}; Ctrl-C ends this.", options.notify)
     with in_one_line(access):
         run_on(access, choice, ready, lambda what: typer.echo(f"shoal: {access.where}: {what}", err=True))
 

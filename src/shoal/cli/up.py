@@ -7,6 +7,7 @@ Standard output has exactly one line, `export KUBECONFIG=...`, printed when the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +26,7 @@ from shoal.cli.embedded_options import (
     WithContention,
 )
 from shoal.cli.foreground import export_line, log_into, run_in, wants_board
+from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.settings import Settings
@@ -46,118 +48,127 @@ class Authorization(StrEnum):
     RBAC = "rbac"
 
 
-def up(
-    context: typer.Context,
-    state: StateFolder = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes any free port.")] = _PORT,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Listen on this address instead of loopback.")
-    ] = "127.0.0.1",
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once the cluster is ready.")] = False,
+@dataclass(frozen=True, kw_only=True)
+class UpOptions:
+    state: StateFolder = None
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes any free port.")] = _PORT
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Listen on this address instead of loopback.")] = (
+        "127.0.0.1"
+    )
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once the cluster is ready.")] = False
     memory: Annotated[
         bool, typer.Option("--memory", help="Keep objects in memory: they are lost when the server ends.")
-    ] = False,
+    ] = False
     kube_version: Annotated[
         KubeVersion, typer.Option(help="The Kubernetes version whose schemas and `/version` are served.")
-    ] = KubeVersion.NEWEST,
+    ] = KubeVersion.NEWEST
     authorization: Annotated[
         Authorization, typer.Option(help="Whether RBAC is enforced for users other than the administrator.")
-    ] = Authorization.ALWAYS_ALLOW,
+    ] = Authorization.ALWAYS_ALLOW
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Merge the context `shoal` into this file.")
-    ] = None,
+    ] = None
     history_events: Annotated[
         int, typer.Option(min=1, metavar="N", help="The number of changes kept for resuming watches, at most.")
-    ] = 100_000,
+    ] = 100_000
     history_seconds: Annotated[
         int, typer.Option(min=1, metavar="S", help="The time that changes are kept, in seconds.")
-    ] = 300,
+    ] = 300
     accept_data_loss: Annotated[
         bool, typer.Option("--accept-data-loss", help="Start although the state is damaged or has lost writes.")
-    ] = False,
+    ] = False
     nodes: Annotated[
         str,
         typer.Option(metavar="FLEET", help="Simulated nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot], FILE.yaml, or none."),
-    ] = DEFAULT_NODES,
+    ] = DEFAULT_NODES
     controllers: Annotated[
         bool, typer.Option("--controllers/--no-controllers", help="Run the controllers that make pods of workloads.")
-    ] = True,
-    scheduler: SchedulerOption = USUAL_SCHEDULER,
-    speed: Speed = 1.0,
-    stages: Stages = None,
-    metrics_port: MetricsPort = None,
-    contention: WithContention = True,
+    ] = True
+    scheduler: SchedulerOption = USUAL_SCHEDULER
+    speed: Speed = 1.0
+    stages: Stages = None
+    metrics_port: MetricsPort = None
+    contention: WithContention = True
     foreign: Annotated[
         bool,
         typer.Option(
             "--foreign-kinds/--no-foreign-kinds",
             help="Install the kinds of other projects, such as Kueue's and Kubeflow's.",
         ),
-    ] = True,
+    ] = True
     processes: Annotated[
         bool, typer.Option("--processes", help="Run controllers and nodes in processes of their own.")
-    ] = False,
+    ] = False
     demo: Annotated[
         bool, typer.Option("--demo", help="Show a fleet with the work of three teams; nothing is stored.")
-    ] = False,
+    ] = False
     board: Annotated[
         bool | None, typer.Option("--board/--no-board", help="Draw the cluster; by default on a terminal.")
-    ] = None,
-    notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None,
-) -> None:
-    """Start a Kubernetes cluster with GPUs on this machine, with nothing to install."""
-    from shoal.embedded.apiserver.security.state_folder import KUBECONFIG
-    from shoal.embedded.apiserver.settings import Settings
+    ] = None
+    notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None
 
-    if demo:
+    def embedded(self) -> EmbeddedOptions:
+        return EmbeddedOptions(
+            nodes=self.nodes,
+            has_controllers=self.controllers,
+            scheduler=self.scheduler,
+            speed=self.speed,
+            stages=tuple(self.stages or ()),
+            metrics_port=self.metrics_port,
+            has_contention=self.contention,
+            has_foreign=self.foreign,
+            is_split=self.processes,
+        )
+
+    def settings(self, folder: Path) -> Settings:
+        from shoal.embedded.apiserver.security.state_folder import KUBECONFIG
+        from shoal.embedded.apiserver.settings import Settings
+
+        return Settings(
+            state_dir=None if self.memory else folder,
+            kubeconfig=(self.kubeconfig.expanduser().absolute() if self.kubeconfig else folder / KUBECONFIG),
+            host=self.host,
+            port=self.port,
+            kube_version=self.kube_version.value,
+            authorization=self.authorization.value,
+            history_events=self.history_events,
+            history_s=self.history_seconds,
+            accepts_loss=self.accept_data_loss,
+        )
+
+
+@with_options
+def up(context: typer.Context, options: UpOptions) -> None:
+    """Start a Kubernetes cluster with GPUs on this machine, with nothing to install."""
+    if options.demo:
         from shoal.cli.up_demo import run_demo
 
         _check_demo(context)
-        run_demo(port if port != _PORT else 0, speed, board=board)
+        run_demo(options.port if options.port != _PORT else 0, options.speed, board=options.board)
         return
-    choice = EmbeddedOptions(
-        nodes=nodes,
-        has_controllers=controllers,
-        scheduler=scheduler,
-        speed=speed,
-        stages=tuple(stages or ()),
-        metrics_port=metrics_port,
-        has_contention=contention,
-        has_foreign=foreign,
-        is_split=processes,
-    )
-    folder = cluster_folder(state)
-    settings = Settings(
-        state_dir=None if memory else folder,
-        kubeconfig=(kubeconfig.expanduser().absolute() if kubeconfig else folder / KUBECONFIG),
-        host=host,
-        port=port,
-        kube_version=kube_version.value,
-        authorization=authorization.value,
-        history_events=history_events,
-        history_s=history_seconds,
-        accepts_loss=accept_data_loss,
-    )
-    options = choice.to_cluster_options(settings.kubeconfig)
-    if detach:
+    embedded = options.embedded()
+    folder = cluster_folder(options.state)
+    settings = options.settings(folder)
+    cluster = embedded.to_cluster_options(settings.kubeconfig)
+    if options.detach:
         from shoal.cli.detach import start_detached
 
-        typer.echo(export_line(start_detached(folder, settings, choice.arguments())))
+        typer.echo(export_line(start_detached(folder, settings, embedded.arguments())))
         return
 
     from shoal.wiring.up import up as serve
 
     show = None
-    if notify is None and wants_board(board):
+    if options.notify is None and wants_board(options.board):
         from shoal.cli.board import board_beside_server
 
         show = board_beside_server(settings.kubeconfig)
         log_into(folder)
 
-    def with_options(settings: Settings, ready: Callable[[str], None]) -> None:
-        serve(settings, options, ready, show)
+    def serve_cluster(settings: Settings, ready: Callable[[str], None]) -> None:
+        serve(settings, cluster, ready, show)
 
-    run_in(folder, settings, with_options, notify)
+    run_in(folder, settings, serve_cluster, options.notify)
 
 
 def _check_demo(context: typer.Context) -> None:

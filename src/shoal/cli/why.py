@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from shoal.cli.cluster_access import Kubeconfig, KubeContext
 from shoal.cli.completion_values import subjects
 from shoal.cli.formats import TEXTS, TextOutput, checked
 from shoal.cli.object_source import Files, Namespace
+from shoal.cli.option_groups import with_options
 from shoal.cli.options import Policy, SchedulerConfigFile, Seed
 
 if TYPE_CHECKING:
@@ -22,6 +24,19 @@ _MOST_S = 2.0
 """For finding what would help a workload."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class WhyOptions:
+    filename: Files = None
+    namespace: Namespace = ""
+    output: TextOutput = TEXTS[0]
+    policy: Policy = _POLICY
+    scheduler_config: SchedulerConfigFile = None
+    seed: Seed = 42
+    kubeconfig: Kubeconfig = None
+    context: KubeContext = ""
+
+
+@with_options
 def why(
     name: Annotated[
         str,
@@ -31,17 +46,10 @@ def why(
             autocompletion=subjects,
         ),
     ],
-    filename: Files = None,
-    namespace: Namespace = "",
-    output: TextOutput = TEXTS[0],
-    policy: Policy = _POLICY,
-    scheduler_config: SchedulerConfigFile = None,
-    seed: Seed = 42,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
+    options: WhyOptions,
 ) -> None:
     """Tell why a pod, gang, workload or job waits, or where it went: what it asks, the nodes, what would help."""
-    checked(output, TEXTS)
+    checked(options.output, TEXTS)
     from shoal.cli.advice_events import show_advice
     from shoal.cli.cluster_access import chosen_access
     from shoal.cli.explainer import Explainer
@@ -53,26 +61,27 @@ def why(
     from shoal.units.errors import UserError
     from shoal.views.explanation import show_explanation
 
-    source = source_of(filename, kubeconfig, context, namespace, complains=False)
-    is_plain = policy == _POLICY and scheduler_config is None
-    loaded = source.taken() if is_plain else loaded_of(source.documents, policy, scheduler_config)
-    if filename:
+    source = source_of(options.filename, options.kubeconfig, options.context, options.namespace, complains=False)
+    is_plain = options.policy == _POLICY and options.scheduler_config is None
+    loaded = source.taken() if is_plain else loaded_of(source.documents, options.policy, options.scheduler_config)
+    if options.filename:
         warn(loaded.warnings)
     try:
-        explanation = Explainer(source.documents, loaded, seed, SearchDeadline(_MOST_S)).about(name, source.namespace)
+        explainer = Explainer(source.documents, loaded, options.seed, SearchDeadline(_MOST_S))
+        explanation = explainer.about(name, source.namespace)
     except UserError:
         wrong = explanation_of(source.notes, name, source.namespace)
-        if wrong is None and not filename:
-            wrong = _of_unread(name, source, chosen_access(kubeconfig, context))
+        if wrong is None and not options.filename:
+            wrong = _of_unread(name, source, chosen_access(options.kubeconfig, options.context))
         if wrong is None:
             raise
         explanation = wrong
-    if not filename:
-        show_advice(explanation, source.documents, chosen_access(kubeconfig, context))
-    if output != TEXTS[0]:
+    if not options.filename:
+        show_advice(explanation, source.documents, chosen_access(options.kubeconfig, options.context))
+    if options.output != TEXTS[0]:
         from shoal.views.explanation_document import document_of
 
-        write(document_of(explanation), output)
+        write(document_of(explanation), options.output)
         return
     show_explanation(console(is_folded=True), explanation)
 
