@@ -52,13 +52,10 @@ def test_the_help_is_that_of_the_command() -> None:
 def test_no_function_of_the_command_line_has_more_than_six_parameters() -> None:
     folder = Path(shoal.cli.__file__).parent
     functions = [
-        (
-            f"{file.name}: {node.name}",
-            [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)],
-        )
+        (f"{file.name}: {node.name}", [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs])
         for file in sorted(folder.rglob("*.py"))
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     assert len(functions) > 100
-    assert [name for name, names in functions if len([each for each in names if each != "self"]) > 6] == []
+    assert [name for name, given in functions if len([each for each in given if each.arg != "self"]) > 6] == []
