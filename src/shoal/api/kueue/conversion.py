@@ -41,9 +41,13 @@ _CHECKS = "admissionChecks"
 _STRATEGY = "admissionChecksStrategy"
 BY_NAME = "shoal.dev/checks-by-name"
 """An annotation of v1beta2: the checks were a list of names in v1beta1."""
-_MISSPELT = "accumulatedPastExexcutionTimeSeconds"
-_SPELT = "accumulatedPastExecutionTimeSeconds"
 _CLUSTER_SOURCES = ("kubeConfig", "clusterProfileRef")
+_RENAMED = {
+    "ClusterQueue": ("spec", "cohort", "cohortName"),
+    "LocalQueue": ("status", "flavorUsage", "flavorsUsage"),
+    "Workload": ("status", "accumulatedPastExexcutionTimeSeconds", "accumulatedPastExecutionTimeSeconds"),
+}
+"""By kind: the part of the object, and the name of its renamed field in v1beta1 and in v1beta2."""
 
 
 def convert(raw: Plain, to_version: str) -> Plain:
@@ -69,9 +73,8 @@ def differs(kind: str) -> bool:
 
 
 def cluster_queue_up(raw: Plain) -> Plain:
-    raw = dict(raw)
+    raw = _renamed_up("ClusterQueue", raw)
     spec = _part(raw, "spec")
-    _rename(spec, "cohort", "cohortName")
     fungibility = _part(spec, "flavorFungibility")
     for name, old in _OLD_WORDS.items():
         if fungibility.get(name) == old:
@@ -91,9 +94,8 @@ def _cluster_queue_up(raw: Plain) -> Plain:
 
 
 def cluster_queue_down(raw: Plain) -> Plain:
-    raw = dict(raw)
+    raw = _renamed_down("ClusterQueue", raw)
     spec = _part(raw, "spec")
-    _rename(spec, "cohortName", "cohort")
     fungibility = _part(spec, "flavorFungibility")
     for name, old in _OLD_WORDS.items():
         if fungibility.get(name) == _MAY_STOP:
@@ -104,40 +106,31 @@ def cluster_queue_down(raw: Plain) -> Plain:
 
 
 def local_queue_up(raw: Plain) -> Plain:
-    raw = dict(raw)
-    status = _part(raw, "status")
-    _rename(status, "flavorUsage", "flavorsUsage")
-    status.pop("flavors", None)
+    raw = _renamed_up("LocalQueue", raw)
+    _part(raw, "status").pop("flavors", None)
     return raw
 
 
 def local_queue_down(raw: Plain) -> Plain:
-    raw = dict(raw)
-    _rename(_part(raw, "status"), "flavorsUsage", "flavorUsage")
-    return raw
+    return _renamed_down("LocalQueue", raw)
 
 
 def workload_up(raw: Plain) -> Plain:
-    raw = dict(raw)
-    spec = _part(raw, "spec")
-    _refer_to_class(spec)
-    status = _part(raw, "status")
-    _rename(status, _MISSPELT, _SPELT)
-    _each_assignment(status, packed, "domains")
+    raw = _renamed_up("Workload", raw)
+    _refer_to_class(_part(raw, "spec"))
+    _each_assignment(_part(raw, "status"), packed, "domains")
     return raw
 
 
 def workload_down(raw: Plain) -> Plain:
-    raw = dict(raw)
+    raw = _renamed_down("Workload", raw)
     spec = _part(raw, "spec")
     reference = spec.pop("priorityClassRef", None)
     if isinstance(reference, dict):
         spec["priorityClassName"] = reference.get("name", "")
         kind = reference.get("kind")
         spec["priorityClassSource"] = next((s for s, r in _PRIORITY_SOURCES.items() if r["kind"] == kind), str(kind))
-    status = _part(raw, "status")
-    _rename(status, _SPELT, _MISSPELT)
-    _each_assignment(status, unpacked, "slices")
+    _each_assignment(_part(raw, "status"), unpacked, "slices")
     return raw
 
 
@@ -243,9 +236,23 @@ def _refer_to_class(spec: Plain) -> None:
     spec["priorityClassRef"] = {**_PRIORITY_SOURCES[source], "name": name}
 
 
-def _rename(part: Plain, old: str, new: str) -> None:
-    if old in part:
-        part[new] = part.pop(old)
+def _renamed_up(kind: str, raw: Plain) -> Plain:
+    """A copy of the object with the field's name of v1beta2."""
+    part, old, new = _RENAMED[kind]
+    return _renamed(raw, part, old, new)
+
+
+def _renamed_down(kind: str, raw: Plain) -> Plain:
+    part, old, new = _RENAMED[kind]
+    return _renamed(raw, part, new, old)
+
+
+def _renamed(raw: Plain, name: str, before: str, after: str) -> Plain:
+    raw = dict(raw)
+    part = _part(raw, name)
+    if before in part:
+        part[after] = part.pop(before)
+    return raw
 
 
 def _each_assignment(status: Plain, change: Callable[[Plain], Plain], mark: str) -> None:

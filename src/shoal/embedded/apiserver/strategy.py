@@ -14,9 +14,10 @@ Order of an update: the new object is defaulted, admission, `prepare_update`, `v
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
-from shoal.embedded.apiserver.field_errors import FieldError
+from shoal.embedded.apiserver.field_errors import IMMUTABLE, FieldError, bad_value
 
 Obj = dict[str, Any]
 _NO_FIELDS: Mapping[str, str] = {}
@@ -27,6 +28,10 @@ class Strategy:
 
     has_status = False
     """Whether `status` is written through the subresource only."""
+    initial_status: Mapping[str, Any] | None = None
+    """The status of a new object, whatever its writer sent; None where that is no status."""
+    immutable_fields: tuple[str, ...] = ()
+    """The paths of fields that an update must not change."""
     counts_generation = True
     """Whether metadata.generation counts changes of anything but metadata and status."""
     deprecation = ""
@@ -53,7 +58,9 @@ class Strategy:
         """Fill in what the API fills in. Runs on every write and must change nothing the second time."""
 
     def prepare_create(self, obj: Obj) -> None:
-        if self.has_status:
+        if self.initial_status is not None:
+            obj["status"] = deepcopy(self.initial_status)
+        elif self.has_status:
             obj.pop("status", None)
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
@@ -72,8 +79,13 @@ class Strategy:
         return []
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        """What is wrong with a change; by default what would be wrong with a new object."""
-        return self.validate(new)
+        """The errors of an update: those of a new object, and changes of immutable fields."""
+        errors = self.validate(new)
+        for path in self.immutable_fields:
+            value = _value_at(new, path)
+            if value != _value_at(old, path):
+                errors.append(bad_value(path, value, IMMUTABLE))
+        return errors
 
     def validate_status(self, new: Obj, old: Obj) -> list[FieldError]:
         return []
@@ -118,6 +130,13 @@ class Strategy:
     def generation_changed(self, new: Obj, old: Obj) -> bool:
         keys = {*new, *old} - {"metadata", "status", "apiVersion", "kind"}
         return any(new.get(key) != old.get(key) for key in keys)
+
+
+def _value_at(obj: Obj, path: str) -> Any:
+    value: Any = obj
+    for key in path.split("."):
+        value = (value or {}).get(key)
+    return value
 
 
 def keep_metadata(new: Obj, old: Obj) -> None:

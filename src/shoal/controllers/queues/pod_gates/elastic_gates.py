@@ -31,7 +31,7 @@ _INDEX = "slices"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 _DIGITS = 9
 _BATCH_S = 0.01
-"""Changes within this time are handled merge_lists."""
+"""Changes within this time are handled together."""
 Member = tuple[Item, GatedPod]
 
 

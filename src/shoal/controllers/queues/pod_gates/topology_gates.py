@@ -29,7 +29,7 @@ _GATE_BYTES = GATE.encode()
 _MARK = WORKLOAD_ANNOTATION.encode()
 _INDEX = "workload"
 _BATCH_S = 0.01
-"""Changes within this time are handled merge_lists."""
+"""Changes within this time are handled together."""
 
 
 class TopologyGates:

@@ -19,7 +19,7 @@ from shoal.embedded.apiserver.apply.checking import check
 from shoal.embedded.apiserver.apply.conflicts import Conflict, ConflictError, listed, refusal
 from shoal.embedded.apiserver.apply.elements import ItemError
 from shoal.embedded.apiserver.apply.entries import ManagedFieldsEntry, Manager, Managers, decoded, encoded, manager_of
-from shoal.embedded.apiserver.apply.fieldset import Fields, difference, has, intersection, without_trees
+from shoal.embedded.apiserver.apply.fieldset import Fields, difference, has, intersection
 from shoal.embedded.apiserver.apply.last_applied import KUBECTL, follow, still_as_applied
 from shoal.embedded.apiserver.apply.merging import merged
 from shoal.embedded.apiserver.apply.nulls import without_nulls
@@ -106,7 +106,7 @@ def _attempt(live: Obj | None, config: Obj, managers: Managers, applier: Applier
     managers = migrated(managers, bare, versions)
     last = managers.get(applier.identity)
     laid = merged(bare, config, applier.schema)
-    owned = without_trees(field_set(config, applier.schema), reset)
+    owned = difference(field_set(config, applier.schema), reset, with_children=True)
     after = {**managers, applier.identity: ManagedFieldsEntry(applier.api_version, owned, last.time if last else None)}
     if last is not None:
         laid = pruned(laid, after, last, versions)

@@ -44,8 +44,11 @@ def whole(paths: Iterable[Iterable[str]]) -> Fields:
     return made
 
 
-def difference(left: Fields, right: Fields) -> Fields:
-    """What is in `left` and not in `right`. A path in `right` takes away itself, never what is below it."""
+def difference(left: Fields, right: Fields, *, with_children: bool = False) -> Fields:
+    """The paths of `left` that are not in `right`.
+
+    A path of `right` removes only itself from `left`; with `with_children` it also removes the paths below it.
+    """
     if not right:
         return left
     kept: Fields = {}
@@ -56,27 +59,13 @@ def difference(left: Fields, right: Fields) -> Fields:
         if other is None:
             kept[key] = below
             continue
-        left_over = node(is_member(below) and not is_member(other), difference(_children(below), other))
+        is_removed = is_member(other)
+        if is_removed and with_children:
+            continue
+        rest = difference(_children(below), other, with_children=with_children)
+        left_over = node(is_member(below) and not is_removed, rest)
         if left_over is not None:
             kept[key] = left_over
-    return kept
-
-
-def without_trees(left: Fields, right: Fields) -> Fields:
-    """What is in `left` and neither in `right` nor below a path of `right`."""
-    if not right:
-        return left
-    kept: Fields = {}
-    for key, below in left.items():
-        if key == ".":
-            continue
-        other = right.get(key)
-        if other is None:
-            kept[key] = below
-        elif not is_member(other):
-            left_over = node(is_member(below), without_trees(_children(below), other))
-            if left_over is not None:
-                kept[key] = left_over
     return kept
 
 

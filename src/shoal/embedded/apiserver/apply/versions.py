@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shoal.embedded.apiserver.apply.changes import Changes, changes
-from shoal.embedded.apiserver.apply.fieldset import Fields, without_trees
+from shoal.embedded.apiserver.apply.fieldset import Fields, difference
 from shoal.embedded.apiserver.schema.node import Schema
 
 Obj = dict[str, Any]
@@ -47,7 +47,10 @@ class Versions:
         found = changes(before[0], after[0], after[1])
         if not self._reset:
             return found
-        return Changes(without_trees(found.touched, self._reset), without_trees(found.removed, self._reset))
+        touched, removed = (
+            difference(each, self._reset, with_children=True) for each in (found.touched, found.removed)
+        )
+        return Changes(touched, removed)
 
     def is_same(self, api_version: str) -> bool:
         """Whether nothing has to be converted for a manager of that version."""

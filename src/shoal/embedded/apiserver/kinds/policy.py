@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, not_supported
 from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_negative
 from shoal.embedded.apiserver.kinds.labels import check_selector
@@ -17,11 +20,15 @@ class DisruptionBudgetStrategy(Strategy):
     has_status = True
     counts_generation = True
 
+    initial_status: Mapping[str, Any] = {
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "disruptionsAllowed": 0,
+        "expectedPods": 0,
+    }
+
     def default(self, obj: Obj) -> None:
         obj.setdefault("spec", {})
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []

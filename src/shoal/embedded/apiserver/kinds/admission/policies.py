@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, duplicate, not_supported, required
@@ -113,12 +114,11 @@ def _check_param_kind(kind: Obj, path: str, errors: Errors) -> None:
 class ValidatingPolicyStrategy(PolicyStrategy):
     has_status = True
 
+    initial_status: Mapping[str, Any] = {}
+
     def default(self, obj: Obj) -> None:
         super().default(obj)
         obj.setdefault("status", {})
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {}
 
     def check_rest(self, policy: Obj, errors: Errors) -> None:
         spec = policy["spec"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
 
 from shoal.embedded.apiserver.field_errors import bad_value, not_allowed, not_supported, required
 from shoal.embedded.apiserver.kinds.complaints import NOT_POSITIVE, Errors, Obj, add_faults
@@ -81,51 +83,63 @@ def _check_amount(target: Obj, path: str, errors: Errors) -> None:
         errors.append(bad_value(f"{path}.averageUtilization", share, NOT_POSITIVE))
 
 
+class _TargetRule(NamedTuple):
+    """Which fields of a target are required and which exclude each other, and the API server's messages for that."""
+
+    required: tuple[str, ...]
+    """At least one of these fields; errors name the last one."""
+    missing: str
+    exclusive: tuple[str, str, str] | None = None
+    """Two fields that exclude each other, and the one that the error names."""
+    conflict: str = ""
+
+
+_TARGET_RULES: Mapping[str, _TargetRule] = {
+    "object": _TargetRule(("value", "averageValue"), "must set either a target value or averageValue"),
+    "external": _TargetRule(
+        ("value", "averageValue"),
+        "must set either a target value for metric or a per-pod target",
+        ("value", "averageValue", "value"),
+        "may not set both a target value for metric and a per-pod target",
+    ),
+    "pods": _TargetRule(("averageValue",), "must specify a positive target averageValue"),
+    "resource": _TargetRule(
+        ("averageValue", "averageUtilization"),
+        "must set either a target raw value or a target utilization",
+        ("averageUtilization", "averageValue", "averageValue"),
+        "may not set both a target raw value and a target utilization",
+    ),
+}
+
+
+def _check_metric_target(source: Obj, rule: _TargetRule, path: str, errors: Errors) -> None:
+    target = source.get("target") or {}
+    _check_amount(target, path, errors)
+    if all(target.get(key) is None for key in rule.required):
+        errors.append(required(f"{path}.{rule.required[-1]}", rule.missing))
+    if rule.exclusive is not None:
+        one, other, named = rule.exclusive
+        if target.get(one) is not None and target.get(other) is not None:
+            errors.append(not_allowed(f"{path}.{named}", rule.conflict))
+
+
 def _check_object(source: Obj, path: str, errors: Errors) -> None:
     described = source.get("describedObject") or {}
     check_target(described, f"{path}.describedObject", errors)
     if fault := group_fault(described, may_be_core=True):
         errors.append(bad_value(f"{path}.describedObject.apiVersion", described.get("apiVersion", ""), fault))
+    _check_metric("object", source, path, errors)
+
+
+def _check_metric(field: str, source: Obj, path: str, errors: Errors) -> None:
     _check_named(source.get("metric") or {}, f"{path}.metric", errors)
-    target = source.get("target") or {}
-    _check_amount(target, f"{path}.target", errors)
-    if target.get("value") is None and target.get("averageValue") is None:
-        words = "must set either a target value or averageValue"
-        errors.append(required(f"{path}.target.averageValue", words))
-
-
-def _check_external(source: Obj, path: str, errors: Errors) -> None:
-    _check_named(source.get("metric") or {}, f"{path}.metric", errors)
-    target = source.get("target") or {}
-    _check_amount(target, f"{path}.target", errors)
-    if target.get("value") is None and target.get("averageValue") is None:
-        words = "must set either a target value for metric or a per-pod target"
-        errors.append(required(f"{path}.target.averageValue", words))
-    if target.get("value") is not None and target.get("averageValue") is not None:
-        words = "may not set both a target value for metric and a per-pod target"
-        errors.append(not_allowed(f"{path}.target.value", words))
-
-
-def _check_pods(source: Obj, path: str, errors: Errors) -> None:
-    _check_named(source.get("metric") or {}, f"{path}.metric", errors)
-    target = source.get("target") or {}
-    _check_amount(target, f"{path}.target", errors)
-    if target.get("averageValue") is None:
-        words = "must specify a positive target averageValue"
-        errors.append(required(f"{path}.target.averageValue", words))
+    _check_metric_target(source, _TARGET_RULES[field], f"{path}.target", errors)
 
 
 def _check_resource(source: Obj, path: str, errors: Errors) -> None:
     if not source.get("name"):
         errors.append(required(f"{path}.name", "must specify a resource name"))
-    target = source.get("target") or {}
-    _check_amount(target, f"{path}.target", errors)
-    if target.get("averageUtilization") is None and target.get("averageValue") is None:
-        words = "must set either a target raw value or a target utilization"
-        errors.append(required(f"{path}.target.averageUtilization", words))
-    if target.get("averageUtilization") is not None and target.get("averageValue") is not None:
-        words = "may not set both a target raw value and a target utilization"
-        errors.append(not_allowed(f"{path}.target.averageValue", words))
+    _check_metric_target(source, _TARGET_RULES["resource"], f"{path}.target", errors)
 
 
 def _check_container(source: Obj, path: str, errors: Errors) -> None:
@@ -136,8 +150,8 @@ def _check_container(source: Obj, path: str, errors: Errors) -> None:
 
 _CHECKS: Mapping[str, Callable[[Obj, str, Errors], None]] = {
     "object": _check_object,
-    "external": _check_external,
-    "pods": _check_pods,
+    "external": partial(_check_metric, "external"),
+    "pods": partial(_check_metric, "pods"),
     "resource": _check_resource,
     "containerResource": _check_container,
 }

@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from shoal.embedded.apiserver.field_errors import (
     FieldError,
@@ -37,13 +38,12 @@ class RequestStrategy(Strategy):
     has_status = True
     counts_generation = False
 
+    initial_status: Mapping[str, Any] = {}
+
     def default(self, obj: Obj) -> None:
         obj.setdefault("spec", {})
         for condition in obj.setdefault("status", {}).get("conditions") or ():
             condition.setdefault("status", "True")
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {}
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
         """Who asks, and for what, is said once."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, required
 from shoal.embedded.apiserver.kinds.amounts import check_amount, check_resource_name, is_huge_page
 from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_changed
@@ -32,12 +35,11 @@ class QuotaStrategy(Strategy):
     counts_generation = False
     returns_deleted = True
 
+    initial_status: Mapping[str, Any] = {}
+
     def default(self, obj: Obj) -> None:
         obj.setdefault("spec", {})
         obj.setdefault("status", {})
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {}
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, duplicate, not_supported, required, too_many
 from shoal.embedded.apiserver.kinds.addresses import PROTOCOLS, check_address, check_ordinary_address, family
-from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_changed, add_faults
+from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_faults
 from shoal.embedded.apiserver.kinds.labels import check_labels
 from shoal.embedded.apiserver.kinds.spellings import dns_label_faults, label_key_faults, subdomain_faults
 from shoal.embedded.apiserver.strategy import Strategy
@@ -15,6 +15,8 @@ _MOST_ENDPOINTS, _MOST_ADDRESSES, _MOST_PORTS, _MOST_ZONES = 1000, 100, 20_000, 
 
 class EndpointSliceStrategy(Strategy):
     counts_generation = True
+
+    immutable_fields = ("addressType",)
 
     def default(self, obj: Obj) -> None:
         for port in obj.get("ports") or ():
@@ -44,11 +46,6 @@ class EndpointSliceStrategy(Strategy):
             for place, endpoint in enumerate(endpoints):
                 _check_endpoint(endpoint, kind, f"endpoints[{place}]", errors)
         _check_ports(obj.get("ports") or [], errors)
-        return errors
-
-    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors = self.validate(new)
-        add_changed(errors, "addressType", new.get("addressType"), old.get("addressType"))
         return errors
 
 

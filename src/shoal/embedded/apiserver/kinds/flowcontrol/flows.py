@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, duplicate, not_allowed, not_supported, required
 from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_faults
 from shoal.embedded.apiserver.kinds.spellings import dns_label_faults, subdomain_faults
@@ -18,13 +21,12 @@ class FlowSchemaStrategy(Strategy):
     has_status = True
     counts_generation = True
 
+    initial_status: Mapping[str, Any] = {}
+
     def default(self, obj: Obj) -> None:
         spec = obj.setdefault("spec", {})
         spec["matchingPrecedence"] = spec.get("matchingPrecedence") or _USUAL
         obj.setdefault("status", {})
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {}
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required
 from shoal.embedded.apiserver.kinds.complaints import Errors, Obj
@@ -18,6 +20,8 @@ class PriorityLevelStrategy(Strategy):
     has_status = True
     counts_generation = True
 
+    initial_status: Mapping[str, Any] = {}
+
     def default(self, obj: Obj) -> None:
         spec = obj.setdefault("spec", {})
         if (exempt := spec.get("exempt")) is not None or spec.get("type") == "Exempt":
@@ -32,9 +36,6 @@ class PriorityLevelStrategy(Strategy):
                 for key, value in _USUAL_QUEUING.items():
                     queuing[key] = queuing.get(key) or value
         obj.setdefault("status", {})
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {}
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required, too_long
 from shoal.embedded.apiserver.kinds.addresses import address, check_address, check_port_number
@@ -29,12 +31,11 @@ class IngressStrategy(Strategy):
     has_status = True
     counts_generation = True
 
+    initial_status: Mapping[str, Any] = {"loadBalancer": {}}
+
     def default(self, obj: Obj) -> None:
         obj.setdefault("spec", {})
         obj.setdefault("status", {}).setdefault("loadBalancer", {})
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {"loadBalancer": {}}
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import ip_network
+from typing import Any
 
 from shoal.embedded.apiserver.field_errors import IMMUTABLE, FieldError, bad_value, required
 from shoal.embedded.apiserver.kinds.addresses import range_faults
-from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_changed, add_faults
+from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_faults
 from shoal.embedded.apiserver.kinds.spellings import address_faults, path_segment_faults, subdomain_faults
 from shoal.embedded.apiserver.strategy import Strategy
 
@@ -15,6 +17,8 @@ _PATH = "spec.cidrs"
 
 class IPAddressStrategy(Strategy):
     counts_generation = False
+
+    immutable_fields = ("spec.parentRef",)
 
     def default(self, obj: Obj) -> None:
         obj.setdefault("spec", {})
@@ -36,11 +40,6 @@ class IPAddressStrategy(Strategy):
             add_faults(errors, f"{path}.namespace", namespace, path_segment_faults(namespace))
         return errors
 
-    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors = self.validate(new)
-        add_changed(errors, "spec.parentRef", new["spec"].get("parentRef"), old["spec"].get("parentRef"))
-        return errors
-
     def name_fault(self, name: str, is_prefix: bool) -> str:  # noqa: ARG002 - an address has no prefix
         return next(iter(address_faults(name)), "")
 
@@ -49,12 +48,11 @@ class ServiceRangeStrategy(Strategy):
     has_status = True
     counts_generation = False
 
+    initial_status: Mapping[str, Any] = {}
+
     def default(self, obj: Obj) -> None:
         obj.setdefault("spec", {})
         obj.setdefault("status", {})
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {}
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shoal.embedded.apiserver.field_errors import FieldError
 from shoal.embedded.apiserver.kinds.amounts import check_resources
-from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_changed, add_faults
+from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_faults
 from shoal.embedded.apiserver.kinds.labels import check_labels
 from shoal.embedded.apiserver.kinds.pods.placement import check_tolerations
 from shoal.embedded.apiserver.kinds.spellings import dns_label_faults
@@ -15,6 +15,8 @@ class RuntimeClassStrategy(Strategy):
     counts_generation = False
     creates_on_update = True
     needs_version = True
+
+    immutable_fields = ("handler",)
 
     def default(self, obj: Obj) -> None:
         obj.setdefault("handler", "")
@@ -27,9 +29,4 @@ class RuntimeClassStrategy(Strategy):
         if (scheduling := obj.get("scheduling")) is not None:
             check_labels(scheduling.get("nodeSelector") or {}, "scheduling.nodeSelector", errors)
             check_tolerations(scheduling.get("tolerations") or [], "scheduling.tolerations", errors)
-        return errors
-
-    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors = self.validate(new)
-        add_changed(errors, "handler", new.get("handler"), old.get("handler"))
         return errors

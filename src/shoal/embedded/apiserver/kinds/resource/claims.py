@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from shoal.embedded.apiserver.field_errors import FieldError
 from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_changed
 from shoal.embedded.apiserver.kinds.labels import check_annotations, check_labels
@@ -15,6 +18,8 @@ class ClaimStrategy(Strategy):
     counts_generation = False
     returns_deleted = True
 
+    initial_status: Mapping[str, Any] = {}
+
     def default(self, obj: Obj) -> None:
         default_devices(obj.setdefault("spec", {}).setdefault("devices", {}))
         status = obj.setdefault("status", {})
@@ -22,9 +27,6 @@ class ClaimStrategy(Strategy):
         for result in results:
             for toleration in result.get("tolerations") or ():
                 toleration["operator"] = toleration.get("operator") or "Equal"
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {}
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
         super().prepare_status(new, old)
@@ -69,6 +71,8 @@ class ClaimTemplateStrategy(Strategy):
     counts_generation = False
     returns_deleted = True
 
+    immutable_fields = ("spec",)
+
     def default(self, obj: Obj) -> None:
         inner = obj.setdefault("spec", {}).setdefault("spec", {})
         default_devices(inner.setdefault("devices", {}))
@@ -79,9 +83,4 @@ class ClaimTemplateStrategy(Strategy):
         check_annotations(metadata.get("annotations") or {}, "spec.metadata.annotations", errors)
         check_labels(metadata.get("labels") or {}, "spec.metadata.labels", errors)
         check_devices(obj["spec"]["spec"]["devices"], "spec.spec.devices", errors)
-        return errors
-
-    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors = self.validate(new)
-        add_changed(errors, "spec", new["spec"], old["spec"])
         return errors

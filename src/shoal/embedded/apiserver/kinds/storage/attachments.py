@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from shoal.embedded.apiserver.field_errors import FieldError, not_allowed, required, too_long
-from shoal.embedded.apiserver.kinds.complaints import MAX_INT32, Errors, Obj, add_changed, add_faults, add_out_of_range
+from shoal.embedded.apiserver.kinds.complaints import MAX_INT32, Errors, Obj, add_faults, add_out_of_range
 from shoal.embedded.apiserver.kinds.core.volumes import check_driver_name, check_volume_spec
 from shoal.embedded.apiserver.kinds.spellings import subdomain_faults
 from shoal.embedded.apiserver.strategy import Strategy
@@ -19,13 +22,13 @@ class AttachmentStrategy(Strategy):
     returns_deleted = True
     needs_version = True
 
+    immutable_fields = ("spec",)
+    initial_status: Mapping[str, Any] = {"attached": False}
+
     def default(self, obj: Obj) -> None:
         spec = obj.setdefault("spec", {})
         spec.setdefault("source", {})
         obj.setdefault("status", {}).setdefault("attached", False)
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {"attached": False}
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []
@@ -37,11 +40,6 @@ class AttachmentStrategy(Strategy):
         add_faults(errors, "spec.nodeName", node, subdomain_faults(node))
         if spec.get("attacher"):
             check_driver_name(spec["attacher"], "spec.attacher", errors)
-        return errors
-
-    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors = self.validate(new)
-        add_changed(errors, "spec", new["spec"], old["spec"])
         return errors
 
     def validate_status(self, new: Obj, old: Obj) -> list[FieldError]:  # noqa: ARG002 - the signature is the strategy's

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, not_supported, required, too_long
 from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_faults, add_negative, add_unsupported
 from shoal.embedded.apiserver.kinds.pods.defaults import default_template
@@ -21,6 +24,8 @@ class CronJobStrategy(Strategy):
     has_status = True
     counts_generation = True
 
+    initial_status: Mapping[str, Any] = {}
+
     def default(self, obj: Obj) -> None:
         spec = obj.setdefault("spec", {})
         if not spec.get("concurrencyPolicy"):
@@ -31,9 +36,6 @@ class CronJobStrategy(Strategy):
         job = spec.setdefault("jobTemplate", {})
         job.setdefault("metadata", {})
         default_template(job.setdefault("spec", {}).setdefault("template", {}))
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = {}
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, not_supported, required
-from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_changed, add_negative
+from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_negative
 from shoal.embedded.apiserver.kinds.labels import check_selector
 from shoal.embedded.apiserver.kinds.workloads.deployments import TemplateStrategy
 from shoal.embedded.apiserver.kinds.workloads.statuses import DAEMON_SETS, check_counts
@@ -24,12 +25,14 @@ _GENERATION = "deprecated.daemonset.template.generation"
 
 
 class DaemonSetStrategy(TemplateStrategy):
-    fresh_status: Mapping[str, int] = {
+    initial_status: Mapping[str, Any] = {
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,
         "desiredNumberScheduled": 0,
         "numberReady": 0,
     }
+
+    immutable_fields = ("spec.selector",)
 
     def default(self, obj: Obj) -> None:
         super().default(obj)
@@ -70,11 +73,6 @@ class DaemonSetStrategy(TemplateStrategy):
         add_negative(errors, "spec.minReadySeconds", spec.get("minReadySeconds"))
         _check_strategy(spec.get("updateStrategy") or {}, "spec.updateStrategy", errors)
         add_negative(errors, "spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
-        return errors
-
-    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors = self.validate(new)
-        add_changed(errors, "spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
         return errors
 
     def validate_status(self, new: Obj, old: Obj) -> list[FieldError]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required
-from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_changed, add_negative
+from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_negative
 from shoal.embedded.apiserver.kinds.pods.defaults import default_template
 from shoal.embedded.apiserver.kinds.pods.warnings import pod_warnings
 from shoal.embedded.apiserver.kinds.workloads.statuses import (
@@ -35,13 +36,10 @@ class TemplateStrategy(Strategy):
 
     has_status = True
     counts_generation = True
-    fresh_status: Mapping[str, int] = {}
+    initial_status: Mapping[str, Any] = {}
 
     def default(self, obj: Obj) -> None:
         default_template(obj.setdefault("spec", {}).setdefault("template", {}))
-
-    def prepare_create(self, obj: Obj) -> None:
-        obj["status"] = dict(self.fresh_status)
 
     def warnings(self, new: Obj, old: Obj | None) -> list[str]:
         template = new["spec"]["template"]
@@ -51,6 +49,8 @@ class TemplateStrategy(Strategy):
 
 
 class DeploymentStrategy(TemplateStrategy):
+    immutable_fields = ("spec.selector",)
+
     def default(self, obj: Obj) -> None:
         super().default(obj)
         spec = obj["spec"]
@@ -79,17 +79,14 @@ class DeploymentStrategy(TemplateStrategy):
                 errors.append(bad_value("spec.progressDeadlineSeconds", deadline, words))
         return errors
 
-    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors = self.validate(new)
-        add_changed(errors, "spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
-        return errors
-
     def validate_status(self, new: Obj, old: Obj) -> list[FieldError]:
         return check_counts(new, old, DEPLOYMENTS, PARTS_OF_DEPLOYMENTS)
 
 
 class ReplicaSetStrategy(TemplateStrategy):
-    fresh_status: Mapping[str, int] = {"replicas": 0}
+    initial_status: Mapping[str, Any] = {"replicas": 0}
+
+    immutable_fields = ("spec.selector",)
 
     def default(self, obj: Obj) -> None:
         super().default(obj)
@@ -99,11 +96,6 @@ class ReplicaSetStrategy(TemplateStrategy):
         errors: Errors = []
         check_replicated(obj["spec"], errors)
         add_negative(errors, "spec.minReadySeconds", obj["spec"].get("minReadySeconds"))
-        return errors
-
-    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors = self.validate(new)
-        add_changed(errors, "spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
         return errors
 
     def validate_status(self, new: Obj, old: Obj) -> list[FieldError]:

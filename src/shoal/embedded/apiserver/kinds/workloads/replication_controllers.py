@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, required
 from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_negative
@@ -13,7 +14,7 @@ from shoal.embedded.apiserver.kinds.workloads.templates import MISMATCH, check_r
 
 class ReplicationControllerStrategy(TemplateStrategy):
     orphans_by_default = True
-    fresh_status: Mapping[str, int] = {"replicas": 0}
+    initial_status: Mapping[str, Any] = {"replicas": 0}
 
     def default(self, obj: Obj) -> None:
         spec = obj.setdefault("spec", {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported
 from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_negative
@@ -29,7 +30,7 @@ _FROZEN_WORDS = (
 
 
 class StatefulSetStrategy(TemplateStrategy):
-    fresh_status: Mapping[str, int] = {"replicas": 0, "availableReplicas": 0}
+    initial_status: Mapping[str, Any] = {"replicas": 0, "availableReplicas": 0}
 
     def default(self, obj: Obj) -> None:
         super().default(obj)

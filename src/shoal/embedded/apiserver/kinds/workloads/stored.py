@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.embedded.apiserver.field_errors import FieldError, required
-from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_changed, add_negative
+from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_negative
 from shoal.embedded.apiserver.kinds.pods.defaults import default_template
 from shoal.embedded.apiserver.kinds.workloads.templates import check_template
 from shoal.embedded.apiserver.strategy import Strategy
@@ -28,6 +28,8 @@ class ControllerRevisionStrategy(Strategy):
 
     counts_generation = False
 
+    immutable_fields = ("data",)
+
     def default(self, obj: Obj) -> None:
         obj.setdefault("revision", 0)
 
@@ -36,9 +38,4 @@ class ControllerRevisionStrategy(Strategy):
         if obj.get("data") is None:
             errors.append(required("data", "data is mandatory"))
         add_negative(errors, "revision", obj.get("revision"))
-        return errors
-
-    def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        errors = self.validate(new)
-        add_changed(errors, "data", new.get("data"), old.get("data"))
         return errors
