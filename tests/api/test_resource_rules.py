@@ -33,8 +33,11 @@ ACCEPTED: dict[str, tuple[Amounts, Amounts]] = {
 
 @pytest.mark.parametrize(("requests", "limits"), ACCEPTED.values(), ids=ACCEPTED)
 def test_accepted(requests: Amounts, limits: Amounts) -> None:
-    spec = PodSpec((Container(resources=resources(requests, limits)),))
-    check_pod_resources(spec, Where(path="spec"))
+    asked = resources(requests, limits)
+    check_pod_resources(PodSpec((Container(resources=asked),)), Where(path="spec"))
+    negative = resources({**requests, "example.com/disk": "-1"}, limits)
+    with pytest.raises(UserError, match=r"example\.com/disk"):
+        check_pod_resources(PodSpec((Container(resources=negative),)), Where(path="spec"))
 
 
 REFUSED: dict[str, tuple[Amounts, Amounts, str]] = {

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from build.small_clusters import SmallCluster, small_cluster
-from shoal.client.item import Obj
+from shoal.client.item import Item, Obj
 from shoal.client.kind import PODS
 from shoal.client.port import Api
 from shoal.embedded.kubelets.fleet import Fleet
+from shoal.embedded.kubelets.pod_facts import PodSummary, summary_of
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.embedded.machines.machine import GpuSlot, Machine
 
@@ -68,17 +69,23 @@ class FleetRun:
     """A fleet that can be killed and started again."""
 
     def __init__(
-        self, cluster: SmallCluster, machines: tuple[Machine, ...], settings: FleetSettings, api: Api | None = None
+        self,
+        cluster: SmallCluster,
+        machines: tuple[Machine, ...],
+        settings: FleetSettings,
+        api: Api | None = None,
+        summary_of: Callable[[Item], PodSummary] = summary_of,
     ) -> None:
         self.cluster = cluster
         self._api = api
         self._machines = machines
         self._settings = settings
+        self._summary_of = summary_of
         self.start()
 
     def start(self) -> None:
         context = self.cluster.context("kubelets", self._api)
-        self.fleet = Fleet(context, self._machines, self._settings)
+        self.fleet = Fleet(context, self._machines, self._settings, self._summary_of)
         self._tasks = [asyncio.ensure_future(self.fleet.run()), asyncio.ensure_future(context.events.run())]
 
     async def kill(self) -> None:
@@ -111,10 +118,12 @@ async def fleet_cluster(
     seed: int = 1,
     settings: FleetSettings | None = None,
     through: Callable[[SmallCluster], Api] | None = None,
+    summary_of: Callable[[Item], PodSummary] = summary_of,
 ) -> AsyncIterator[FleetRun]:
     """`through` makes the port by which the fleet reaches the cluster."""
     async with small_cluster(folder, seed=seed) as cluster:
-        run = FleetRun(cluster, machines or (machine(),), settings or FleetSettings(), through and through(cluster))
+        api = through and through(cluster)
+        run = FleetRun(cluster, machines or (machine(),), settings or FleetSettings(), api, summary_of)
         try:
             yield run
             broken = [task.exception() for task in run._tasks if task.done() and not task.cancelled()]

@@ -1,6 +1,7 @@
 """kubectl as a process, for one namespace: what it prints when it succeeds, what it says when it is refused.
 
-Each start costs some 60 ms, so that a test runs it where the command itself is what it proves.
+Each start costs some 60 ms, so that a test runs it where the command itself is what it proves. Objects are read by
+HTTP.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from build.kubectl import kubectl_binary
+from build.plain_client import PlainClient, client_of
 
 Obj = dict[str, Any]
 PATIENCE_S = 90
@@ -39,6 +40,11 @@ class Kubectl:
         self.kubeconfig = kubeconfig
         self.home = home
         self.namespace = namespace
+
+    @property
+    def client(self) -> PlainClient:
+        """The same user without kubectl, for what the test does not test."""
+        return client_of(self.kubeconfig)
 
     def within(self, namespace: str) -> Kubectl:
         return Kubectl(self.kubeconfig, self.home, namespace)
@@ -84,7 +90,10 @@ class Kubectl:
         return done.err.strip()
 
     def get(self, *what: str) -> Obj:
-        found: Obj = json.loads(self("get", *what, "-o", "json"))
+        """What `get -o json` prints, read without a kubectl process where that is possible."""
+        found = self.client.read(self.namespace, *what)
+        if found is None:
+            found = json.loads(self("get", *what, "-o", "json"))
         return found
 
     def names(self, *what: str) -> list[str]:
@@ -98,7 +107,8 @@ class Kubectl:
 
 
 def manifest(given: Obj | list[Obj]) -> str:
-    return yaml.safe_dump_all([given] if isinstance(given, dict) else given)
+    """As JSON, which is written in a tenth of the time that YAML takes."""
+    return "\n".join(json.dumps(one) for one in ([given] if isinstance(given, dict) else given))
 
 
 def namespaces(kubectl: Kubectl) -> Iterator[str]:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep  # noqa: TID251 - the cluster is another process
 from typing import TypeVar
 
 from build.cluster_server import ServerProcess
 from build.kubectl_runs import PATIENCE_S, Kubectl, Obj, Run
 
 T = TypeVar("T")
+_PAUSE_S = 0.04
 WITHIN = f"--timeout={PATIENCE_S - 5}s"
 """How long kubectl waits: less than a test waits for kubectl, so that a failure has its words."""
 
@@ -37,8 +38,8 @@ def namespaces_in(kubectl: Kubectl) -> Iterator[Kubectl]:
     """kubectl in one new namespace after the other, each with its service account."""
     for number in count(1):
         inside = kubectl.within(f"life-{number}")
-        inside("create", "namespace", inside.namespace)
-        inside("wait", "serviceaccount/default", "--for=create", WITHIN)
+        inside.client.create_namespace(inside.namespace)
+        until(lambda: inside.client.has_account(inside.namespace))  # noqa: B023 - called before the next one is made
         yield inside
 
 
@@ -57,10 +58,11 @@ def shoal(*arguments: str, kubeconfig: Path | None = None) -> Run:
 
 
 def until(look: Callable[[], T], *, within_s: float = PATIENCE_S) -> T:
-    """What `look` says as soon as it says anything true; for what kubectl cannot wait for. Each look is a process."""
+    """What `look` says as soon as it says anything true; for what kubectl cannot wait for."""
     ends = monotonic() + within_s
     while not (seen := look()):
         assert monotonic() < ends, f"still {seen!r} after {within_s} s"
+        sleep(_PAUSE_S)
     return seen
 
 

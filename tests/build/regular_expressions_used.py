@@ -6,7 +6,7 @@ import ast
 import importlib
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,9 @@ _ANCHORED = {"match", "fullmatch"}
 _READERS = _ANCHORED | {"search", "findall", "finditer", "sub", "subn", "split"}
 _HARMLESS = {"escape", "Pattern", "Match", "error", "ASCII", "DOTALL", "IGNORECASE"}
 _FLAGS = {"ASCII", "DOTALL", "IGNORECASE", "MULTILINE"}
+
+
+_IMPORTS = re.compile(r"^ *(?:import re\b|from re import)", re.MULTILINE)
 
 
 class Use(NamedTuple):
@@ -33,12 +36,23 @@ class Unknown(NamedTuple):
 
 
 def uses() -> Iterator[Use | Unknown]:
-    modules = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
-    shared = _methods_called(modules.values())
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
+    modules = {path: ast.parse(text) for path, text in texts.items() if _IMPORTS.search(text)}
+    # Only what may hold a pattern is parsed: all of the sources would take seven seconds more.
+    names = re.compile("|".join(rf"\b{name}\b" for name in sorted(_shared_names(modules.values()))))
+    others = [ast.parse(text) for path, text in texts.items() if path not in modules and names.search(text)]
+    shared = _methods_called([*modules.values(), *others])
     for path, tree in modules.items():
         # Private names are used in their own module only.
         own = {name: methods for name, methods in _methods_called([tree]).items() if name.startswith("_")}
         yield from _of_module(path, tree, {**shared, **own})
+
+
+def _shared_names(trees: Iterable[ast.Module]) -> set[str]:
+    """Names that are assigned a pattern and that other modules may import."""
+    assigned = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Assign))
+    targets = (one for node in assigned if "re.compile(" in ast.unparse(node.value) for one in node.targets)
+    return {one.id for one in targets if isinstance(one, ast.Name) and not one.id.startswith("_")}
 
 
 def _methods_called(trees: Any) -> dict[str, set[str]]:

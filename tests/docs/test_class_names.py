@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -14,14 +14,16 @@ GENERIC = {
 """Parts of objects. `shoal.api.partial` declares those that several readers share; others have a name of their own."""
 
 
+_CLASS = re.compile(r"^class (\w+)[(:]", re.MULTILINE)
+
+
 def classes() -> dict[str, set[str]]:
     """The packages that define a class of each name."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in SOURCE.rglob("*.py"):
         package = str(path.parent.relative_to(SOURCE))
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                found[node.name].add(package)
+        for name in _CLASS.findall(path.read_text(encoding="utf-8")):
+            found[name].add(package)
     return found
 
 

@@ -12,6 +12,8 @@ from docs.pages import ROOT
 
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 BANNED = re.compile(r"\b(?:whoever|whom|nobody|somebody|everybody|anybody|is told|rests)\b", re.IGNORECASE)
+_MAY_BE_BANNED = re.compile("whoever|whom|body|told|rests", re.IGNORECASE)
+"""Words of the sources that are worth parsing, also where a message is written in several pieces."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -36,7 +38,8 @@ def test_messages_name_their_subjects() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}: {text}"
         for path in sorted((ROOT / "src").rglob("*.py"))
-        for text in _messages(ast.parse(path.read_text(encoding="utf-8")))
+        if _MAY_BE_BANNED.search(source := path.read_text(encoding="utf-8"))
+        for text in _messages(ast.parse(source))
         if " " in text and BANNED.search(text)
     ]
     assert wrong == []

@@ -40,10 +40,11 @@ def gpu_node(kubectl: Kubectl) -> Iterator[str]:
     room = {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated"}
     status = {"capacity": room, "allocatable": room, "conditions": [ready]}
-    kubectl("create", "-f-", given={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status})
-    kubectl("taint", "node", name, "node.kubernetes.io/not-ready-")
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+    kubectl.client.ask("POST", "/api/v1/nodes", node)
+    kubectl.client.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
     yield name
-    kubectl("delete", "node", name)
+    kubectl.client.ask("DELETE", f"/api/v1/nodes/{name}")
 
 
 @pytest.fixture
@@ -55,12 +56,14 @@ def bound_pod(kubectl: Kubectl, gpu_node: str) -> Callable[..., str]:
         container["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
         spec = {"nodeName": gpu_node, "containers": [container], "terminationGracePeriodSeconds": 0}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
-        kubectl("create", "-f-", given=pod)
+        pods = f"/api/v1/namespaces/{kubectl.namespace}/pods"
+        kubectl.client.ask("POST", pods, pod)
         ready = {"type": "Ready", "status": "True"}
         state = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
         container_status = {"name": "main", "ready": True, "restartCount": 0, "image": "cuda:12", "imageID": ""}
         status = {"phase": "Running", "podIP": "10.1.0.7", "conditions": [ready]}
-        kubectl.set_status(f"pod/{name}", {**status, "containerStatuses": [{**container_status, "state": state}]})
+        status["containerStatuses"] = [{**container_status, "state": state}]
+        kubectl.client.patch(f"{pods}/{name}/status", {"status": status})
         return name
 
     return make

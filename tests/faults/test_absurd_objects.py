@@ -110,6 +110,8 @@ async def test_absurd_numbers(name: str, tmp_path: Path, caplog: pytest.LogCaptu
     async with _living(tmp_path, caplog) as (cluster, _):
         await cluster.create(kind, {"metadata": {"name": "absurd"}, "spec": {**spec, **more}})
         await cluster.pass_time(300)
+        kept = (await cluster.get(kind, "absurd"))["spec"]
+        assert {key: kept[key] for key in more} == more
 
 
 _WORDS = {
@@ -158,6 +160,9 @@ async def test_absurd_annotations_of_nodes(
             await cluster.pass_time(100)
         await cluster.patch(NODES, "node-0", {"metadata": {"annotations": {f"shoal.dev/{key}": None}}})
         await cluster.pass_time(10)
+        node = await cluster.get(NODES, "node-0")
+        assert [one["status"] for one in node["status"]["conditions"] if one["type"] == "Ready"] == ["True"]
+        assert node["status"]["allocatable"]["nvidia.com/gpu"] == "2"
 
 
 _CONFIGS = {
@@ -201,8 +206,12 @@ async def test_a_pod_of_dozens_of_containers_that_all_crash(tmp_path: Path, capl
             PODS, {"metadata": {"name": "many", "annotations": said}, "spec": {"containers": containers}}
         )
         await cluster.pass_time(1800)
+        pod = await cluster.get(PODS, "many")
+        assert all(one["restartCount"] > 3 for one in pod["status"]["containerStatuses"])
+        assert len(pod["status"]["containerStatuses"]) == len(containers)
         await cluster.delete(PODS, "many")
         await cluster.pass_time(60)
+        assert await cluster.pods() == []
 
 
 @virtual

@@ -36,3 +36,10 @@ async def test_what_cannot_be_dialled_is_no_fleet(tmp_path: Path) -> None:
         for name, url in (("a", "https://127.0.0.1:99999"), ("b", "nonsense"), ("c", "")):
             await _node(cluster, name, url)
         await check_not_simulated(cluster.api, ["a", "b", "c"])
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        await _node(cluster, "d", f"https://127.0.0.1:{port}")
+        with pytest.raises(UserError, match=f"node d is already simulated by another process, at .*:{port}"):
+            await check_not_simulated(cluster.api, ["a", "b", "c", "d"])
+        server.close()
+        await server.wait_closed()

@@ -96,11 +96,15 @@ async def test_a_number_that_no_scheduler_reads_counts_as_one_device(tmp_path: P
 async def test_other_quotas_are_not_asked(tmp_path: Path, hard: dict[str, str], spec: Obj) -> None:
     async with beside_quota(tmp_path, hard, **spec) as cluster:
         await cluster.create(PODS, sharing("a", "8"))
+        assert [one["metadata"]["name"] for one in await cluster.pods()] == ["a"]
 
 
 @virtual
 async def test_without_a_quota_there_is_no_bound(tmp_path: Path) -> None:
     async with beside_quota(tmp_path, {GPUS: "0"}) as cluster:
+        with pytest.raises(ForbiddenError, match="shoal-limit-gpu-parts"):
+            await cluster.create(PODS, sharing("a", "8"))
         await cluster.delete(QUOTAS, "q")
         await cluster.pass_time(1)
         await cluster.create(PODS, sharing("a", "8"))
+        assert [one["metadata"]["name"] for one in await cluster.pods()] == ["a"]

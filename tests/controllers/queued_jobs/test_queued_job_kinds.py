@@ -292,5 +292,6 @@ async def test_a_kind_that_is_installed_later_is_queued_from_then_on(tmp_path: P
     async with queue_cluster(tmp_path, makes=()) as cluster:
         await cluster.pass_time(20)
         await install(cluster, {case.group})
-        await cluster.create(case.kind, case.made())
-        await FakeAdmission(cluster).only()
+        job = await cluster.create(case.kind, case.made())
+        workload = await FakeAdmission(cluster).only()
+        assert [one["uid"] for one in workload["metadata"]["ownerReferences"]] == [job["metadata"]["uid"]]

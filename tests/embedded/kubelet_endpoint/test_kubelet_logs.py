@@ -121,6 +121,10 @@ async def test_who_goes_away_is_not_waited_for(doors: Doors, nodes: FakeNodes) -
     response.close()
     async with asyncio.timeout(PATIENCE_S):
         await nodes["n2"].left_alone()
+    looks = nodes["n2"].looks
+    nodes["n2"].write("web", "for nobody")
+    await nodes["n2"].left_alone()
+    assert nodes["n2"].looks == looks
 
 
 async def test_a_node_that_is_cut_off_answers_nobody(doors: Doors, nodes: FakeNodes) -> None:

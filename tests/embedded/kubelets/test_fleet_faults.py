@@ -12,9 +12,9 @@ from build.virtual_time import virtual
 from shoal.client.item import Item, Obj
 from shoal.client.kind import LEASES, NODES, PODS
 from shoal.client.port import Deletion
-from shoal.embedded.kubelets import node_pods, simulated_node
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.kubelets.pod_facts import PodSummary, summary_of
-from shoal.embedded.kubelets.simulated_node import SimulatedNode
+from shoal.embedded.kubelets.settings import FleetSettings
 
 
 def _fault(kind: str, name: str = "one") -> Obj:
@@ -235,19 +235,18 @@ async def test_a_fault_that_cannot_be_read_does_not_hold_up_what_else_the_node_i
 
 
 @virtual
-async def test_a_fault_that_breaks_the_code_is_an_event_on_the_node(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def breaks(self: SimulatedNode) -> None:
-        raise ZeroDivisionError("no pods")
+async def test_a_fault_that_breaks_the_code_is_an_event_on_the_node(tmp_path: Path) -> None:
+    class BrokenGpus(DeviceManager):
+        def stop(self, uid: str, container: str) -> None:
+            raise ZeroDivisionError("no programs")
 
-    monkeypatch.setattr(SimulatedNode, "shut_down", breaks)
-    async with fleet_cluster(tmp_path) as run:
-        await run.cluster.pass_time(1)
+    async with fleet_cluster(tmp_path, machine(gpus=1), settings=FleetSettings(gpus=BrokenGpus)) as run:
+        await run.cluster.create(PODS, pod(gpus=1, terminationGracePeriodSeconds=0))
+        await run.until_phase("pod", "Running")
         await run.cluster.patch(NODES, "node-0", _fault("spot-interrupt"))
         await run.cluster.pass_time(125)
         said = [event["message"] for event in await run.cluster.events("node-0") if event["reason"] == "FaultFailed"]
-        assert said == ["ZeroDivisionError: no pods"]
+        assert said == ["ZeroDivisionError: no programs"]
 
 
 @virtual
@@ -264,25 +263,24 @@ async def test_a_spot_notice_that_is_taken_back_in_time_leaves_the_node(tmp_path
 
 
 @virtual
-async def test_healing_a_node_looks_at_its_own_pods_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with fleet_cluster(tmp_path, machine(), machine("node-1")) as run:
+async def test_healing_a_node_looks_at_its_own_pods_alone(tmp_path: Path) -> None:
+    read: list[str] = []
+
+    def summary(item: Item) -> PodSummary:
+        read.append(item.name)
+        return summary_of(item)
+
+    async with fleet_cluster(tmp_path, machine(), machine("node-1"), summary_of=summary) as run:
         cluster = run.cluster
         for number in range(30):
             await cluster.create(PODS, pod(f"other-{number}", "node-1"))
         await cluster.create(PODS, pod())
         await cluster.patch(NODES, "node-0", _fault("fail"))
         await cluster.pass_time(2)
-        looked: list[str] = []
-
-        def glance(item: Item) -> PodSummary:
-            looked.append(item.name)
-            return summary_of(item)
-
-        monkeypatch.setattr(simulated_node, "summary_of", glance)
-        monkeypatch.setattr(node_pods, "summary_of", glance)
+        read.clear()
         await cluster.patch(NODES, "node-0", _HEAL)
         await run.until_phase("pod", "Running")
-        assert set(looked) == {"pod"}
+        assert set(read) == {"pod"}
 
 
 @virtual

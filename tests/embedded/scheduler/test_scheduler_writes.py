@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,6 @@ from shoal.client.write_through import WriteThroughApi
 from shoal.embedded.scheduler.controller import default_scheduler
 from shoal.embedded.scheduler.scheduler import Scheduler
 
-MAX_WRITES = "shoal.embedded.scheduler.scheduler._MAX_WRITES"
 APART = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -69,11 +69,8 @@ class HeldBindings(WriteThroughApi):
 
 
 @virtual
-async def test_pods_whose_volumes_nobody_makes_do_not_keep_others_from_their_places(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(MAX_WRITES, 2)
-    async with small_cluster(tmp_path, [default_scheduler]) as cluster:
+async def test_pods_whose_volumes_nobody_makes_do_not_keep_others_from_their_places(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, [partial(default_scheduler, max_writes=2)]) as cluster:
         await add_node(cluster, "n1")
         await add_claiming(cluster, "v0", "v1", "v2")
         await cluster.pass_time(2)
@@ -85,12 +82,9 @@ async def test_pods_whose_volumes_nobody_makes_do_not_keep_others_from_their_pla
 
 
 @virtual
-async def test_a_run_ends_at_once_though_more_wait_for_volumes_than_may_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(MAX_WRITES, 2)
+async def test_a_run_ends_at_once_though_more_wait_for_volumes_than_may_write(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        scheduler = default_scheduler(cluster.context())
+        scheduler = default_scheduler(cluster.context(), max_writes=2)
         run = asyncio.ensure_future(scheduler.run())
         await add_node(cluster, "n1")
         await add_claiming(cluster, "v0", "v1", "v2", "v3", "v4")
@@ -121,14 +115,11 @@ async def test_the_room_of_a_pod_that_is_deleted_before_its_volume_comes_is_free
 
 
 @virtual
-async def test_a_pod_is_decided_on_as_it_is_when_its_turn_comes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(MAX_WRITES, 1)
+async def test_a_pod_is_decided_on_as_it_is_when_its_turn_comes(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1")
         api = HeldBindings(cluster)
-        cluster.start(default_scheduler, api=api)
+        cluster.start(partial(default_scheduler, max_writes=1), api=api)
         term = {"labelSelector": {"matchLabels": {"app": "second"}}, "topologyKey": "kubernetes.io/hostname"}
         await cluster.create(PODS, pod("first", affinity={"podAntiAffinity": {APART: [term]}}))
         await cluster.until(lambda: api.asked == 1)
@@ -143,9 +134,7 @@ async def test_a_pod_is_decided_on_as_it_is_when_its_turn_comes(
 
 
 @virtual
-async def test_a_bug_on_the_way_costs_its_pod_a_delay_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_bug_on_the_way_costs_its_pod_a_delay_and_nothing_else(tmp_path: Path) -> None:
     class Broken(HeldBindings):
         async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
             self.asked += 1
@@ -197,18 +186,14 @@ async def test_whoever_could_not_be_ended_because_the_server_was_busy_is_ended_s
 
 
 @pytest.mark.parametrize("after", range(12))
-def test_one_scheduler_runs_again_after_it_was_stopped_at_any_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
-) -> None:
-    monkeypatch.setattr(MAX_WRITES, 3)
-
+def test_one_scheduler_runs_again_after_it_was_stopped_at_any_moment(tmp_path: Path, after: int) -> None:
     async def story() -> None:
         async with small_cluster(tmp_path) as cluster:
             for number in range(3):
                 await add_node(cluster, f"n{number}", cpu="4")
             for number in range(14):
                 await cluster.create(PODS, pod(f"p{number}"))
-            scheduler = default_scheduler(cluster.context())
+            scheduler = default_scheduler(cluster.context(), max_writes=3)
             for _ in range(4):
                 run = asyncio.ensure_future(scheduler.run())
                 await cluster.informers.synced((PODS, NODES))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from zlib import crc32
 
@@ -44,9 +44,16 @@ _CONFIG_NAMESPACES = frozenset({"gpu-operator", "nvidia", "nvidia-system", "nvid
 
 
 class Fleet:
-    def __init__(self, context: Context, machines: Sequence[Machine], settings: FleetSettings | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        machines: Sequence[Machine],
+        settings: FleetSettings | None = None,
+        summary_of: Callable[[Item], PodSummary] = summary_of,
+    ) -> None:
         """Raises UserError for stage files that cannot be read, and for two machines of one name."""
         self._settings = settings or FleetSettings()
+        self._summary_of = summary_of
         informers = context.informers
         self.name = context.name
         self._context = context
@@ -79,6 +86,7 @@ class Fleet:
             context.events.named("kubelet"),
             lambda node, uid: self._pod_writes.add((node, uid)),
             lambda node: self._registration.writes.add(node),  # noqa: PLW0108 - there is no keeper yet
+            self._summary_of,
         )
         make = settings.gpus or DeviceManager
         for machine in self._machines.values():
@@ -164,7 +172,7 @@ class Fleet:
         for item in self._pods:
             # One that cannot be read is passed over later, where that is logged.
             with suppress(msgspec.DecodeError):
-                self._note_address(item.uid, summary_of(item))
+                self._note_address(item.uid, self._summary_of(item))
 
     def _note_address(self, uid: str, summary: PodSummary, *, is_gone: bool = False) -> None:
         """Of a pod that no node of this process looks after at the moment."""
@@ -177,7 +185,7 @@ class Fleet:
     def _take_over(self) -> None:
         """What runs already keeps its devices before anything new is given any."""
         ours = (item for name in self._nodes for item in self._fleet_context.pods_on(name))
-        begun = [(item, summary) for item in ours if (summary := summary_of(item)).status.start_time is not None]
+        begun = [(item, summary) for item in ours if (summary := self._summary_of(item)).status.start_time is not None]
         _tell(self._on_pod, (item for item, _ in begun))
 
     def _follow(self, informer: Informer, handler: Handler) -> None:
@@ -198,7 +206,7 @@ class Fleet:
         item = after or before
         if item is None or not self._is_running:
             return
-        summary = summary_of(item)
+        summary = self._summary_of(item)
         node = self._nodes.get(summary.spec.node_name)
         if node is None:
             # Another process may give addresses of the same range.

@@ -17,7 +17,7 @@ from shoal.embedded.kubelets.admission import NodeCapacity, misplaced
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.pod_actions import PodSituation
 from shoal.embedded.kubelets.pod_events import PodEvent, record_event
-from shoal.embedded.kubelets.pod_facts import PodFacts, PodSummary, facts_of, summary_of
+from shoal.embedded.kubelets.pod_facts import PodFacts, PodSummary, facts_of
 from shoal.embedded.kubelets.pod_recovery import restored
 from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
 from shoal.embedded.kubelets.pod_status import ContainerResource, phase_of
@@ -50,7 +50,7 @@ class NodePods:
 
     def see(self, item: Item, summary: PodSummary | None = None) -> None:
         """A pod bound to this node came or changed."""
-        summary = summary or summary_of(item)
+        summary = summary or self._context.summary_of(item)
         run = self.runs.get(item.uid)
         is_deleted = summary.metadata.deletion_timestamp is not None
         if run is not None and run.is_over and summary.status.phase in TERMINAL_PHASES:

@@ -26,7 +26,7 @@ from shoal.embedded.kubelets.node_object import boot_id_of
 from shoal.embedded.kubelets.node_pods import NodePods
 from shoal.embedded.kubelets.node_terminal import answer
 from shoal.embedded.kubelets.node_view import LogLine, Usage
-from shoal.embedded.kubelets.pod_facts import PodFacts, facts_of, summary_of
+from shoal.embedded.kubelets.pod_facts import PodFacts, facts_of
 from shoal.embedded.kubelets.pod_run import PodRun
 from shoal.embedded.machines.machine import Machine
 
@@ -79,7 +79,7 @@ class SimulatedNode:
             self._exporter.boot(self._context.clock.seconds())
         for item in self._context.pods_on(self.name):
             # A fleet that was started while the node lay there has not looked at them yet.
-            summary = summary_of(item)
+            summary = self._context.summary_of(item)
             if summary.status.start_time and item.uid not in self.pods.runs:
                 self.pods.see(item, summary)
         # None goes on before it was read which of them are being deleted: those do not start again.
@@ -135,7 +135,7 @@ class SimulatedNode:
             return
         self._has_recalled = True
         for item in self._context.pods_on(self.name):
-            summary = summary_of(item)
+            summary = self._context.summary_of(item)
             has_begun = summary.status.start_time is not None and summary.status.phase not in TERMINAL_PHASES
             if has_begun and item.uid not in self.pods.runs:
                 self.gpus.restore(item.obj())

@@ -27,7 +27,8 @@ from shoal.embedded.scheduler.victims import BudgetState, Victims, cheapest_vict
 from shoal.units.errors import ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.controllers")
-_MAX_WRITES = 128
+MAX_WRITES = 128
+"""The number of writes in progress at once."""
 _AT_A_TIME = 32
 """The number of decisions before other tasks get a turn."""
 _MAX_REFUSALS = 4096
@@ -35,7 +36,7 @@ Work = Callable[[], Awaitable[None]]
 
 
 class Scheduler:
-    def __init__(self, context: Context, names: frozenset[str]) -> None:
+    def __init__(self, context: Context, names: frozenset[str], max_writes: int = MAX_WRITES) -> None:
         self.name = context.name
         self._context = context
         self._clock = context.clock
@@ -46,7 +47,8 @@ class Scheduler:
         self._reporter = ScheduledConditionWriter(context)
         self._pods = context.informers.of(PODS)
         self._budgets = context.informers.of(DISRUPTION_BUDGETS)
-        self._writes = asyncio.Semaphore(_MAX_WRITES)
+        self._max_writes = max_writes
+        self._writes = asyncio.Semaphore(max_writes)
         self._refusals: dict[Any, str] = {}
         self._refused_at = -1
 
@@ -62,7 +64,7 @@ class Scheduler:
 
     async def _settle(self) -> None:
         """Cleans up after an earlier run: tasks that were cancelled before they started could not."""
-        self._writes = asyncio.Semaphore(_MAX_WRITES)
+        self._writes = asyncio.Semaphore(self._max_writes)
         for pod in self._queue.worked_on():
             await self._reread(pod)
         self._state.forget_reservations()

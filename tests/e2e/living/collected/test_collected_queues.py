@@ -60,7 +60,7 @@ def test_a_queue_without_a_selector_admits_nobody_and_says_so_wherever_one_looks
     assert ran.code == 0, ran.err
     assert "research-queue admits no workloads: it has no namespaceSelector" in listed
     queued("create", "-f-", given=training("train", 1))
-    assert CLOSED in until(lambda: why_waiting(queued))
+    until(lambda: CLOSED in why_waiting(queued))
     assert CLOSED in until(lambda: events(queued, "train").get("Inadmissible", ""))
     assert queued.get("job", "train")["spec"]["suspend"] is True
     told = until(lambda: events(queued.within("default"), "research-queue").get("NoNamespaceSelector", ""))
@@ -143,7 +143,7 @@ def member(name: str) -> Obj:
 def test_a_group_waits_for_its_eighth_member_and_then_runs_as_a_whole(grouped: Kubectl) -> None:
     assert "high-priority" in until(lambda: events(grouped, "pytorch-distributed").get("UnknownPriorityClass", ""))
     grouped("create", "-f-", given=[member(f"worker-{at}") for at in range(7)])
-    assert "the gang needs 8 pods, and only 7 exist" in until(lambda: why_pending(grouped))
+    until(lambda: "the gang needs 8 pods, and only 7 exist" in why_pending(grouped))
     assert phases(grouped) == ["Pending"] * 7
     grouped("create", "-f-", given=member("worker-7"))
     until(lambda: phases(grouped) == ["Running"] * 8)

@@ -152,6 +152,7 @@ async def test_the_namespace_and_the_requester_are_known(cluster: Operations) ->
         binding("b", "p"),
     )
     await cluster.create("configmaps", config_map("a"))
+    assert cluster.find("configmaps", "a") is not None
 
 
 async def test_a_deletion_is_judged_by_what_goes(cluster: Operations) -> None:

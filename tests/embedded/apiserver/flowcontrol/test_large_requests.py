@@ -61,13 +61,17 @@ async def test_a_large_request_that_gives_up_keeps_nobody_waiting() -> None:
     gone.cancel()
     large.leave("ada")
     await last
+    assert gone.cancelled()
     called = asyncio.create_task(large.enter("ada"))
     await asyncio.sleep(0)
     large.leave("ada")
     # Its turn has come in the same moment in which it gives up.
     called.cancel()
     await asyncio.gather(called, return_exceptions=True)
-    await large.enter("ada")
+    assert called.cancelled()
+    at_once = asyncio.create_task(large.enter("ada"))
+    await asyncio.sleep(0)
+    assert at_once.done()
 
 
 async def test_a_refused_seat_leaves_the_place_to_the_next_large_request(tmp_path: Path) -> None:

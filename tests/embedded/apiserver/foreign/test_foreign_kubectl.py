@@ -11,7 +11,7 @@ import pytest
 from build.cluster_server import ServerProcess
 from build.foreign_kinds import SAMPLES, provided_kinds, samples
 from build.kubectl_runs import Kubectl
-from build.living_cluster import WITHIN
+from build.living_cluster import WITHIN, wait
 from shoal.embedded.apiserver.foreign.definitions import definitions
 
 COLLECTED = Path(__file__).parents[5] / "shared" / "manifests"
@@ -103,8 +103,9 @@ def test_the_parts_of_a_running_cluster_may_follow_a_policy(kubectl: Kubectl) ->
     kubectl.within("kube-system")("apply", "-f-", given=config)
     policies = [one for one in samples([SAMPLES / "serving.yaml"]) if one["apiVersion"] == "nvidia.com/v1"]
     kubectl("apply", "-f-", given=policies)
-    offered = r"jsonpath={.status.allocatable.nvidia\.com/gpu}=32"
-    kubectl("wait", f"--for={offered}", "node/p5-48xlarge-0", WITHIN)
+    wait(kubectl, "node/p5-48xlarge-0", r"jsonpath={.status.allocatable.nvidia\.com/gpu}=32")
+    node = kubectl.get("node/p5-48xlarge-0")
+    assert node["metadata"]["labels"]["nvidia.com/gpu.replicas"] == "4"
 
 
 def test_a_custom_kind_with_a_scale_is_scaled(kubectl: Kubectl) -> None:

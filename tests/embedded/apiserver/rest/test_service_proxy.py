@@ -58,3 +58,4 @@ def test_a_service_or_port_that_is_not_there_is_named() -> None:
 @pytest.mark.parametrize(("asked", "port"), [("web", ""), ("web:http", "http"), ("http:web:80", "http")])
 def test_an_endpoint_that_is_ready_is_found(asked: str, port: str) -> None:
     check_service(FixedReader(SERVICE, endpoints("other", port)), "a", asked)
+    assert refused(asked, endpoints("other"))[0] == 503

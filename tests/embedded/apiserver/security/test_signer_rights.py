@@ -30,6 +30,14 @@ def rights(*lines: str) -> SignerRights:
     return SignerRights(Rbac(FixedReader(cluster_role("r", *lines), cluster_binding("r", "User bob"))))
 
 
+def is_permitted(check: SignerRights, admission: AdmissionAttributes) -> bool:
+    try:
+        check.validate(admission)
+    except ApiError:
+        return False
+    return True
+
+
 APPROVED = {"status": {"conditions": [{"type": "Approved", "status": "True"}]}}
 SIGNED = {"status": {"certificate": "eA=="}}
 
@@ -54,8 +62,12 @@ def test_who_holds_no_right_to_the_signer_is_refused(subresource: str, new: Obj,
     ("subresource", "new", "verb"), [("approval", APPROVED, "approve"), ("status", SIGNED, "sign")]
 )
 def test_a_right_to_the_signer_or_to_its_domain_is_enough(subresource: str, new: Obj, verb: str, name: str) -> None:
-    rights(f"{verb} signers @certificates.k8s.io ={name}").validate(update(subresource, new))
+    asked = update(subresource, new)
+    assert is_permitted(rights(f"{verb} signers @certificates.k8s.io ={name}"), asked)
+    assert not is_permitted(rights(f"get signers @certificates.k8s.io ={name}"), asked)
 
 
 def test_a_status_that_says_nothing_new_of_certificate_and_conditions_needs_no_right_to_the_signer() -> None:
-    rights("update certificatesigningrequests/status @certificates.k8s.io").validate(update("status", {}))
+    check = rights("update certificatesigningrequests/status @certificates.k8s.io")
+    assert is_permitted(check, update("status", {}))
+    assert not is_permitted(check, update("status", SIGNED))

@@ -112,6 +112,9 @@ def upgrade(host: str, *origins: str) -> web.BaseRequest:
 )
 def test_a_program_or_a_page_of_the_server_itself_may_upgrade(host: str, origins: tuple[str, ...]) -> None:
     check_origin(upgrade(host, *origins), {"localhost"})
+    with pytest.raises(ApiError) as refused:
+        check_origin(upgrade(host, *origins, "https://evil.example"), {"localhost"})
+    assert refused.value.code == 403
 
 
 @pytest.mark.parametrize(

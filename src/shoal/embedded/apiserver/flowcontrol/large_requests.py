@@ -45,7 +45,8 @@ class LargeRequests:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.leave(name)
-            else:
+            elif turn in user.waiting:
+                # `leave` removes the cancelled turns that it passes over.
                 user.waiting.remove(turn)
             raise
 
