@@ -31,21 +31,22 @@ install: $(BIN)/shoal ## The command: .venv/bin/shoal
 demo: $(BIN)/shoal ## A Kubernetes cluster with 128 GPUs and three teams' work on it, live in your terminal
 	@$(BIN)/shoal up --demo
 
-# What Python compiled is kept, whatever the shell says of it: else each worker, and each `shoal` that a test starts,
-# would compile everything again.
+# Python keeps compiled modules, even if the shell disables this. Otherwise each worker, and each `shoal` process that a
+# test starts, would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Two more than there are cores: two begin with tests that wait for a cluster in another process (tests/conftest.py), and
-# whoever is done takes from others.
+# Two workers more than cores: two workers begin with tests that wait for a cluster in another process (tests/conftest.py).
+# A worker that has finished takes tests from others.
 WORKERS ?= $(shell expr $$(nproc) + 2)
-# In a clean clone once, before all workers begin with the same file at the same time. What is wrong they say themselves.
+# Compiles the tests once in a clean clone, so that the workers do not compile the same files at the same time. The
+# workers report errors themselves.
 COMPILED := test -d tests/__pycache__ || $(BIN)/pytest -q --collect-only >/dev/null || true
 
 test: $(VENV)/.dev ## All tests
 	@$(COMPILED)
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal
 
-quick: $(VENV)/.dev ## The tests that take no time
+quick: $(VENV)/.dev ## Quick tests only
 	@$(COMPILED)
 	@$(BIN)/pytest -q -n auto -m 'not slow'
 
@@ -55,7 +56,7 @@ e2e: $(VENV)/.dev ## Tests with external programs (promtool); with SHOAL_TEST_KU
 
 check: format lint types floors test ## All that CI checks: format, lint, strict types, floors, tests
 
-format: $(VENV)/.dev ## Is everything formatted (make format-fix mends it)
+format: $(VENV)/.dev ## Check the format (make format-fix corrects it)
 	@$(BIN)/ruff format --check src tests bench tools
 
 .PHONY: format-fix
@@ -69,10 +70,10 @@ lint: $(VENV)/.dev ## Lint
 types: $(VENV)/.dev ## Strict types
 	@$(BIN)/mypy
 
-floors: $(VENV)/.dev ## Imports go down only
+floors: $(VENV)/.dev ## Check that imports go down only
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
-bench: $(VENV)/.dev ## The figures of docs/performance.md, each beside its bar
+bench: $(VENV)/.dev ## Measure the figures of docs/performance.md, each beside its target
 	@$(BIN)/python -m bench.run
 
 compiled: $(VENV)/.dev ## A copy in out/compiled whose engine is compiled to C (docs/designs/003-compiled-engine.md)
@@ -88,5 +89,5 @@ lock: $(VENV)/.dev ## Renew the locked dependencies
 	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/run.lock pyproject.toml
 	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --allow-unsafe --output-file $(LOCK) requirements/dev.in
 
-clean: ## Remove what was made
+clean: ## Remove built files
 	@rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

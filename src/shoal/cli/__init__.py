@@ -1,1 +1,1 @@
-"""The command line: one file per command, each of which parses, calls and shows."""
+"""Implements the command line: one file per command, each of which parses options, calls the code below, and prints."""

@@ -1,6 +1,7 @@
 """Reads the advisor's Events about an object or its owners from a live cluster, for `shoal why`.
 
-Rejected: looking for the same faults here. What is read for a story holds no commands and no variables of containers.
+Rejected: looking for the same faults here. The objects that `shoal why` reads contain no commands and no variables of
+containers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _FROM = "source=shoal-advisor"
 
 
 def show_advice(explanation: Explanation, documents: Sequence[Document], access: Access) -> None:
-    """At the end of the story: a line for each fault."""
+    """Returns the lines at the end of the answer, one for each fault."""
     about = set(_concerned(explanation, documents))
     lines = [
         f"{kind} {name}: {event.get('message', '')}"
@@ -37,7 +38,7 @@ def show_advice(explanation: Explanation, documents: Sequence[Document], access:
 
 
 def _concerned(explanation: Explanation, documents: Sequence[Document]) -> Iterator[tuple[str, str]]:
-    """Kinds in small letters, and keys: what the story is about, and who made it."""
+    """Kinds in lower case, and keys: the object that is explained, and its owners."""
     words = explanation.title.replace(",", " ").replace(":", " ").split()
     kind, key = (POD, words[0]) if "/" in words[0] or len(words) == 1 else (words[0], words[1])
     yield kind, key
@@ -51,7 +52,7 @@ def _concerned(explanation: Explanation, documents: Sequence[Document]) -> Itera
 
 
 async def _said(api: Api) -> list[dict[str, Any]]:
-    """None where they may not be read: the story is there without."""
+    """None if the Events may not be read; the answer is then given without them."""
     from shoal.client.kind import EVENTS
     from shoal.client.port import Select
     from shoal.client.refusals import ForbiddenError

@@ -1,4 +1,4 @@
-"""Which cluster a command speaks to, and the frame of such a command: open, do, close, one line if it fails."""
+"""Chooses the cluster of a command and runs the command on it: connect, work, close, one line if it fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PATIENCE_S = 20.0
-"""For one answer. A person waits for it."""
+"""The time limit of one answer, for which a user waits."""
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
@@ -47,7 +47,7 @@ def chosen_access(kubeconfig: Path | None, context: str) -> Access:
 
 
 def speak(access: Access, work: Callable[[Api], Awaitable[T]]) -> T:
-    """What `work` comes to; a refusal of the server, or none to be had, is one line and exit code 1."""
+    """Returns the result of `work`. A refusal of the server, or no server, is one line and exit code 1."""
     import random
 
     from shoal.client.http.api import KubeApi
@@ -73,7 +73,7 @@ def ended(access: Access, work: Callable[[], Awaitable[T]]) -> T:
 
 @contextmanager
 def in_one_line(access: Access) -> Iterator[None]:
-    """What the server refuses, or that there is none, becomes a line and exit code 1."""
+    """Turns a refusal of the server, or a missing server, into one line and exit code 1."""
     from shoal.client.refusals import BusyError, RefusedError
 
     try:

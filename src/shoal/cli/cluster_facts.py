@@ -1,4 +1,4 @@
-"""What a running cluster says of itself, asked over its own API as its administrator."""
+"""Reads the facts that a running cluster reports about itself, over its API and as its administrator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which folder the commands about the embedded cluster mean, when they are not told."""
+"""Chooses the default folder of the commands about the embedded cluster."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def nodes(options: NodesOptions) -> None:
 
 
 def _checked(address: str) -> str:
-    """Nodes have addresses and no names, and it must be one that others can ask."""
+    """Checks the address: nodes have addresses and no names, and other machines must be able to reach it."""
     try:
         is_good = not address or not ip_address(address).is_unspecified
     except ValueError:

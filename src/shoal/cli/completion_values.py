@@ -1,9 +1,9 @@
-"""What a shell is offered behind an option or a kind: words that are known, and names that the cluster has.
+"""Completes the values of options and kinds: fixed words, and names of objects in the cluster.
 
 Guarantees: an answer within two seconds or none, and no error messages, which would appear in the middle of the
 command line. Only names are read from a cluster.
 
-Rejected: names kept from the last time. They are of a cluster that may be another by now.
+Rejected: a cache of names. The current cluster may be another one than last time.
 """
 
 from __future__ import annotations

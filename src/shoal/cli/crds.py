@@ -61,7 +61,7 @@ def crds(
 
 
 def _client(service: str) -> dict[str, Any]:
-    """The certificate it is trusted by comes from the webhook itself, when it starts."""
+    """The webhook itself adds the certificate by which it is trusted when it starts."""
     namespace, _, name = service.partition("/")
     if not namespace or not name or "/" in name:
         fix = "as in shoal-system/shoal-webhook"

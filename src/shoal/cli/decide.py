@@ -1,7 +1,7 @@
-"""`shoal decide`: what a scheduler should do with these manifests, and why.
+"""Implements `shoal decide`: prints what a scheduler should do with manifests, and why.
 
-Promises: with `-o json` or `-o yaml` stdout holds one document and nothing else; a refusal is an answer and no failure;
-warnings go to stderr.
+Guarantees: with `-o json` or `-o yaml` stdout holds one document and nothing else; a refusal is an answer and no
+failure; warnings go to stderr.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def on_lost_nodes(documents: Iterable[Document]) -> dict[str, str]:
 
 
 def lost_of_gang(lost: Mapping[str, str], gang: str, events: Iterable[Event]) -> list[str]:
-    """A line for each pod of the gang."""
+    """Returns a line for each pod of the gang."""
     return [
         f"{event.key} {lost[event.key]}"
         for event in events

@@ -1,4 +1,4 @@
-"""Starting a server that outlives the command: a child in a session of its own, and word from it when it is ready.
+"""Starts a server that outlives the command: a child process in its own session, which reports when it is ready.
 
 The child holds one end of a pipe. It writes a line when it is ready; when it ends instead, the system closes the pipe,
 so there is nothing to poll and no time to guess. What it had to say is the last line of its log.
@@ -22,7 +22,7 @@ _COMPLAINT = "shoal: "
 
 
 def start_detached(folder: Path, settings: Settings, more: Sequence[str] = ()) -> Path:
-    """Returns the kubeconfig once the server is ready; raises what the server complained of.
+    """Returns the kubeconfig once the server is ready; raises the error that the server reported.
 
     `more` are arguments beside those that the settings say.
     """

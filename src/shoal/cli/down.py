@@ -1,4 +1,4 @@
-"""`shoal down`: end the embedded control plane. Its objects stay where they are."""
+"""Implements `shoal down`: stops the embedded control plane and keeps its objects."""
 
 from __future__ import annotations
 

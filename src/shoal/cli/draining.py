@@ -1,4 +1,4 @@
-"""Draining a node, as kubectl does it: which pods leave, and how they are asked to until they have.
+"""Drains a node as kubectl does: selects the pods to evict and evicts them until they are gone.
 
 Pods of DaemonSets and mirror pods stay, since they would only come back. A pod that no controller would make again goes
 with force alone. Budgets are respected: an eviction that one forbids is tried again until the time is up.

@@ -1,6 +1,6 @@
-"""The one place where a failure becomes a line on stderr and an exit code.
+"""Turns every failure into a line on stderr and an exit code; no other module does.
 
-Promises: wrong input or usage is one line and code 2; any other failure is one line and code 1, with the traceback
+Guarantees: wrong input or usage is one line and code 2; any other failure is one line and code 1, with the traceback
 when asked for; Ctrl-C is 130; a reader that closed the pipe is no news, only code 1.
 
 Rejected: letting typer print its own boxes for errors. Scripts and people look for one line.

@@ -51,7 +51,7 @@ _MOST_PODS = 4
 
 
 class Explainer:
-    """Tells of one subject; to be thrown away after that, since the rounds are used up."""
+    """Explains one subject. An instance cannot be used again, since its rounds are used up."""
 
     def __init__(self, documents: Sequence[Document], loaded: Loaded, seed: int, go_on: GoOn) -> None:
         self._documents = documents

@@ -61,7 +61,7 @@ def _end_of(pod: Pod) -> str:
 
 
 def said(pod: Pod) -> str:
-    """What its scheduler last said of it."""
+    """Returns the last message of its scheduler."""
     for each in pod.status.conditions:
         if each.type == "PodScheduled" and each.status == "False" and (each.message or each.reason):
             return f"{pod.spec.scheduler_name} says: {each.message or each.reason}"
@@ -83,7 +83,7 @@ def is_called_gang(meta: ObjectMeta, gang: Gang | None) -> bool:
 
 
 def admission_lines(workload: Workload | None) -> list[str]:
-    """By which queue it runs, on which flavors."""
+    """Returns the queue by which it runs, and its flavors."""
     if workload is None:
         return []
     admission = workload.status.admission
@@ -109,7 +109,7 @@ def group_of_maker(documents: Iterable[Document], kind: str, key: str) -> str:
 
 
 def condition_lines(workload: Workload | None) -> list[str]:
-    """What those who decide about it have written on it."""
+    """Returns the conditions that its controllers have written on it."""
     conditions = () if workload is None else workload.status.conditions
     found = [each for each in conditions if each.type in _TOLD and (each.message or each.reason)]
     # Why it was stopped says more than what has been taken from it since.

@@ -1,6 +1,6 @@
-"""How an answer is written: for people as a table or a text, for programs as one document of JSON or YAML.
+"""Writes an answer: as a table or text for people, as one JSON or YAML document for programs.
 
-Promises: with `-o json` or `-o yaml` standard output holds that document and nothing else; colours are for terminals;
+Guarantees: with `-o json` or `-o yaml` standard output holds that document and nothing else; colours are for terminals;
 lines written to a pipe are not wrapped, so that they can be searched, unless `COLUMNS` gives a width.
 """
 

@@ -1,6 +1,6 @@
-"""The `shoal` command: the readable list of its commands, and the entry point.
+"""Defines the `shoal` command: the list of its commands, and the entry point.
 
-Promises: commands import what they need when they run, so `shoal --help` stays quick however much is behind it.
+Guarantees: commands import what they need when they run, so `shoal --help` stays quick however much is behind it.
 
 Rejected: one module per command found by scanning a folder. This module lists all commands.
 """

@@ -1,4 +1,4 @@
-"""Manifests as the commands that decide read them: files to facts, a policy or a configuration to a placement."""
+"""Reads manifests for the commands that decide: files become facts, a policy or a configuration becomes a placement."""
 
 from __future__ import annotations
 

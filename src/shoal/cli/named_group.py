@@ -1,7 +1,7 @@
 """A group of commands that is one itself and takes a name: `shoal queue NAME`, beside `shoal queue diff`.
 
-The first word that is neither an option nor a command is the name, and is handed on as the option `--name`. Who is
-called like a command is asked for by that option.
+The first word that is neither an option nor a command is the name, and is handed on as the option `--name`. An object
+with the name of a command is requested by that option.
 
 Rejected: an argument of the group. It would take the name of the command for itself.
 """

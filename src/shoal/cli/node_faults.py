@@ -1,4 +1,4 @@
-"""Faults of nodes as they are written: annotations that simulated kubelets read."""
+"""Writes faults of nodes as the annotations that simulated kubelets read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def break_node(api: Api, name: str, kind: str) -> bool:
 
 
 async def heal_node(api: Api, name: str) -> bool:
-    """Whether there was anything to heal."""
+    """Returns whether there was a fault to remove."""
     present = _annotations_of(await node_of(api, name))
     found: dict[str, str | None] = {key: None for key in (FAULT, GPU_FAULTS) if key in present}
     if found:

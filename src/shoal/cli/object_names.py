@@ -1,7 +1,7 @@
-"""What a name on the command line means among the objects that were read: `pod/x`, `job/x`, `wl/x`, `gang/x`, or `x`.
+"""Resolves a name of the command line among the objects that were read: `pod/x`, `job/x`, `wl/x`, `gang/x`, or `x`.
 
-Promises: kinds go by the words that kubectl takes; a name is looked for in the namespace given, then in all others; one
-that means several things is refused with all of them, and one that means nothing with what is most like it.
+Guarantees: kinds have the names that kubectl accepts; a name is looked for in the namespace given, then in all others;
+one that means several things is refused with all of them, and one that means nothing with what is most like it.
 
 A job, the gang that its pods are and the workload that stands for it in its queue are one matter under one name: the
 gang tells most, then the workload, then the pods.
@@ -101,7 +101,7 @@ class Subjects:
                 yield key
 
     def _one(self, key: str) -> Subject:
-        """A name alone: one matter, or a question back."""
+        """Resolves a name without a kind; a name with several meanings is refused."""
         kinds = self._kinds[key]
         if POD in kinds and len(kinds) > 1:
             names = " or ".join(f"{kind}/{key.partition('/')[2]}" for kind in kinds)
@@ -122,7 +122,7 @@ class Subjects:
 
 
 def kind_called(word: str) -> str:
-    """What kubectl means by the word, in small letters."""
+    """The kind that kubectl means by the word, in lower case."""
     small = word.partition(".")[0].lower()
     return _ALIASES.get(small, small)
 

@@ -1,4 +1,4 @@
-"""Options that several commands have, spelled once."""
+"""Declares the options that several commands share."""
 
 from __future__ import annotations
 

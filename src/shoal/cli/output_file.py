@@ -1,6 +1,6 @@
 """A file a command will leave behind: refused before the work if it cannot be written, whole or absent after it.
 
-Promises: the name never holds half a picture, because the bytes go to a neighbour that is renamed at the end; an
+Guarantees: the name never holds half a picture, because the bytes go to a temporary file that is renamed at the end; an
 existing file keeps its contents until then. A private one may only be read by its owner, from its first moment: a
 snapshot has no secrets, but shows which users run what on which nodes. Its owner decides whether to share it.
 

@@ -1,4 +1,4 @@
-"""What is read off the facts without deciding anything: what GPUs do, which gangs there are."""
+"""Reads the use of GPUs and the list of gangs from the facts, without any decision."""
 
 from __future__ import annotations
 

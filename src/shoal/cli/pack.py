@@ -1,6 +1,6 @@
-"""`shoal pack`: how much of a fleet each policy fills, by the protocol of the FGD evaluation.
+"""Implements `shoal pack`: compares how much of a fleet each policy fills, by the protocol of the FGD evaluation.
 
-Promises: with `--json` stdout holds the array and nothing else; `--plot` leaves a whole picture or none, and an
+Guarantees: with `--json` stdout holds the array and nothing else; `--plot` leaves a whole picture or none, and an
 impossible path is refused before any work.
 """
 

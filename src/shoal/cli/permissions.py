@@ -1,4 +1,4 @@
-"""`shoal permissions`: the roles that `shoal run` needs, as objects to be read and applied."""
+"""Implements `shoal permissions`: prints the roles that `shoal run` needs, as objects for `kubectl apply`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policy names as people type them: any case, several joined by commas, `all` for every one.
+"""Parses policy names: any case, several joined by commas, `all` for all policies.
 
 Rejected: an option of fixed choices. It cannot hold a list, and its error does not guess what was meant.
 """

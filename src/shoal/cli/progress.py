@@ -11,7 +11,7 @@ Watch = Callable[[str, int], None]
 
 @contextmanager
 def progress(policies: Sequence[str], total: int) -> Iterator[Watch]:
-    """A function to be told "this policy, so many arrivals done"."""
+    """Returns a function that is called with a policy and the number of its arrivals so far."""
     if not sys.stderr.isatty():
         yield _is_unwatched
         return

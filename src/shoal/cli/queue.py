@@ -1,6 +1,6 @@
-"""`shoal queue`: the quota tree as it stands, and what would change under other quotas.
+"""Implements `shoal queue`: prints the quota tree, and what would change under other quotas.
 
-Promises: with `-o json` or `-o yaml` stdout holds one document and nothing else; warnings go to stderr.
+Guarantees: with `-o json` or `-o yaml` stdout holds one document and nothing else; warnings go to stderr.
 """
 
 from __future__ import annotations

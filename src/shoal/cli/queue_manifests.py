@@ -1,4 +1,4 @@
-"""Manifests as the commands that look at quotas read them: one set, or one as it is and one as it is proposed."""
+"""Reads manifests for the commands about quotas: one set, or the present and a proposed one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def are_queues(documents: Sequence[Document]) -> bool:
 
 
 def queues_of(documents: Sequence[Document], where: Sequence[str]) -> ManifestQueues:
-    """The world of queues; `where` says where the documents are from."""
+    """Returns the state of all queues; `where` names the source of the documents."""
     inventory = Inventory(documents)
     if not speaks_of_queues(inventory):
         raise _no_queues(where)

@@ -1,4 +1,4 @@
-"""`shoal run`: schedule pods and admit jobs on a Kubernetes cluster, until Ctrl-C."""
+"""Implements `shoal run`: schedules pods and admits jobs on a Kubernetes cluster, until Ctrl-C."""
 
 from __future__ import annotations
 

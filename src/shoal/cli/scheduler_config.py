@@ -1,4 +1,4 @@
-"""The profiles of a KubeSchedulerConfiguration file, as policies that can be run beside our own."""
+"""Reads the profiles of a KubeSchedulerConfiguration file as policies that can be compared with Shoal's."""
 
 from __future__ import annotations
 

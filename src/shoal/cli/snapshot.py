@@ -1,4 +1,4 @@
-"""`shoal snapshot`: everything that decisions depend on, from a living cluster into one file that can be given away."""
+"""Implements `shoal snapshot`: writes all objects that decisions depend on to one file, without confidential data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`shoal top`: nodes, their GPUs, who holds them, and what is lost to fragments: of a living cluster, or of files."""
+"""Implements `shoal top`: prints nodes, their GPUs, the holders, and the fragmentation, for a live cluster or files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`shoal why`: the story of one pod, gang, workload or job, on one screen: of a living cluster, or of files."""
+"""Implements `shoal why`: explains one pod, gang, workload or job on one screen, for a live cluster or files."""
 
 from __future__ import annotations
 

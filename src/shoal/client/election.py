@@ -1,6 +1,6 @@
-"""Which of several processes works: the one that holds a Lease, as client-go's leader election has it.
+"""Elects the process that works: the one that holds a Lease, as in client-go's leader election.
 
-Promises: work never runs in two processes at once, as long as it ends within `lease_s - renew_s` of being cancelled.
+Guarantees: work never runs in two processes at once, as long as it ends within `lease_s - renew_s` of being cancelled.
 Who leads counts from when its renewal was sent, who waits from when it saw it: clocks that disagree, jump or are wrong
 by years change nothing. An answer that is lost, a refusal, a server that is away are tried again until the lease
 cannot be kept any more; seeing another holder ends the work at once, where client-go waits for the deadline.

@@ -3,7 +3,7 @@
 Its leader renews a Lease, and its Deployment has pods that are ready; one of the two is enough. Two who admit the same
 workloads would take from each other what each believes to have given.
 
-Promises: only the namespace where the project is installed is read. Otherwise any user with a namespace could disable
+Guarantees: only the namespace where the project is installed is read. Otherwise any user with a namespace could disable
 the queues of the cluster with a Lease or a Deployment of these names.
 """
 

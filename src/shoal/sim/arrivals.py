@@ -1,6 +1,6 @@
 """What one run feeds to the engine: which pod arrives when, and in which order equal nodes are preferred.
 
-Promises: pods are counted by row of the list they came in, nodes by *name*, so that the order of the node file
+Guarantees: pods are counted by row of the list they came in, nodes by *name*, so that the order of the node file
 changes nothing. Clones are not copied: an arrival is the row number of its pod, and rows recur.
 
 Rejected: carrying pod objects. Ten thousand arrivals of eight thousand pods are two small integer arrays, and two

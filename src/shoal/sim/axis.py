@@ -4,7 +4,7 @@ The rules (the paper's analysis): an arrival belongs to the bin of its cumulated
 bin's allocation is the mean over its arrivals of the allocation rounded to two digits; a bin without arrivals takes
 those of the bins one below to one above; means are rounded to two digits. Refused pods have arrived too.
 
-Promises: equal to the published table bin by bin for equal runs. Where the paper is silent (a small fleet leaves gaps
+Guarantees: equal to the published table bin by bin for equal runs. Where the paper is silent (a small fleet leaves gaps
 wider than three bins) the last bin before the gap still describes the fleet; a load never reached is absent.
 
 Rejected: interpolating at exact loads, which is nicer and not comparable.

@@ -1,6 +1,6 @@
 """Random draws that stay the same for ever: same seed and purpose, same numbers, on every machine and version.
 
-Promises: only the raw bits of PCG64 are used, which numpy fixes by contract; its ready-made `shuffle` and `integers`
+Guarantees: only the raw bits of PCG64 are used, which numpy fixes by contract; its ready-made `shuffle` and `integers`
 may change between versions. Each purpose draws from its own stream, so that asking for more clones does not move
 the ranks of the nodes.
 

@@ -6,7 +6,7 @@ later than it could, and quota may stand idle for as long; both count against us
 admission on. One that is preempted keeps its quota up to the next batch, then is pending with its old creation time
 and starts over: its work is lost.
 
-Promises: same load and seed, same story, to the last decision; batches in which nothing can happen cost nothing.
+Guarantees: same load and seed, same story, to the last decision; batches in which nothing can happen cost nothing.
 
 Rejected: a decision at every event. It is closer to what Kueue does, but ten ends within a millisecond make ten cycles
 of which the last alone sees what is free.

@@ -3,7 +3,7 @@
 Kueue measures its scheduler by three such loads; they are carried along as `data/queue_loads.json`, with the bounds
 they are held to and what Kueue itself measured. A load of a test is written the same way, only smaller.
 
-Promises: the same load and seed give the same facts and arrivals. The seed draws the uids, by which workloads of one
+Guarantees: the same load and seed give the same facts and arrivals. The seed draws the uids, by which workloads of one
 moment and priority are told apart, as a cluster's own random uids do, and the starts where queues are out of step.
 
 Rejected: a generator with knobs. What is compared with published figures must not depend on how it is called.

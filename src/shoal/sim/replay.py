@@ -1,6 +1,6 @@
 """Feeds arrivals to a packing run in order and reads its curves off afterwards.
 
-Promises: the arrivals go in one by one and in order; `on_progress` hears from time to time how many are in, and
+Guarantees: the arrivals go in one by one and in order; `on_progress` gets the number of arrivals from time to time, and
 cannot change what happens. Time is not measured here: callers that show seconds have the clock.
 
 Rejected: a generator that yields per arrival. It costs more than some placements do.

@@ -1,11 +1,12 @@
-"""Rounds on one cluster until nothing changes any more: the engine decides, a world without surprises obeys.
+"""Rounds on one cluster until nothing changes any more: the engine decides, and every decision is carried out without
+failures.
 
 What is placed runs at once. What is evicted, and what was ending before, is gone before the next round, or stays as it
-is with `keep_terminating`: then one sees what is promised meanwhile. What is moved ends too and comes back with its new
-place promised to it. An evicted pod comes back only if asked for, because its controller decides whether to make
+is with `keep_terminating`: then the nominations that wait for them are visible. What is moved ends too and comes back
+nominated for its new place. An evicted pod comes back only if asked for, because its controller decides whether to make
 it anew.
 
-Promises: the same facts and seed give the same rounds; a round that changes nothing is the last.
+Guarantees: the same facts and seed give the same rounds; a round that changes nothing is the last.
 """
 
 from __future__ import annotations

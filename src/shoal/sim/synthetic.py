@@ -4,7 +4,7 @@ Plausible rather than measured: five GPU models with unequal CPU per GPU, reques
 a few pods pinned to models. Two things make packing matter, as in real fleets: requests reach 98 % of the GPUs
 before any clone is added, and some pods ask for much CPU per GPU, so that a careless choice strands GPUs.
 
-Promises: same size and seed, same fleet and pods. Every pod fits some empty node of the fleet.
+Guarantees: same size and seed, same fleet and pods. Every pod fits some empty node of the fleet.
 
 Rejected: sampling the published trace. It would bring its licence and its undisclosed models into the package.
 """

@@ -5,7 +5,7 @@ uniformly drawn pods follow until the next one would pass the limit; if they req
 until the rest fits. The limit test looks at the request *per GPU*, so a last multi-GPU clone may overshoot; published
 numbers contain that, hence so do ours.
 
-Promises: same seed and lists, same arrivals, whatever order the rows of the files have; a higher load only appends.
+Guarantees: same seed and lists, same arrivals, whatever order the rows of the files have; a higher load only appends.
 
 Rejected: scaling the request counts of each class instead of drawing. It is smoother but erases the variance
 between seeds that the published error bars show.

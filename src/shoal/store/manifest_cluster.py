@@ -1,7 +1,7 @@
-"""A set of manifests as a world: the events that build the engine's facts, in an order in which nothing is mentioned
+"""Converts a set of manifests to the events that build the engine's facts, in an order in which nothing is mentioned
 before it is known.
 
-Promises: every complaint names file, document, object and field; what is left out is said once per kind; equal
+Guarantees: every complaint names file, document, object and field; what is left out is said once per kind; equal
 documents give equal events, whatever files they were spread over, but for the order of pods of one creation time.
 
 A pod that ended holds nothing and is left out. One whose gates are closed has not arrived: it is kept aside to be told

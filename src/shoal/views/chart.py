@@ -3,7 +3,7 @@
 One picture holds a title, a legend and panels one below the other on a shared x axis. Each line is labelled with its
 last value where it ends, labels never overlap, and the colours follow the reader's light or dark ground.
 
-Promises: same values, same bytes; any text is escaped; coordinates stay inside the frame whatever the values are.
+Guarantees: same values, same bytes; any text is escaped; coordinates stay inside the frame whatever the values are.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A gauge is dark while its GPU is free, rises in a warm colour while pods share it, and is solid when full. Free space
 scattered over many half-filled gauges is exactly what packing tries to avoid, and the eye finds it at once.
 
-Promises: fits the width and height it is given; nodes that do not fit are counted, not cut off silently.
+Guarantees: fits the width and height it is given; nodes that do not fit are counted, not cut off silently.
 
 Rejected: one bar per node. It cannot show whether the free half of a node is four GPUs or eight halves.
 """

@@ -1,6 +1,6 @@
 """One moment of a packing run as a terminal picture: the fleet as tiles, one bar for all its GPUs, the counters.
 
-Promises: as many lines as the terminal has, less one, and no wider; the same moment draws the same frame.
+Guarantees: as many lines as the terminal has, less one, and no wider; the same moment draws the same frame.
 
 Rejected: rich's Layout of bordered panels. Borders cost six of twenty-four lines and say nothing.
 """

@@ -5,8 +5,8 @@ unusual. aiohttp takes a fifth of a millisecond for each, as much as everything 
 pod; a parser that is made in C and this class take a quarter of that. What aiohttp is made for (watches, proxies,
 compressed answers, pages of lists) stays with it.
 
-Promises: an answer belongs to the request before it; whatever goes wrong ends the connection, so that nothing of it can
-be taken for the next answer; a write is sent once.
+Guarantees: an answer belongs to the request before it; whatever goes wrong ends the connection, so that nothing of it
+can be taken for the next answer; a write is sent once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""All that has to be written before a pod is bound: volumes chosen and there, claims allocated and reserved; and the
+"""Writes what a pod needs before it is bound (volumes chosen and provisioned, claims allocated and reserved), and the
 names of its devices, which travel in the binding itself.
 
-Promises: it may be called again for the same pod, by this process or by one that follows it, and after any failure; a
-pod that needs none of it costs a few looks at its bytes. What cannot be written is raised as a typed failure: whether
-to wait, to decide anew or to give up is the caller's to see.
+Guarantees: it may be called again for the same pod, by this process or by one that follows it, and after any failure; a
+pod that needs none of it costs a few looks at its bytes. What cannot be written is raised as a typed failure: the
+caller decides whether to wait, to decide again or to give up.
 
 Rejected: claims before volumes. Volumes may take minutes, and devices would be kept from others meanwhile.
 """

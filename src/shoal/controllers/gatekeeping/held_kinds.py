@@ -3,7 +3,7 @@
 One table serves both ways of holding: the expressions of admission policies (`policies.py`) and the webhook that does
 the same where policies are not served (`holding.py`). A kind is a line here.
 
-Promises: a child of another job in these tables is never held (its parent is); who asks for no queue is left alone.
+Guarantees: a child of another job in these tables is never held (its parent is); who asks for no queue is left alone.
 """
 
 from __future__ import annotations

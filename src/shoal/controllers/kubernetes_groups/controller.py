@@ -1,6 +1,6 @@
 """Writes the status of Kubernetes' PodGroups whose pods Shoal's scheduler places.
 
-Promises: a group is written only while all of its pods name a scheduler of this process; a group that was scheduled
+Guarantees: a group is written only while all of its pods name a scheduler of this process; a group that was scheduled
 once stays so, as with kube-scheduler; a server without these groups costs nothing.
 """
 

@@ -20,7 +20,7 @@ from shoal.engine.events import Event
 from shoal.engine.intake import Intake
 from shoal.engine.plan import Evict, Place
 
-_log = logging.getLogger("shoal.brain")
+_log = logging.getLogger("shoal.scheduling")
 _AGAIN_S = 1.0
 Onward = Callable[[Event], None]
 """Where a desk sends a pod that it keeps no longer."""

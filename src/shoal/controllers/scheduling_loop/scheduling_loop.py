@@ -35,7 +35,7 @@ from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place, Plan
 from shoal.store.watched.cluster import WatchedCluster
 
-_log = logging.getLogger("shoal.brain")
+_log = logging.getLogger("shoal.scheduling")
 _AGAIN_S = 1.0
 _LONGEST_S = 30.0
 """How long the loop waits for the disciplines at its start."""

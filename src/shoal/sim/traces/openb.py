@@ -1,6 +1,6 @@
 """The node and pod lists of the Alibaba 2023 GPU trace ("openb"), the format in which GPU packing is published.
 
-Promises: every value is inside the limits below, names are unique, and the GPU request of a pod is one of three
+Guarantees: every value is inside the limits below, names are unique, and the GPU request of a pod is one of three
 plain cases: none, a share of one GPU (1 to 999 milli), or whole GPUs (1000 milli each). The columns that describe
 time are ignored: in this format pods arrive in an order, not at an instant, and never leave.
 

@@ -3,7 +3,7 @@
 The file is gzip of little-endian unsigned 16-bit integers. For each seed from 42 on: the number n of arrivals, n pod
 rows (0-based, recurring for clones) and one rank per node, nodes in name order.
 
-Promises: what comes out indexes the given pods and nodes, and the ranks are a permutation; an order made for other
+Guarantees: what comes out indexes the given pods and nodes, and the ranks are a permutation; an order made for other
 lists is refused, not misread. The bytes held are bounded, whatever the compressed file claims.
 
 Rejected: a generator of Go's `math/rand` stream to recompute these orders. It would be a second implementation of a

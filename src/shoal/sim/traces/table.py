@@ -1,6 +1,6 @@
 """A CSV file as named, checked cells, because a trace comes from outside and may be wrong in every way.
 
-Promises: a problem is one `UserError` that names the file, the row as an editor numbers lines (the header is row 1)
+Guarantees: a problem is one `UserError` that names the file, the row as an editor numbers lines (the header is row 1)
 and the column; columns are found by name in any order and unknown ones are ignored; a UTF-8 byte order mark and any
 line ending are accepted; no file makes the reader hold more than `MAX_FILE_BYTES`.
 

@@ -7,10 +7,10 @@ the one are refused on the other, and equality means what it should.
 There, a domain without attributes reads as an empty map, though it is not "in" the map of domains. This evaluator knows
 only plain maps: when a look-up of a domain fails, the expression is evaluated again with that domain there and empty.
 
-Promises: what an expression costs is bounded (its length by the API's checks, its loops by the evaluator), and whatever
-goes wrong is text, never an exception: `Selector.fault` for an expression that means nothing, `Fault` for one that
-fails on a device. Not there: Kubernetes' own libraries beside quantities, versions and strings (URLs, IP addresses,
-regular expressions beyond `matches`).
+Guarantees: what an expression costs is bounded (its length by the API's checks, its loops by the evaluator), and
+whatever goes wrong is text, never an exception: `Selector.fault` for an expression that means nothing, `Fault` for one
+that fails on a device. Not there: Kubernetes' own libraries beside quantities, versions and strings (URLs, IP
+addresses, regular expressions beyond `matches`).
 """
 
 from __future__ import annotations

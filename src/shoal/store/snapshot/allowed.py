@@ -1,7 +1,7 @@
 """What may leave a cluster in a picture of it, by name. Whatever is not named here stays behind.
 
-Promises: what people hide in objects stays there: values of environment variables, commands, arguments, annotations of
-strangers, parameters of drivers and plugins, volumes that are not claims. What decisions read is all here, which a
+Guarantees: what people hide in objects stays there: values of environment variables, commands, arguments, annotations
+of strangers, parameters of drivers and plugins, volumes that are not claims. What decisions read is all here, which a
 property test holds against the deciding code.
 
 Rejected: a list of what must not leave. It would be incomplete as soon as a password is put into a new field.

@@ -1,6 +1,6 @@
 """A picture of a living cluster: its objects, kind by kind, each without what is private.
 
-Promises: the same cluster gives the same picture, whatever order the server lists in; a kind that may not be read is
+Guarantees: the same cluster gives the same picture, whatever order the server lists in; a kind that may not be read is
 named and left out, unless nothing can be told without it; an object that no command could read is named and left out,
 so that one invalid object does not prevent a snapshot.
 

@@ -1,6 +1,6 @@
 """An object without what is private: only what `allowed.py` names is taken over.
 
-Promises: an object decides as before; redacting twice is redacting once; the object given is not changed.
+Guarantees: an object decides as before; redacting twice is redacting once; the object given is not changed.
 
 Pods are most of a cluster. Their fields are picked by name and not walked through, so that fifty thousand take a few
 seconds.

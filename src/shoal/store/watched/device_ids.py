@@ -1,9 +1,9 @@
 """A decision on devices as `shoal.dev/devices` says it: container by container, resource by resource, by the ids that
 the node's device plugin knows; and where the ids come from.
 
-Promises: a container gets as many devices of a resource as it asks for; containers that run side by side get different
-ones; an init container that ends before them gets what they have, or what the largest of them left over; what is read
-back (`spots_of_pod`) is exactly the grant.
+Guarantees: a container gets as many devices of a resource as it asks for; containers that run side by side get
+different ones; an init container that ends before them gets what they have, or what the largest of them left over; what
+is read back (`spots_of_pod`) is exactly the grant.
 
 The engine counts replicas of a device and fixed MIG instances without telling one from another. Which of them it is is
 chosen here: the first of the device that is not known to be in use (`taken`).

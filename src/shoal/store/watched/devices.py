@@ -1,8 +1,8 @@
 """Devices of dynamic resource allocation in a living cluster: slices, classes, claims as events, and what pods claim.
 
-Promises: after any changes the facts are those that `store/dra` reads of the same objects at once; a change of one
+Guarantees: after any changes the facts are those that `store/dra` reads of the same objects at once; a change of one
 slice evaluates expressions on the devices of its pool only; who claims something that came to mean something else is
-named (`stirred`). What cannot be read is left out and told.
+named (`stirred`). Objects that cannot be read are left out and reported.
 
 Rejected: reading all of it anew. A fleet of forty thousand devices takes seconds, and claims change all the time.
 """

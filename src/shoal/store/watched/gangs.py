@@ -1,14 +1,14 @@
 """Which pods form gangs, kept up as pods, group objects and their makers change.
 
 Pods are kept by what may hold them together: the group they name, or the owner they come from. When something about one
-such company changes, it alone is read again, by the code that reads gangs from manifests. Where only pods joined, these
-are read with one that was there before; all are where that gives another gang.
+such group of pods changes, it alone is read again, by the code that reads gangs from manifests. Where only pods joined,
+these are read with one that was there before; all are where that gives another gang.
 
-Promises: pods of a plain owner cost a look-up; a pod that starts to run changes nothing of its gang; of an object that
-cannot be read people are told, and its pods wait.
+Guarantees: pods of a plain owner cost a look-up; a pod that starts to run changes nothing of its gang; an object that
+cannot be read is reported, and its pods wait.
 
-Rejected: reading a company anew for every pod that joins it. A gang whose thousand pods come over a hundred rounds
-would be read a hundred times.
+Rejected: reading a group of pods anew for every pod that joins it. A gang whose thousand pods come over a hundred
+rounds would be read a hundred times.
 """
 
 from __future__ import annotations

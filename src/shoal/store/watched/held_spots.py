@@ -4,7 +4,7 @@ that KAI and HAMi give them.
 What a name means is settled node by node, as for manifests; only that pods come and go here, and that nodes may say
 what they call their devices after the pods were seen.
 
-Promises: what was read of a pod is forgotten with it; what is read anew and means nothing any more changes nothing.
+Guarantees: what was read of a pod is forgotten with it; what is read anew and means nothing any more changes nothing.
 """
 
 from __future__ import annotations

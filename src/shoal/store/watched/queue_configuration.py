@@ -1,6 +1,6 @@
 """Kueue's configuration as a cluster keeps it: the ConfigMap of its controller, followed by itself.
 
-Promises: only the ConfigMap in Kueue's own namespace counts, so that users who may write ConfigMaps in other
+Guarantees: only the ConfigMap in Kueue's own namespace counts, so that users who may write ConfigMaps in other
 namespaces cannot change the queues of the cluster.
 
 Rejected: the shared cache of all ConfigMaps. One is needed, and clusters have thousands.

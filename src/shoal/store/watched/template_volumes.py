@@ -1,7 +1,7 @@
 """Computes from which nodes the volumes of a Workload's pods can be reached before the pods exist.
 
-Promises: whatever made an answer may change it, and who asked is named then (`stirred`). An answer never says that pods
-have to wait: a claim that is not there yet may get its volume anywhere.
+Guarantees: whatever made an answer may change it, and who asked is named then (`stirred`). An answer never says that
+pods have to wait: a claim that is not there yet may get its volume anywhere.
 """
 
 from __future__ import annotations

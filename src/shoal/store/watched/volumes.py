@@ -1,6 +1,6 @@
 """Volumes of a living cluster: from which nodes a pod's volumes can be reached, or why it has to wait for them.
 
-Promises: a pod is named (`stirred`) when its claims, their volumes or their classes have changed, and no other; the
+Guarantees: a pod is named (`stirred`) when its claims, their volumes or their classes have changed, and no other; the
 words are kube-scheduler's. Volumes of a decision that is being written (`needs.reserve`) are reserved for it.
 """
 

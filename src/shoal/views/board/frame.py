@@ -1,7 +1,7 @@
 """One frame of the board: how full the fleet is and with which teams, every node, what waits and why, recent
 events.
 
-Promises: exactly fits the width and height it is given (one line less, for the cursor); the same scene draws the same
+Guarantees: exactly fits the width and height it is given (one line less, for the cursor); the same scene draws the same
 frame. Waiting pods and events stand side by side where there is room, one below the other where there is not.
 """
 
