@@ -27,7 +27,7 @@ def facts_of(cluster: Cluster) -> Facts:
         "unschedulable": cluster.unschedulable[:rows].tobytes(),
         "rank": cluster.rank[:rows].tobytes(),
         "labels": [cluster.labels.of(row) for row in range(rows)],
-        "taint_set": cluster.taint_set[:rows].tobytes(),
+        "taint_set": cluster.taints.code[:rows].tobytes(),
         "ports": cluster.ports.in_use(),
         "claimed": (cluster.dra.usage.in_use(), cluster.dra.shared.in_use()),
         "gpu_free_milli": cluster.gpu_free_milli,
@@ -74,7 +74,7 @@ def facts_by_name(cluster: Cluster) -> Facts:
                 "total": {resource: int(cluster.total[row, column]) for column, resource in resources},
                 "pieces": cluster.devices.free(row)[: int(cluster.devices.count[row])],
                 "labels": cluster.labels.of(row),
-                "taints": cluster.taint_sets[int(cluster.taint_set[row])],
+                "taints": cluster.taints.of(row),
                 "unschedulable": bool(cluster.unschedulable[row]),
                 "rank": int(cluster.rank[row]),
             }

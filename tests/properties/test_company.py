@@ -192,7 +192,7 @@ def recount(world: Scenario) -> PlainCompany:
     """From the pods and nodes as they stand, and from nothing that was counted before."""
     cluster = world.cluster
     there = {
-        name: replace(node(name), labels=cluster.labels.of(row), taints=cluster.taint_sets[int(cluster.taint_set[row])])
+        name: replace(node(name), labels=cluster.labels.of(row), taints=cluster.taints.of(row))
         for name, row in cluster.row_of.items()
     }
     pods = [Standing(cluster.names[h.row], h.ask, h.who.traits, h.is_terminating) for h in cluster.pods.values()]

@@ -1,11 +1,11 @@
-"""The facts: what every node has, holds and is, in columns, fed by events and never rebuilt.
+"""Stores the facts of all nodes and pods in columns over the nodes, updated by events and never rebuilt.
 
-One writer (the events, and the ledger on behalf of a decision) changes single rows and notes each in a change log;
-everything derived from the rows keeps a cursor into that log. So a decision costs the nodes that changed, not all
-nodes, and there is no snapshot to copy per round. Rows are reused when nodes leave, but ties are broken by a rank
-that never changes while a node lives, so the order of nodes is stable whatever the rows.
+One writer (the events, and the ledger during a decision) changes single rows and records each in a change log.
+Everything derived from the rows keeps a cursor into that log, so the cost of a decision grows with the nodes that
+changed and no cycle copies a snapshot. The rows of deleted nodes are reused. Ties are broken by a rank that does not
+change while a node exists, so the order of nodes does not depend on rows.
 
-Rejected: one object per node (a scan in Python), and a frozen copy per round (at 50,000 nodes the copy alone costs
+Rejected: one object per node (a scan in Python), and a frozen copy per cycle (at 50,000 nodes the copy alone costs
 more than a thousand placements).
 """
 
@@ -17,7 +17,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.api.taints import Taint
 from shoal.engine import facts
 from shoal.engine.admission_failures import AdmissionFailures
 from shoal.engine.asks import Ask, counted
@@ -33,12 +32,14 @@ from shoal.engine.gang_members import Gangs
 from shoal.engine.groups import BudgetFacts, TopologyFacts
 from shoal.engine.growth import capacity_for, grown, widened
 from shoal.engine.labels import LEAST_VALUES, Labels
+from shoal.engine.node_taints import NodeTaints
 from shoal.engine.pending import Pending
 from shoal.engine.pod_identity import NOBODY
 from shoal.engine.pod_rules import NO_RULES
 from shoal.engine.pods import PodAllocation, PodState
 from shoal.engine.ports import Ports
 from shoal.engine.summaries import Summaries
+from shoal.engine.unrequested_amounts import UnrequestedAmounts
 from shoal.units.errors import BugError
 
 RANK_BITS: Final = 32
@@ -76,8 +77,7 @@ class Cluster:
         self.unschedulable: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self.rank: NDArray[np.int64] = np.zeros(0, np.int64)
         self.labels = Labels(least_values)
-        self.taint_sets: list[tuple[Taint, ...]] = [()]
-        self.taint_set: NDArray[np.int32] = np.zeros(0, np.int32)
+        self.taints = NodeTaints()
         self.ports = Ports()
         self.dra = Allocator(self.names, self.labels)
         """Devices of dynamic resource allocation, and the claims on them."""
@@ -86,7 +86,7 @@ class Cluster:
         self.namespaces: dict[str, dict[str, str]] = {}
         """Labels by namespace."""
         self.counts = DomainCounts(self.namespaces)
-        """Who stands in which domain, as far as rules about pods ask for it."""
+        """The pods in each domain that rules about other pods select."""
         self.pending = Pending(self.gangs, self.counts)
         self.guessed: dict[int, dict[str, None]] = {}
         """Pods on nodes whose devices are not known, by row."""
@@ -95,25 +95,23 @@ class Cluster:
         self.terminating: dict[str, None] = {}
         """Pods on nodes that are being terminated."""
         self.nominated: dict[str, None] = {}
-        """Pods that wait for room which others are leaving."""
+        """Pods that wait until the pods on their nominated nodes have terminated."""
         self.topologies: dict[str, TopologyFacts] = {}
         self.budgets: dict[tuple[str, str], BudgetFacts] = {}
         """By (namespace, name)."""
         self.changes = ChangeLog()
-        """Rows whose free amounts, devices or standing changed."""
+        """Rows whose free amounts, devices, taints or existence changed."""
         self.static_changes = ChangeLog()
         """Rows whose labels, taints, rank, plain allocatable amounts or existence changed."""
         self.refusing = AdmissionFailures(self.changes, self.static_changes)
         """Rows whose kubelets refused pods."""
         self.news = 0
-        """Counts what was heard of gangs, topologies and budgets."""
+        """Counts the changes of gangs, topologies and budgets."""
         self.gpu_free_milli = 0
         """GPU compute free on all nodes together."""
-        self._taint_set_of: dict[tuple[Taint, ...], int] = {(): 0}
         self._most_charges = _LEAST_CHARGES
         self._retired: list[int] = []
-        self._unasked: dict[str, dict[int, int]] = {}
-        """Amounts by row of resources that no pod asked for so far, which therefore have no column."""
+        self._unrequested = UnrequestedAmounts()
         self._next_rank = 0
         self._on_row: dict[int, dict[str, None]] = {}
 
@@ -124,7 +122,7 @@ class Cluster:
 
     @property
     def width(self) -> int:
-        """Columns of the record; everything compiled against it must be compiled again when it grows."""
+        """Columns of the record. When it grows, everything compiled against it must be compiled again."""
         return int(self.free.shape[1])
 
     def all_rows(self) -> NDArray[np.int64]:
@@ -134,20 +132,20 @@ class Cluster:
         return list(self._on_row.get(row, ()))
 
     def column(self, resource: str) -> int:
-        """The record's column of a resource, made on first sight."""
+        """The record's column of a resource, added at the first request."""
         column = self.resources.find(resource)
         if column is None:
             column = self.resources.add(resource)
             if self.resources.width > self.width:
                 self._widen()
-            for row, amount in self._unasked.pop(resource, {}).items():
+            for row, amount in self._unrequested.pop(resource).items():
                 self.total[row, column] = amount
                 self.free[row, column] = amount
             self._summaries.add_profile(resource, column, self.free, self.total)
         return column
 
     def charge(self, ask: Ask) -> Charge:
-        """What the ask needs and takes, as vectors of the record's width."""
+        """The amounts that the ask needs and takes, as vectors of the record's width."""
         charge = self.charges.known.get(ask)
         if charge is None:
             for resource, amount in counted(ask).items():
@@ -160,7 +158,7 @@ class Cluster:
         return charge
 
     def _forget_unused_charges(self) -> None:
-        """Asks come and go for years: once in a while drop those that no pod on a node or in line has any more."""
+        """Drop the charges that no pod on a node and no pending pod has any more; called before the table doubles."""
         if len(self.charges.known) < self._most_charges:
             return
         used = {allocation.charge for allocation in self.pods.values()} | self.pending.charges()
@@ -183,13 +181,13 @@ class Cluster:
         labels = dict(node.labels)
         if node.gpu_model:
             labels[GPU_MODEL_LABEL] = node.gpu_model
-        before = (self.alive.item(row), self.taint_set.item(row), self.unschedulable.item(row))
-        self.taint_set[row] = self._taints(node.taints)
+        before = (self.alive.item(row), self.taints.code.item(row), self.unschedulable.item(row))
+        self.taints.put(row, node.taints)
         self.unschedulable[row] = node.unschedulable
         self.alive[row] = True
-        after = (True, self.taint_set.item(row), node.unschedulable)
+        after = (True, self.taints.code.item(row), node.unschedulable)
         if before != after or ranked or self.labels.of(row) != labels:
-            # A node reports itself every few seconds; only news of this kind makes every shape look again.
+            # Nodes update their status every few seconds; only these changes make each request class evaluate it again.
             self._put_labels(row, labels)
             self.dra.node_changed(row)
         elif plain != self.total[row, _PLAIN].tobytes():
@@ -200,15 +198,15 @@ class Cluster:
         return row
 
     def _admits_by(self, row: int) -> object:
-        """What the kubelet of a row that refused a pod admits pods by, besides the pods that are there."""
+        """The facts by which the kubelet of a row that refused a pod admits pods, besides the pods on it."""
         if row not in self.refusing:
             return None
-        unasked = {name: by_row.get(row) for name, by_row in self._unasked.items()}
-        standing = (self.taint_set.item(row), self.unschedulable.item(row))
-        return self.total[row].tobytes(), unasked, self.devices.count.item(row), self.devices.layout(row), standing
+        amounts = (self.total[row].tobytes(), self._unrequested.of(row))
+        devices = (self.devices.count.item(row), self.devices.layout(row))
+        return amounts, devices, self.taints.code.item(row), self.unschedulable.item(row)
 
     def drop_node(self, name: str) -> list[tuple[str, PodAllocation]]:
-        """Forget the node and the pods on it, which are returned."""
+        """Remove the node and the pods on it, which are returned."""
         row = self.row_of.pop(name)
         left = [(key, self.release(key)) for key in self.pods_on(row)]
         self.gpu_free_milli -= int(self.total[row, facts.GPU_MILLI])
@@ -217,11 +215,10 @@ class Cluster:
         self.names[row] = ""
         self.free[row] = 0
         self.total[row] = 0
-        for by_row in self._unasked.values():
-            by_row.pop(row, None)
+        self._unrequested.clear(row)
         self.devices.clear(row)
         self._put_labels(row, {})
-        self.taint_set[row] = 0
+        self.taints.put(row, ())
         self.unschedulable[row] = False
         self.changes.append(row)
         self._retired.append(row)
@@ -334,12 +331,12 @@ class Cluster:
             del self.terminating[key]
 
     def reserve(self, row: int, charge: Charge, sign: int) -> None:
-        """Set room aside (+1) or free it again (-1) for a pod that will certainly come, e.g. a DaemonSet's."""
+        """Reserve capacity (+1) or release it (-1) for a pod that will be created later, e.g. a DaemonSet's."""
         self.free[row] -= sign * charge.taken
         self.changes.append(row)
 
     def _note(self, key: str, allocation: PodAllocation) -> None:
-        """What is kept of pods that are more than their ask."""
+        """Record the gang, termination and nomination of a pod."""
         if allocation.who.group:
             self.gangs.runs(allocation.who.group, key)
         if allocation.is_terminating:
@@ -373,7 +370,7 @@ class Cluster:
         self._next_rank = max(self._next_rank, rank + 1)
 
     def _put_amounts(self, row: int, node: NodeFacts) -> None:
-        total = self._record(row, node.allocatable)
+        total = self._unrequested.split(row, node.allocatable, self.resources, self.width)
         held = [self.pods[key].charge for key in self._on_row.get(row, ())]
         lines = (self.free[row], self.total[row], total)
         self.gpu_free_milli += self._summaries.put(row, node.gpus, node.layout, lines, held)
@@ -382,30 +379,8 @@ class Cluster:
     def _put_labels(self, row: int, labels: Mapping[str, str]) -> None:
         self.labels.put(row, labels)
         self.labels.forget_unused(len(self.row_of))
-        # Afterwards, so that readers that check this log see a new epoch of codes too.
+        # Last, so that readers of this log also see a new epoch of codes.
         self.static_changes.append(row)
-
-    def _record(self, row: int, amounts: Mapping[str, int]) -> NDArray[np.int64]:
-        record = np.zeros(self.width, np.int64)
-        for by_row in self._unasked.values():
-            by_row.pop(row, None)
-        for name, amount in amounts.items():
-            column = self.resources.find(name)
-            if column is None:
-                self._unasked.setdefault(name, {})[row] = amount
-            else:
-                record[column] = amount
-        record[facts.CPU_SCORED] = record[facts.CPU]
-        record[facts.MEMORY_SCORED] = record[facts.MEMORY]
-        return record
-
-    def _taints(self, taints: tuple[Taint, ...]) -> int:
-        code = self._taint_set_of.get(taints)
-        if code is None:
-            code = len(self.taint_sets)
-            self.taint_sets.append(taints)
-            self._taint_set_of[taints] = code
-        return code
 
     def _grow(self, rows: int) -> None:
         if rows <= self.capacity:
@@ -415,7 +390,7 @@ class Cluster:
         self.devices.grow(rows)
         self.unschedulable = grown(self.unschedulable, rows)
         self.rank = grown(self.rank, rows)
-        self.taint_set = grown(self.taint_set, rows)
+        self.taints.grow(rows)
         self.labels.grow(rows)
         self.alive = grown(self.alive, rows)
         self.changes.reserve(rows)

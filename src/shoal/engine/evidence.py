@@ -83,7 +83,7 @@ def _commonest_first(cause: Cause) -> tuple[int, Code, str]:
 
 def _count_static(cluster: Cluster, ask: Ask, rule: StaticFilter, failing: Rows, domain_count: Tally) -> None:
     """What a rule names can differ between nodes only through their taints: ask it once per set of taints."""
-    _, first, counts = np.unique(cluster.taint_set.take(failing), return_index=True, return_counts=True)
+    _, first, counts = np.unique(cluster.taints.code.take(failing), return_index=True, return_counts=True)
     for row, count in zip(failing[first].tolist(), counts.tolist(), strict=True):
         domain_count[rule.code, rule.detail(cluster, ask, row)] += count
 

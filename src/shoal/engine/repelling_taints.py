@@ -43,10 +43,10 @@ def repelling_taints(cluster: Cluster, ask: Ask) -> tuple[RepellingTaint, ...]:
     need = cluster.charge(ask).need
     columns = (need > 0).nonzero()[0]
     rows = rows[(cluster.total[rows][:, columns] >= need[columns]).all(axis=1)]
-    counts = Counter(cluster.taint_set.take(rows).tolist())
+    counts = Counter(cluster.taints.code.take(rows).tolist())
     found: Counter[tuple[Taint, ...]] = Counter()
     for at, nodes in counts.items():
-        found[_missing(cluster.taint_sets[at], ask)] += nodes
+        found[_missing(cluster.taints.sets[at], ask)] += nodes
     reported = [
         RepellingTaint(taints, nodes) for taints, nodes in found.items() if not any(map(_passes_by_itself, taints))
     ]

@@ -37,12 +37,12 @@ class SharedGpus:
         kept = np.fromiter(
             (
                 any(taint.key == SHARING_TAINT and taint.effect in HARD_EFFECTS for taint in taints)
-                for taints in cluster.taint_sets
+                for taints in cluster.taints.sets
             ),
             np.bool_,
-            len(cluster.taint_sets),
+            len(cluster.taints.sets),
         )
-        passes: Verdicts = kept.take(cluster.taint_set.take(rows)) | (cluster.devices.count.take(rows) == 0)
+        passes: Verdicts = kept.take(cluster.taints.code.take(rows)) | (cluster.devices.count.take(rows) == 0)
         return passes
 
     def detail(self, _cluster: Cluster, _ask: Ask, _row: int) -> str:

@@ -21,14 +21,14 @@ class Taints:
     def passes(self, cluster: Cluster, ask: Ask, rows: Rows) -> Verdicts | None:
         tolerations = tolerations_of(ask)
         tolerated = np.fromiter(
-            (untolerated(taints, tolerations) is None for taints in cluster.taint_sets),
+            (untolerated(taints, tolerations) is None for taints in cluster.taints.sets),
             np.bool_,
-            len(cluster.taint_sets),
+            len(cluster.taints.sets),
         )
         if tolerated.all():
             return None
-        return tolerated.take(cluster.taint_set.take(rows))
+        return tolerated.take(cluster.taints.code.take(rows))
 
     def detail(self, cluster: Cluster, ask: Ask, row: int) -> str:
-        taint = untolerated(cluster.taint_sets[int(cluster.taint_set[row])], tolerations_of(ask))
+        taint = untolerated(cluster.taints.of(row), tolerations_of(ask))
         return "" if taint is None else f"{taint.key}: {taint.value}"

@@ -36,8 +36,8 @@ class SoftTaints:
     """
 
     def points(self, cluster: Cluster, ask: Ask, rows: Rows) -> Points | None:
-        counts = [count_untolerated(taints, ask.tolerations) for taints in cluster.taint_sets]
+        counts = [count_untolerated(taints, ask.tolerations) for taints in cluster.taints.sets]
         if not any(counts):
             return None
         per_set = np.array([max(-_PER_SOFT_TAINT * count, -BEST) for count in counts], np.int64)
-        return per_set.take(cluster.taint_set.take(rows))
+        return per_set.take(cluster.taints.code.take(rows))
