@@ -1,1 +1,1 @@
-"""Shoal schedules GPUs for Kubernetes; importing the package does nothing, so that every door opens fast."""
+"""Schedules GPUs for Kubernetes; importing the package imports nothing else, so that every command starts fast."""

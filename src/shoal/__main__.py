@@ -1,4 +1,4 @@
-"""`python -m shoal` is the same door as the `shoal` command, for machines whose PATH lacks the script folder."""
+"""Runs the `shoal` command by `python -m shoal`, for machines whose PATH lacks the script folder."""
 
 import sys
 

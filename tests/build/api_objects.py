@@ -11,9 +11,9 @@ import aiohttp
 from build.cluster_api import Api, Obj
 
 IMAGE = "registry.k8s.io/pause:3.10"
-NOBODY = "nobody-schedules-this"
+NO_SCHEDULER = "nobody-schedules-this"
 """A scheduler that does not exist: the pod stays where the test puts it."""
-GHOST = "no-such-node"
+ABSENT = "no-such-node"
 HELD = "example.com/held"
 """A finalizer that nobody but the test takes away."""
 
@@ -29,7 +29,7 @@ def secret(name: str, **rest: Any) -> Obj:
 
 def pod(name: str, *, labels: Mapping[str, str] | None = None, **spec: Any) -> Obj:
     """A pod that no scheduler takes."""
-    whole = {"schedulerName": NOBODY, "containers": [{"name": "main", "image": IMAGE}], **spec}
+    whole = {"schedulerName": NO_SCHEDULER, "containers": [{"name": "main", "image": IMAGE}], **spec}
     metadata: Obj = {"name": name, **({"labels": dict(labels)} if labels else {})}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole}
 
@@ -39,7 +39,7 @@ def container(**rest: Any) -> Obj:
 
 
 def template(**spec: Any) -> Obj:
-    whole = {"schedulerName": NOBODY, "containers": [container()], **spec}
+    whole = {"schedulerName": NO_SCHEDULER, "containers": [container()], **spec}
     return {"metadata": {"labels": {"app": "web"}}, "spec": whole}
 
 

@@ -15,7 +15,9 @@ from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.workloads import FlavorSearchProgress, totals_of
 
-PREEMPT, RECLAIM, NOBODY = (PreemptionPossibility(mode, 0) for mode in (Mode.PREEMPT, Mode.RECLAIM, Mode.NO_CANDIDATES))
+PREEMPT, RECLAIM, NO_CANDIDATES = (
+    PreemptionPossibility(mode, 0) for mode in (Mode.PREEMPT, Mode.RECLAIM, Mode.NO_CANDIDATES)
+)
 
 
 @dataclass

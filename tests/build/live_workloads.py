@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-from build.api_objects import IMAGE, NOBODY
+from build.api_objects import IMAGE, NO_SCHEDULER
 from build.cluster_api import Api, Obj
 
 
 def template(app: str = "web", image: str = IMAGE, **spec: Any) -> Obj:
-    held = {"schedulerName": NOBODY, "containers": [{"name": "main", "image": image}], **spec}
+    held = {"schedulerName": NO_SCHEDULER, "containers": [{"name": "main", "image": image}], **spec}
     return {"metadata": {"labels": {"app": app}}, "spec": held}
 
 

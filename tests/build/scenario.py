@@ -33,7 +33,7 @@ from shoal.engine.intake import Intake
 from shoal.engine.labels import LEAST_VALUES
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import Profile, profile_named
 from shoal.engine.request_classes import RequestClass
@@ -91,7 +91,7 @@ class Scenario:
         wanted: AnyAsk,
         priority: int = 0,
         daemon_set: str = "",
-        who: PodIdentity = NOBODY,
+        who: PodIdentity = NO_IDENTITY,
         nominated: str = "",
     ) -> Scenario:
         return self.apply(PodArrived(key, made(wanted), priority, daemon_set, who, nominated))
@@ -104,7 +104,7 @@ class Scenario:
         devices: tuple[int, ...] | None = None,
         daemon_set: str = "",
         priority: int = 0,
-        who: PodIdentity = NOBODY,
+        who: PodIdentity = NO_IDENTITY,
         *,
         terminating: bool = False,
     ) -> Scenario:
@@ -187,7 +187,7 @@ class Scenario:
     def fitting(self, wanted: AnyAsk) -> set[str]:
         return {self.cluster.names[row] for row in self.shape(wanted).feasible().tolist()}
 
-    def possible(self, wanted: AnyAsk, who: PodIdentity = NOBODY) -> set[str]:
+    def possible(self, wanted: AnyAsk, who: PodIdentity = NO_IDENTITY) -> set[str]:
         """Nodes that fit, rules about other pods included; found by asking for each node alone."""
         charge, cluster = self.cluster.charge(made(wanted)), self.cluster
         self.placement.renew()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from build.api_objects import NOBODY, container
+from build.api_objects import NO_SCHEDULER, container
 from build.cluster_api import Api, Obj
 from build.live_waits import create, name_of, until, until_pods, until_said
 from build.live_workloads import own_node, template, workload
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.needs("controllers")
 
 
 def job(**spec: Any) -> Obj:
-    held = {"schedulerName": NOBODY, "restartPolicy": "Never", "containers": [container()]}
+    held = {"schedulerName": NO_SCHEDULER, "restartPolicy": "Never", "containers": [container()]}
     whole = {"template": {"spec": held}, **spec}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}, "spec": whole}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from build.api_objects import NOBODY, container
+from build.api_objects import NO_SCHEDULER, container
 from build.cluster_api import Api, Obj
 from build.live_waits import create, living, name_of, until, until_items, until_said
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.needs("controllers")
 
 
 def job_spec() -> Obj:
-    held = {"schedulerName": NOBODY, "restartPolicy": "Never", "containers": [container()]}
+    held = {"schedulerName": NO_SCHEDULER, "restartPolicy": "Never", "containers": [container()]}
     return {"template": {"spec": held}}
 
 

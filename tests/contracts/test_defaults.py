@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from build.api_objects import GHOST, IMAGE, container, deployment, make_pod, template
+from build.api_objects import ABSENT, IMAGE, container, deployment, make_pod, template
 from build.cluster_api import Api, Obj
 
 CONTAINER = {
@@ -27,7 +27,7 @@ def plain_template(**spec: object) -> Obj:
 
 
 async def test_a_pod_as_it_is_stored(api: Api) -> None:
-    made = await make_pod(api, "p", nodeName=GHOST, automountServiceAccountToken=False)
+    made = await make_pod(api, "p", nodeName=ABSENT, automountServiceAccountToken=False)
     spec = dict(made["spec"])
     assert spec.pop("schedulerName")
     assert spec.pop("tolerations") == [
@@ -38,7 +38,7 @@ async def test_a_pod_as_it_is_stored(api: Api) -> None:
         assert spec.pop(account, "default") == "default"
     assert spec == {
         **POD_SPEC,
-        "nodeName": GHOST,
+        "nodeName": ABSENT,
         "automountServiceAccountToken": False,
         "priority": 0,
         "enableServiceLinks": True,
@@ -49,7 +49,7 @@ async def test_a_pod_as_it_is_stored(api: Api) -> None:
 
 
 async def test_a_pod_without_more_is_scheduled_by_the_default_scheduler(api: Api) -> None:
-    made = await make_pod(api, "p", schedulerName="", nodeName=GHOST)
+    made = await make_pod(api, "p", schedulerName="", nodeName=ABSENT)
     assert made["spec"]["schedulerName"] == "default-scheduler"
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from build.api_objects import GHOST, HELD, let_go, make_configmap, make_pod, make_secret, names
+from build.api_objects import ABSENT, HELD, let_go, make_configmap, make_pod, make_secret, names
 from build.cluster_api import Api, Obj
 
 
@@ -125,7 +125,7 @@ async def test_a_pod_without_a_node_is_gone_at_once(api: Api) -> None:
 
 
 async def test_a_pod_on_a_node_is_given_time(api: Api) -> None:
-    made, path = await make_pod(api, "p", nodeName=GHOST), api.core("pods", "p")
+    made, path = await make_pod(api, "p", nodeName=ABSENT), api.core("pods", "p")
     going = (await api.delete(path)).ok(200)["metadata"]
     assert going["deletionGracePeriodSeconds"] == 30
     assert timedelta(seconds=30) <= seconds_between(going) < timedelta(seconds=600)
@@ -136,7 +136,7 @@ async def test_a_pod_on_a_node_is_given_time(api: Api) -> None:
 
 
 async def test_the_time_of_a_pod_may_be_asked_for_and_only_shortened(api: Api) -> None:
-    await make_pod(api, "p", nodeName=GHOST, terminationGracePeriodSeconds=600)
+    await make_pod(api, "p", nodeName=ABSENT, terminationGracePeriodSeconds=600)
     path = api.core("pods", "p")
     assert (await api.delete(path)).ok()["metadata"]["deletionGracePeriodSeconds"] == 600
     shorter = (await api.delete(path, {"gracePeriodSeconds": 60})).ok()["metadata"]
@@ -148,7 +148,7 @@ async def test_the_time_of_a_pod_may_be_asked_for_and_only_shortened(api: Api) -
 
 
 async def test_a_pod_that_has_ended_is_given_no_time(api: Api) -> None:
-    made = await make_pod(api, "p", nodeName=GHOST)
+    made = await make_pod(api, "p", nodeName=ABSENT)
     path = api.core("pods", "p")
     (await api.put(f"{path}/status", {**made, "status": {"phase": "Succeeded"}})).ok()
     (await api.delete(path)).ok(200)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from build.api_objects import NOBODY, container
+from build.api_objects import NO_SCHEDULER, container
 from build.cluster_api import Api, Obj
 from build.live_waits import conditions, create, is_true, living, name_of, until, until_gone, until_items, until_pods
 from build.played_pods import end, run
@@ -20,7 +20,7 @@ TRACKING = "batch.kubernetes.io/job-tracking"
 
 
 def job(name: str = "train", **spec: Any) -> Obj:
-    held = {"schedulerName": NOBODY, "restartPolicy": "Never", "containers": [container()]}
+    held = {"schedulerName": NO_SCHEDULER, "restartPolicy": "Never", "containers": [container()]}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

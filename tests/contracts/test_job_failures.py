@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from build.api_objects import NOBODY, container
+from build.api_objects import NO_SCHEDULER, container
 from build.cluster_api import Api, Obj
 from build.live_waits import conditions, create, is_true, name_of, until, until_pods, until_said
 from build.played_pods import end, run
@@ -16,7 +16,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 async def make(api: Api, **spec: Any) -> None:
-    held = {"schedulerName": NOBODY, "restartPolicy": "Never", "containers": [container()]}
+    held = {"schedulerName": NO_SCHEDULER, "restartPolicy": "Never", "containers": [container()]}
     whole = {"template": {"spec": held}, **spec}
     await create(api, {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}, "spec": whole}, "jobs")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from build.api_objects import NOBODY, container, make_pod
+from build.api_objects import NO_SCHEDULER, container, make_pod
 from build.cluster_api import Api, Obj
 from build.live_waits import create, is_true, living, name_of, until, until_items, until_pods
 from build.live_workloads import own_node
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.needs("controllers")
 
 
 async def make(api: Api, pod: Obj | None = None, labels: dict[str, str] | None = None, **spec: Any) -> Obj:
-    held = {"schedulerName": NOBODY, "restartPolicy": "Never", "containers": [container()], **(pod or {})}
+    held = {"schedulerName": NO_SCHEDULER, "restartPolicy": "Never", "containers": [container()], **(pod or {})}
     whole = {"template": {"metadata": {"labels": labels or {}}, "spec": held}, **spec}
     body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}, "spec": whole}
     return await create(api, body, "jobs")

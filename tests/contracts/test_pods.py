@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from build.api_objects import GHOST, IMAGE, container, make_pod, pod, ready_for_pods
+from build.api_objects import ABSENT, IMAGE, container, make_pod, pod, ready_for_pods
 from build.cluster_api import JSON_PATCH, STRATEGIC, Api, Obj
 
 ONLY = (
@@ -14,7 +14,7 @@ ONLY = (
 )
 
 
-def binding(name: str, node: str = GHOST, **metadata: object) -> Obj:
+def binding(name: str, node: str = ABSENT, **metadata: object) -> Obj:
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, **metadata}, "target": target}
 
@@ -29,7 +29,7 @@ def eviction(name: str) -> Obj:
 
 
 async def make_running(api: Api, name: str, labels: dict[str, str]) -> None:
-    made = await make_pod(api, name, labels=labels, nodeName=GHOST)
+    made = await make_pod(api, name, labels=labels, nodeName=ABSENT)
     conditions = [{"type": "Ready", "status": "True"}]
     (
         await api.put(
@@ -43,23 +43,23 @@ async def test_a_binding_places_a_pod(api: Api) -> None:
     answer = await api.post(api.core("pods", "p", "binding"), binding("p", annotations={"example.com/gpu": "3"}))
     assert answer.ok(201) == {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     placed = (await api.get(api.core("pods", "p"))).ok()
-    assert placed["spec"]["nodeName"] == GHOST
+    assert placed["spec"]["nodeName"] == ABSENT
     assert placed["metadata"]["annotations"]["example.com/gpu"] == "3"
     (condition,) = [one for one in placed["status"]["conditions"] if one["type"] == "PodScheduled"]
     assert condition["status"] == "True"
 
 
 async def test_a_pod_is_bound_once(api: Api) -> None:
-    await make_pod(api, "p", nodeName=GHOST)
+    await make_pod(api, "p", nodeName=ABSENT)
     answer = await api.post(api.core("pods", "p", "binding"), binding("p", "other"))
-    words = f'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "{GHOST}"'
+    words = f'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "{ABSENT}"'
     assert answer.refused(409, "Conflict") == words
 
 
 async def test_the_old_path_of_bindings_is_served(api: Api) -> None:
     await make_pod(api, "p")
     (await api.post(api.core("bindings"), binding("p"))).ok(201)
-    assert (await api.get(api.core("pods", "p"))).ok()["spec"]["nodeName"] == GHOST
+    assert (await api.get(api.core("pods", "p"))).ok()["spec"]["nodeName"] == ABSENT
 
 
 async def test_a_binding_needs_a_pod_and_a_node(api: Api) -> None:
@@ -194,7 +194,7 @@ async def test_a_budget_does_not_hold_pods_that_never_ran(api: Api) -> None:
 
 
 async def test_a_container_to_look_around_may_join_and_stays(api: Api) -> None:
-    await make_pod(api, "p", nodeName=GHOST)
+    await make_pod(api, "p", nodeName=ABSENT)
     path = api.core("pods", "p", "ephemeralcontainers")
     joined = {"spec": {"ephemeralContainers": [{"name": "debug", "image": IMAGE}]}}
     found = (await api.patch(path, joined, STRATEGIC)).ok(200)

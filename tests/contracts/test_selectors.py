@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from build.api_objects import GHOST, NOBODY, make_configmap, make_pod, make_secret, names
+from build.api_objects import ABSENT, NO_SCHEDULER, make_configmap, make_pod, make_secret, names
 from build.cluster_api import Api
 
 
@@ -104,14 +104,14 @@ async def test_a_name_selects_in_all_namespaces(shop: Api) -> None:
 
 async def test_pods_are_selected_by_node_phase_and_scheduler(api: Api) -> None:
     await make_pod(api, "loose")
-    await make_pod(api, "bound", nodeName=GHOST)
+    await make_pod(api, "bound", nodeName=ABSENT)
     for selector, wanted in {
         "spec.nodeName=": ["loose"],
-        f"spec.nodeName={GHOST}": ["bound"],
-        f"spec.nodeName!={GHOST}": ["loose"],
+        f"spec.nodeName={ABSENT}": ["bound"],
+        f"spec.nodeName!={ABSENT}": ["loose"],
         "status.phase=Pending": ["bound", "loose"],
         "status.phase!=Pending": [],
-        f"spec.schedulerName={NOBODY}": ["bound", "loose"],
+        f"spec.schedulerName={NO_SCHEDULER}": ["bound", "loose"],
         "spec.restartPolicy=Always": ["bound", "loose"],
         "spec.serviceAccountName=default,spec.nodeName!=": ["bound"],
         "status.podIP=": ["bound", "loose"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from build.api_objects import GHOST, deployment, make_configmap, make_pod, make_secret
+from build.api_objects import ABSENT, deployment, make_configmap, make_pod, make_secret
 from build.cluster_api import Api, Obj
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -36,12 +36,12 @@ async def test_a_list_is_given_as_a_table(api: Api) -> None:
 
 
 async def test_one_object_is_given_as_a_table_of_one_row(api: Api) -> None:
-    made = await make_pod(api, "p", nodeName=GHOST)
+    made = await make_pod(api, "p", nodeName=ABSENT)
     table = (await api.get(api.core("pods", "p"), headers={"Accept": TABLE})).ok()
     assert heads(table) == ["Name", "Ready", "Status", "Restarts", "Age"]
     assert heads(table, wide=True)[5:] == ["IP", "Node", "Nominated Node", "Readiness Gates"]
     assert table["rows"][0]["cells"][:4] == ["p", "0/1", "Pending", 0] or table["rows"][0]["cells"][3] == "0"
-    assert table["rows"][0]["cells"][5:] == ["<none>", GHOST, "<none>", "<none>"]
+    assert table["rows"][0]["cells"][5:] == ["<none>", ABSENT, "<none>", "<none>"]
     assert table["rows"][0]["object"]["metadata"]["uid"] == made["metadata"]["uid"]
 
 

@@ -86,11 +86,11 @@ async def test_objects_that_enter_and_leave_a_selection_of_labels_come_and_go(ap
 
 async def test_objects_that_leave_a_selection_of_fields_go(api: Api) -> None:
     path, since = api.core("pods"), await now(api, "pods")
-    from build.api_objects import GHOST, make_pod
+    from build.api_objects import ABSENT, make_pod
 
     async with api.watch(path, resourceVersion=since, fieldSelector="spec.nodeName=") as watch:
         await make_pod(api, "p")
-        target = {"apiVersion": "v1", "kind": "Node", "name": GHOST}
+        target = {"apiVersion": "v1", "kind": "Node", "name": ABSENT}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": target}
         (await api.post(api.core("pods", "p", "binding"), binding)).ok(201)
         events = await watch.take(2)

@@ -12,7 +12,7 @@ from build.scenario import Scenario
 from shoal.engine.cluster import RANK_BITS, Cluster
 from shoal.engine.domains.soft import NO_SOFT, Soft, points_of, spread_weight
 from shoal.engine.domains.verdict import Domains
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.profile import Profile
 
 A1, A2, B1 = (node(name).label("host", name).label("zone", name[0]) for name in ("a1", "a2", "b1"))
@@ -114,5 +114,5 @@ def by_chance(cluster: Cluster) -> Profile:
 def test_chance_obeys_the_rules_too() -> None:
     world = Scenario(A1, A2, B1, policy=by_chance).bind("c", ask(), "a1", who=CACHE)
     charge = world.cluster.charge(ask().near(apart("zone", app="cache")).made())
-    seen = {world.placement.spot(charge, draw, NOBODY) for draw in range(20)}
+    seen = {world.placement.spot(charge, draw, NO_IDENTITY) for draw in range(20)}
     assert {world.cluster.names[spot[0]] for spot in seen if spot} == {"b1"}

@@ -23,7 +23,7 @@ from shoal.engine.domains.refusals import rule_refusals
 from shoal.engine.domains.soft import Soft, points_of, spread_weight
 from shoal.engine.events import Event, NamespaceSeen, NodeGone, NodeSeen, PodArrived, PodBound, PodGone, PodRejected
 from shoal.engine.ledger import Ledger
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.pod_rules import SelectedPods
 from shoal.engine.profile import Profile
 from shoal.engine.reasons import Code
@@ -35,7 +35,7 @@ TEAM = Selector((Requirement("team", "In", ("x",)),))
 NOT_WEB = SelectedPods(Selector((Requirement("app", "NotIn", ("web",)),)), ("default", "other"))
 
 WHO: list[PodIdentity] = [
-    NOBODY,
+    NO_IDENTITY,
     called(app="web"),
     called(app="web", version="2"),
     called(app="db"),

@@ -1,4 +1,4 @@
-"""How pods attract, avoid and spread each other: pod affinity, anti-affinity and topology spread constraints.
+"""Pod affinity, pod anti-affinity and topology spread constraints as typed values.
 
 Types and the API server's checks only. What they mean for a placement depends on all other pods, so the
 engine evaluates them, per topology domain.

@@ -1,4 +1,4 @@
-"""What a DRA claim asks for: requests for devices, and what the devices of several requests must share.
+"""Requests of a DRA claim for devices, and constraints that the devices of several requests must share.
 
 A request is for exactly one kind of device, or for the first of a list of alternatives that can be had.
 v1beta1 writes the exact kind of request without the word `exactly`; `DeviceRequest.exact` gives the

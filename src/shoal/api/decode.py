@@ -1,4 +1,4 @@
-"""From bytes to typed, checked objects: JSON or YAML, one document or many, single objects or lists of them.
+"""Decodes bytes to typed, checked objects: JSON or YAML, one document or many, single objects or lists.
 
 A file is read whole or refused whole, with the file, document, object and field of the first thing wrong.
 JSON goes straight into the types, which is several times faster than any way through Python

@@ -1,4 +1,4 @@
-"""How much of something a device has, and in which portions it may be given to several claims at once.
+"""Capacities of a DRA device, and the portions in which several claims may consume them at once.
 
 A policy belongs to devices that may be shared: a list of portions, or a range with a step. A claim that
 asks for less than a portion gets the next one, a claim that does not say gets the default.

@@ -1,4 +1,4 @@
-"""A decoding failure in the user's words: which field, what was expected, what stands there instead.
+"""Describes a decoding failure for users: which field, what was expected, what was found instead.
 
 msgspec names fields as `$.spec.containers[0].resources.limits[...]`: the key inside a map is lost, and so
 is the value. Both are looked up again in the document itself, which only costs something when there is an

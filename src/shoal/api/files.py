@@ -1,7 +1,7 @@
 """Files as people name them on a command line: a manifest, a folder of them, or `-` for standard input.
 
-Promises: a path that cannot be read is one `UserError` that names it; folders are walked in the order of names, so the
-same folder gives the same list on every machine; nothing is read beyond the limits, however large the disk is.
+Guarantees: a path that cannot be read is one `UserError` that names it; folders are walked in the order of names, so
+the same folder gives the same list on every machine; nothing is read beyond the limits, however large the disk is.
 
 Rejected: reading whatever lies in a folder. Charts, images and notes lie beside manifests; only the endings that
 `kubectl apply -f` takes are read, and a folder without any is an error and not an empty cluster.

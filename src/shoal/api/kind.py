@@ -1,4 +1,4 @@
-"""What is known of a kind: the versions it comes in, its type, its rules, and how documents of older versions are read.
+"""Describes a kind: its versions, its type, its rules, and how documents of older versions are converted.
 
 Apart from the list in `kinds.py`, so that an ecosystem with many kinds can keep its own lines beside its types.
 """

@@ -1,4 +1,4 @@
-"""What every object carries: its name, its labels, who owns it and since when it exists."""
+"""Object metadata: name, labels, owners and creation time."""
 
 from __future__ import annotations
 

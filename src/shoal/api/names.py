@@ -1,4 +1,4 @@
-"""What Kubernetes allows as an object name, a label key and a label value.
+"""Checks object names, label keys and label values as Kubernetes does.
 
 Each check returns what is wrong, or nothing: the caller knows the field and raises. Results are cached,
 because a fleet repeats the same few hundred keys a million times.

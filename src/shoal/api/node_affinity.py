@@ -1,4 +1,4 @@
-"""Which nodes a pod may use and which it would rather use: `nodeSelector` and node affinity.
+"""Node selectors and node affinity of pods, required and preferred.
 
 Terms are alternatives, the conditions inside one term all must hold, and a term without conditions matches
 no node (not every node, as for label selectors). `NodeRule` gathers the hard part of a pod as plain

@@ -1,4 +1,4 @@
-"""What a node's exporter says of its inner zones: NUMA nodes, what each holds, and how far they are apart.
+"""NodeResourceTopology objects: the NUMA nodes of a node, the resources of each, and their distances.
 
 Zones are told apart by name, and two of one name in a node would be counted twice: refused, though the
 API server lets it pass.

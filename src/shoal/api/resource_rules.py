@@ -1,4 +1,4 @@
-"""What the API server refuses in requests and limits, in its words and with its field paths.
+"""Checks requests and limits as the API server does, with its messages and field paths.
 
 Devices cannot be shared by asking for half of one, so extended resources are whole numbers with the limit
 equal to the request: `nvidia.com/gpu: 500m` is refused here, and a fraction has to be asked for in the ways

@@ -1,5 +1,5 @@
-"""How much a pod takes from a node, in whole numbers: milli-cores for cpu, units (bytes, devices) for all
-else.
+"""Sums the resources that a pod takes from a node, in whole numbers: milli-cores for cpu, units (bytes, devices) for
+others.
 
 The rule is the API server's defaulting followed by the scheduler's sum. Every figure is first rounded up to
 a thousandth; a limit without a request is a request. Main containers and sidecars run together and add up.

@@ -1,4 +1,4 @@
-"""How `shoal run` works on a cluster, as a file says it: whose pods, by which policy, who is asked to yield, who leads.
+"""The configuration file of `shoal run`: which pods it schedules, by which policy, preemption, leader election.
 
 A document of its own, so that it may stand in one file with what people have already: Kueue's Configuration and a
 KubeSchedulerConfiguration. An unknown field is refused here, because a typing error in the one file that says

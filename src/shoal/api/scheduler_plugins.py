@@ -1,4 +1,4 @@
-"""Which plugins of kube-scheduler a profile ends up with, and with what weight.
+"""Resolves the plugins and weights of a kube-scheduler profile.
 
 A configuration is a difference to the defaults, in two layers. `multiPoint` changes the default list
 itself: an entry replaces the default of that name, others are added, `disabled` takes away. Each extension

@@ -1,4 +1,4 @@
-"""What a DRA driver says it has: pools of devices, published in slices, and where each can be reached.
+"""ResourceSlices of DRA drivers: pools of devices, and the nodes that can reach each.
 
 A pool is complete when all slices of its newest generation are there; that takes several objects, so it is
 not decided here. Neither is whether counters that a device consumes exist: they may stand in another slice

@@ -1,4 +1,4 @@
-"""What the API server would refuse of whole objects, so that no decision is made on one that could not exist.
+"""Checks whole objects as the API server does, so that no decision is made about an object that cannot exist.
 
 Every check names its field. What only *looks* wrong, such as a selector that no node satisfies, is not
 refused here: it is a reason for the pod to wait, and the engine says so. Object names are taken as they

@@ -1,4 +1,5 @@
-"""What the one file of `shoal run` says of the webhook: whether there is one, where it listens, how it is reached.
+"""Checks the webhook section in the configuration of `shoal run`: whether it is enabled, its address, how it is
+reached.
 
 A value of its own beside `run_configuration.py`: how an API server comes to a process is another question than what the
 process does.

@@ -1,5 +1,5 @@
-"""How API values are spelled in JSON: camelCase, absent means default, unknown fields ignored, quantities
-as text.
+"""Defines how API values are encoded in JSON: camelCase, absent means default, unknown fields ignored, quantities as
+text.
 
 Every wire type derives from `ApiStruct`: frozen, because facts are shared freely; `gc=False`, because decoded
 objects are trees and a fleet of them would otherwise be walked by the collector again and again. Lists are

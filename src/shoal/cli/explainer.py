@@ -1,5 +1,5 @@
-"""The story of whatever a name means: of a pod, a gang or a workload as `sim/explanation.py` tells it; of a job or a
-deployment by its pods; and, where the objects come from a living cluster, in words that fit one.
+"""Explains a pod, gang or workload by name, and a Job or Deployment by its pods; objects of a live cluster are
+described with their observed state.
 
 `shoal why` does not place pods on a live cluster. Its answer separates what would happen now from facts: the node of a
 pod and the last message of its scheduler. The objects themselves say which of the two they are: a living cluster gives

@@ -1,5 +1,5 @@
-"""Words for what objects of a living cluster say of themselves: where a pod is, what its scheduler last wrote on it,
-how many pods a job has and where.
+"""Describes the observed state of live objects: the node of a pod, the condition that its scheduler wrote last, the
+pods of a job.
 
 What decides nothing stays out of `sim/explanation.py`, which tells what would be decided.
 """

@@ -1,4 +1,4 @@
-"""What `shoal get` lists of queues: the tree of `shoal queue` taken apart, and the workloads in it."""
+"""Lists queues and workloads for `shoal get`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a controller is given: a client of the server, caches, a clock, a random generator, a recorder for Events."""
+"""The dependencies of a controller: a client, caches, a clock, a random generator and an event recorder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of other projects that Shoal's controllers read and write, in the version that our code speaks.
+"""Lists the kinds of other projects that Shoal's controllers read and write, with the supported versions.
 
 They exist only where they are installed: `served.py` reports which are. Of a kind that a server has in an older
 version only, `served.py` finds that version; `api/` reads both.

@@ -1,5 +1,4 @@
-"""The objects of one kind by some value of theirs, kept up as they change: who asks by owner or by node does not look
-through all.
+"""Indexes the objects of one kind by a value of theirs, such as owner or node, and follows their changes.
 
 An object that the function cannot read is found by no value; other objects are found all the same.
 """

@@ -1,4 +1,4 @@
-"""Where metadata, specification and status stand in the bytes of an object, as servers write them: in this order.
+"""Locates metadata, spec and status in the bytes of an object, as servers encode them: in this order.
 
 A reader that needs one section decodes one. Each is found by how the next begins, which text further inside may do as
 well; but only the right section is one whole JSON object, so decoding it, with the whole object as fallback, is

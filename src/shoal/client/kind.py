@@ -1,4 +1,4 @@
-"""Which resource a request is about. The kinds that Shoal's own code names stand here, once.
+"""Identifies the resource of a request. The kinds that Shoal's own code names stand here, once.
 
 A `Kind` is a plural in one version of one group, as in a request's path. Kinds that are only found at run time (by the
 garbage collector, say) come from discovery as the same values.

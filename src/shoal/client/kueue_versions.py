@@ -1,4 +1,4 @@
-"""An Api in which Kueue's objects have the newest version's words, whichever version the server has of them.
+"""Adapts an Api so that Kueue's objects have the newest version's fields, whichever version the server stores.
 
 Where only v1beta1 is served, objects are converted when they are read and written, by the table of
 `api/kueue/conversion.py`, so that no other module needs to know the version: a server drops fields that its version

@@ -1,4 +1,4 @@
-"""What every controller does around its one function: wait for a key, look at it, come back if that failed.
+"""Runs a controller's reconcile function: takes a key from the work queue, reconciles it, requeues it after a failure.
 
 `reconcile` is given the key of an object and makes the world a little more like what the object asks for. It reads
 caches, so that it may be called at any time and any number of times; it returns how many seconds later it wants to

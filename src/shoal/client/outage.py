@@ -1,4 +1,4 @@
-"""Whether the server answers at all: told once when it stops, and once when it is back, for all who ask it.
+"""Reports once when the server stops answering and once when it answers again, for all controllers of a process.
 
 Each of sixty caches notices an outage by itself and retries until the server answers. One log line says as much as a
 thousand, and a thousand lines hide other messages.

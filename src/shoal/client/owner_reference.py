@@ -1,4 +1,4 @@
-"""Who an object belongs to: the reference of the one owner that controls it."""
+"""Makes and reads the reference to the controller that owns an object."""
 
 from __future__ import annotations
 

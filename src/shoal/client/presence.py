@@ -1,4 +1,4 @@
-"""Whether the project that a kind comes from runs in the cluster itself: then its decisions are its own.
+"""Detects whether the project that owns a kind runs in the cluster; its decisions are then left to it.
 
 Its leader renews a Lease, and its Deployment has pods that are ready; one of the two is enough. Two who admit the same
 workloads would take from each other what each believes to have given.

@@ -1,4 +1,4 @@
-"""What would allow what RBAC refused: the rule that lacks, and the commands that grant it to who asked."""
+"""Derives the missing RBAC rule from a refusal, and the commands that grant it to the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an API server refuses, typed by what the caller does next. Both adapters translate to these, once.
+"""Types the refusals of an API server by what the caller does next. Both adapters translate to these, once.
 
 `ConflictError` and `TemporaryError` (units/errors.py) say whose turn it is; loops retry both by themselves. The others
 are answers that a controller expects and handles: not there, there already, too old, not allowed, not valid.

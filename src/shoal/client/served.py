@@ -1,4 +1,5 @@
-"""Which of the kinds that may be absent are there, and in which version: asked now and then, as people install things.
+"""Detects which optional kinds are served, and in which version; repeated now and then, because users install things
+later.
 
 A kind that is installed later is reported then. A kind that is removed stays followed: its informer waits. An error in
 one callback does not affect the others, and the callback is called again at the next look.

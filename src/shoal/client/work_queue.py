@@ -1,4 +1,4 @@
-"""Which objects have to be looked at: each at most once at a time, however often it is named.
+"""Queues the keys of objects to reconcile: each is processed at most once at a time, however often it is added.
 
 A key that is named while it is worked on is worked on once more afterwards. `add_after` keeps the earliest time. After
 failures a key comes back later each time, until `forget`.

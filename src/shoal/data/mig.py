@@ -1,4 +1,4 @@
-"""How each kind of GPU can be cut into MIG instances, and where on it each instance may lie.
+"""MIG profiles by GPU model, and the positions at which each instance may be placed.
 
 A name such as `1g.10gb` means nothing by itself: on one GPU it takes one memory slice of eight, on another
 two. All questions go through the layout of the GPU at hand. Placements are ranges on an axis of memory

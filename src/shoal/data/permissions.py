@@ -1,10 +1,10 @@
-"""What each part of `shoal run` may do on a cluster: the one table of which roles are made, docs/permissions.md too.
+"""Declares the RBAC permissions of each part of `shoal run`; roles and docs/permissions.md are made from this table.
 
 A line is `verbs resources @groups =names`, several of one sort with commas between; no `@` is the core group. It is
 here, as data, because two packages that do not import each other read it: the command that prints roles for any
 cluster, and the embedded server, which has the role `system:shoal` from its start.
 
-Promises: a part asks for what it does and for nothing else, no `*` anywhere; Secrets are named, and in one namespace.
+Guarantees: a part asks for what it does and for nothing else, no `*` anywhere; Secrets are named, and in one namespace.
 
 Rejected: one role of everything. A cluster that runs Shoal beside Kueue needs the scheduler's part alone, and should be
 able to see that it cannot touch a job.

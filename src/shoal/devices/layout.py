@@ -1,4 +1,4 @@
-"""What a node's GPUs are beside their number: memory, replicas, how they are wired, which are cut into instances.
+"""Describes a node's GPUs beyond their number: memory, replicas, interconnect and MIG instances.
 
 A value on the node's facts. Most nodes have the default or share one with a thousand others; whatever placement reads
 for many nodes at once is copied into columns by `planes`.

@@ -1,1 +1,1 @@
-"""The scheduling brain: who runs where, on which device, and why not. Pure: facts in, a plan out."""
+"""Decides which pods run on which nodes and devices, and explains why others wait. Pure: facts in, a plan out."""

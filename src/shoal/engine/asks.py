@@ -1,4 +1,4 @@
-"""What a pod asks for, without who it is: pods that ask the same share every computation.
+"""Represents what a pod requests, without its identity: pods with equal requests share every computation.
 
 An `Ask` is a value. Two pods of one Deployment, or ten thousand clones of a training worker, have equal asks, and
 the engine keeps keys per ask, not per pod. Everything that can change a placement must therefore be in here, and

@@ -1,9 +1,9 @@
-"""Which rows changed, in order: one log, and a cursor for everyone who caches something derived from the rows.
+"""Records which rows changed, in order; everything derived from the rows keeps a cursor into this log.
 
-A reader that comes back after a while asks for the rows since its cursor and recomputes only those. One that stayed
-away too long is told so and recomputes everything, which by then is the cheaper thing to do; so the log never grows
-beyond a small multiple of the cluster. Rejected: a dirty flag per row and reader (every change would pay for every
-reader), and callbacks (order of registration would become behaviour).
+A reader that comes back after a while asks for the rows since its cursor and recomputes only those. If
+its cursor is too old, the log says so and the reader recomputes everything, which is cheaper then; so the log never
+grows beyond a small multiple of the cluster. Rejected: a dirty flag per row and reader (every change would pay for
+every reader), and callbacks (order of registration would become behaviour).
 """
 
 from __future__ import annotations

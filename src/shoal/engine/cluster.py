@@ -34,7 +34,7 @@ from shoal.engine.growth import capacity_for, grown, widened
 from shoal.engine.labels import LEAST_VALUES, Labels
 from shoal.engine.node_taints import NodeTaints
 from shoal.engine.pending import Pending
-from shoal.engine.pod_identity import NOBODY
+from shoal.engine.pod_identity import NO_IDENTITY
 from shoal.engine.pod_rules import NO_RULES
 from shoal.engine.pods import PodAllocation, PodState
 from shoal.engine.ports import Ports
@@ -269,7 +269,7 @@ class Cluster:
         if charge.ask.host_ports:
             self.ports.take(row, charge.ask.host_ports)
         who = allocation.who
-        if who is not NOBODY or (allocation.state is not BOUND and allocation.state is not ASSUMED):
+        if who is not NO_IDENTITY or (allocation.state is not BOUND and allocation.state is not ASSUMED):
             self._note(key, allocation)
         if self.counts.active:
             self.counts.comes(row, charge.ask, who.traits, allocation.is_terminating)
@@ -303,7 +303,7 @@ class Cluster:
         if charge.ask.host_ports:
             self.ports.give(row, charge.ask.host_ports)
         who = allocation.who
-        if who is not NOBODY or (allocation.state is not BOUND and allocation.state is not ASSUMED):
+        if who is not NO_IDENTITY or (allocation.state is not BOUND and allocation.state is not ASSUMED):
             self._unnote(key, allocation)
         if self.counts.active:
             self.counts.goes(row, charge.ask, who.traits, allocation.is_terminating)

@@ -1,4 +1,4 @@
-"""What a pod asks of the GPUs of one node, and what it is given.
+"""Represents the devices that a pod requests of one node, and the devices that it was granted.
 
 A demand says how much; a grant says which devices. Grants are plain subtractions from device planes, so taking and
 giving back are the same few lines for every kind of ask, and undoing a trial is exact. The rejected alternative,
@@ -127,7 +127,7 @@ def plane_grant(parts: tuple[tuple[int, int, int], ...]) -> DeviceGrant:
 
 
 NOTHING = DeviceGrant(())
-"""Where devices are counted by name, none is told from another."""
+"""The grant on nodes whose devices are counted by resource name and not distinguished."""
 
 
 def demand_milli(demand: Demand | None) -> int:

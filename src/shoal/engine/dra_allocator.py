@@ -1,4 +1,4 @@
-"""Where can the claims of a pod be served, and by which devices: verdicts per node, kept until the node's devices move.
+"""Allocates devices to the claims of pods: verdicts per node, cached until the node's devices change.
 
 Pods with the same claims ask again and again, and a decision changes one node: the answer for every other node is
 looked up. What lies under an answer is counted by two numbers, one per row and one for all that reaches several rows

@@ -1,4 +1,4 @@
-"""What may happen to the facts, as small typed values: the only way anything enters the engine.
+"""Defines the events that change the facts, as small typed values: the engine's only input.
 
 A world (a Kubernetes API server, a simulation, a file) says what it saw; the engine never asks. Each event is
 complete in itself, so a recorded list of them replays to the same facts.
@@ -17,7 +17,7 @@ from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.dra.devices import SliceFacts
 from shoal.engine.dra.requests import ClaimFacts
 from shoal.engine.groups import BudgetFacts, GroupFacts, TopologyFacts
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class PodArrived(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0
     daemon_set: str = ""
     """The DaemonSet whose pod this is: the room set aside for it on its node is for this pod."""
-    who: PodIdentity = NOBODY
+    who: PodIdentity = NO_IDENTITY
     nominated: str = ""
     """The node that was promised to it before."""
 
@@ -88,7 +88,7 @@ class PodBound(msgspec.Struct, frozen=True, gc=False):
     grant: DeviceGrant | None = None
     priority: int = 0
     daemon_set: str = ""
-    who: PodIdentity = NOBODY
+    who: PodIdentity = NO_IDENTITY
     terminating: bool = False
     """It is being terminated: it still holds what it holds, and what it holds may be promised to others."""
     spots: tuple[tuple[int, int], ...] = ()

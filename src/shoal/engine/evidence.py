@@ -1,4 +1,4 @@
-"""What turned the nodes away: gathered for all nodes at once, and only on request.
+"""Collects why nodes are not feasible, for all nodes at once and only on request.
 
 Nodes are counted the way kube-scheduler counts them. A rule about names, labels, taints, models or ports ends the
 matter for a node, so it counts under the first such rule it fails; a node that passes them counts under *every*
@@ -26,7 +26,7 @@ from shoal.engine.domain_counts.all_counts import LabelKey
 from shoal.engine.domains.refusals import rule_refusals
 from shoal.engine.filters import NODE_FILTERS, STATIC_FILTERS
 from shoal.engine.filters.rule import Measure, MeasuringFilter, NodeFilter, Rows, StaticFilter, Verdicts
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, GPU_REPLICAS, Cause, Code, Evidence, Shortfall
 from shoal.engine.window import Window
 
@@ -45,7 +45,7 @@ class Evidences:
         self._version = -1
         self._known: dict[tuple[Ask, LabelKey], Evidence] = {}
 
-    def of(self, ask: Ask, who: PodIdentity = NOBODY) -> Evidence:
+    def of(self, ask: Ask, who: PodIdentity = NO_IDENTITY) -> Evidence:
         if self._version != self._cluster.version:
             self._known.clear()
             self._version = self._cluster.version
@@ -56,7 +56,7 @@ class Evidences:
         return found
 
 
-def evidence(cluster: Cluster, ask: Ask, who: PodIdentity = NOBODY) -> Evidence:
+def evidence(cluster: Cluster, ask: Ask, who: PodIdentity = NO_IDENTITY) -> Evidence:
     """Why the ask fits on no node, or on which few it does."""
     need = cluster.charge(ask).need
     live = cluster.alive[: cluster.rows].nonzero()[0]

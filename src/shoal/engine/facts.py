@@ -1,4 +1,4 @@
-"""The fused record of a node: one row of integers in which every quantity that a pod may lack stands side by side.
+"""Defines the record of a node: one row of integers with every quantity that a pod may lack.
 
 "Does the pod fit" is then one comparison of rows against one vector of least amounts, whatever the pod asks for:
 cores, memory, pod slots, whole devices, a slice of one device, an extended resource. Device columns are summaries of
@@ -28,7 +28,7 @@ MEMORY_SCORED: Final = 7
 FIRST_EXTENDED: Final = 8
 """Columns from here on are resources that some pod asked for by name, eight more at a time.
 
-Nodes report many that nobody requests (huge pages, scratch disk, volume slots): those are kept aside and cost nothing.
+Nodes report many that no pod requests (huge pages, scratch disk, volume slots): see `unrequested_amounts`.
 """
 WORD: Final = 8
 

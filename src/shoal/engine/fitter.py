@@ -1,4 +1,4 @@
-"""Where a pod or a gang would go now, tried on the ledger: what every step of a round asks, whatever it is about.
+"""Tries to place a pod or a gang on the ledger; every step of a cycle uses it.
 
 A success stays on the ledger until the caller rolls it back; a failure leaves no trace.
 """

@@ -1,4 +1,4 @@
-"""Which pods belong to which gang, and which of them run: kept up to date by every pod that comes, moves or goes.
+"""Tracks which pods belong to which gang, and which of them run.
 
 A gang exists as soon as something mentions it: its object may be seen after its pods, and pods outlive it. Its place
 in line is that of its first pod and stays with it, so a gang that loses a pod is not overtaken by all newer work.

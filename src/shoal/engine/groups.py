@@ -1,4 +1,4 @@
-"""What is known of a gang: how many must run for any to run, in which parts, and how close together.
+"""Represents a gang: how many members must run for any to run, its subgroups, and how close together they must be.
 
 A gang is a tree. A leaf counts pods, an inner part counts the parts below it that have what they need; the gang itself
 is the root. A gang without parts is a root that counts pods. Roles cut the same pods another way and have minima of

@@ -1,4 +1,4 @@
-"""How the columns of the cluster grow: by doubling, so that keys can be folded block by block."""
+"""Grows the columns of the cluster by doubling, so that keys can be folded block by block."""
 
 from __future__ import annotations
 

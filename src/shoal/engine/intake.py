@@ -1,5 +1,5 @@
-"""How events become facts. Watches may repeat themselves, arrive late or in the wrong order between kinds: each event
-is applied so that the facts end up right all the same.
+"""Applies events to the facts. Watches may repeat themselves, arrive late or in the wrong order between kinds: each
+event is applied so that the facts end up right all the same.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from shoal.engine.events import (
     TopologySeen,
 )
 from shoal.engine.overhead import DaemonSets
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.pods import PodAllocation, PodState, Waiting
 
 K = TypeVar("K")
@@ -204,7 +204,7 @@ class Intake:
         if allocation is not None:
             same_place = allocation.row == row and event.grant in (None, allocation.grant) and not event.anew
             if same_place and allocation.charge.ask == event.ask and not allocation.is_nominated:
-                if event.who is not NOBODY and event.who != allocation.who:
+                if event.who is not NO_IDENTITY and event.who != allocation.who:
                     self._recast(event.key, allocation, event.who)
                 if not allocation.is_bound:
                     allocation.confirm_binding()

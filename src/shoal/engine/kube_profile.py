@@ -1,9 +1,9 @@
-"""A `KubeSchedulerConfiguration` as profiles: its plugins by name are our rules, with its weights and arguments.
+"""Converts a `KubeSchedulerConfiguration` to profiles: plugins to rules by name, with their weights and arguments.
 
-What a configuration says and this engine does not do becomes one warning per plugin, never silence. Hard rules always
-hold: a profile that switches one off is told so. Every node is looked at, so the share of nodes to score changes
-nothing. Scores stay on a fixed scale where kube-scheduler rescales some of them over the candidates (node affinity,
-taints), so a weight means the same in every decision.
+Each plugin or field that the engine does not support causes one warning. Filters always apply: a profile that disables
+one gets a warning. Every node is evaluated, so the percentage of nodes to score has no effect. Scores stay on a fixed
+scale where kube-scheduler rescales some of them over the candidates (node affinity, taints), so a weight means the same
+in every decision.
 
 Shoal's own policies can be named as score plugins too. Their points count beside the others with the weight given,
 and the heaviest of them chooses the devices. Affinity that a profile adds to all pods becomes part of each pod's ask

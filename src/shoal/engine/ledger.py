@@ -75,7 +75,7 @@ class Ledger:
         self._steps.append((key, allocation))
 
     def mark_terminating(self, key: str) -> None:
-        """A pod is told to end; until it has, it holds what it holds."""
+        """Mark a pod as terminating; it keeps its resources until it has ended."""
         self._cluster.mark_terminating(key)
         self._steps.append((key, None))
 

@@ -1,4 +1,4 @@
-"""Whether a node has room for a pod that was placed there, given what was seen of the node since.
+"""Checks whether a node still has capacity for a placed pod, after changes of the node since the decision.
 
 This is looked at right before a pod is bound: other schedulers bind pods to the same node meanwhile. The sums are those
 by which a kubelet admits pods: each resource that the pod asks for, and all devices of the node together, whichever of

@@ -1,4 +1,4 @@
-"""Room that a node owes to DaemonSets whose pod is not there yet.
+"""Reserves capacity for DaemonSet pods that are not created yet.
 
 A fresh node looks empty and is not: exporters, plugins and log shippers will come, each on every node it may run on.
 Filling that room with other work leaves the DaemonSet's pod pending, so it is set aside until the pod is bound. What

@@ -1,4 +1,4 @@
-"""Pods that wait, grouped by what they ask: a round looks at one head per ask, not at every pod.
+"""Stores pending pods, grouped by equal requests: a cycle looks at one head per request, not at every pod.
 
 When an ask fits nowhere, every pod behind it with the same ask fits nowhere either, so a backlog of ten thousand
 equal pods costs a round as much as one. Where rules about pods exist that holds for pods of one kin only (another pod's
@@ -17,7 +17,7 @@ from typing import Final
 from shoal.engine.charges import Charge
 from shoal.engine.domain_counts.all_counts import DomainCounts, LabelKey
 from shoal.engine.gang_members import Gangs
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.pods import Waiting
 
 LineKey = tuple[Charge, LabelKey]
@@ -45,7 +45,7 @@ def in_line(
     turn: int,
     *,
     goes_first: bool = False,
-    who: PodIdentity = NOBODY,
+    who: PodIdentity = NO_IDENTITY,
     nominated: str = "",
 ) -> Waiting:
     """A pod at its place."""
@@ -109,7 +109,7 @@ class Pending:
         turn: int | None = None,
         *,
         goes_first: bool = False,
-        who: PodIdentity = NOBODY,
+        who: PodIdentity = NO_IDENTITY,
         nominated: str = "",
     ) -> None:
         """Put a pod in line; with the turn it had before, at its old place."""

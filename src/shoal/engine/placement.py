@@ -1,4 +1,4 @@
-"""Where does a pod with this ask go now, and on which devices: the shapes of the profiles over one cluster.
+"""Chooses the node and devices for a pod with this request now.
 
 Mostly there is one profile. Where each scheduler name has its own, an ask says whose it is: pods that ask for the same
 under two profiles have two shapes, and a decision costs as much as with one.
@@ -16,7 +16,7 @@ from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.domains.verdict import Domains
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.profile import Profile
 from shoal.engine.request_classes import RequestClass
 from shoal.engine.topology.trees import Trees
@@ -85,7 +85,7 @@ class Placement:
         self,
         charge: Charge,
         draw: int,
-        who: PodIdentity = NOBODY,
+        who: PodIdentity = NO_IDENTITY,
         within: NDArray[np.int64] | None = None,
     ) -> tuple[int, DeviceGrant | None] | None:
         """The best row (of some rows, if given) and the devices there, or None when the ask fits nowhere."""

@@ -1,4 +1,4 @@
-"""What the engine wants done, as values: the world carries it out, re-checks on fresh state and reports back.
+"""Defines intentions as values: controllers execute them, check them against fresh state, and report the outcome.
 
 Every intention carries its reason's code. Evidence, words and help are computed only on request (see
 `reasons`), because most refusals are never read.

@@ -1,4 +1,5 @@
-"""Who a pod is, beside what it asks: everything that decides its turn, its company and whether it may yield.
+"""Represents the identity of a pod beside its request: its place in the order, its gang, and whether it may be
+preempted.
 
 Kept apart from the ask, because pods that ask the same share every computation about nodes however different they are
 in this. Rejected: one wide record per pod; a hundred thousand plain pods would each carry twenty defaults.
@@ -59,4 +60,4 @@ class PodIdentity(msgspec.Struct, frozen=True, gc=False):
         return lost_s
 
 
-NOBODY = PodIdentity()
+NO_IDENTITY = PodIdentity()

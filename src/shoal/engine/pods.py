@@ -15,7 +15,7 @@ import msgspec
 from shoal.engine.asks import Ask
 from shoal.engine.charges import Charge
 from shoal.engine.device_demand import DeviceGrant
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 
 
 class PodState(StrEnum):
@@ -83,7 +83,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     turn: int
     goes_first: bool = False
     """Before every priority."""
-    who: PodIdentity = NOBODY
+    who: PodIdentity = NO_IDENTITY
     nominated: str = ""
     """The node that was nominated for it."""
     first: int = 0
@@ -107,7 +107,7 @@ class PodAllocation(msgspec.Struct, gc=False):
     goes_first: bool = False
     """In the queue the pod came before every priority."""
     daemon_set: str = ""
-    who: PodIdentity = NOBODY
+    who: PodIdentity = NO_IDENTITY
     guessed: bool = False
     """Its devices are not known: the grant contains those that it most likely holds."""
 

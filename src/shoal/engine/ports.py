@@ -1,4 +1,4 @@
-"""Host ports in use, by port: pods that ask for one are rare, so only they pay for the look-up."""
+"""Tracks host ports in use, by port; only pods with host ports pay for the look-up."""
 
 from __future__ import annotations
 

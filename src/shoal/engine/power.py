@@ -1,4 +1,4 @@
-"""What a node draws in watts, by the model of PWR (Lettich et al., 2025), so that placements can be weighed by it.
+"""Estimates the power of a node in watts, by the model of PWR (Lettich et al., 2025), as a score for placements.
 
 A GPU draws its full power as soon as anything runs on it, and its idle power before. CPUs come in sockets of 16 cores
 with two threads each; busy threads fill one socket after the other, and a socket with any work is active. Crude, and

@@ -1,4 +1,4 @@
-"""Why a pod waits or where it went: the code at once, evidence on demand, words elsewhere.
+"""Defines why a pod waits or where it went: a reason code at once, evidence on request.
 
 A round that refuses a thousand pods writes a thousand codes and nothing more. On request, the evidence is
 gathered once per ask and version of the facts: how many nodes each rule turned away, and the node that came nearest.

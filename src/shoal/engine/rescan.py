@@ -13,7 +13,7 @@ from shoal.engine.domains.relevant_counts import census_of
 from shoal.engine.domains.verdict import Domains
 from shoal.engine.facts import fits
 from shoal.engine.filters import NODE_FILTERS
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.profile import Profile
 from shoal.engine.scores.rule import NodeRule
 from shoal.engine.suitability import suits
@@ -30,7 +30,7 @@ class Rescan:
         self._profile = profile
         self._rules: dict[Charge, list[tuple[NodeRule, int]]] = {}
 
-    def best(self, charge: Charge, who: PodIdentity = NOBODY) -> int:
+    def best(self, charge: Charge, who: PodIdentity = NO_IDENTITY) -> int:
         """The row that a shape would choose, or -1."""
         cluster = self._cluster
         ask = charge.ask

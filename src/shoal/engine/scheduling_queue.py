@@ -1,4 +1,4 @@
-"""Who is next: the heads of all lines and the gangs, by priority, then promise, then turn.
+"""Orders pending pods and gangs: by priority, then nomination, then age.
 
 A step walks the queue once. A pod that does not fit ends the walk for all of the same ask and kin: the pods behind it
 ask for the same, and nothing is freed within a step. Only rules about pods can be met by placements of the step itself

@@ -1,4 +1,4 @@
-"""Which nodes suit an ask for what they are, whatever is on them: labels, taints, names, models, being there at all."""
+"""Determines which nodes suit a request by their static facts: labels, taints, names, GPU models, existence."""
 
 from __future__ import annotations
 

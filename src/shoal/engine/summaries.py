@@ -1,4 +1,4 @@
-"""What the fused record says of devices, where that is more than counting empty ones.
+"""Summarizes devices in the record of a node, where that is more than counting empty ones.
 
 Hidden behind three columns and those of MIG profiles. `GPU_WHOLE` is how many `nvidia.com/gpu` one pod can still get:
 free replicas, on a node that advertises replicas. The column of a MIG profile is how many more instances the free

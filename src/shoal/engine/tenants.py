@@ -1,4 +1,4 @@
-"""Which kinds of GPU pods share a node: a column for the policies that look at neighbours, derived from the pods.
+"""Tracks which kinds of GPU pods share a node: a column for the policies that read it.
 
 Kept out of the cluster's own columns because one policy in ten reads it and every placement would pay for it.
 """

@@ -1,4 +1,4 @@
-"""What stands in the way of a pod's claims on one node: the first request that cannot be served, and by how much."""
+"""Finds the first claim request of a pod that a node cannot satisfy, and by how much."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A cell is a number that its owner keeps and adds to, so measuring costs a tenth of a microsecond and can be used in the
 hottest loop; nothing is formatted before a scrape. One event loop measures: there are no locks.
 
-Promises: names and labels that Prometheus would not take are refused when the family is made, not when it is read; a
+Guarantees: names and labels that Prometheus would not take are refused when the family is made, not when it is read; a
 family never has more than `most` cells, whatever people call their queues: what comes later is counted together, under
 `(others)`.
 

@@ -1,4 +1,4 @@
-"""All families of a process, and the figures that are read at each scrape.
+"""Registers all metric families of a process, and the functions that read values at each scrape.
 
 A family that exists is returned again: a part that is restarted, after a lost lease for example, continues its counts.
 Nothing registers itself: the registry is created where the process is composed.

@@ -1,4 +1,5 @@
-"""The rounds of a cluster as answers for people and programs: every decision with names, every refusal with words.
+"""Converts the cycles of a cluster to answers for users and programs: every decision with names, every refusal with its
+message.
 
 Refusals are worked out after each round on the facts as they are then, once per ask. Rejected: telling only about pods
 that are new in a round, as the plan does. A reader of the last round would not see who waits since the first.

@@ -1,4 +1,4 @@
-"""What one run feeds to the engine: which pod arrives when, and in which order equal nodes are preferred.
+"""Generates the input of one run: which pod arrives when, and in which order equal nodes are preferred.
 
 Guarantees: pods are counted by row of the list they came in, nodes by *name*, so that the order of the node file
 changes nothing. Clones are not copied: an arrival is the row number of its pod, and rows recur.

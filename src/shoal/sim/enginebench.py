@@ -1,4 +1,4 @@
-"""How fast the engine decides, measured the way it runs: events in, `cycle`, a plan, outcomes back as events.
+"""Measures the speed of the engine as it is used: events, `cycle`, a plan, and outcomes as events.
 
 A fleet of eight-GPU nodes is filled to four fifths and kept there: each arrival is preceded by the end of a running
 pod chosen at random. Fifty shapes (whole devices, shares, CPU only; some tied to a model, a zone or a tolerated taint)
@@ -23,7 +23,7 @@ from shoal.engine.events import NodeFacts, NodeSeen, PodArrived, PodBound, PodGo
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place, Refuse
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.engine.rescan import Rescan
@@ -69,7 +69,7 @@ class Bench:
         return shape_ask(index)
 
     def who(self, _index: int) -> PodIdentity:
-        return NOBODY
+        return NO_IDENTITY
 
     def fill(self, pods: int = 0) -> None:
         """Place pods until the load is reached, or this many."""

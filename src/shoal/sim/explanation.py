@@ -1,4 +1,4 @@
-"""The story of one pod or gang: what it asks, when its turn comes, what became of it, and why it waits if it does.
+"""Explains one pod or gang: its request, its position in the order, the decision, and why it waits.
 
 Told on the facts after the last round. What is found by trying (who is in the way, how large a gang could be) comes
 from `explain`, so the story and the list of refusals say the same.

@@ -1,4 +1,5 @@
-"""How fast the engine decides when some pods ask for more than room: rules about other pods, slices, several fractions.
+"""Measures the speed of the engine with pods that need more than capacity checks: rules about pods, slices, several
+fractions.
 
 The fleet and the load of `enginebench`, but a tenth of the nodes have their GPUs in MIG mode, and of the fifty shapes
 five have pod affinity, anti-affinity or hard spread, and ten ask for MIG instances or for parts of devices in one of
@@ -15,7 +16,7 @@ from shoal.devices.layout import Layout
 from shoal.engine.asks import Ask
 from shoal.engine.device_demand import Demand, GpuShares, MemoryShares, MigTiles, VirtualGpus
 from shoal.engine.events import NodeFacts
-from shoal.engine.pod_identity import NOBODY, PodIdentity, PodLabels
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity, PodLabels
 from shoal.engine.pod_rules import PodRules, SelectedPods, Spread, Term
 from shoal.sim.enginebench import Bench, fleet_node, shape_ask
 
@@ -60,7 +61,7 @@ class MixedBench(Bench):
         return msgspec.structs.replace(plain, devices=_DEMANDS[place], gpu_models=frozenset())
 
     def who(self, index: int) -> PodIdentity:
-        return PodIdentity(PodLabels("team", (("app", f"app-{index}"),))) if index in _RULES else NOBODY
+        return PodIdentity(PodLabels("team", (("app", f"app-{index}"),))) if index in _RULES else NO_IDENTITY
 
 
 def mixed_placements_per_s(seed: int, count: int = 20_000) -> float:

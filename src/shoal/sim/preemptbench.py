@@ -1,4 +1,4 @@
-"""How long it takes to make room for gangs on a fleet that is full: search, proof and trimming, in one round.
+"""Measures preemption for gangs on a full fleet: search, check and trimming, in one cycle.
 
 A thousand nodes of eight GPUs, all taken by gangs of one to sixteen pods with one to eight GPUs each, in three
 priorities, some elastic, one in ten under a disruption budget that lets half of it go. Fifty gangs of eight pods come,

@@ -1,4 +1,4 @@
-"""What the queues decided in a round, as lists of the document: admissions, preemptions, and all waiting workloads."""
+"""Lists what the queues decided in a cycle: admissions, preemptions, and all waiting workloads."""
 
 from __future__ import annotations
 

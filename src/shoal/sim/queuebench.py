@@ -1,4 +1,4 @@
-"""What queue discipline costs and gives: Kueue's own loads in virtual time, and a round in which nothing has changed.
+"""Measures queue admission: Kueue's own loads in virtual time, and a cycle in which nothing has changed.
 
 Counted is processor time of the process from the first workload told to the last one finished: lines, cycles, flavors,
 topology, victims, quota given back, and the simulation around them. Queue use and waits are of virtual time, in which a

@@ -1,4 +1,4 @@
-"""Who still waits, and the cause that says most.
+"""Lists the pods that still wait, with the most informative cause of each.
 
 A pod's code is the cause that turned most nodes away: `NoNodeFits` alone would send every user to the evidence. A gang
 that does not run is reported as one; the pods of a running gang beyond its minimum are reported one by one.

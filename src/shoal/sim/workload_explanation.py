@@ -1,5 +1,5 @@
-"""The story of a workload, and of its pods as long as they have not been let go: what it asks its queue for, whether it
-was admitted and with what, who had to yield, and why it waits.
+"""Explains a workload, and its pods until they are admitted: its requests, whether it was admitted and with what, what
+was preempted, and why it waits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a gang still needs when some of its pods have succeeded: these have done their part for good."""
+"""Computes what a gang still needs when some of its pods have succeeded, which count permanently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pods form gangs, from group objects, from the pods' own words, and from the controllers that made them.
+"""Groups pods to gangs, from group objects, from the pods' own labels and annotations, and from their controllers.
 
 A group object says most and wins. Without one, a controller may be marked as a gang (our own annotation, Volcano's and
 KAI's minimum annotations, Kueue's queue and placement annotations), and pods may carry the minimum themselves. Pods

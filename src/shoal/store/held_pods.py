@@ -1,5 +1,6 @@
-"""Pods, and groups without pods, that are kept back before any node is looked at, by a queue or by volumes that are not
-there: whose word it is, in the words that the controllers of such queues, and kube-scheduler, write themselves."""
+"""Finds pods and groups that are held before any node is considered, by a queue or by missing volumes, with the message
+that the responsible controller or kube-scheduler would write.
+"""
 
 from __future__ import annotations
 

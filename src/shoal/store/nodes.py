@@ -1,4 +1,4 @@
-"""A node as an event: its own words, the zones that are told of it, and the network that it is in."""
+"""Converts a node to an event: its fields, its zones, and its network position."""
 
 from __future__ import annotations
 

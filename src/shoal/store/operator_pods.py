@@ -1,4 +1,4 @@
-"""The pods that operators of other projects would make: of training jobs and sets of jobs among manifests by hand.
+"""Generates the pods that operators of other projects would create for training jobs and sets of jobs in manifests.
 
 Pods are named `<job>-<role>-<n>`, as training operators do it, and know their owner. Objects of a cluster
 (with a uid) are not expanded: their pods show whether the operator runs there, and missing pods would not be created.

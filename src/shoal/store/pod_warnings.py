@@ -1,4 +1,4 @@
-"""What is odd about pods of a set of manifests and stops nothing.
+"""Warns about questionable fields of pods in manifests that do not prevent scheduling.
 
 It is said once for all pods of one controller, as they share its faults."""
 

@@ -1,4 +1,4 @@
-"""The pods that controllers would make: a manifest written by hand holds the Job, and no cluster has run it yet.
+"""Generates the pods that controllers would create, because manifests contain the Job and not its pods.
 
 A controller whose pods are among the manifests is left alone, however many there are: then they come from a cluster,
 and its controller has done its part. Pods are named `<controller>-<n>`, and know their owner.

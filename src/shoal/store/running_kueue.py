@@ -1,4 +1,4 @@
-"""Whether a set of manifests shows Kueue itself at work, by the signs that `shoal run` looks for (see `live.presence`).
+"""Detects whether Kueue itself runs in a set of manifests, by the signs that `shoal run` uses (see `client.presence`).
 
 Kueue is looked for in its usual namespace, in the one that its Configuration names, and in the one that a
 ShoalConfiguration names. Any user may have a Lease or a Deployment of these names elsewhere.

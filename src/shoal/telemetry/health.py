@@ -1,4 +1,4 @@
-"""Health checks of a process in Kubernetes' format: one word, or one line for each check on request.
+"""Serves health checks of a process in Kubernetes' format: `ok`, or one line for each check on request.
 
 `/healthz` and `/livez` say whether the process should be restarted, `/readyz` whether it works. A standby process is
 ready.

@@ -1,4 +1,4 @@
-"""What the operating system says of this process, under the names that Prometheus' own clients use."""
+"""Reads process metrics from the operating system, with the names of Prometheus' client libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured of queues and workloads, under Kueue's names.
+"""Measures queues and workloads, with Kueue's metric names.
 
 Levels (pending workloads, usage) are read at each scrape: `queue_levels.py`. What happens to workloads is counted from
 changes of their conditions, so the counts do not depend on the writer, and a restart counts

@@ -1,4 +1,4 @@
-"""What is measured of the way to the API server: requests by verb and answer, and how long they took."""
+"""Measures requests to the API server: by verb and status code, and their duration."""
 
 from __future__ import annotations
 

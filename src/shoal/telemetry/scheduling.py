@@ -1,4 +1,4 @@
-"""What is measured of the scheduler: kube-scheduler's names where it has one, Shoal's own where it has not.
+"""Measures the scheduler, with kube-scheduler's metric names where it has one.
 
 kube-scheduler tries one pod at a time; here a round decides about many. An attempt therefore is a pod that a round
 placed or refused, and its duration the round's, shared among all that it decided about.

@@ -1,4 +1,4 @@
-"""Who is not admitted and why, under Kueue's names, by cluster queue and by local queue.
+"""Counts unadmitted workloads by reason, with Kueue's metric names, by cluster queue and by local queue.
 
 Also of those whose queue is not there: no queue counts them among its own, and they are those who wait in vain.
 """

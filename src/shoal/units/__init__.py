@@ -1,1 +1,1 @@
-"""Ground values every floor speaks in: exact quantities, and errors typed by whose turn it is."""
+"""Basic values of all layers: exact quantities, and errors typed by who must act."""

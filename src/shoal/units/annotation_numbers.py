@@ -1,4 +1,4 @@
-"""Numbers as they stand in labels and annotations, or a complaint that names the entry."""
+"""Parses numbers in labels and annotations, with an error that names the entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod asks for, in a line that its author recognises."""
+"""Describes what a pod requests, in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Line charts as SVG text, written by hand: matplotlib would be the largest dependency of the package, for two axes.
+"""Draws line charts as SVG text; matplotlib would be the largest dependency of the package, for two axes.
 
 One picture holds a title, a legend and panels one below the other on a shared x axis. Each line is labelled with its
 last value where it ends, labels never overlap, and the colours follow the reader's light or dark ground.

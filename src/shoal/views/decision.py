@@ -1,4 +1,4 @@
-"""What was decided, as one document for programs: the shape that `shoal decide --json` prints.
+"""Builds the document of a decision that `shoal decide --json` prints.
 
 Lists are never absent, so that a reader needs no case for "nothing". Every round after which pods still wait lists
 their refusals, so the last round alone shows the result.

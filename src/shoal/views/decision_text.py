@@ -1,4 +1,4 @@
-"""What was decided, for a person at a terminal: how it ended, first in numbers, then who went where and who waits.
+"""Prints a decision for a terminal: totals first, then placements, then waiting pods.
 
 Rounds are folded into one result, because an operator wants to know the state and not its history. Pods on one node
 share a line, and so do pods that wait for one reason. Long lists end in a count; the JSON document has everything.

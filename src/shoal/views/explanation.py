@@ -1,4 +1,4 @@
-"""The story of one pod or gang on one screen: headings on the left, what there is to say on the right."""
+"""Prints the explanation of one pod or gang: headings on the left, values on the right."""
 
 from __future__ import annotations
 

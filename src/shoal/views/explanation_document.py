@@ -1,4 +1,4 @@
-"""A story as a document for programs: what is shown on the screen, under the same headings, with nothing left out."""
+"""Builds the document of an explanation, with everything that is printed under the same headings."""
 
 from __future__ import annotations
 

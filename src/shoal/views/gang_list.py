@@ -1,4 +1,4 @@
-"""All gangs in a list: which run, which wait and for what, those that wait first.
+"""Lists all gangs: pending ones first with the reason, then running ones.
 
 Why one waits is found by trying, a moment each; after the first few dozen the list says no more than that they wait.
 """

@@ -1,4 +1,4 @@
-"""Why a gang waits, in words: what is short, how many of it could start, and whether waiting can help."""
+"""Explains why a gang waits: what is short, how many members could start, and whether waiting can help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written on a living pod that waits: kube-scheduler's own line first, to the letter, then Shoal's reason.
+"""Builds the message of a pending live pod: kube-scheduler's own line first, exactly, then Shoal's reason.
 
 People, tools and tests compare the first part with Kubernetes 1.36: reasons are sorted as text, taints are not named,
 GPUs are a resource like any other, and why preemption does not help follows. What it does not say (which node comes

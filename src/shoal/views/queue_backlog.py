@@ -1,4 +1,4 @@
-"""Who waits for quota, and how much all of them ask for."""
+"""Lists the workloads that wait for quota, and the sum of their requests."""
 
 from __future__ import annotations
 

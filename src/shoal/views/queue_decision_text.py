@@ -1,4 +1,4 @@
-"""What the queues decided, as lines of the picture that `decision_text` draws.
+"""Prints what the queues decided, as part of the text of `decision_text`.
 
 Like there, rounds are folded: a workload that was admitted and preempted again is listed among the waiting ones.
 """

@@ -1,4 +1,5 @@
-"""What other quotas would change, as a document and as a table: who would stop, start, or wait longer."""
+"""Shows what other quotas would change, as a document and as a table: workloads that would stop, start, or wait
+longer."""
 
 from __future__ import annotations
 

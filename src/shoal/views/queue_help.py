@@ -1,4 +1,4 @@
-"""What would admit a workload, one sentence for each remedy, in the words of the manifests that would be edited."""
+"""Describes each remedy that would admit a workload in one sentence, with the fields of the manifests to edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who lends: what others use of a node's quota.
+"""Shows which queues lend quota, and which use it.
 
 A cohort's deficits (what its children use beyond their own, less what it borrows itself) are met from its own quota
 first and then by the children that have some idle, in proportion; what a cohort lends, its children lend. All

@@ -1,4 +1,4 @@
-"""Who holds quota and who waits for it, workload by workload."""
+"""Lists workloads that hold quota and workloads that wait for it."""
 
 from __future__ import annotations
 

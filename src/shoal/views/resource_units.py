@@ -1,4 +1,4 @@
-"""Resources under the names and in the units in which people speak of them: GPUs, cores, GiB.
+"""Formats resources with familiar names and units: GPUs, cores, GiB.
 
 The value stays a number without its unit, so that a column of a table lines up and the unit stands once in its name.
 """

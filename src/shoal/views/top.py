@@ -1,4 +1,4 @@
-"""What a cluster's GPUs are doing, as one document: per model, per holder, per node, and what is lost to fragments.
+"""Builds the document of GPU usage: per model, per holder, per node, and what is lost to fragmentation.
 
 Read off the facts as they are; nothing is decided. GPUs are counted in whole ones and parts of them. A node whose GPUs
 are cut into fixed MIG instances tells of those by profile, since no other request can use them.

@@ -1,4 +1,4 @@
-"""What a cluster's GPUs are doing, on one screen: the sum of it, then models, then who holds them, then the nodes.
+"""Prints GPU usage on one screen: totals, then models, then holders, then nodes.
 
 Nodes in trouble come first, then those with most to give. A block is a GPU: full where it is held, half where a part of
 it is, a dot where it is free.

@@ -1,4 +1,4 @@
-"""Why a workload waits in its queue, in words: what Kueue would say of it, and what to do about that."""
+"""Explains why a workload waits in its queue: Kueue's message, and what to do about it."""
 
 from __future__ import annotations
 

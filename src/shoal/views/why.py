@@ -1,4 +1,4 @@
-"""Why a pod waits, in words: one line as kube-scheduler would write it, then what the nearest node lacks.
+"""Explains why a pod waits: one line as kube-scheduler would write it, then what the nearest node lacks.
 
 The first line is the one that people know, search for and paste into tickets. It says how many nodes each rule turned
 away and never what to do; the second part names one node and the room missing there, in cores, GiB and GPUs, or says

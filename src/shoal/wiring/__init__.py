@@ -1,1 +1,1 @@
-"""Concrete parts put together: the only room that names servers, controllers, kubelets and adapters at once."""
+"""Composes servers, controllers, kubelets and adapters; the only package that names all of them."""

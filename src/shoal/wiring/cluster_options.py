@@ -1,4 +1,4 @@
-"""Who lives beside a server: everything about them that a command line can choose."""
+"""Options of a cluster that the command line can set."""
 
 from __future__ import annotations
 

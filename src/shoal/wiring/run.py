@@ -1,5 +1,4 @@
-"""`shoal run`: the scheduling loop and its controllers against any API server, one process of several that may stand
-by.
+"""Runs `shoal run`: the scheduling loop and its controllers against any API server, as one of several replicas.
 
 A new leader starts everything again, caches included: a process that lost its lease may have been suspended, and its
 caches may be old. Rejected: caches in standby processes. Each would cost the server a watch of every kind, and save two

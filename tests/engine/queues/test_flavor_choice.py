@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build.flavors import NOBODY, PREEMPT, RECLAIM, Oracle, choose, only_flavor, pods, shared
+from build.flavors import NO_CANDIDATES, PREEMPT, RECLAIM, Oracle, choose, only_flavor, pods, shared
 from build.queues import cluster_queue, group, hold_usage, queues, quotas
 from shoal.engine.queues.facts import Fungibility, NextFlavor
 from shoal.engine.queues.flavors.modes import Mode, PreemptionPossibility
@@ -29,7 +29,7 @@ TABLE: dict[str, tuple[list[tuple[int, int, int]], Fungibility, dict[str, Preemp
     "borrowing in the first, if nothing is better": ([BORROWS, BORROWS, FULL], ALWAYS_LOOKS, {}, "f0"),
     "preempting does not end the search": ([FULL, FREE], Fungibility(), {}, "f1"),
     "preempting ends it, if told so": ([FULL, FREE], Fungibility(STOP, STOP), {}, "f0"),
-    "having nobody to preempt never does": ([FULL, FREE], Fungibility(STOP, STOP), {"f0": NOBODY}, "f1"),
+    "having no candidates to preempt never does": ([FULL, FREE], Fungibility(STOP, STOP), {"f0": NO_CANDIDATES}, "f1"),
     "preempting the first, if nothing is better": ([FULL, FULL, NEVER], Fungibility(), {}, "f0"),
     "preempting while borrowing goes on, if told so": (
         [FULL, FREE],
@@ -44,18 +44,18 @@ TABLE: dict[str, tuple[list[tuple[int, int, int]], Fungibility, dict[str, Preemp
         "f1",
     ),
     "reclaiming before preempting": ([FULL, FULL], Fungibility(), {"f0": PREEMPT, "f1": RECLAIM}, "f1"),
-    "preempting before having nobody": ([FULL, FULL], Fungibility(), {"f0": NOBODY}, "f1"),
-    "the one with nobody before none": ([NEVER, FULL], Fungibility(), {"f1": NOBODY}, "f1"),
+    "preempting before having no candidates": ([FULL, FULL], Fungibility(), {"f0": NO_CANDIDATES}, "f1"),
+    "the one without candidates before none": ([NEVER, FULL], Fungibility(), {"f1": NO_CANDIDATES}, "f1"),
     "of two with nobody the one that borrows less": (
         [FULL, FULL],
         Fungibility(),
-        {"f0": PreemptionPossibility(Mode.NO_CANDIDATES, 1), "f1": NOBODY},
+        {"f0": PreemptionPossibility(Mode.NO_CANDIDATES, 1), "f1": NO_CANDIDATES},
         "f1",
     ),
     "borrowing before preempting": ([FULL, BORROWS], ALWAYS_LOOKS, {}, "f1"),
     "preempting before borrowing, if told so": ([FULL, BORROWS], LIKES_PREEMPTION, {}, "f0"),
     "preempting later before borrowing, if told so": ([BORROWS, FULL], LIKES_PREEMPTION, {}, "f1"),
-    "but not having nobody before borrowing": ([FULL, BORROWS], LIKES_PREEMPTION, {"f0": NOBODY}, "f1"),
+    "but not having no candidates before borrowing": ([FULL, BORROWS], LIKES_PREEMPTION, {"f0": NO_CANDIDATES}, "f1"),
     "of equal borrowing the better mode": (
         [FULL, FULL],
         LIKES_PREEMPTION,
@@ -176,4 +176,4 @@ def test_of_two_groups_of_resources_the_one_that_is_worse_off_says_why_it_waits(
     hold_usage(world, "q", "a", cpu=4)
     hold_usage(world, "q", "x", chips=4)
     assert choose(world, "q", pods(cpu=1, chips=1)).why is Wait.VICTIMS
-    assert choose(world, "q", pods(cpu=1, chips=1), oracle=Oracle({hopeless: NOBODY})).why is Wait.QUOTA
+    assert choose(world, "q", pods(cpu=1, chips=1), oracle=Oracle({hopeless: NO_CANDIDATES})).why is Wait.QUOTA

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from build.flavors import NOBODY, Oracle, choose, only_flavor, pods
+from build.flavors import NO_CANDIDATES, Oracle, choose, only_flavor, pods
 from build.queues import cluster_queue, group, hold_usage, pod_set, queues, quotas
 from shoal.engine.queues.facts import Fungibility
 from shoal.engine.queues.flavors.modes import Mode
@@ -41,7 +41,7 @@ def test_a_search_through_all_flavors_leaves_nothing_to_try() -> None:
 
 def test_a_flavor_passed_over_at_the_end_counts_as_looked_at() -> None:
     world = full()
-    found = choose(world, "q", pods(cpu=1), oracle=Oracle(dict.fromkeys(("one", "two"), NOBODY)))
+    found = choose(world, "q", pods(cpu=1), oracle=Oracle(dict.fromkeys(("one", "two"), NO_CANDIDATES)))
     assert (only_flavor(found), found.tried.flavors) == ("three", [{"cpu": -1}])
 
 

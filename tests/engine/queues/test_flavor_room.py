@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from build.flavors import NOBODY, Oracle, choose, pods, shared
+from build.flavors import NO_CANDIDATES, Oracle, choose, pods, shared
 from build.queues import cluster_queue, cohort, hold_usage, limited, queues, quotas
 from shoal.engine.queues.facts import PreemptionRules
 from shoal.engine.queues.flavors.modes import Mode, PreemptionPossibility
@@ -88,5 +88,5 @@ def test_the_borrowing_level_after_preemption_is_the_oracles() -> None:
 
 
 def test_where_nobody_may_be_stopped_it_waits_for_quota() -> None:
-    found = choose(shared((5, 5, 10)), "q", pods(cpu=2), oracle=Oracle({"f0": NOBODY}))
+    found = choose(shared((5, 5, 10)), "q", pods(cpu=2), oracle=Oracle({"f0": NO_CANDIDATES}))
     assert (found.mode, found.why) == (Mode.PREEMPT, Wait.QUOTA)

@@ -1,1 +1,1 @@
-"""Gangs as other schedulers write them down: one module for each ecosystem's pod group."""
+"""Pod groups of other schedulers: one module for each ecosystem."""

@@ -1,4 +1,4 @@
-"""What Kueue refuses of a cluster queue: contradictions that its webhook and its schema know without looking at others.
+"""Checks cluster queues for the contradictions that Kueue's webhook and schema refuse without looking at other objects.
 
 A flavor or a cohort that does not exist is no such contradiction: the queue waits for it, and callers that know the
 cluster report it.

@@ -1,4 +1,4 @@
-"""What Kueue refuses in resource groups, of cluster queues and cohorts alike.
+"""Checks resource groups of cluster queues and cohorts as Kueue does.
 
 The two differ in one thing: a cluster queue cannot lend more than its own, a cohort lends what its members leave over
 as well.

@@ -1,4 +1,5 @@
-"""What is accepted although its writer cannot have meant it so, with what was made of it: the source of warnings.
+"""Collects values that are accepted although they are probably mistakes, with their interpretation: the source of
+warnings.
 
 Here is what one document shows. A queue that leads nowhere, a flavor that is missing or a circle of cohorts shows only
 beside the other documents, and is reported by the callers that hold them all.

@@ -1,4 +1,4 @@
-"""How long a list may be: Kueue bounds them all, so that no object outgrows the API server's storage."""
+"""Limits the length of lists as Kueue does, so that no object exceeds what the API server stores."""
 
 from __future__ import annotations
 

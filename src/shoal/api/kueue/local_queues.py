@@ -1,4 +1,4 @@
-"""Local queues: the door of a namespace to a cluster queue, by whose name jobs ask to be queued."""
+"""Local queues: the name in a namespace by which jobs are submitted to a cluster queue."""
 
 from __future__ import annotations
 

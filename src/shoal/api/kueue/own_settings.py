@@ -1,4 +1,4 @@
-"""What Shoal adds to Kueue's configuration, below `shoal`: Kueue itself ignores fields that it does not know."""
+"""Settings that Shoal adds to Kueue's configuration below `shoal`; Kueue ignores fields that it does not know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names by which Kueue's objects speak of each other: flavors, cohorts, queues, topologies are all named alike."""
+"""Names of flavors, cohorts, queues and topologies by which Kueue's objects refer to each other."""
 
 from __future__ import annotations
 

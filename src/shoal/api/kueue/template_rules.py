@@ -1,4 +1,4 @@
-"""What Kueue refuses in the pod template of a Workload: less than the API server refuses of a pod.
+"""Checks the pod template of a Workload as Kueue does, which is less strict than the API server's check of a pod.
 
 A template is no pod yet. Limits that are missing or too low, half a device, a LimitRange broken: such a Workload exists
 and waits, and the engine says why. Refused is only what has no meaning: amounts below zero, selectors that are none.

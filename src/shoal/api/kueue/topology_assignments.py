@@ -1,4 +1,4 @@
-"""Where the pods of an admitted pod set go: domains of a topology and how many pods in each, packed.
+"""Topology assignments of admitted pod sets: domains and the number of pods in each, compressed.
 
 An assignment may name ten thousand nodes, so v1beta2 packs it: domains come in slices, what all domains of a slice have
 in common is written once, and of names only the part that differs. `domains()` unpacks.

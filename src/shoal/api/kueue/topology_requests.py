@@ -1,4 +1,4 @@
-"""What a pod set wants of its places in a topology: near to each other, in slices, with another pod set."""
+"""Topology requests of pod sets: required or preferred levels, slices, and groups of pod sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What Kueue refuses of topology requests: two wishes at once, slices without a size, groups that are no pair."""
+"""Checks topology requests as Kueue does: contradicting levels, slices without a size, incomplete groups of pod
+sets."""
 
 from __future__ import annotations
 

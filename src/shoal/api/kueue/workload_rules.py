@@ -1,4 +1,4 @@
-"""What Kueue refuses of a Workload: pod sets it could not admit, and a status that does not fit them.
+"""Checks Workloads as Kueue does: pod sets that cannot be admitted, and a status that does not fit them.
 
 Rules that compare an object with the one before (what may not change while quota is reserved) are left to callers
 that have both.

@@ -1,4 +1,4 @@
-"""How far a workload has come, as its status tells: admission, conditions, checks, backoff, what it no longer needs."""
+"""The status of a Workload: admission, conditions, admission checks, requeue state and reclaimable pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an API server is and who asks: what a kubeconfig or a pod's own service account comes to.
+"""Resolves the address and credentials of an API server from a kubeconfig or a pod's service account.
 
 Files are read again, since they may be renewed at any time; programs are called when their result is needed
 (`credentials.py`). No secret is printed: the text of an Access is its address and its source.

@@ -1,4 +1,4 @@
-"""As many connections to one server as may be open at once: opened when needed, used again while they are good.
+"""Limits and reuses connections to one server.
 
 One that has been silent for a while is not used any more: servers and what stands before them end connections without a
 word, and a write that meets such an end has no answer.

@@ -1,4 +1,4 @@
-"""What a server serves, from its two discovery documents, in which each group has all of its resources.
+"""Reads which resources a server serves from its two aggregated discovery documents.
 
 The version that stands first is the one its group prefers; a resource that is not in it is taken from the next. A group
 whose own server does not answer keeps its last state; without one, an error with all other groups is raised: code that

@@ -1,4 +1,4 @@
-"""Which server is meant when it is not said, in kubectl's order: KUBECONFIG, ~/.kube/config, the pod one runs in."""
+"""Chooses the cluster when none is named, in kubectl's order: KUBECONFIG, ~/.kube/config, the pod's service account."""
 
 from __future__ import annotations
 

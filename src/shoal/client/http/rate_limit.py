@@ -1,5 +1,5 @@
-"""How many requests a second a client allows itself: a burst, then evenly, in the order they came; and none while the
-server has asked to be left alone.
+"""Limits the requests per second of a client: a burst, then evenly in order of arrival, and none during a Retry-After
+of the server.
 
 The time is the loop's and not the cluster's: a cluster that lives sixty times as fast has no faster server.
 """

@@ -1,4 +1,4 @@
-"""Which volume serves a claim: the smallest that does, as Kubernetes' binder and scheduler both choose."""
+"""Matches volumes to claims: the smallest volume that fits, as Kubernetes' binder and scheduler choose."""
 
 from __future__ import annotations
 

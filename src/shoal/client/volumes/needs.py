@@ -1,4 +1,4 @@
-"""What the volume claims of a pod still need, and what each would get for a node.
+"""Determines what the unbound volume claims of a pod need, and what each would get on a node.
 
 A claim of a class that waits for its first consumer gets its volume where the pod goes: a free one that the node
 reaches, or one that is made there. Which, is decided with the node and written to the claim (`selected-node`) or to the

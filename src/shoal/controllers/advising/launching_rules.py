@@ -1,4 +1,4 @@
-"""Rules about how programs are started: launchers without a rendezvous, unset variables, GPUs selected by hand.
+"""Advises on how programs are started: launchers without a rendezvous, unset variables, GPUs selected by hand.
 
 Such pods run without an error; that eight workers each train alone shows only in the result and the cost.
 """

@@ -1,4 +1,4 @@
-"""Which containers of a pod ask for which resources: all that the choice of its devices needs to know of it.
+"""Determines which containers of a pod request which device resources.
 
 Pods of one template ask alike, so what was read for one is kept for the others. Rejected: reading each pod whole, which
 takes as long as everything else that is done to bind it.

@@ -1,4 +1,4 @@
-"""Which replicas and fixed instances of a node are in use: read from its pods, and from what was chosen just now.
+"""Determines which replicas and fixed MIG instances of a node are in use, from its pods and from recent choices.
 
 A pod says it in the annotation that its scheduler wrote, or its kubelet says it in the status. What was chosen for a
 pod that is not on its node yet counts as well, until the pod is seen there, or chosen for again, or gone.

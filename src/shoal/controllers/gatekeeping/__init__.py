@@ -1,1 +1,1 @@
-"""What is held back at its creation, so that nothing runs before it is admitted."""
+"""Suspends or gates objects at creation, so that nothing runs before it is admitted."""

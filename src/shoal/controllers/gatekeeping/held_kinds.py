@@ -1,4 +1,4 @@
-"""Which objects are held back at creation, and where each kind keeps the word for it.
+"""Lists the kinds that are suspended or gated at creation, and the field of each.
 
 One table serves both ways of holding: the expressions of admission policies (`policies.py`) and the webhook that does
 the same where policies are not served (`holding.py`). A kind is a line here.

@@ -1,4 +1,4 @@
-"""What the processes of a distributed job have to know of each other, as environment variables of their containers.
+"""Adds the environment variables that processes of a distributed job need to find each other.
 
 A pod asks with the annotation `shoal.dev/rendezvous: "true"`. The values are known when the pod is bound; the scheduler
 writes them as annotations, and the variables, which have to be there from the pod's creation, refer to these. A

@@ -1,4 +1,4 @@
-"""What the webhook answers: reviews of admission and of conversion, as plain objects. Pure.
+"""Answers reviews of admission and of conversion for the webhook, as plain objects. Pure.
 
 A review that cannot be answered is answered with a failure in words; no content of a request raises here.
 """

@@ -1,4 +1,4 @@
-"""Where the webhook's papers are kept: one Secret, the same for all replicas.
+"""Stores the webhook's certificate and key in one Secret for all replicas.
 
 The first replica creates it; the others use what they find. A renewal is a write for the version that was read, so of
 two replicas that renew at once one gets a conflict, reads again, and uses the other's certificate. The private keys

@@ -1,1 +1,1 @@
-"""What the controllers of queued jobs and pods share: configuration, and what an admission adds to pods."""
+"""Shared parts of the controllers of queued jobs and pods: configuration, and changes of pods at admission."""

@@ -1,1 +1,1 @@
-"""Pods bound, ended and told, as the brain has decided."""
+"""Executes scheduling decisions: binds and evicts pods, and writes their conditions."""

@@ -1,4 +1,6 @@
-"""What became of decisions, for the next round to hear; said later and later where the same thing fails again."""
+"""Reports the outcomes of writes to the next scheduling cycle; repeated failures of the same write are reported with
+backoff.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands on a pod about its scheduling, and what is recorded about it: in kube-scheduler's words and places.
+"""Writes the PodScheduled condition and the events of a pod, in kube-scheduler's format.
 
 A condition is written only where it says something new, and the Event with it.
 """

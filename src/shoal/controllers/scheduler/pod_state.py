@@ -1,4 +1,4 @@
-"""What has become of a pod, asked of the server itself: the only way to know after a write whose answer is unknown."""
+"""Reads the state of a pod from the server, the only way to know it after a write whose answer was lost."""
 
 from __future__ import annotations
 

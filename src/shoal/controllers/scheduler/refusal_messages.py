@@ -1,4 +1,4 @@
-"""Why a pod or a gang waits, as of now, in the words that are written on it.
+"""Computes the message that says why a pod or a gang waits.
 
 Messages are made from the facts when they are written, not in a cycle: once per ask and version of the facts.
 A gang is tried on the ledger, which leaves the facts as they are but makes their version grow.

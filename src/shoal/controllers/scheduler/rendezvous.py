@@ -1,5 +1,5 @@
-"""What the processes of a distributed job have to know of each other, for pods that ask for it: annotations that are
-written with the binding. Variables of the containers refer to them, and are read when the containers start.
+"""Computes the rendezvous annotations of pods of a distributed job, which are written with the binding. Variables of
+the containers refer to them, and are read when the containers start.
 
 The pods of a gang get these values: pods of one Job, for example, that request it start together. A pod with an owner
 and without a gang gets none: each pod of the owner would be rank 0 of 1.

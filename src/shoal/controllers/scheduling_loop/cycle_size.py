@@ -1,4 +1,4 @@
-"""How many pods one round places, so that what else runs in the process is not kept waiting by costly pods.
+"""Limits the pods of one scheduling cycle, so that costly pods do not delay other work of the process.
 
 Few at the beginning of a backlog, then twice as many after each short round and half as many after a long one, but
 never fewer than at the beginning, since each round has a cost of its own. In one process with the API server, 256 pods

@@ -1,4 +1,4 @@
-"""Several desks as one: each project's queues have their own, and a pod may be kept by one after the other.
+"""Combines the admission disciplines of several projects: a pod may be held by one after the other.
 
 An event goes to each discipline in turn until one holds it back. A pod that a discipline releases is offered to those
 after it, and then applied to the facts. A discipline that holds back nothing receives all events. The last one has no

@@ -1,5 +1,4 @@
-"""What the brain asks of those who carry out its decisions, and of those who decide about queues before it; and what
-these ask of the brain.
+"""Protocols between the scheduling loop, the executors of its decisions and the admission disciplines.
 
 None of them waits inside a round: they note what is to be written and write it beside.
 """

@@ -1,4 +1,4 @@
-"""One write as webhooks and policies are asked about it: `AdmissionRequest`, and the facts that rules look at.
+"""One write in the form that webhooks and policies receive: `AdmissionRequest`, and the attributes that rules match.
 
 Kind and resource are those of the subresource that is written: a binding is asked about as `pods/binding` of kind
 Binding. Objects of the namespace kind count as being in themselves, as in Kubernetes.

@@ -1,4 +1,4 @@
-"""What the server has to do by itself is tried until it is done: a full disk is no reason to stay wrong.
+"""Retries the server's own background work until it succeeds, for example after a full disk.
 
 One task of a name runs at a time. A request meanwhile runs it once more, since the running one may have read before the
 change that caused the request. Failures are retried with increasing delays. A server that is closing answers 503,
@@ -33,7 +33,7 @@ class BackgroundRetries:
         self._is_closed = False
 
     def start(self, name: str, do: Do) -> None:
-        """`name` is told in the log when it fails."""
+        """`name` identifies the work in the log when it fails."""
         if self._is_closed:
             return
         self._asked[name] = do

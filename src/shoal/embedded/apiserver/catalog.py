@@ -1,4 +1,4 @@
-"""Which resources are served: built-in ones for good, custom ones while their definitions are established.
+"""Lists the resources that are served: built-in ones always, custom ones while their definitions are established.
 
 Discovery, OpenAPI, RBAC, admission and every request look resources up here. `stamp` grows with every change, so that
 documents made from the catalog are good while it stays.

@@ -1,4 +1,4 @@
-"""One thing that is wrong with one field, in the words of Kubernetes.
+"""One error of one field, with Kubernetes' message.
 
 Validation collects these; `status.invalid` makes one answer of all of them. Values are shown as Kubernetes shows them:
 text in quotes, everything else as compact JSON, long things cut.

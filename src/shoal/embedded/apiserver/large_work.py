@@ -51,7 +51,7 @@ class Turn:
     __slots__ = ("charge", "number", "user")
 
     def __init__(self, user: str, charge: Callable[[float], None] | None = None) -> None:
-        """`charge` is told the processor time of each piece."""
+        """`charge` is called with the processor time of each piece."""
         self.user = user
         self.charge = charge
         self.number = 0

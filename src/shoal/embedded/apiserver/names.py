@@ -1,4 +1,4 @@
-"""What names may look like, in the words in which Kubernetes refuses others.
+"""Checks names, with Kubernetes' messages.
 
 The rules are those of `shoal.api.names`, which tells people in its own way; here clients compare texts.
 """

@@ -1,4 +1,5 @@
-"""What a request is about, as in Kubernetes: a verb on a resource, an object or a subresource, or on another path.
+"""Describes the target of a request as Kubernetes' RequestInfo: a verb on a resource, object, subresource or other
+path.
 
 The path is parsed here; `server/request_verb.py` adds the verb. Authorizers are asked about the same value.
 """

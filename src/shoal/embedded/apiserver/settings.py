@@ -1,4 +1,4 @@
-"""How an embedded control plane is to run: everything that a command line can choose, and nothing else."""
+"""Settings of an embedded control plane, which the command line can set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API answers when it does not do what it was asked: Kubernetes' `Status`, as an exception.
+"""Kubernetes' `Status` of a failed request, as an exception.
 
 Clients read code, reason and message, and some of them (client-go's retry helpers, controllers that wait for a
 conflict) act on the reason. So every refusal of the API server is built here, by a function named like its reason,

@@ -1,4 +1,4 @@
-"""How objects of one kind behave: what is filled in, what a writer may touch, what is refused.
+"""The behavior of one kind: defaults, fields that a writer may change, validation.
 
 The REST operations (`rest/`) call these at fixed points of every write; a kind overrides what is its own and inherits
 the rest. Objects are plain JSON values in the requested version and may be changed in place where a method returns

@@ -1,1 +1,1 @@
-"""What happens in `shoal up --demo`: three teams and their work."""
+"""Runs the workloads of `shoal up --demo`: three teams and their jobs."""

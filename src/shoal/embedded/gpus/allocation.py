@@ -1,4 +1,4 @@
-"""Who holds which device: the kubelet's device manager, pod by pod, with its words where it fails."""
+"""Allocates devices to pods as the kubelet's device manager does, with its messages on failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What neighbours on one device do to each other.
+"""Models how programs on one device slow each other down.
 
 Figures, all of which can be changed and the whole switched off (`Contention(is_on=False)`):
 

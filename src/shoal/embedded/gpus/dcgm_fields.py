@@ -1,4 +1,4 @@
-"""The metrics of the DCGM exporter: name, kind, words, and what of a reading they show.
+"""Lists the metrics of the DCGM exporter: name, type, help text, and the value of a reading that each shows.
 
 The exporter's default list, and behind it those that it ships switched off and that dashboards commonly switch on (ECC
 counts, activity of the SMs). Fields of a GPU that is cut are shown once for the GPU, or for each instance, or, as the

@@ -1,4 +1,4 @@
-"""What the device plugin adds to a container's environment."""
+"""Computes the environment variables that the device plugin adds to a container."""
 
 from __future__ import annotations
 

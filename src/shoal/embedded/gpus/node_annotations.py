@@ -1,4 +1,4 @@
-"""What a node says of its devices in Shoal's own annotations, so that the engine knows them as the kubelet does."""
+"""Writes Shoal's annotations about a node's devices, so that the engine knows them as the kubelet does."""
 
 from __future__ import annotations
 

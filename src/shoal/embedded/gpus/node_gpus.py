@@ -1,6 +1,6 @@
-"""The GPUs of one node as kubelet, device plugin and MIG manager see them together.
+"""Models the GPUs of one node as kubelet, device plugin and MIG manager see them together.
 
-Pure: no clock, no server. The simulated kubelet asks; what it is told it writes into the objects.
+Pure: no clock, no server. The simulated kubelet calls it and writes the results into the objects.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Following the label `nvidia.com/device-plugin.config`: the key of a ConfigMap with the plugin's configuration.
+"""Follows the label `nvidia.com/device-plugin.config`: the key of a ConfigMap with the plugin's configuration.
 
-The key is looked up in the ConfigMaps at hand, in the order of their names. One that is missing, or that the plugin
-would not start with, leaves the plugin running as it was, and is told once.
+The key is looked up in the known ConfigMaps, in the order of their names. If it is missing, or the plugin would not
+start with it, the plugin continues with its previous configuration, and the fault is reported once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which of the free devices a container gets: the device plugin's preference.
+"""Chooses devices for a container by the device plugin's preference.
 
 Whole GPUs: those that see each other best, as `docs/devices.md` says of the engine: within one NVLink island if one
 holds them, the one with the fewest free that does, and inside of it the same for NUMA nodes; else within one NUMA node.

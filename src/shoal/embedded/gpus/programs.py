@@ -1,4 +1,4 @@
-"""What runs on the GPUs of a node now, and how it gets on with its neighbours."""
+"""Tracks the programs on the GPUs of a node, and how they affect each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sensors of a GPU show while these programs run: one source for the exporter and for nvidia-smi.
+"""Computes the sensor readings of a GPU while programs run, for the exporter and for nvidia-smi.
 
 Numbers follow from what runs: the load from the programs' shares, power and warmth from the load and the board's limit.
 On top lies a small ripple, so that graphs look alive. It depends on the time given and the GPU alone; who asks twice

@@ -1,4 +1,4 @@
-"""What the containers of a pod ask of the device plugin, in the order in which the kubelet admits them."""
+"""Lists the device requests of a pod's containers, in the order in which the kubelet admits them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod held before this process knew of it: from the devices in its status."""
+"""Restores the devices of pods that were admitted before this process started, from the devices in their status."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`nvidia-smi` as people type it to see what they were given: which form is asked for, and its answer.
+"""Parses the arguments of `nvidia-smi` and prints its output.
 
-Answered are the table, `-L`, `-q`, `--query-gpu` and `--query-compute-apps` as CSV, `topo -m`, and of `mig` the lists
-of instances and of profiles. Every other form is told that a simulated GPU does not answer it.
+Supported are the table, `-L`, `-q`, `--query-gpu` and `--query-compute-apps` as CSV, `topo -m`, and of `mig` the lists
+of instances and of profiles. Every other form prints that a simulated GPU does not support it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What nvidia-smi sees of a simulated node: everything on the node itself, in a container what it was granted."""
+"""Selects what nvidia-smi reports on a simulated node: all devices on the node itself, the granted ones in a
+container."""
 
 from __future__ import annotations
 

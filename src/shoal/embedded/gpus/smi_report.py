@@ -1,4 +1,4 @@
-"""`nvidia-smi -q`, in the short: what people look up there."""
+"""Prints the sections of `nvidia-smi -q` that users look up."""
 
 from __future__ import annotations
 

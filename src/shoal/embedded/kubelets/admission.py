@@ -1,4 +1,4 @@
-"""Whether a node takes a pod that was bound to it: the kubelet's own last look, in its words.
+"""Decides whether a node admits a pod that was bound to it, with the kubelet's messages.
 
 GPUs are the affair of `NodeGpus`; here is all that is only counted, and the node's labels.
 """

@@ -1,4 +1,5 @@
-"""What a ClusterPolicy of the GPU operator says of all nodes: which ConfigMaps count, and what unlabelled ones follow.
+"""Reads the ClusterPolicy of the GPU operator: which ConfigMaps apply to all nodes, and the defaults of nodes without
+labels.
 
 As with the operator, the labels of a node choose a key of the ConfigMap that the policy names; another ConfigMap has no
 say, and without a name there is nothing to choose from. The policy's MIG strategy stands over that of a configuration,

@@ -1,4 +1,4 @@
-"""What a simulated container has printed, made anew whenever it is asked for from what is known of its run.
+"""Generates the log of a simulated container from the recorded facts of its run.
 
 Nothing is kept, so logs outlive the process that ran the pods. Lines of `shoal.dev/log` come one a second from the
 start; a program without them says when it starts and ends. One with GPUs that ends by itself prints the loss of its

@@ -1,4 +1,4 @@
-"""What all nodes of a fleet share."""
+"""The dependencies that all nodes of a fleet share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All simulated nodes of one process: an ordinary client of whatever API server it is given.
+"""Runs all simulated nodes of one process, as an ordinary client of any API server.
 
 One loop drives one node or thousands: shared caches, a timer for each pod that waits for something and none for those
 that do not, a bounded number of writes under way. Nothing is stored but in the objects, so that a fleet that is killed

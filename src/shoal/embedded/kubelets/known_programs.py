@@ -1,5 +1,5 @@
-"""What the programs print that people run first on a new cluster, to see whether its GPUs work: `nvidia-smi` as the
-command of a container, and the vectorAdd sample of the CUDA images.
+"""Prepares the output of programs with which users check the GPUs of a new cluster: `nvidia-smi`, and the vectorAdd
+sample of the CUDA images.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class NodeFaults:
             self._follow_gpus(node, head.labels, gpu_faults, configs)
 
     def _read(self, node: SimulatedNode, annotation: str, read: Callable[[], T], present: T) -> T:
-        """What cannot be read changes nothing, and is told once."""
+        """An annotation that cannot be parsed changes nothing and is reported once."""
         key = (node.name, annotation)
         try:
             found = read()

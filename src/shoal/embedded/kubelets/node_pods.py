@@ -1,7 +1,7 @@
 """The pods of one node: each is looked at when it changes and when its next stage is due, by one timer of its own.
 
-Promises: a pod that was running when this process started goes on and is not started again; what is decided is written
-later, by the fleet, from the state that holds then, so that stages without delay between them cost one write.
+Guarantees: a pod that was running when this process started goes on and is not started again; what is decided is
+written later, by the fleet, from the state that holds then, so that stages without delay between them cost one write.
 """
 
 from __future__ import annotations

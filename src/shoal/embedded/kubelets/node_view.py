@@ -1,4 +1,4 @@
-"""What others may ask of a simulated node: the port between the kubelets and the doors that serve logs and metrics."""
+"""The port between the kubelets and the endpoints that serve logs and metrics of a simulated node."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the verbs of stages do to a pod: the rules of the kubelet, on the few words kept of each pod.
+"""Executes the actions of pod stages with the rules of the kubelet.
 
-Promises: containers start in the kubelet's order (init containers one by one, sidecars before those after them, then
+Guarantees: containers start in the kubelet's order (init containers one by one, sidecars before those after them, then
 all others at once), end once per start, and a pod that is over stays so. Devices are taken at admission, used between
 a container's start and end, and given back when the pod is over, whatever way that came.
 """

@@ -1,4 +1,4 @@
-"""What people ask of a simulated pod, by annotations `shoal.dev/NAME`, or `NAME.CONTAINER` for one container.
+"""Parses the annotations that control a simulated pod: `shoal.dev/NAME`, or `NAME.CONTAINER` for one container.
 
 Values that cannot be read are ignored; `complaints` reports them. A typing error does not stop a workload.
 """

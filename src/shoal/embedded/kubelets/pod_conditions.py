@@ -1,4 +1,4 @@
-"""The conditions of a pod that its kubelet keeps: type, status, reason and message in the kubelet's words."""
+"""Computes the conditions of a pod that its kubelet writes: type, status, reason and message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kubelet reads of a pod, and nothing else: decoded from the cache's bytes when a pod is looked at.
+"""Decodes the fields of a pod that a kubelet reads, from the cache's bytes.
 
 Rejected: keeping these beside every pod. Ten thousand idle pods would cost as much again as the cache itself.
 """

@@ -1,4 +1,4 @@
-"""How far a pod is on its node: the few words that a kubelet remembers of it, from which its status is written.
+"""Stores the progress of a pod on its node, from which its status is computed.
 
 A run never goes back: once `over`, nothing but its deletion follows. All times are seconds since 1970.
 """

@@ -1,4 +1,4 @@
-"""A pod's status, written from the few words kept of it: always whole, so that nothing has to be remembered as written.
+"""Computes the whole status of a pod from its progress, so that the kubelet need not remember what it wrote.
 
 Identities of containers and images are made from names, so that a kubelet started anew says the same.
 """

@@ -1,4 +1,4 @@
-"""Whether a change of a pod at the server concerns its kubelet: most of what it hears of is what it wrote itself."""
+"""Decides whether a change of a pod concerns its kubelet; most changes are the kubelet's own writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whether a container that has ended is started again: the pod's policy, the container's own, and its rules."""
+"""Decides whether a terminated container is restarted: by the pod's policy, the container's own policy, and its
+rules."""
 
 from __future__ import annotations
 

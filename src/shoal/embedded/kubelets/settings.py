@@ -1,4 +1,4 @@
-"""How a fleet of simulated nodes behaves, beyond what its machines are."""
+"""Settings of a fleet of simulated nodes beyond its machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens next to a pod, and when: the first of all clocks that its stages have started.
+"""Determines the next action of a pod and its time: the earliest timer that its stages have started.
 
 Pure, and asked again after every change: nothing is remembered but the moment at which each state began, so a process
 that starts in the middle of a pod's life goes on where the last one was.

@@ -1,4 +1,4 @@
-"""From a wish to a machine as it is delivered: labels of kubelet and cloud, what it has, what is left for pods."""
+"""Builds a machine from its description: labels of kubelet and cloud, capacity, and allocatable resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole fleet from its entries: names that are unique and always the same, neighbours in racks."""
+"""Builds a whole fleet from its entries, with unique, stable names and positions in racks."""
 
 from __future__ import annotations
 

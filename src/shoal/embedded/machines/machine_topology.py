@@ -1,4 +1,4 @@
-"""Where machines stand: racks of neighbours, racks in turn over the zones of a region, four racks a block.
+"""Assigns machines to racks, blocks and zones: racks alternate over the zones of a region, four racks to a block.
 
 Neighbours share a rack because that is how machines of one order are delivered, and a job over two of them should find
 them close. Racks take turns over the zones so that a small fleet already has something to spread over. Rejected: a zone

@@ -1,4 +1,4 @@
-"""Which MIG layouts a kind of GPU can be given by name, as the MIG manager's default configuration has them.
+"""Lists the named MIG layouts of a GPU model, as in the MIG manager's default configuration.
 
 `all-disabled`, `all-enabled`, `all-balanced`, and for each profile `all-` and its name: as many as fit. The names are
 those of the GPU at hand: `all-1g.10gb` is seven instances on an A100 of 80 GB and four on one of 40 GB.

@@ -1,4 +1,4 @@
-"""What may stand in brackets behind a machine: `4xp4d.24xlarge[mig=all-1g.5gb,strategy=mixed,spot]`.
+"""Parses the options in brackets after a machine: `4xp4d.24xlarge[mig=all-1g.5gb,strategy=mixed,spot]`.
 
     mig=LAYOUT            how the GPUs are cut at the start: all-1g.10gb, all-balanced, all-disabled, ...
     strategy=STRATEGY     how cut GPUs are advertised: none, single, mixed (mixed)

@@ -1,4 +1,4 @@
-"""What machines of one kind have in common: a cloud's instance type, or a box of one's own.
+"""Describes the machines of one type: a cloud's instance type, or a server model.
 
 The two catalogues say different things (a cloud says prices and regions, a box its islands and NUMA nodes); what one of
 them leaves out is filled in here, so that everything behind it knows one kind of machine only.

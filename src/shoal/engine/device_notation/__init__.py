@@ -1,5 +1,5 @@
-"""How people write what they ask of devices and what nodes have: resource names, labels and annotations of several
-ecosystems, read into one algebra.
+"""Parses the notations of several ecosystems for device requests and devices of nodes (resource names, labels,
+annotations) to one form.
 
 Pure: strings in, values out. Contradictions are the writer's to mend and are refused with the field; what is only
 unknown is left unknown.

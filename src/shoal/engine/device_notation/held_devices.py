@@ -1,4 +1,4 @@
-"""Which devices running pods use, as far as it is written on them.
+"""Determines which devices running pods use, from their annotations and status.
 
 Shoal's annotation has the devices' ids by container and resource, or numbers. KAI and HAMi have names (a group of pods
 on one device, the device's UUID): what matters is which pods share a device, so names get the lowest numbers of their

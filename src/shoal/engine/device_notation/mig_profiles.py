@@ -1,6 +1,6 @@
-"""MIG profiles that are impossible: a name that is none, or that no GPU present knows.
+"""Finds requests for impossible MIG profiles: invalid names, and profiles that no GPU in the cluster supports.
 
-A profile that is merely not cut anywhere is no mistake; the pod waits and is told so.
+A valid profile that no GPU is currently partitioned into is no mistake; the pod waits with that reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the devices of a node are called, beside the numbers that the engine gives them.
+"""Maps the device ids of a node to the indexes that the engine uses.
 
 The node has it in `shoal.dev/topology`, which the owner of its devices maintains; nodes for virtual GPUs say it in
 HAMi's register. Numbers are those of `layout_of_node`: whole GPUs as they are advertised, slices of MIG one by one

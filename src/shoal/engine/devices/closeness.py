@@ -1,4 +1,4 @@
-"""Which of several GPUs belong together: islands by NVLink first, then NUMA nodes.
+"""Determines which GPUs of a node are close together: by NVLink first, then by NUMA node.
 
 A set that fits into one group takes the smallest that holds it, so that large groups stay whole for large asks; one
 that does not takes the largest groups, which makes for the fewest. Inside the last group the next level decides.

@@ -1,4 +1,4 @@
-"""What the engine asks of a kind of demand: the questions, apart from those who answer them."""
+"""The protocol of the kinds of device requests."""
 
 from __future__ import annotations
 

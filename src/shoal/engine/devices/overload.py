@@ -1,4 +1,4 @@
-"""What is left of devices where more is asked of a node than it has.
+"""Computes what is left of devices on nodes where pods use more than the node has.
 
 Another scheduler may bind a pod to a node that is full, the devices of a pod may not be known, and a node may lose
 devices while pods use them. Then a device holds more than it has, while another may look free although all of the

@@ -1,4 +1,4 @@
-"""Which pods stand where, as far as some rule about pods asks for it.
+"""Counts the pods in each domain, for the terms that some pod's rules use.
 
 Two kinds of counts. *Means*: pods that a rule means, counted for the newcomers who have the rule; made when the first
 of them is looked at, by one walk over all pods. *Carried*: pods that have a rule, counted for the newcomers it means;

@@ -1,4 +1,4 @@
-"""Which of many terms mean a pod: terms are kept under a label that the pods they mean must have.
+"""Finds the terms that select a pod: terms are indexed by a label that the selected pods must have.
 
 A cluster has as many anti-affinity terms as it has careful deployments, and nearly all are of the form "pods with
 `app: this`". A newcomer is compared with those that name one of its own labels, and with the few that name none.

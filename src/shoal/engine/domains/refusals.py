@@ -1,4 +1,4 @@
-"""Which rule about pods turned a node away, counted as kube-scheduler counts: under the first that fails.
+"""Counts which rule about pods refused a node, as kube-scheduler does: the first that fails.
 
 Its order is spread before affinity; of the constraints their own order, and of affinity what the pod needs, then what
 it avoids, then what avoids it.

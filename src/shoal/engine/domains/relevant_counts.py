@@ -1,4 +1,4 @@
-"""Which counts matter to a pod: its own rules about others, and the rules of others about it.
+"""Selects the counts that matter to a pod: of its own rules about others, and of the rules of others about it.
 
 Looked up once for all pods of one ask and kin, and again when new rules appear.
 """

@@ -1,4 +1,4 @@
-"""What preferences about pods are worth: points from 0 to 100 by the distance to the best domain there is.
+"""Scores preferences about pods: points from 0 to 100 by the distance to the best domain.
 
 A node in the best domain of all has 100 points, and every doubling of (1 + distance) costs 8: a distance of 1 leaves
 92, of 3 leaves 84, of 100 leaves 47; from 5,792 on nothing is left. For affinity the distance is in units of weight

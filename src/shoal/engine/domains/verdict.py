@@ -1,4 +1,4 @@
-"""Where a pod may stand as far as other pods are concerned, and how well: kube-scheduler's rules over counted domains.
+"""Decides where a pod may run under the rules about pods, and how well: kube-scheduler's rules over counted domains.
 
 - *Required affinity*: every term's domain holds a pod that all terms mean. If no such pod stands in any domain and the
   newcomer is one itself, it may begin a domain anywhere that has the keys; else the first of a group could never start.

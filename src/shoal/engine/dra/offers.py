@@ -1,4 +1,4 @@
-"""What one node can offer one way of serving a request: the devices of the set that it can use, and a verdict on each.
+"""Determines which devices of a node can serve one alternative of a request, with a verdict on each.
 
 Nothing in here changes while a search goes on; what the search itself has taken so far is its own affair.
 """

@@ -1,4 +1,4 @@
-"""Which devices there are, and which nodes can use them.
+"""Tracks the DRA devices of all pools, and which nodes can use them.
 
 A pool is what the newest generation of its slices says, and only once all of them are there: half a pool may be a
 device that is about to become two. What is wrong with a pool (a piece missing, a device named twice) leaves all of it

@@ -1,4 +1,4 @@
-"""What a claim asks for, with its selectors already evaluated: a request names a set of devices and how many of them.
+"""Represents the requests of a claim with evaluated selectors: a set of devices and a number.
 
 The set itself is a fact of its own (`DeviceSetSeen`), found under its name. Asks stay small and comparable that way,
 and a device that joins the fleet changes one set and no ask. Rejected: the set inside the ask; with ten thousand
@@ -70,9 +70,10 @@ class ClaimRef(msgspec.Struct, frozen=True, cache_hash=True):
     shared: str = ""
     """namespace/name of the claim."""
     own: ClaimAsk | None = None
-    """What the pod's own claim asks for. It stands in the ask, so pods made from one template share a shape."""
+    """The request of the pod's own claim. It is part of the ask, so pods made from one template share a request
+    class."""
     trouble: str = ""
-    """Why there can be no such claim; the pod waits, and this is what it is told."""
+    """Why there can be no such claim; the pod waits with this message."""
 
 
 class Pick(msgspec.Struct, frozen=True, order=True, cache_hash=True):

@@ -1,4 +1,4 @@
-"""Which devices of one node serve all claims of a pod at once: exact, in Kubernetes' order of preference.
+"""Searches devices of one node that serve all claims of a pod: exact, in Kubernetes' order of preference.
 
 Requests are served in the order in which they stand, alternatives in theirs, devices in the node's; whenever a later
 request cannot be served, the choice before it is reconsidered. So the answer is the first of all complete ones, and

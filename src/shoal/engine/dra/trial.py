@@ -1,5 +1,5 @@
-"""What a search over devices has picked so far, on top of what others hold: what may be picked next, what is left then,
-and how each pick is undone.
+"""Tracks the devices picked during a search, on top of the devices in use: what may be picked next, what is left, and
+how each pick is undone.
 
 Picks are undone in reverse order; nothing of them is left in the counts, shares, counters and values then.
 """

@@ -1,4 +1,4 @@
-"""Which devices are taken, and what is left of the counters and capacities that several may share.
+"""Tracks which devices are allocated, and what is left of shared counters and capacities.
 
 Kept as the list of what was taken from each device, never as running sums: giving back is then exact by construction,
 also where facts contradict each other and one device was given away twice.

@@ -1,4 +1,4 @@
-"""Every rule that can turn a node away, in the order in which a person would look.
+"""Lists the filters, in the order in which they are evaluated.
 
 To add one: a file, and a line here.
 """

@@ -1,4 +1,4 @@
-"""Room on devices, for the asks of which the fused record sees only a part.
+"""Filters nodes by device capacity, for requests of which the record has only a part.
 
 Fractions on several devices, memory, virtual GPUs, renamed replicas, several MIG profiles at once: each kind says how
 much it asks for and how much a row has. Plain whole-GPU and share asks have no rule here, and pay nothing.

@@ -1,4 +1,4 @@
-"""What a filter is: a verdict over rows, and a cause to count when it turns rows away."""
+"""The protocol of filters: a verdict over rows, and a cause to count where it refuses rows."""
 
 from __future__ import annotations
 

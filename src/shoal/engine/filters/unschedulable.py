@@ -1,4 +1,4 @@
-"""A cordoned node takes no new pods, unless a pod tolerates the taint that stands for the cordon."""
+"""Filters cordoned nodes, unless a pod tolerates the taint of the cordon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod would lose by being stopped: when its work was last saved, or how often it saves.
+"""Determines how much work a pod would lose by being stopped: its last checkpoint, or its checkpoint interval.
 
 A program that reports writes the moment down; one that does not may say how often it saves, and is then believed: the
 last save is the last whole multiple since its start. Without either, everything since the start is lost.

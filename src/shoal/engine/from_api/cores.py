@@ -1,4 +1,5 @@
-"""What single containers ask for, where the sum over the pod does not tell: cores to pin, and amounts per device."""
+"""Reads requests of single containers, where the sum over the pod is not enough: exclusive CPUs and amounts per
+device."""
 
 from __future__ import annotations
 

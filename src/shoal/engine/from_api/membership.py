@@ -1,4 +1,4 @@
-"""Which gang a pod belongs to, whatever ecosystem wrote it down.
+"""Determines the gang of a pod, in the notation of any ecosystem.
 
 Every scheduler has its own spelling, and manifests that have moved between schedulers carry several. They may agree; a
 pod that names two different groups contradicts itself and is refused, for either choice would leave one gang short.

@@ -1,4 +1,4 @@
-"""Who a pod is: its company, its turn, and whether it yields, from everything that is written on it.
+"""Determines the identity of a pod: its gang, its place in the order, and whether it may be preempted.
 
 Yielding follows the ecosystem that the pod shows it belongs to. Shoal's own `preemptible` and Volcano's `preemptable`
 are taken at their word. KAI holds that work of priority 100 and more is not preemptible unless it says otherwise; that

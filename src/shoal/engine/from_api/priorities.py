@@ -1,4 +1,4 @@
-"""What a pod's priority is, as the API server would have filled it in on admission.
+"""Computes a pod's priority as the API server's admission would have set it.
 
 A pod from a cluster carries its number; one written by hand names a class, or gets the default one. A missing
 class is the user's error: the API server refuses such a pod, and a guess would decide who is evicted.

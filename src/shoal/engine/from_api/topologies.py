@@ -1,4 +1,4 @@
-"""Where a group wishes to be, in levels of a topology that exists.
+"""Resolves the requested topology levels of a group.
 
 Every ecosystem names a level in its own way: Kueue by a node label alone, KAI by a topology and a label, Volcano by a
 tier. All come out as one `TopologyRequirement`. A missing topology, level or tier is the user's error: taken as "no

@@ -1,4 +1,4 @@
-"""All or nothing: what a gang lacks to run is placed together or not at all; once it runs, one thing more at a time."""
+"""Places what a gang needs to run, all or nothing; once it runs, one further unit at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a team may go, as a list of sets of nodes to try, the best first.
+"""Lists the domains where a subgroup may run as sets of nodes to try, the best first.
 
     required level      one domain of it, the tightest with enough room
     preferred level     the same at that level; if none has room, one domain of the next level out, and so on to the

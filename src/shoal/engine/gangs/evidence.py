@@ -1,4 +1,4 @@
-"""Why a gang waits: which part of it is short, how many pods could run now and at best, and where most of them could.
+"""Explains why a gang waits: which part is short, how many pods could run now and at best, and in which domain.
 
 Gathered only on request. Counts for all nodes at once find the domains worth a look; how many pods really fit
 there is tried on the ledger, in a few of them, and taken back. What could run if everything else yielded is a bound

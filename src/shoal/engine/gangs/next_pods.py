@@ -1,4 +1,4 @@
-"""What to place next of a gang: first everything it lacks to run, later one thing more at a time.
+"""Selects the next pods of a gang to place: first all that it needs to run, later one unit at a time.
 
 What is wanted is a tree like the gang's own, with the pods to place at its leaves, because every part may wish to stay
 together. Which pods is decided by order, except that roles which are short come first; where a part is one of several

@@ -1,4 +1,4 @@
-"""How many pods of one ask each node takes: counted for all nodes at once, never too low.
+"""Counts how many pods with one request each node takes: for all nodes at once, never too low.
 
 The count divides what is free by what one pod takes, column by column, and lets the least decide. Where devices are
 shared it is only a bound, because pieces on several devices do not add up to one; what a count promises is therefore

@@ -1,4 +1,4 @@
-"""How many more evictions each disruption budget allows in this cycle, and which pods that protects."""
+"""Tracks how many more evictions each disruption budget allows in this cycle, and which pods that protects."""
 
 from __future__ import annotations
 

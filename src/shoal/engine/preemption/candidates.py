@@ -1,4 +1,4 @@
-"""All possible victims, as columns, gathered once per step.
+"""Collects all possible victims as columns, once per step.
 
 Whether a candidate is eligible for one claimant (lower priority, same queue) is then one comparison of columns, and
 what a node could be freed of is a sum over them. Candidates are numbered from the newest: the number breaks ties.

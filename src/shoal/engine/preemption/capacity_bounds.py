@@ -1,4 +1,4 @@
-"""Which nodes an ask may ever use, and how many such pods have room on them at most: bounds that a search leans on.
+"""Bounds the nodes that a request may ever use and the number of such pods that fit on them, to limit the search.
 
 Both say too much rather than too little (rules about other pods and the arrangement of devices are left to the trial),
 so what they rule out is ruled out for certain.

@@ -1,4 +1,4 @@
-"""Which of several domains are worth a search: those where counting leaves room, the likely cheapest first.
+"""Selects the domains that are worth a search: those where counting finds enough capacity, the probably cheapest first.
 
 The likely price is that of the cheapest nodes one by one. It says too much where nodes share victims, so it only puts
 domains in order; and only on large fleets are those at the end of the order not searched.

@@ -1,4 +1,4 @@
-"""What must yield together: a gang gives up what it has above its minima pod by pod, and beyond that goes whole.
+"""Determines which pods must be evicted together: a gang first gives up single pods above its minimum, then all pods.
 
 A gang below its minimum does no useful work, so preemption must not reduce it below that.
 """

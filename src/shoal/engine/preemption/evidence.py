@@ -80,7 +80,7 @@ class PreemptionTrials:
         at_any_age = msgspec.structs.replace(policy, min_runtime_s=float("-inf"))
         old_enough = Candidates(cluster, policy, self._now_s, pods=willing)
         all_willing = Candidates(cluster, at_any_age, self._now_s, pods=willing)
-        everybody = Candidates(cluster, at_any_age, self._now_s, pods=near)
+        all_candidates = Candidates(cluster, at_any_age, self._now_s, pods=near)
         breaks = policy.may_break_budgets
         if self._would_help(old_enough, self._lower(old_enough), breaking=breaks):
             return None
@@ -89,7 +89,7 @@ class PreemptionTrials:
             return Code.TOO_EARLY
         if self._would_help(all_willing, lower, breaking=True):
             return Code.BUDGETS
-        if self._would_help(everybody, everybody.eligible(None, None, self._own), breaking=True):
+        if self._would_help(all_candidates, all_candidates.eligible(None, None, self._own), breaking=True):
             return Code.ONLY_HIGHER
         return Code.NOT_ENOUGH if lower.any() else Code.NO_VICTIMS
 

@@ -1,5 +1,5 @@
-"""What it costs to make room for one more pod on each node, for all nodes at once: a lower bound, exact where all of a
-node's candidates that matter must yield.
+"""Computes the cost of freeing capacity for one more pod on each node, for all nodes at once: a lower bound, exact
+where all relevant candidates of a node must be evicted.
 
 On a node, a candidate is *forced* when even without all the others the pod would not fit beside it. Every way to make
 room there contains the forced ones, so they and their company cost no more than any; and if the pod fits once they are

@@ -1,4 +1,4 @@
-"""Who yields first: what it costs that a pod ends, under each order a cluster may choose.
+"""Orders victims by the cost of their eviction, under each policy that a cluster may choose.
 
 A set of victims costs, compared from left to right: budgets broken; the highest level among them; the sum of their
 weights; how much work is lost in all, which for those that never save is all the time they have run. Orders differ in

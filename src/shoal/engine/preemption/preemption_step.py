@@ -1,4 +1,5 @@
-"""A step that makes room: waiting pods that may preempt are tried in turn, on the facts after all terminations.
+"""Runs preemption as a step of the cycle: pending pods that may preempt are tried in turn, on the facts after all
+terminations.
 
 Shared by preemption and consolidation: the view ahead, opened for the first preemptor and closed after the last. A pod
 that fits in it without victims is nominated, or skipped if it would fit now.

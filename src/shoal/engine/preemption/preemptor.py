@@ -1,4 +1,4 @@
-"""Who asks for room: a pod, or what a gang needs next, as one thing that fits or does not."""
+"""Represents the preemptor: a pod, or the next part of a gang, as one unit that fits or does not."""
 
 from __future__ import annotations
 

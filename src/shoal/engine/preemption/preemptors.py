@@ -1,4 +1,4 @@
-"""Whose turn it is to ask for room: like the line of a round, but without those who may not ask.
+"""Orders the preemptors as the cycle orders pending pods, without those that may not preempt.
 
 Behind a pod that never preempts may stand one with the same ask that does, so a line is looked into beyond its head.
 A failure holds for all behind it in its queue: their priority is not higher, so they have no more candidates.

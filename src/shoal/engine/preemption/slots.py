@@ -1,4 +1,4 @@
-"""Room for several pods with one ask: nodes are freed, the cheapest first, until they have slots for all.
+"""Frees capacity for several pods with equal requests: the cheapest nodes first, until they have slots for all.
 
 Slots are counted, not filled: freeing fifty nodes one by one would place and undo a gang fifty times. The count errs on
 the side of too many, so the claimant is then placed for real.

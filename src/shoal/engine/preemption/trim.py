@@ -47,11 +47,11 @@ def _loosen(victims: Victims, part: list[int], proves: Callable[[], bool]) -> No
 
 def _halve(victims: Victims, parts: list[list[int]], proves: Callable[[], bool]) -> None:
     """As above, for many victims of which few are needed."""
-    everybody = [index for part in parts for index in part]
-    victims.spare(everybody)
+    every_index = [index for part in parts for index in part]
+    victims.spare(every_index)
     if proves():
         return
-    victims.take(everybody)
+    victims.take(every_index)
     if len(parts) > 1:
         half = len(parts) // 2
         _halve(victims, parts[:half], proves)

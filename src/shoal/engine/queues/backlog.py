@@ -1,4 +1,4 @@
-"""All pending workloads: in the queue of a cluster queue, or inadmissible, with the reason."""
+"""Stores all pending workloads: queued in their cluster queue, or inadmissible with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cycle decided about workloads, as values for the controllers that carry it out."""
+"""Defines the decisions of a cycle about workloads, as values for the controllers that execute them."""
 
 from __future__ import annotations
 

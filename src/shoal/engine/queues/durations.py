@@ -1,4 +1,4 @@
-"""How long work is expected to run: what its owner says, or what its like took before.
+"""Estimates how long work is expected to run: by its annotation, or by similar work before.
 
 Rejected: quantiles. With the few runs of equal workloads, the longest known run is the only figure that is seldom too
 short, and a reserved start that comes early does no harm.

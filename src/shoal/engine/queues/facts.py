@@ -1,4 +1,4 @@
-"""What flavors, queues, cohorts and workloads are, as values: the queue engine reads nothing else.
+"""Defines flavors, queues, cohorts and workloads as values: the only input of the queue rules.
 
 Amounts are whole numbers in the units of `api.resources` (cpu in thousandths of a core, the rest in base units), so
 sums have no rounding and every step can be undone exactly. Times are seconds; a missing time is 0.

@@ -1,5 +1,4 @@
-"""What may still be tried for a head that has quota, but whose pods have no places on the nodes: other flavors, others
-that go, fewer pods.
+"""Tries alternatives for a head that has quota but no places on nodes: other flavors, other victims, fewer pods.
 
 Each is a nomination like the first one, or none; in what order they are tried, and what comes of them, is the cycle's.
 """

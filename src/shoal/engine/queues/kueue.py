@@ -1,6 +1,6 @@
 """The discipline `kueue`: lines, cycles, and what wakes those that were turned away.
 
-Promises: a cycle looks at one head per cluster queue, and only where something may have changed since the head was
+Guarantees: a cycle looks at one head per cluster queue, and only where something may have changed since the head was
 looked at last; with nothing new a cycle costs nothing, however many wait. Same facts in any order, same decisions.
 
 The world tells what happens (`put_workload`, `drop_workload`, facts through `queues.put` followed by `refresh`), asks

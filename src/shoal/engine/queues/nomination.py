@@ -1,4 +1,4 @@
-"""What each head would get by itself: flavors, topology, victims, or a smaller size.
+"""Nominates each head by itself: flavors, topology, victims, or a smaller size.
 
 Every head is nominated as if it were alone; the round then goes through them in order on the facts as they are by then.
 """

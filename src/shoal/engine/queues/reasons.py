@@ -1,4 +1,4 @@
-"""Why a workload waits, why one yields, and in which words: Kueue's reasons where it has one."""
+"""Defines why workloads wait or are preempted: Kueue's reasons where it has one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the discipline is set: one value that every rule reads, equal to Kueue's defaults where nothing is said.
+"""Settings of the discipline, equal to Kueue's defaults where nothing is configured.
 
 Rejected: each rule with settings of its own. What is set in one configuration object could then not be compared, nor
 told as one change.

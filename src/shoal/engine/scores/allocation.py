@@ -1,4 +1,5 @@
-"""How full a node is: kube-scheduler's MostAllocated, LeastAllocated, RequestedToCapacityRatio and balanced allocation.
+"""Scores how full a node is: kube-scheduler's MostAllocated, LeastAllocated, RequestedToCapacityRatio and
+BalancedAllocation.
 
 The arithmetic is kube-scheduler's: per resource a whole number 0 to 100 with the pod already counted in, then the
 weighted mean, rounded down. A node that lacks a resource does not count it. CPU and memory of pods that request

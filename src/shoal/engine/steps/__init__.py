@@ -1,1 +1,1 @@
-"""What a round does, one file per step: readable lists of them are the disciplines."""
+"""Lists the steps of a scheduling cycle, one file per step."""

@@ -80,7 +80,7 @@ def _promise(round_: CycleState, gang: Gang, departures: Departures) -> bool:
     before = departures.nominated(list(gang.waiting))
     if len(before) and round_.nomination(partial(_tried, round_, gang), departures.on(before)):
         return True
-    return round_.nomination(partial(_tried, round_, gang), departures.everybody())
+    return round_.nomination(partial(_tried, round_, gang), departures.all_pods())
 
 
 def _tried(round_: CycleState, gang: Gang) -> bool:

@@ -30,7 +30,7 @@ class Departures:
         self._rows = np.array(sorted(self._by_row), np.int64)
         self._left: NDArray[np.int64] | None = None
 
-    def everybody(self) -> list[str]:
+    def all_pods(self) -> list[str]:
         return list(self._cluster.terminating)
 
     def on(self, rows: Rows) -> list[str]:

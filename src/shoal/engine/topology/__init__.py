@@ -1,1 +1,1 @@
-"""How close nodes are to each other."""
+"""Stores topology domains: how close nodes are to each other."""

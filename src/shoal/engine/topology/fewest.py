@@ -1,4 +1,4 @@
-"""As few as possible: how a number of equal pods is shared out over places that take some each.
+"""Distributes equal pods over as few domains as possible.
 
 Places already in use come first, because they cost nothing new; then the largest, until one place takes all that is
 left, and of those the tightest. No way of sharing out uses fewer places, and the largest rooms that need not be broken

@@ -1,4 +1,4 @@
-"""Domains of closeness: which nodes stand together at each level of a topology.
+"""Stores which nodes belong together at each level of a topology.
 
 A domain is named by the values of the labels from the outermost level down to its own, so rack 1 of one zone is not
 rack 1 of another. A node that lacks the label of a level has no domain there nor below, and can host nothing that is

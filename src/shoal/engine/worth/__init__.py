@@ -1,1 +1,1 @@
-"""What free room on a node is worth to the pods that usually come: the tables behind Shoal's own policy."""
+"""Computes the value of free capacity for the usual mix of pods: the tables of Shoal's own policy."""

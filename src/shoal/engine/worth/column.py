@@ -1,4 +1,4 @@
-"""What every computation of worth reads of a node, kept up to date from the change log.
+"""Provides the facts of nodes that all computations of value use, updated by the change log.
 
 Two numbers per node say all that the tables need: where it stands in the block tables (its model, its empty devices)
 and where in the balance table (its free CPU and GPU). A pod moves the second by a constant, so what the balance loses

@@ -1,4 +1,4 @@
-"""What a piece of a GPU is worth: the compute that a patient owner of the piece would sell out of it.
+"""Computes the value of a piece of a GPU: the compute that could be allocated from it over time.
 
 One-GPU pods come by at random, in the proportions of the mix. The owner of a piece of f hundredths may let a pod in,
 earning its size, or wait for one that leaves less behind; after a number of visitors the piece is closed. The value of

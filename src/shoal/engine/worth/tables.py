@@ -1,4 +1,4 @@
-"""The worth of a node's free room, as tables over the few things it depends on.
+"""Computes the value of a node's free capacity, as tables over the few facts that it depends on.
 
     worth(node) = sum over devices of piece[model][free]   what one-GPU pods would make of each device (`patience`)
                 + block[model][empty devices]              what pods of several GPUs would make of empty devices

@@ -1,4 +1,4 @@
-"""What a pod claims: claims that exist under a name of their own, claims made for it, and resources that classes serve.
+"""Determines the claims of a pod: named claims, claims made from templates, and resources that device classes serve.
 
 A pod's own claim comes from a template and has content but no name; where a claim object made for the pod exists and is
 allocated, that object is what counts.

@@ -1,4 +1,4 @@
-"""All that manifests say about devices and claims, as events, and what each pod claims.
+"""Reads devices and claims of manifests as events, and the claims of each pod.
 
 Nothing in here refuses a file: a missing claim, a missing class, or an expression that fails are reasons for the
 pod to wait, as in Kubernetes, and the reason is given.

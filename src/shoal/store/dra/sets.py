@@ -1,4 +1,4 @@
-"""Which devices a request means: the set that its class and its own selectors leave of all devices.
+"""Evaluates which devices a request selects: by its class and its own selectors.
 
 Sets have names made of what selects them, so that requests which mean the same devices share one. Selectors are
 evaluated one after the other, the class's first, and a device that one of them refuses is not shown to the next. As in

@@ -1,4 +1,4 @@
-"""What the pods of a workload tell about it: when its work was last saved, and which budgets its end would draw on.
+"""Reads facts of a workload from its pods: the last checkpoint, and the disruption budgets that its end would use.
 
 The oldest save counts: a gang goes back to where its slowest member was saved. Pods that are ending, or not on a node
 yet, draw on no budget: they are not among those that are up.

@@ -1,4 +1,4 @@
-"""A set of manifests as the world of queues: facts for the queue engine, and what ties its workloads to pods.
+"""Converts a set of manifests to facts for the queue engine, and links its workloads to pods.
 
 Guarantees: every error names file, document, object and field; equal documents give equal facts, in whichever files
 they are; finished workloads hold no quota and only give their duration; a workload that cannot be admitted because an

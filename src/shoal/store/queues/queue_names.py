@@ -1,4 +1,4 @@
-"""Which local queue a job asks for, as far as it can be told from what is written.
+"""Determines the local queue that a job requests.
 
 The label on the job counts. People write it as an annotation or on the pod template, where Kueue reads nothing: such a
 name is taken where the namespace has a queue of that name, with a warning; where it has none the job is held under the

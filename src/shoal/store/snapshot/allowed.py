@@ -1,4 +1,4 @@
-"""What may leave a cluster in a picture of it, by name. Whatever is not named here stays behind.
+"""Lists the fields that a snapshot of a cluster may contain, by name. Whatever is not named here stays behind.
 
 Guarantees: what people hide in objects stays there: values of environment variables, commands, arguments, annotations
 of strangers, parameters of drivers and plugins, volumes that are not claims. What decisions read is all here, which a

@@ -1,4 +1,4 @@
-"""Which kinds a picture of a cluster holds: those that decisions read, in the versions that `api/` reads.
+"""Lists the kinds that a snapshot of a cluster contains: those that decisions read, in the versions that `api/` reads.
 
 Guarantees: a kind that is not installed is left out; one that is served in an older version that we read is taken in
 that version. Kinds with confidential content (Secrets, ConfigMaps) are not in the list; one ConfigMap is read, and

@@ -1,4 +1,4 @@
-"""From which nodes a pod's claims can be served, as one rule about nodes.
+"""Computes from which nodes a pod's claims can be used, as one rule about nodes.
 
 Each claim gives alternatives (the affinity of its volume; of volumes that would do; where one may be made), and the
 rule is that one alternative of every claim holds. That is exact for one claim that waits. Two that wait may want the

@@ -1,4 +1,5 @@
-"""Where a pod with volume claims may go, or why it has to wait for them: for live caches and for manifests alike.
+"""Determines where a pod with volume claims may run, or why it must wait for them; used for live caches and for
+manifests.
 
 The words are kube-scheduler's.
 """

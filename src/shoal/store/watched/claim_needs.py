@@ -1,4 +1,6 @@
-"""What a pod's answer (what it claims) hangs on: templates, claims made for it, sets of devices, served resources."""
+"""Tracks the objects on which the claims of a pod depend: templates, generated claims, sets of devices, served
+resources.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a workload is charged depends on its cluster queue in one thing: whether that counts GPUs in parts.
+"""Tracks whether a cluster queue counts GPUs in parts, the only fact of it that changes a workload's usage.
 
 A door is a local queue; behind it stand the resources that its cluster queue covers, told only where that one thing is
 so.

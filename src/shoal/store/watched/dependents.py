@@ -1,4 +1,6 @@
-"""Which objects have to be read again when another one changes: each object names its dependencies when it is read."""
+"""Tracks which objects must be read again when another one changes; each object declares its dependencies when it is
+read.
+"""
 
 from __future__ import annotations
 

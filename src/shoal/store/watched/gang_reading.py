@@ -1,4 +1,4 @@
-"""One company of pods read by the code that reads gangs from manifests: its objects, and these pods of it."""
+"""Reads the gang of one group of pods with the code that reads gangs from manifests."""
 
 from __future__ import annotations
 

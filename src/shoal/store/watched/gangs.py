@@ -1,4 +1,4 @@
-"""Which pods form gangs, kept up as pods, group objects and their makers change.
+"""Tracks which pods form gangs, as pods, group objects and their controllers change.
 
 Pods are kept by what may hold them together: the group they name, or the owner they come from. When something about one
 such group of pods changes, it alone is read again, by the code that reads gangs from manifests. Where only pods joined,

@@ -1,5 +1,5 @@
-"""The objects that gangs are read from: group objects of every ecosystem, Workloads with groups inside, and the
-controllers that make pods; each found from the company of pods that it is about.
+"""Indexes the objects that gangs are read from: group objects of every ecosystem, Workloads with groups, and the
+controllers of pods.
 """
 
 from __future__ import annotations

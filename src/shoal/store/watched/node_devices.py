@@ -1,4 +1,4 @@
-"""What nodes call their devices, and which extended resources they have device plugins for.
+"""Tracks the device ids of nodes, and the extended resources of their device plugins.
 
 A node reports itself all the time; what matters here is compared as bytes before anything is decoded.
 """

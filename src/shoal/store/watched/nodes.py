@@ -1,4 +1,4 @@
-"""Nodes with the zones that are told of them and the network that they are in, told again only when something changed.
+"""Converts watched nodes to events with their zones and network positions, only when something relevant changed.
 
 A node reports itself all the time. What it reports is compared as bytes before anything is decoded.
 """

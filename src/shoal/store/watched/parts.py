@@ -1,4 +1,4 @@
-"""What the readers of pods ask of those who know devices and volumes."""
+"""Protocols by which the readers of pods ask for devices and volumes."""
 
 from __future__ import annotations
 

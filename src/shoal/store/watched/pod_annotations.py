@@ -1,4 +1,4 @@
-"""What is written on a pod beside its specification, and the pod as its standing and its gang are read from it."""
+"""Reads the metadata of a pod from which its identity and its gang are derived."""
 
 from __future__ import annotations
 

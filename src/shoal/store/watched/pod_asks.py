@@ -1,4 +1,4 @@
-"""What pods ask for and who they are, read once for all pods that are written alike.
+"""Computes the requests and identities of pods, once for all pods with equal templates.
 
 Pods of one template share one ask, and those with equal labels one standing: thousands are kept for as long as they
 live, and a new one costs a look-up.

@@ -1,4 +1,5 @@
-"""What pods are read against: namespaces, priority classes, topologies; and the DaemonSets that room is owed to."""
+"""Provides what pods are interpreted with: namespaces, priority classes, topologies, and DaemonSets that need
+capacity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of one pod. There are fifty thousand of them: what many have in common is one object."""
+"""The stored state of one pod. There are fifty thousand of them: what many have in common is one object."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shoal.client.item import Item
 from shoal.engine.asks import Ask
 from shoal.engine.devices.kind import Spots
 from shoal.engine.events import PodArrived, PodBound
-from shoal.engine.pod_identity import NOBODY, PodIdentity
+from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.held_spots import HeldSpots
 from shoal.store.watched.pod_annotations import PodAnnotationFields, words_on
@@ -33,7 +33,7 @@ class PodState(msgspec.Struct, gc=False):
     """The version at which it was first seen: among pods of one second, the older is the lower."""
     scheduler: str = ""
     ask: Ask | None = None
-    who: PodIdentity = NOBODY
+    who: PodIdentity = NO_IDENTITY
     """Before its gang completes it."""
     priority: int = 0
     owner: Owner | None = None

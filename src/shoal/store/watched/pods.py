@@ -1,4 +1,4 @@
-"""All pods as they were seen last, and what of it is news.
+"""Stores the last seen version of all pods, and determines what changed.
 
 Guarantees: a change of status that concerns no decision causes no cycle; a pod that is recreated under its name is
 first reported as gone; a waiting pod that cannot be read is held back from the engine, and the reason is reported on

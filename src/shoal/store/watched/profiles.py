@@ -1,4 +1,4 @@
-"""What a scheduler's profile says of each of its pods: by what it is placed, and the affinity that it adds."""
+"""Reads what a scheduler profile adds to its pods: the policy and the added affinity."""
 
 from __future__ import annotations
 

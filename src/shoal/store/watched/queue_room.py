@@ -1,4 +1,4 @@
-"""What runs on nodes beside the work of queues, as topology placement counts it: kept up pod by pod.
+"""Tracks the usage of nodes by pods outside queues, as topology placement counts it, pod by pod.
 
 Pods of a workload whose pod set has a topology assignment are counted by that assignment, wherever they are by now; all
 other pods on a node are taken room. Without a queue that places by topology, no pod is read.

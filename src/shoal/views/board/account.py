@@ -1,4 +1,4 @@
-"""What a while came to: GPU time held per team, how full the fleet was, how long pods waited. Made from scenes."""
+"""Sums GPU time per team, utilization of the fleet and waiting times over a period. Made from scenes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the board knows of a node, a pod, an event: few fields, read from the bytes of the objects when they change.
+"""Decodes the few fields of nodes, pods and events that the board shows.
 
 Every text is one printable line. The constructors ensure this, because a user who may write Events could otherwise
 send control sequences to the terminal that shows the board.

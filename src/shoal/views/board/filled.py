@@ -1,4 +1,4 @@
-"""Which part of which GPU is whose: what the tiles, the bar and the sums are all made from, so that they agree."""
+"""Determines which workload uses which part of which GPU, for the tiles, the bar and the sums of the board."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the board has been told so far: faces by address, counts kept as they change, and scenes on demand.
+"""Stores the objects and counts of the board as they change, and builds scenes on demand.
 
 A change costs the change, however large the cluster: what waits is kept in order, and a node's tile is made again only
 when something on that node has changed. Nothing is remembered of what is gone but how often it ended.

@@ -1,1 +1,3 @@
-"""What the API server itself adds to objects on their way in, and refuses for the sake of other objects."""
+"""Built-in admission plugins: they set defaults that depend on other objects, and refuse requests because of other
+objects.
+"""

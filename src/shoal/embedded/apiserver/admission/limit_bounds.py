@@ -1,4 +1,4 @@
-"""The bounds of one entry of a LimitRange, and what breaks them, in the words of Kubernetes."""
+"""Checks values against the bounds of one entry of a LimitRange, with Kubernetes' messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an admission plugin is, and how it refuses.
+"""The protocol of admission plugins, and their refusals.
 
 A plugin looks at one write and changes it (`mutate`) or refuses it (`validate`); both may refuse. Plugins are plain,
 synchronous and quick: they see other objects through a `Reader` only. `wants` is asked once per kind of request and

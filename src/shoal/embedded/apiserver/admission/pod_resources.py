@@ -1,4 +1,4 @@
-"""What a pod asks for in all: its containers side by side, its init containers one after the other.
+"""Sums the requests of a pod: containers together, init containers one after the other.
 
 An init container that restarts (a sidecar) stays, so it counts with everything that starts after it. Requests or limits
 of the pod itself, where set, stand for the sum. The rule is that of the scheduler and of quota.

@@ -1,4 +1,4 @@
-"""Whether the server behind an APIService can be reached, step by step, with the reasons that Kubernetes gives."""
+"""Checks whether the server behind an APIService is reachable, with Kubernetes' condition reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How this server shows itself to the servers of aggregated APIs: as the one proxy whose word they take for who asks.
+"""Authenticates this server to aggregated API servers as the front proxy whose user headers they trust.
 
 They find the authority of its certificate in a ConfigMap (`bootstrap/client_trust.py`). Contexts are kept, because
 connections are kept by them.

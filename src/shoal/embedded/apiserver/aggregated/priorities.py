@@ -1,4 +1,4 @@
-"""In which order groups and their versions are told: the numbers that Kubernetes gives its own APIServices."""
+"""Orders groups and versions in discovery by the priorities that Kubernetes gives its own APIServices."""
 
 from __future__ import annotations
 

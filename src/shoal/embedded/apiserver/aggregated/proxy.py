@@ -1,7 +1,7 @@
-"""Requests for APIs of other servers: handed on with the name of the asker, and answered as they answer.
+"""Proxies requests to aggregated API servers with the name of the user.
 
-Bodies go through in pieces both ways, so a watch is proxied as it happens. The client's own credentials stay here; the
-other server is told who asks in headers, which it believes of this server alone: it knows it by its certificate.
+Bodies are forwarded in pieces both ways, so a watch is proxied as it happens. The client's own credentials stay here.
+The user is named in headers, which the other server trusts only with this server's client certificate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What differs between two versions of a value, as paths.
+"""Computes the paths that differ between two versions of a value.
 
 `touched` are the paths that are new or have another value; `removed` those that are gone. A map or list that appears
 or goes counts itself beside all that is in it. Empty and null containers count as leaves.

@@ -1,4 +1,4 @@
-"""Whether an applied configuration has the shape of its kind, in the words of Kubernetes.
+"""Checks an applied configuration against the schema of its kind, with Kubernetes' messages.
 
 Server-side apply knows a configuration by its fields, so here a field that the kind does not have is an error whatever
 the field validation of the request says.

@@ -1,4 +1,4 @@
-"""Fields that an applier wants to set and others own, and how he is told."""
+"""Finds fields that an applier sets and other managers own, and reports the conflict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which item of a list is which, and what shape the parts of a value have.
+"""Identifies the items of lists by their keys, and resolves the schema of parts of a value.
 
 Ownership is kept by path, so an item of a list needs a name that survives reordering: the values of its key fields
 (`k:{"containerPort":80,"protocol":"TCP"}`), or for a set the value itself (`v:"x"`). A key field that was left out

@@ -1,4 +1,4 @@
-"""All paths that a value sets: what its applier owns.
+"""Computes all paths that a value sets, which its applier owns.
 
 Leaves, items of lists and entries of maps are owned; a field with a name of its own only holds together what is below
 it and is owned itself only when it is null or an empty map.

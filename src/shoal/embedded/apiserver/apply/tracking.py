@@ -1,4 +1,4 @@
-"""Who owns what after a create, an update or a patch.
+"""Updates managed fields after a create, an update or a patch.
 
 Fields that such a write changes are owned by its manager from then on, whatever their owner was; removed fields have no
 owner. A manager without fields is removed. Runs before mutating admission: what admission fills in has

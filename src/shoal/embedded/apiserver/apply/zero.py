@@ -1,4 +1,4 @@
-"""What a new object is compared with: the kind's empty object.
+"""Computes the empty object of a kind, with which a new object is compared.
 
 A creation owns what it adds to the empty object of its kind. For built-in kinds that object is not empty: structures
 that are no pointers in Go (a Deployment's `spec.template.metadata`) and fields that are always sent (`spec.containers`

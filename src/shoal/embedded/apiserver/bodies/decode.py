@@ -1,6 +1,6 @@
 """A request's body as a plain object, whatever format it came in.
 
-Promises: never another exception than `ApiError`; a body that is too large, too deep or malformed is refused in
+Guarantees: never another exception than `ApiError`; a body that is too large, too deep or malformed is refused in
 Kubernetes' words; fields that stand twice are named, the last one counts. JSON is read by msgspec, and everything
 around that is built so that a body without fault pays for nothing else.
 """

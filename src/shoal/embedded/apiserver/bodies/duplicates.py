@@ -1,4 +1,4 @@
-"""Fields that stand twice in one JSON object: whether there are any, and which.
+"""Finds fields that occur twice in one JSON object.
 
 JSON readers keep the last and say nothing. Asking an exact reader costs several times what reading does, so the value
 is written again and the number of `":` in both texts is compared: a key that was lost took one with it. Where a text

@@ -1,4 +1,4 @@
-"""What is wrong with a text that is no JSON, in the words of Go's scanner.
+"""Describes a JSON syntax error with the message of Go's scanner.
 
 Only texts that a fast reader has refused come here, so this one may take its time; it keeps its own stack, for depth
 may be what is wrong with the text.

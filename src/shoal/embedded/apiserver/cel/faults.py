@@ -1,4 +1,4 @@
-"""What goes wrong with an expression, as text: while it is compiled or while it is evaluated."""
+"""Describes errors of expressions during compilation and evaluation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expression comes to, as JSON: for patches and objects that policies make, and for audit annotations."""
+"""Converts the result of an expression to JSON, for patches, objects of policies and audit annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How custom objects behave: everything their definition says, as one `Strategy` per served version."""
+"""Implements custom objects: one `Strategy` per served version, made from the definition."""
 
 from __future__ import annotations
 

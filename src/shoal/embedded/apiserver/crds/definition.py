@@ -1,4 +1,4 @@
-"""How CustomResourceDefinitions themselves behave.
+"""Implements CustomResourceDefinitions themselves.
 
 What checks a definition (schemas, expressions) is imported when the first one is written: it takes a tenth of a second
 that a server without definitions does not pay at its start.

@@ -1,4 +1,4 @@
-"""What is wrong with how a definition says that its versions are converted."""
+"""Checks the conversion section of a definition."""
 
 from __future__ import annotations
 

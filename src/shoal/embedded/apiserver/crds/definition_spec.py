@@ -1,4 +1,4 @@
-"""What is wrong with the specification of a CustomResourceDefinition, in Kubernetes' words.
+"""Checks the spec of a CustomResourceDefinition, with Kubernetes' messages.
 
 What all versions say alike is, in errors, said of the whole definition (`spec.validation`, `spec.subresources`): the
 server's own form of a definition has it there, and its messages show that form.

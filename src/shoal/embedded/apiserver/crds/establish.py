@@ -1,4 +1,4 @@
-"""Which names a definition gets, and whether it is served: its conditions.
+"""Accepts the names of a definition, and sets the conditions NamesAccepted and Established.
 
 Kubernetes runs two controllers for this; here it is one pure function that the server calls after every write of a
 definition, with the other definitions of the cluster. A name that another definition of the group has accepted is

@@ -1,4 +1,4 @@
-"""What is cut off a custom object before anything else reads it: fields that its definition does not know.
+"""Prunes unknown fields of custom objects before anything else reads them.
 
 Values of the wrong type are not this file's: they stay, and validation refuses them by name (`values.py`). Only
 metadata is held to its types here, because the server itself reads it before any validation runs; Kubernetes answers

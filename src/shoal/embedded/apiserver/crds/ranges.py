@@ -1,4 +1,4 @@
-"""Whether a number and its bounds fit the type and format of their schema.
+"""Checks that a number and its bounds fit the type and format of their schema.
 
 Kubernetes says this of the whole object and not of the field, and holds it against the bounds too whenever a value is
 checked: a definition whose maximum is over its own format is accepted, and then refuses every object with that field.

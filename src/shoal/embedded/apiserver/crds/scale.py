@@ -1,5 +1,4 @@
-"""What the scale subresource asks of a custom object: its replica counts are whole numbers that are not negative, and
-its selector is a text.
+"""Checks the scale subresource of custom objects: replica counts are non-negative integers, the selector is a string.
 
 The faults are told in the words of Kubernetes' accessors, which print values and types as Go does.
 """

@@ -1,4 +1,4 @@
-"""What a schema of a definition may say beside being structural: extensions that fit together, rules that compile.
+"""Checks extensions and validation rules of a definition's schema.
 
 Rules are compiled here, so that a definition with one that means nothing is refused with the compiler's words, and one
 that could take too long with the factor by which it does.

@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition adds to the API: one resource per served version.
+"""Adds one resource per served version of a CustomResourceDefinition to the API.
 
 Nothing is served before the definition is established (`establish.py`), nor its accepted names replaced by asked ones:
 a short name that another definition already has stays with the other.

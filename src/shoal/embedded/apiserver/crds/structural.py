@@ -1,4 +1,4 @@
-"""A CustomResourceDefinition's `openAPIV3Schema` as the shape that the rest of the server walks.
+"""Converts a CustomResourceDefinition's `openAPIV3Schema` to the structure that pruning, defaulting and validation use.
 
 The published schema stays beside each node (`Schema.published`): validation reads numbers, patterns and rules from it.
 Definitions are checked before they come here (`structure.py`), so what is odd is read leniently.

@@ -1,4 +1,4 @@
-"""Whether a schema may be the schema of a definition: structural, and with nothing that cannot be kept.
+"""Checks that the schema of a definition is structural.
 
 A structural schema says the type of every field outside of allOf, anyOf, oneOf and not; inside of those stand only
 conditions on values. That is what makes pruning and defaults possible.

@@ -1,4 +1,4 @@
-"""Whether a value obeys a published schema: types, bounds, patterns, choices and combinations.
+"""Validates a value against a published schema: types, bounds, patterns, enums and combinations.
 
 On updates, what did not change is not held against the writer (ratcheting): a value equal to the old one at the same
 place passes whatever the schema says now. Places are the same by property name, and in lists of type map by their keys;

@@ -1,1 +1,1 @@
-"""What the server serves, told to clients: they find every path, verb and short name here."""
+"""Serves discovery: groups, versions, resources, verbs and short names for clients."""

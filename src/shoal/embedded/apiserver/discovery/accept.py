@@ -1,4 +1,4 @@
-"""Which form of the discovery documents a client takes, read from its Accept header.
+"""Negotiates the form of discovery documents by the Accept header.
 
 A header without any form that is served is refused in the words of Kubernetes. It has two sets of them: the routes of
 `/api` and of the versions of built-in groups are those of its router, which knows media types and no more.

@@ -1,7 +1,7 @@
 """The discovery documents, made once for each state of the catalog and kept as bytes.
 
-Each carries an ETag, so that a client that has the newest answer is told so without a body. Groups that other servers
-serve (APIService objects) come in as the aggregated items those servers gave: `set_foreign`.
+Each carries an ETag, so that a client that has the newest answer gets 304 without a body. Groups that other servers
+serve (APIService objects) are added as the aggregated items of those servers: `set_foreign`.
 """
 
 from __future__ import annotations

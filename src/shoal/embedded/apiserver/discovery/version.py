@@ -1,4 +1,4 @@
-"""What `/version` answers. The suffix says whose server it is, as distributions of Kubernetes do."""
+"""Answers `/version`. The suffix says whose server it is, as distributions of Kubernetes do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What configured admission needs of the server."""
+"""The parts of the server that webhooks and policies need."""
 
 from __future__ import annotations
 

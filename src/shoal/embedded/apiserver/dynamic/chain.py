@@ -1,4 +1,4 @@
-"""All admission that users configured, in Kubernetes' order: policies before webhooks, mutating before validating."""
+"""Runs all configured admission in Kubernetes' order: policies before webhooks, mutating before validating."""
 
 from __future__ import annotations
 

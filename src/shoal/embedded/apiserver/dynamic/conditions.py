@@ -1,4 +1,4 @@
-"""Match conditions: expressions that must all be true for a webhook or a policy to look at a write at all."""
+"""Evaluates match conditions: expressions that must all be true before a webhook or policy is called for a write."""
 
 from __future__ import annotations
 

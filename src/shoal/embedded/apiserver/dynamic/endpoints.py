@@ -1,4 +1,4 @@
-"""Where a Service really is: the address on this machine at which what stands behind it listens.
+"""Resolves a Service to the local address at which its backend listens.
 
 Pods have no network here, so a Service has an address only if one is given: the annotation
 `shoal.dev/endpoint: https://127.0.0.1:9443` on the Service, or an EndpointSlice or Endpoints of it with an address of

@@ -1,7 +1,7 @@
-"""Configurations of admission take effect with the write that stores them.
+"""Applies configurations of admission with the write that stores them.
 
-What follows the state is told of a batch before its writers are answered, so that a policy that was created is asked
-about the very next write. A policy's status says which generation of it was seen.
+Subscribers of the state receive a batch before its writers are answered, so a new policy is evaluated for the very next
+write. A policy's status contains the observed generation.
 """
 
 from __future__ import annotations

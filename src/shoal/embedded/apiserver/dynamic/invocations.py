@@ -1,4 +1,4 @@
-"""Which policies apply to one write: each with the binding and the parameters that make it apply."""
+"""Selects the policies that apply to one write, each with its binding and parameters."""
 
 from __future__ import annotations
 

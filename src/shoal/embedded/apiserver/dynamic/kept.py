@@ -1,4 +1,4 @@
-"""What is made of configurations, kept as long as they say the same.
+"""Caches what is compiled from admission configurations until they change.
 
 Every write of any of them has all of them read again, the write of their status too; but compiling is what takes time,
 and one that says what it said has been compiled. Told by what is written and not by the generation: a configuration

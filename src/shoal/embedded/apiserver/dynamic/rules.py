@@ -1,4 +1,4 @@
-"""Which writes a webhook or policy is for: rules over groups, versions, resources, operations, scope; and selectors.
+"""Matches writes against the rules of a webhook or policy: groups, versions, resources, operations, scope, selectors.
 
 With the match policy Equivalent a rule for one version of a resource also holds for its others; the object is then
 shown in the version that the rule names.

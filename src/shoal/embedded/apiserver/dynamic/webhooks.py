@@ -1,4 +1,4 @@
-"""All webhooks asked about one write: those that may change it one after the other, those that only judge at once."""
+"""Calls the webhooks of one write: mutating ones one after the other, validating ones concurrently."""
 
 from __future__ import annotations
 

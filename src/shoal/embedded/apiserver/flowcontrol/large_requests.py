@@ -1,4 +1,4 @@
-"""How many large requests of each user are executed at once.
+"""Limits how many large requests of each user are executed at once.
 
 Large requests wait for one worker thread. Those of a user beyond a few wait before they take a seat of their priority
 level: a user who sends many of them would otherwise hold the seats that others need for requests of a millisecond.

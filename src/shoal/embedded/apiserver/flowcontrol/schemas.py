@@ -1,4 +1,4 @@
-"""Which FlowSchema a request belongs to, and which flow in it.
+"""Classifies a request: its FlowSchema and its flow.
 
 The schema with the lowest matchingPrecedence that matches counts, of equal ones the first by name, as in Kubernetes.
 """

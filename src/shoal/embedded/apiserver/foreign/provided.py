@@ -1,4 +1,4 @@
-"""What a label says of a definition: that it came from here, and for which project.
+"""Labels definitions that this server provides, with the project that each belongs to.
 
 Versions of such kinds are converted by the server itself, where the definition names no webhook: what one version
 calls differently is stored as the stored version calls it and shown as each version does. This needs no

@@ -1,4 +1,4 @@
-"""What one table of foreign kinds says: a row for each kind, read from YAML.
+"""Parses the YAML tables of foreign kinds: one row for each kind.
 
 Versions mostly have the same fields, also where the project that owns them renamed some: without conversion between
 versions, a field that only one of them has would be lost to readers of the other. Where even that does not work, a

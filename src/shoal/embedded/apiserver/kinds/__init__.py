@@ -1,1 +1,1 @@
-"""What each built-in kind fills in and refuses: one strategy per kind, listed in `table`."""
+"""Strategies of the built-in kinds: defaults and validation, listed in `table`."""

@@ -1,4 +1,4 @@
-"""Checks of IP addresses, ranges and ports, in the words in which Kubernetes refuses them."""
+"""Checks IP addresses, ranges and ports, with Kubernetes' messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short ways to say that many spellings, numbers or words are wrong at once.
+"""Shortens checks that report many names, numbers or enum values at once.
 
 Each takes the list it adds to, so that an object with nothing wrong costs no list of lists. Paths are built by the
 caller only as deep as it goes anyway.

@@ -1,4 +1,4 @@
-"""Which built-in resource behaves how: all but pods, nodes and workloads, which stand in `table.py`."""
+"""Lists the strategies of all built-in resources except pods, nodes and workloads, which are in `table.py`."""
 
 from __future__ import annotations
 

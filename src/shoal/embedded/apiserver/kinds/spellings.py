@@ -1,4 +1,4 @@
-"""Which spellings of names, keys and values Kubernetes takes, and its words for the others.
+"""Checks the format of names, keys and values, with Kubernetes' messages.
 
 Every check answers all complaints at once, because a name may be both too long and badly spelt and clients see both
 sentences. Clusters repeat a few thousand spellings for ever, so each check keeps its answers: validating the labels of

@@ -1,4 +1,4 @@
-"""How an object behaves behind its other doors: what a writer of a subresource may change and what is refused there."""
+"""Restricts which fields a write to a subresource may change."""
 
 from __future__ import annotations
 

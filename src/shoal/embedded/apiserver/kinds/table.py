@@ -1,4 +1,5 @@
-"""Which built-in resource behaves how, by group and plural. What is not listed inherits the general behaviour."""
+"""Lists the strategy of each built-in resource, by group and plural. What is not listed inherits the general
+behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is answered below `/openapi`: which document, in which form, with which hash."""
+"""Answers requests below `/openapi`: the document, its format and its hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where OpenAPI 2 and 3 say the same thing in two ways."""
+"""Translates between OpenAPI 2 and 3 where they express the same thing differently."""
 
 from __future__ import annotations
 

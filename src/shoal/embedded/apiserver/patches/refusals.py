@@ -1,4 +1,4 @@
-"""How patches are refused: the codes and words of Kubernetes.
+"""Refuses patches with Kubernetes' codes and messages.
 
 A JSON patch that does not apply, a broken directive and a list item without its key each have their own answer, and
 some of them (500 without a reason) are plainly accidents of its implementation; clients see them, so they are kept.

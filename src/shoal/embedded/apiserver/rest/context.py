@@ -1,4 +1,4 @@
-"""What every operation works with, in one value: the state, what is served, who is asked, the clock and the ids.
+"""The dependencies of every operation: the state, the catalog, admission, the clock and the generator of ids.
 
 Rejected: operations as methods of one class. They share these collaborators and nothing else.
 """

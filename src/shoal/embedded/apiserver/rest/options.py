@@ -1,4 +1,4 @@
-"""What a query string asks for, checked: options of reads and writes."""
+"""Parses and checks the query options of reads and writes."""
 
 from __future__ import annotations
 

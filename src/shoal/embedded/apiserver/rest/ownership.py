@@ -1,4 +1,4 @@
-"""Who owns which fields: what of that depends on the resource and the door a write comes through.
+"""Tracks field managers of a write, by resource and subresource.
 
 The arithmetic of field ownership is `apply/`; this says which fields a door ignores (values there are
 dropped, so they get no owner) and what the object looks like in the version of another writer.

@@ -1,4 +1,4 @@
-"""Patches as they come over the wire, and what they make of an object, checked in the words of Kubernetes.
+"""Decodes patches and applies them to objects, with Kubernetes' checks.
 
 A patch is read before the object: what is no patch at all is malformed (400). What it makes of the
 object is read again as an object of the kind; what cannot be is the patch's fault, not the object's, and the answer is

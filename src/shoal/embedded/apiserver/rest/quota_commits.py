@@ -1,4 +1,4 @@
-"""Where the writers of a namespace line up for its quotas, and are served together.
+"""Queues the writers of a namespace for its quotas, and commits them together.
 
 A quota allows one charge at a time, and a charge is only true when it is durable; one by one, a namespace with a quota
 would do one write per disk latency. So all writes that arrived during the last commit are charged in turn,

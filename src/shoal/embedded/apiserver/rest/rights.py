@@ -1,4 +1,4 @@
-"""Who changes what is not there creates it, where that is allowed at all: for that they need the right to create too.
+"""Requires the right to create for updates and patches that create the object.
 
 The door asked about the verb of the request, `update` or `patch`; that something is to be created is known only here.
 It is asked before anything is done. Kubernetes asks after defaults and validation, so that who may not create learns

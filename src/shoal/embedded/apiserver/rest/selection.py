@@ -1,4 +1,4 @@
-"""Which objects of a list or watch are meant: label and field selectors, over what a record keeps of its object.
+"""Selects the objects of a list or watch by label and field selectors, without decoding the objects.
 
 Records carry labels and selectable fields, so that selecting reads no bodies.
 """

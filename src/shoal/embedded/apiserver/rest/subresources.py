@@ -1,4 +1,4 @@
-"""The doors below an object that are more than reading and writing it: binding, finalize."""
+"""Executes the subresources that are not plain reads and writes: binding and finalize."""
 
 from __future__ import annotations
 

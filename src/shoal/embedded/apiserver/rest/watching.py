@@ -1,8 +1,9 @@
 """Watch: what happens to the objects of a resource, as lines, from one revision on.
 
-Promises: nothing is lost and nothing out of order between the list (or the revision) a client starts from and what it
-is sent; an object that leaves the selection is told as deleted, one that enters it as added; a client that falls too
-far behind, or starts there, is told so in the stream (410), which ends with it. Who starts in the future waits for it.
+Guarantees: no event is lost or out of order between the list (or the revision) that a client starts from and the
+events that it receives. An object that leaves the selection is sent as deleted, one that enters it as added. A client
+that falls too far behind, or starts at a revision that is too old, gets 410 in the stream, which ends with it. A client
+that starts at a future revision waits for it.
 
 A line is encoded once per event and shared by all plain watchers of the stored version.
 """

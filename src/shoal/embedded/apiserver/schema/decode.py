@@ -50,5 +50,5 @@ def strict_words(problems: Sequence[str]) -> str:
 
 
 def strict_error(problems: Sequence[str], *, kind: str, api_version: str) -> ApiError:
-    """What a writer who asked for strict validation is told."""
+    """The error for a client that requested strict validation."""
     return undecodable(strict_words(problems), kind=kind, api_version=api_version)

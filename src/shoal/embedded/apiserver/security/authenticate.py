@@ -1,4 +1,4 @@
-"""Who is asking: from the client certificate of the connection, or from a bearer token.
+"""Authenticates users by the client certificate of the connection or by a bearer token.
 
 The order is Kubernetes': a certificate counts before a token. Nothing shown at all is the anonymous user; something
 shown that is not good is refused, whatever the anonymous user may do. TLS has already checked that a certificate was

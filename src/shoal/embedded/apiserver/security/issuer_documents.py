@@ -1,4 +1,4 @@
-"""What others need to check service account tokens without asking this server: the issuer's name and its public key."""
+"""Serves the issuer documents with which others verify service account tokens: the issuer's name and its public key."""
 
 from __future__ import annotations
 

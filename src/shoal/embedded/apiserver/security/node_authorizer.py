@@ -1,4 +1,4 @@
-"""What a node may do: before RBAC is asked, as the authorization modes `Node,RBAC` of Kubernetes.
+"""Authorizes nodes before RBAC, as the authorization modes `Node,RBAC` of Kubernetes do.
 
 A node is a user `system:node:NAME` in the group `system:nodes`. It reads the Secrets, ConfigMaps, claims, volumes and
 service accounts that pods bound to it refer to, by name; it reads itself and its pods; it writes what NodeRestriction

@@ -1,4 +1,4 @@
-"""Which pods are bound to a node, and which objects those pods refer to: what a node may read.
+"""Tracks the pods of each node and the objects that they refer to, which the node may read.
 
 The pods of a node are indexed as commits become visible, from the first time that a node asks; a cluster whose nodes
 never authenticate pays nothing. What one pod refers to is read when it is first asked for and kept until the pod

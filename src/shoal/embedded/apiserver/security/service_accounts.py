@@ -38,7 +38,7 @@ _PREFIX = "authentication.kubernetes.io/"
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """The object whose life a token shares; of a pod on a node, the node is told as well."""
+    """The object that a token is bound to; for a pod on a node, the token names the node as well."""
 
     kind: str
     name: str
@@ -95,7 +95,7 @@ class TokenSigner:
     _KEPT = 4096
 
     def __init__(self, signing_key: bytes, used: Callable[[str, str], None] = lambda _, __: None) -> None:
-        """`used` is told the namespace and name of each Secret whose token is shown."""
+        """`used` is called with the namespace and name of each Secret whose token is used."""
         self._used = used
         self._key = parse_key(signing_key)
         self._public = self._key.public_key()

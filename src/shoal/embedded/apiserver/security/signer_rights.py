@@ -1,4 +1,4 @@
-"""Who may approve and sign requests for certificates: who holds the verb on the signer that a request names.
+"""Authorizes approval and signing of certificate requests by the verb on the named signer.
 
 The right to write to `approval` or `status` of a request is not enough, because a certificate of one signer can say
 anything about its holder. As in Kubernetes a right to `DOMAIN/*` holds for all signers of a domain, and what counts is

@@ -1,4 +1,4 @@
-"""The folder a control plane lives in: whose it is, which form it has, and who is running in it now.
+"""Manages the state folder of a control plane: its owner, its format, and the process that uses it.
 
 A folder belongs to Shoal when it was empty or absent at the first start; then it gets a marker with the number of its
 form. A running server holds a lock on a file in it, which the system drops however the server ends: a folder left

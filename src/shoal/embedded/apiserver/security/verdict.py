@@ -1,4 +1,4 @@
-"""What an authorizer answers, and the words in which the API then refuses."""
+"""Decisions of authorizers, and the message of a refusal."""
 
 from __future__ import annotations
 

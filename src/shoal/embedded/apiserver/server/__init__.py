@@ -1,1 +1,1 @@
-"""The HTTP door of the control plane."""
+"""The HTTP server of the control plane."""

@@ -1,4 +1,4 @@
-"""Which form of an answer a client accepts: plain objects, tables for people, or metadata alone."""
+"""Negotiates the form of an answer: objects, tables or metadata only."""
 
 from __future__ import annotations
 

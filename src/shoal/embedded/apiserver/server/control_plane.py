@@ -1,6 +1,6 @@
 """One control plane, put together: storage, state, catalog, operations, and the request_handler in front of them.
 
-Promises: opening an empty one writes what Kubernetes has from the start; opening a folder that has been used goes on
+Guarantees: opening an empty one writes what Kubernetes has from the start; opening a folder that has been used goes on
 where it stopped. Nothing is served before that is done.
 """
 

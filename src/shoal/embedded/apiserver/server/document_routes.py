@@ -1,4 +1,4 @@
-"""Which document stands at which path, from the parts that make them."""
+"""Routes the paths of documents to the parts that make them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is served beside resources: discovery, OpenAPI, health, version, metrics, keys of service account tokens."""
+"""Serves documents other than resources: discovery, OpenAPI, health, version, metrics, keys of service account
+tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/healthz`, `/livez` and `/readyz`: one word for machines, one line per check for people."""
+"""Serves `/healthz`, `/livez` and `/readyz`: `ok`, or one line per check with `?verbose`."""
 
 from __future__ import annotations
 

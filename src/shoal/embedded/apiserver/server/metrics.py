@@ -1,4 +1,4 @@
-"""What the server says of itself at `/metrics`, under the names Kubernetes' API server uses.
+"""Serves `/metrics` with the names of Kubernetes' API server.
 
 Rejected: prometheus_client. Three counters and a histogram do not pay for its import and its locks on every request.
 """

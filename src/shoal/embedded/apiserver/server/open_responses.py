@@ -1,4 +1,4 @@
-"""What each user may keep open: watches, conversations, bodies of requests, and large responses that are not read.
+"""Limits what each user may keep open: watches, streams, request bodies and large responses that are not read.
 
 A response that is not read keeps its body in memory until it is cut off, and a body is held from its first byte until
 its request is answered, also while the request waits for a seat. Without a bound, one user could fill the memory of the

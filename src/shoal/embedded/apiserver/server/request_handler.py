@@ -1,7 +1,7 @@
 """Every request comes in here: who asks, may they, what is it, and whatever happens an answer in Kubernetes' form.
 
-Promises: no exception leaves as anything but a `Status`; what is not this server's to explain is 500 with a short line,
-and the whole story goes to the log.
+Guarantees: no exception leaves as anything but a `Status`; what is not this server's to explain is 500 with a short
+line, and the whole story goes to the log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which paths and verbs a resource is served on; every other path is refused before anything is read or changed.
+"""Lists the paths and verbs of each resource; every other path is refused before anything is read or changed.
 
 Authorization uses the group, resource, subresource, namespace and name that the path names. A path is served only if it
 is the path of that object, so that what was authorized and what is acted on cannot differ: an object of the cluster has

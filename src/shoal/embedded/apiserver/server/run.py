@@ -1,4 +1,4 @@
-"""Serve one control plane until it is told to stop.
+"""Serves one control plane until it is stopped.
 
 The socket is bound first, so that a busy port is found out before anything is written, and so that port 0 is known when
 certificates and the kubeconfig are made.
@@ -34,7 +34,7 @@ _BACKLOG = 1024
 _HANDSHAKE_S = 10.0
 """Until a client has begun to speak TLS and is done with it."""
 _PATIENCE_S = 1.0
-"""How long open requests get to end once the server is told to stop; watches are cut off at once."""
+"""How long open requests get to end after the signal to stop; watches are closed at once."""
 
 
 Stop = Callable[[], None]

@@ -1,4 +1,4 @@
-"""What is posted and not stored: reviews and token requests are answered, bindings and evictions are done to a pod.
+"""Handles objects that are posted and not stored: reviews and token requests, bindings and evictions.
 
 One table says so, by group, plural and door. A custom resource may bear the plural of any of them (`bindings` does in
 the wild) and is none of them.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 _MOST_LETTERS = 4096
-"""Of all warnings together; up to there each is told in full."""
+"""Of all warnings together; warnings are sent in full up to this size."""
 _MOST_OF_ONE = 256
 _MOST = 64
 """Headers: Python's clients refuse an answer with more than a hundred."""

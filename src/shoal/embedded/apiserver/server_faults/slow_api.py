@@ -1,4 +1,6 @@
-"""What a slow API server is: how long requests wait, which ones, for how long it goes on. And what of it is refused."""
+"""Describes the fault of a slow API server: the delay, the affected requests and the duration. And what of it is
+refused.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the API server knows: objects, their history, and who follows them."""
+"""The state of the API server: objects, their history, and watchers."""

@@ -1,4 +1,4 @@
-"""What happened lately, resource by resource, in order: watchers read on from a revision, lists go back to one.
+"""Stores recent changes by resource, in order: watches continue from a revision, lists read an older one.
 
 Watchers have no queues. A watcher has a revision and reads on from it, so that twenty watchers of ten thousand events
 have twenty numbers; a watcher whose revision is no longer in the history gets 410, as in Kubernetes. What an event

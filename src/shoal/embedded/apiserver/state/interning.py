@@ -1,4 +1,4 @@
-"""Equal label sets become one dictionary, and equal words one string.
+"""Shares equal label sets and equal strings in memory.
 
 Ten thousand pods come from a few templates. The table forgets everything when it is full: what is shared stays shared
 by those that share it, and labels that are different for every object cost no more than a bounded table.

@@ -1,4 +1,4 @@
-"""What came of something that others do for a writer.
+"""The outcome of work that another task does for a writer.
 
 A writer that is cancelled (its client went away) still waits for the outcome of what it handed over: it holds locks,
 and who comes next has to see that outcome.

@@ -1,4 +1,4 @@
-"""Decoded objects for those who look at others while a request is decided.
+"""Reads decoded objects for checks that depend on other objects.
 
 Admission, RBAC and policies read the same few namespaces, quotas and roles over and over, so these stay decoded until
 they change. Ten thousand pods do not: what is decoded takes several times the bytes, so that a resource larger than the

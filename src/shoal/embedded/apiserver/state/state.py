@@ -1,4 +1,4 @@
-"""The one place where objects are: what is there, what happened, who may write, who is told.
+"""Stores all objects and their recent history, serializes writes, and notifies watchers.
 
 Everything runs in one event loop, so that between two awaits a reader sees one moment. A write becomes visible to
 reads, lists and watches in one step, after the storage has said that it is durable; until then it is not visible, and

@@ -1,1 +1,1 @@
-"""Where objects are kept across restarts: a port, and what stands behind it."""
+"""Persistent storage of objects: a port and its adapters."""

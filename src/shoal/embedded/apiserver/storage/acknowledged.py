@@ -1,4 +1,4 @@
-"""The highest revision that writers were told of, in a small file of its own beside the database.
+"""Stores the highest revision that was acknowledged to writers, in a small file beside the database.
 
 SQLite ends its write-ahead log at the first frame that does not check out, and says nothing: a log that is missing,
 cut or damaged reads as a shorter one. This record says how long it has to be. It is written after a batch is on the

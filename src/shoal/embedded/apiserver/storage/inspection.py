@@ -1,4 +1,4 @@
-"""What a database holds, found out without changing any of its files.
+"""Inspects a database without changing any of its files.
 
 SQLite cannot look at a write-ahead log and leave it: closing the last connection moves the log into the database and
 deletes it. So the files are opened under other names, hard links in a folder beside them. Before the connection is

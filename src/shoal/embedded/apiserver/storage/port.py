@@ -1,4 +1,4 @@
-"""What the state asks of the place where objects are kept.
+"""The port between the state and its persistent storage.
 
 A storage is a log: every change of an object is appended with its revision, and older changes are folded into the
 objects they led to when the state no longer needs them one by one. `commit` returns when the changes would survive a

@@ -1,4 +1,4 @@
-"""What can still be read of a damaged database: the newest version of each object, in a new database.
+"""Recovers the newest readable version of each object of a damaged database into a new one.
 
 SQLite stops a query at the first page that it cannot read. So the rows are read by ranges of their number: of a range
 that ends in an error, what is left is halved and each half is read by itself, until only the damaged rows are missing.

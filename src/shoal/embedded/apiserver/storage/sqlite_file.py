@@ -228,7 +228,7 @@ def _incomplete(path: Path, found: int, recorded: int) -> UserError:
 
 
 def _go_on_above(connection: sqlite3.Connection, revision: int) -> None:
-    """All history is folded: a watch that goes on from a revision of before is told to list again."""
+    """Compact all history: a watch that continues from an older revision gets 410 and must list again."""
     with Transaction(connection):
         for statement in FOLD:
             connection.execute(statement, (revision,))

@@ -1,4 +1,4 @@
-"""What a command had to say, as frames of a WebSocket: v5.channel.k8s.io and v4.channel.k8s.io.
+"""Encodes the output of a command as WebSocket frames: v5.channel.k8s.io and v4.channel.k8s.io.
 
 Every frame's first byte names a channel: 0 the input, 1 and 2 what is printed, 3 how it ended, 4 the terminal's size;
 in v5 the client closes channel n by sending the bytes 255, n.

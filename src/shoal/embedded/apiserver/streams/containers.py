@@ -1,4 +1,4 @@
-"""Which container of a pod a request means, in the words with which Kubernetes asks back."""
+"""Selects the container of a request to a pod, with Kubernetes' messages when it is ambiguous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which paths below a pod or a node lead to a kubelet, and what each does: the table that the way in looks into.
+"""Lists the paths below a pod or a node that lead to a kubelet, and the operation of each.
 
 A pod whose node tells of no kubelet is answered here, from what its objects say.
 """

@@ -1,4 +1,4 @@
-"""Where the kubelet of a node listens, as far as this machine can reach it.
+"""Resolves the address of a node's kubelet on this machine.
 
 A simulated kubelet says it in the node's annotation `shoal.dev/endpoint: https://127.0.0.1:10250`, so that the node's
 addresses may be those of the machine it pretends to be; or, as every kubelet does, in the node's status. Only addresses

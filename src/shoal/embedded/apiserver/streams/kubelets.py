@@ -1,8 +1,8 @@
-"""The API server as a client of kubelets: it shows the certificate that they expect and says what they answer.
+"""Calls kubelets for the API server, with the client certificate that they expect, and returns their answers.
 
-A kubelet's own certificate is not checked, as Kubernetes does not either unless it is told an authority for them. All
-simulated kubelets of a fleet listen at one address, so that requests name their node in a header, which a real kubelet
-does not look at. What goes wrong is said in the words that Kubernetes has for it, which differ from door to door.
+A kubelet's own certificate is not verified; Kubernetes does not verify it either unless a CA for kubelets is
+configured. All simulated kubelets of a fleet listen at one address, so that requests name their node in a header, which
+a real kubelet ignores. Errors have Kubernetes' messages, which differ between subresources.
 """
 
 from __future__ import annotations

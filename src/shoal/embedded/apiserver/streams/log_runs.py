@@ -1,4 +1,4 @@
-"""Which run of a container a log is asked of: the present one, or the one before. And when there is none, why.
+"""Selects the run of a container whose log is requested: the current or the previous one. And when there is none, why.
 
 A container that waits to be started again still has the log of the run that ended: what crashes is looked into just
 then.

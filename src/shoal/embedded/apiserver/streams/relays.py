@@ -1,4 +1,4 @@
-"""What goes through the API server between a client and a kubelet: a log as it is written, a command's conversation."""
+"""Relays logs and command streams between a client and a kubelet."""
 
 from __future__ import annotations
 

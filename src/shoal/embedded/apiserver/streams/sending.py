@@ -1,4 +1,4 @@
-"""What is sent to a client piece by piece; a client that accepts nothing for a while is cut off."""
+"""Sends a response piece by piece, and disconnects a client that does not read for a while."""
 
 from __future__ import annotations
 

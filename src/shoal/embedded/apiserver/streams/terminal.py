@@ -1,7 +1,7 @@
-"""What a command run in a pod's container prints: the port behind `exec`, and the canned answers of simulated pods.
+"""The port behind `exec`, and the prepared output of simulated pods.
 
-Pods of this control plane run no process. A few commands that people type to see what a pod was given are answered from
-the objects; every other one is told so in one line, with the exit code a shell gives for a command that is not there.
+Pods of this control plane run no process. A few commands that users run to see what a pod was granted are answered from
+the objects. Every other command prints one line that says so, with a shell's exit code for a command not found.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The row of a pod: one word for what its phase, conditions and containers say together.
+"""Prints the table row of a pod, with a status summarized from its phase, conditions and containers.
 
 The word is what people act on (`CrashLoopBackOff`, `Init:1/2`, `Completed`), so the order in which the parts overrule
 each other is exactly that of Kubernetes: init containers first, then the last container that has something to say,

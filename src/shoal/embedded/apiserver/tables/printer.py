@@ -1,4 +1,4 @@
-"""What a kind's rows are made of: the heads of its columns and a function from an object to its cells.
+"""Describes the table of a kind: column definitions, and a function from an object to its cells.
 
 `heads` reads a short form, because a table of sixty kinds must be readable: `"Name"` is a text column,
 `"Replicas:integer"` another type, `"+Node"` one that only `-o wide` shows (priority 1).

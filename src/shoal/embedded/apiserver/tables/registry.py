@@ -1,4 +1,4 @@
-"""Which printer shows which resource. The one list to add a built-in kind's columns to."""
+"""Lists the table printer of each resource. The one list to add a built-in kind's columns to."""
 
 from __future__ import annotations
 

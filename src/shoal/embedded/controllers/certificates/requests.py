@@ -1,4 +1,4 @@
-"""What a request for a certificate says, and whether its signer may sign it. Values in, values out."""
+"""Parses certificate signing requests, and decides whether their signer may sign them. Values in, values out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a claim for a pod looks like, and who still uses a claim. Values in, values out."""
+"""Makes the claim of a pod from its template, and determines which pods still use a claim. Values in, values out."""
 
 from __future__ import annotations
 

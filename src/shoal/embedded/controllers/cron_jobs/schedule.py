@@ -1,4 +1,4 @@
-"""When a schedule of five fields is due, read and counted as Kubernetes does.
+"""Computes when a schedule of five fields is due, with Kubernetes' rules.
 
 A field that begins with a star (`*`, `?`, but not `*/2`) asks for nothing; when both days ask for something, either
 suffices. Of wall clock times that a zone leaves out nothing is due, and of those that it has twice each is due both

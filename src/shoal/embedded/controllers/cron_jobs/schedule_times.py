@@ -1,4 +1,4 @@
-"""Which start of a cron job is due: the latest missed one since the last start."""
+"""Determines which start of a cron job is due: the latest missed one since the last start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One deployment and its replica sets during one look: what is written stands here at once.
+"""Represents one deployment and its replica sets during a reconciliation, including writes that were just made.
 
 Every write carries the version that was read, so that a controller which was overtaken stops with a conflict and looks
 again, instead of scaling by numbers that are no longer true.

@@ -1,4 +1,4 @@
-"""What deployments write on replica sets beside the spec: which revision it is, and for what size it was last scaled.
+"""Computes the annotations of deployments and their replica sets: the revision, and the size at the last scaling.
 
 `kubectl rollout history` and `undo` read these, and the controller itself learns from them that it was scaled.
 """

@@ -1,4 +1,4 @@
-"""One look at a deployment: one step nearer to all pods being of its template, and the status that tells it.
+"""Reconciles a deployment: moves it one step towards its template, and updates its status.
 
 Each step changes sizes of replica sets by what their status says now; the next change of a status is the next look. A
 controller that dies between two steps loses nothing, because no step is remembered anywhere but in the objects.

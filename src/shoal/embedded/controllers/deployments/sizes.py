@@ -1,4 +1,4 @@
-"""How many pods each replica set of a deployment should have: the arithmetic of rollouts, on plain numbers."""
+"""Computes how many pods each replica set of a deployment should have, on plain numbers."""
 
 from __future__ import annotations
 

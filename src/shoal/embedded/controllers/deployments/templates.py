@@ -1,4 +1,4 @@
-"""Which replica set has the template of a deployment, and how one is made from it."""
+"""Finds the replica set with the template of a deployment, or makes one."""
 
 from __future__ import annotations
 

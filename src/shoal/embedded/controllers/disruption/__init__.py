@@ -1,1 +1,1 @@
-"""How many pods of each PodDisruptionBudget may be disrupted now."""
+"""Computes how many pods of each PodDisruptionBudget may be disrupted now."""

@@ -1,4 +1,4 @@
-"""How many pods the controllers of some pods want, all together."""
+"""Sums the expected replicas of the controllers of some pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left in a namespace on its way out, and the conditions that say so. Values in, values out."""
+"""Finds what is left in a terminating namespace, and computes its conditions. Values in, values out."""
 
 from __future__ import annotations
 

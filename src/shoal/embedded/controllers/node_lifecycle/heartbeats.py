@@ -1,4 +1,4 @@
-"""When each node was last heard of, by this process's own clock: clocks of nodes are not to be trusted.
+"""Records when each node's lease was last renewed, by this process's own clock, because clocks of nodes may differ.
 
 A node is heard of when its lease is renewed or its kubelet writes its status. Nothing else counts, so that what this
 controller writes of a silent node does not make it speak. For a thousand nodes this is a thousand floats.

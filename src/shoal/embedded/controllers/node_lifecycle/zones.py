@@ -1,4 +1,4 @@
-"""How fast nodes may lose their pods, zone by zone: a whole zone that falls silent is more likely a cut cable.
+"""Limits the eviction rate of each zone: a zone in which all nodes are silent is probably disconnected.
 
 A zone is *normal*, *partly* disrupted (more than two nodes and at least 55 % of them not ready) or *fully* (none is
 ready). Nodes are tainted one per ten seconds in a zone; one per hundred in a partly disrupted zone of more than fifty

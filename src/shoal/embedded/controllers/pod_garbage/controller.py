@@ -1,4 +1,4 @@
-"""The pod garbage collector: every twenty seconds it looks for pods that no other component deletes.
+"""Deletes pods that no other component deletes, every twenty seconds.
 
 These are: pods that are being deleted and were never bound; pods on nodes that are gone for forty seconds (the server
 is asked once more before); pods being deleted on nodes that are not ready and that are declared out of

@@ -1,4 +1,4 @@
-"""Which pods stand where, which of them are ending, and which have finished: kept as pods change, read now and then."""
+"""Indexes pods by node and by state (terminating, finished), and follows their changes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What every namespace has for those who run in it: an account, the certificate to trust, and tokens on request."""
+"""Creates the default service account and the CA ConfigMap of every namespace, and tokens on request."""

@@ -1,4 +1,4 @@
-"""How long a pod may stay on a node with these taints. Values in, a value out."""
+"""Computes how long a pod may stay on a node with given taints. Values in, a value out."""
 
 from __future__ import annotations
 

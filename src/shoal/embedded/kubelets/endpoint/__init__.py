@@ -1,1 +1,1 @@
-"""The doors of simulated kubelets: logs, commands, figures."""
+"""The HTTP endpoint of simulated kubelets: logs, commands, metrics."""

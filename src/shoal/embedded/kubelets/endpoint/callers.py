@@ -1,4 +1,4 @@
-"""Who may ask the kubelets' port, by the certificate shown: the API server, and its proxy for the API of metrics.
+"""Authorizes callers of the kubelets' port by their certificate: the API server, and its proxy for the metrics API.
 
 The two are told apart by the authority that signed, not by the port: an authority of users must not make proxies, and
 the one of proxies must not make users. What API servers trust stands in the ConfigMap

@@ -22,7 +22,7 @@ _LONGEST_NAME = 253
 
 class ExporterRoutes:
     def __init__(self, nodes: NodeViews, figures: Callable[[], str] = str) -> None:
-        """`figures`: what is told beside the fleet's own."""
+        """`figures` returns metrics that are served beside the fleet's own."""
         self._nodes = nodes
         self._figures = figures
         self._scrapes: dict[int, int] = {}

@@ -1,5 +1,6 @@
-"""What has to be stored so that the API server asks the fleet for metrics.k8s.io: a Service that leads here, and the
-APIService behind it, with the role that lets people who may look at pods look at their figures."""
+"""Makes the objects by which the API server serves metrics.k8s.io from the fleet: a Service, an APIService, and a role
+that lets users who may read pods read their metrics.
+"""
 
 from __future__ import annotations
 

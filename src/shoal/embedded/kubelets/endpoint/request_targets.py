@@ -1,4 +1,4 @@
-"""Which node and which pod a request means, though all nodes listen at one port.
+"""Determines the node and pod of a request, although all nodes listen on one port.
 
 The API server of this project names the node in a header. Other clients name a pod, which is on one node, or put the
 node in front of the path; a fleet of one node needs neither.

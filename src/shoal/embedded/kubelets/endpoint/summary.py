@@ -1,4 +1,4 @@
-"""What a node and its pods use, in the two forms that kubelets tell it: `/pods` and `/stats/summary`."""
+"""Reports the usage of a node and its pods as kubelets do: `/pods` and `/stats/summary`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long work is expected to run, as people write it beside it: `2h`, `90m`, `1d12h`, or plain seconds."""
+"""Parses the expected duration of work: `2h`, `90m`, `1d12h`, or plain seconds."""
 
 from __future__ import annotations
 

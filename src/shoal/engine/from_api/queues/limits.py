@@ -1,9 +1,9 @@
-"""What the rules of a namespace make of a pod before it is counted, and what they forbid.
+"""Applies the LimitRanges of a namespace to a pod before it is counted, and reports violations.
 
 Kueue's order, which is not the API server's: the runtime's overhead, then the namespace's defaults, then limits as
-requests. A limit range that asks less by default than a limit allows is believed.
+requests. A limit range whose default request is less than its default limit is applied as it is.
 
-Rejected: refusing such a pod when it is read. Its workload is an object that exists; it waits and is told why.
+Rejected: refusing such a pod when it is read. Its workload is an object that exists; it waits with the reason.
 """
 
 from __future__ import annotations

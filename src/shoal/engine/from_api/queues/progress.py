@@ -1,4 +1,4 @@
-"""How far a workload has come, from its status: what it holds, what was said of it and when.
+"""Reads the progress of a workload from its status: its reservation, its admission, its conditions and their times.
 
 A status written by a controller is believed. One written by hand may hold an admission and nothing else: it then holds
 quota since it was created, and is admitted unless a check is open.

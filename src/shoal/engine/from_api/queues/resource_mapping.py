@@ -1,4 +1,4 @@
-"""What quota counts, where that is not what pods write: resources left out, and resources exchanged for others.
+"""Maps the resources of pods to those that quota counts: excluded resources, and resources that are transformed.
 
 The configuration's order is kept: what is excluded is gone before anything is exchanged, and what comes of an exchange
 is not exchanged again. Amounts are multiplied as whole units, a part of a core counting as a core, and sums are rounded

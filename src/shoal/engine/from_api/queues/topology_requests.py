@@ -1,4 +1,4 @@
-"""Where the pods of a set want to be together: from a workload's own field, or from annotations on a pod template."""
+"""Reads topology requests of a pod set, from a workload's own field or from annotations on a pod template."""
 
 from __future__ import annotations
 

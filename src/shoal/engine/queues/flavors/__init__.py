@@ -1,1 +1,1 @@
-"""Which flavor each pod set of a workload gets, and what that would take."""
+"""Assigns flavors to the pod sets of a workload, and determines what that requires."""

@@ -21,7 +21,7 @@ from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.workloads import FlavorSearchProgress, Total
 
-NOBODY: frozenset[str] = frozenset()
+NO_FLAVORS: frozenset[str] = frozenset()
 
 
 def assign(
@@ -31,7 +31,7 @@ def assign(
     totals: tuple[Total, ...],
     oracle: Oracle,
     tried: FlavorSearchProgress | None = None,
-    barred: frozenset[str] = NOBODY,
+    barred: frozenset[str] = NO_FLAVORS,
 ) -> Assignment:
     """The best flavors for a workload of this size; `barred` are flavors that are ruled out from outside."""
     if tried is not None and tried.generation != queue.generation:

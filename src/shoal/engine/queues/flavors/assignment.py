@@ -1,4 +1,5 @@
-"""What the search over flavors came to: a flavor per pod set and resource, what that charges, and why it is not more.
+"""Represents the result of flavor assignment: a flavor per pod set and resource, the usage, and the reasons for
+refusals.
 
 The value is worked on after the search: the round adds topology, or lowers a pod set that topology turns away.
 """

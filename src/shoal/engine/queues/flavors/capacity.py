@@ -1,4 +1,4 @@
-"""Whether quota has room for a request in one flavor, now or after others yield.
+"""Determines whether quota has capacity for a request in one flavor, now or after preemption.
 
 Three limits in this order: what the tree could give at most (beyond that a request never fits), what it can give now,
 and what preemption may take. Preemption is thought of only where the request is within the queue's own quota or that of

@@ -1,4 +1,4 @@
-"""Whether the nodes of a flavor may take a pod set at all, whatever quota says.
+"""Determines whether the nodes of a flavor may run a pod set, independent of quota.
 
 A pod set that names labels is held only against the labels that the flavor itself names: others say nothing about its
 nodes, so a flavor without labels accepts every pod set. Topology separates both ways: a pod set that requests one

@@ -1,4 +1,4 @@
-"""When the search over flavors stops, and which of two flavors is the better one.
+"""Decides when the search over flavors stops, and which of two flavors is preferred.
 
 A flavor that can take the workload at once and without borrowing always ends the search. For the others the cluster
 queue says whether to look further (`flavorFungibility`), and at the end whether it would rather borrow or rather

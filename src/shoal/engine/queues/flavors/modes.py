@@ -1,4 +1,5 @@
-"""How well one flavor suits a request, from not at all to at once, and who answers for the middle.
+"""Classifies how one flavor suits a request (no fit, no candidates, preempt, reclaim, fit), and asks the search for
+victims about the modes between.
 
 Quota alone tells only the ends. Whether room could be made is a question to the search for victims; it is asked through
 an `Oracle`, so that flavors are chosen without knowing how victims are.

@@ -1,4 +1,4 @@
-"""What would admit a workload that waits: the smallest changes, found by trying them."""
+"""Finds the smallest changes that would admit a waiting workload, by trying them."""
 
 from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.search import remedies

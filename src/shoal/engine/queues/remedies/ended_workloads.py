@@ -1,4 +1,5 @@
-"""Workloads whose end would make room, where quota given back is not enough: for domains, or places on nodes.
+"""Finds workloads whose end would free enough capacity, where released quota is not enough: for domains, or places on
+nodes.
 
 All of them are tried first. Then halving finds how many of those that yield first are enough, and as many of them as
 possible are spared, large parts before single ones, the firmest first. In the end none of those named could be left
@@ -19,10 +20,10 @@ def ended(trials: Trials) -> Remedy | None:
     """The workloads of any queue that would have to end; None where all of them would not be enough."""
     # Its own work is not ended for it.
     own = trials.waiting.facts.replaces
-    everybody = sorted((held for held in trials.queues.held.values() if held.key != own), key=softness)
-    if not everybody or not _does(trials, everybody):
+    all_candidates = sorted((held for held in trials.queues.held.values() if held.key != own), key=softness)
+    if not all_candidates or not _does(trials, all_candidates):
         return None
-    narrowed = _Narrowed(trials, everybody)
+    narrowed = _Narrowed(trials, all_candidates)
     is_least = True
     try:
         narrowed.cut()

@@ -1,4 +1,4 @@
-"""What stands in the way whatever else is done: told as it is, without trying.
+"""Reports obstacles that no remedy removes, without trying any.
 
 A workload whose LocalQueue is missing, or whose queue is stopped, is not looked at; trying quotas would say nothing.
 """

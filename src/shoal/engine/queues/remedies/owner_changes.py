@@ -1,4 +1,4 @@
-"""What the workload's owner could change: fewer pods, a higher priority."""
+"""Tries changes that the workload's owner could make: fewer pods, a higher priority."""
 
 from __future__ import annotations
 

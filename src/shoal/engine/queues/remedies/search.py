@@ -1,4 +1,4 @@
-"""Which changes would admit a workload now: everything that is worth trying, tried, and sorted by what it costs.
+"""Searches the changes that would admit a workload now: each is tried, and they are sorted by cost.
 
 Each remedy is the smallest of its kind: applied to the facts, a cycle that looks at the workload first admits it (or
 tells others to stop for it), and one unit less does not do. The engine has no clock; a number of trials bounds the

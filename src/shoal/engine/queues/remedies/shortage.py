@@ -1,4 +1,4 @@
-"""What is short, for each way in which the workload's pods could be given flavors.
+"""Computes what is missing, for each way to assign flavors to the workload's pods.
 
 Only a guess of where to turn: what is missing by the sums. Whether it is enough is tried.
 """

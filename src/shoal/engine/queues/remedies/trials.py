@@ -1,4 +1,4 @@
-"""Trials: a cycle that looks at one workload alone, with some change made, and leaves nothing behind.
+"""Runs trials: a cycle for one workload with some change, without lasting effect.
 
 What is asked is the discipline's own cycle, not a model of it; so whatever it heeds (topology, preemption, promised
 starts, places on nodes) a remedy heeds too.

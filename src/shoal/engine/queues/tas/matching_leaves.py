@@ -1,5 +1,5 @@
-"""Which leaves suit a pod, whatever room they have: taints, node selector, required node affinity, and how much it
-would like to be there.
+"""Selects the leaves that match a pod, independent of capacity: taints, node selector, required node affinity, and the
+score of preferred node affinity.
 
 Only a topology that ends at the host name knows which node a pod gets; above that, nothing of this is asked. Answers
 are kept per question, so that a thousand workloads of one template walk over the nodes once.

@@ -1,4 +1,5 @@
-"""How many pods each domain of a forest could take, with and without the leader of their group, from the leaves up.
+"""Counts how many pods each domain of a topology could take, with and without the leader of their group, from the
+leaves up.
 
 Levels are summed up on request: what fits at its own level never sums the levels above. Below the
 slices' level, domains count pods and stand in the order of least room first; that is Kueue's order, and it keeps

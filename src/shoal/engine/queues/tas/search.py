@@ -1,4 +1,4 @@
-"""From rooms to leaves: find the level at which it fits, choose domains there, go down level by level.
+"""Assigns pods to domains: finds the level at which they fit, chooses domains there, and descends level by level.
 
 Down to the slices' level the pods are handed out anew over all children of the chosen domains, whichever parent they
 stand below: that takes the fewest domains. From there on each domain's pods stay its own.

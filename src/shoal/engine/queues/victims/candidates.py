@@ -1,4 +1,4 @@
-"""Who may have to yield under classical preemption, and on what ground.
+"""Lists candidates for classical preemption, with the reason for each.
 
 Walking up from the queue, every cohort adds those below it that were not reached before. As soon as the quota of a
 subtree would hold the workload, borrowers beyond it use quota that it may claim: the workload then has *hierarchical

@@ -1,4 +1,4 @@
-"""Classical preemption: candidates are taken in order until there is room, then those not needed are spared.
+"""Selects victims by classical preemption: candidates in order until the workload fits, then without those not needed.
 
 A candidate is passed over once its queue, or a cohort between it and the common one, is back within its quota: no queue
 loses its own quota.

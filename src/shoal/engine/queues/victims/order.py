@@ -1,4 +1,4 @@
-"""Who yields under a policy, and in which order they are asked.
+"""Decides which workloads may be preempted under a policy, and orders them.
 
 Workloads that are being evicted cost nothing more; borrowers come before the own queue; then lower
 priority, then the shortest run. Between workloads of one queue that admits by usage, the local queue

@@ -1,4 +1,4 @@
-"""Who has to yield so that a workload finds room, by the discipline that is set; the state stays as it is.
+"""Searches victims for a workload by the configured discipline, without changing the state.
 
 The answer is all or nothing: victims are named only if their leaving makes room.
 """

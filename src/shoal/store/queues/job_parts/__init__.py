@@ -1,5 +1,5 @@
-"""Where jobs of every kind keep what quota asks of them: pod templates and numbers, the word that holds their pods
-back, and how they say that they ended. One table for manifests and for living clusters.
+"""Locates the parts of job kinds that quota needs: pod templates and counts, the field that suspends them, and how they
+finish. One table for manifests and for living clusters.
 """
 
 from shoal.store.queues.job_parts.part import (

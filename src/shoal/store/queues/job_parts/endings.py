@@ -1,4 +1,4 @@
-"""How jobs say that they ended, and with which words."""
+"""Reads whether a job has finished, and its message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs whose templates stand in them as they are: batch Jobs, JobSets, roles of training jobs, tasks of Volcano's."""
+"""Reads jobs whose pod templates are stored directly in them: batch Jobs, JobSets, training jobs, Volcano jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ray: a head and groups of workers, wherever the spec of the cluster stands; and the job that submits."""
+"""Reads Ray clusters and jobs: a head, groups of workers, and the job that submits."""
 
 from __future__ import annotations
 

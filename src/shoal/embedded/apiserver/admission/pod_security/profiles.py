@@ -1,4 +1,4 @@
-"""The checks of both levels that look at a profile or option which pod and containers may each set.
+"""Checks the profiles and options that both the pod and its containers may set, for both Pod Security levels.
 
 AppArmor, SELinux, seccomp, sysctls and Windows host processes: the pod's securityContext and each container's are
 looked at alike, and the answer names each that violates the level.

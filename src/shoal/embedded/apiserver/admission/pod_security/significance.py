@@ -1,4 +1,4 @@
-"""Whether a change of a pod could change what the standards say of it.
+"""Determines whether an update of a pod can change its Pod Security evaluation.
 
 Of a running pod only images and annotations can change, and containers can be added for debugging. A pod that was let
 in under older labels keeps being updated; else a stricter label would stop kubelets from reporting.

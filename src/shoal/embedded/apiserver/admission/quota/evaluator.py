@@ -1,4 +1,4 @@
-"""How objects of one kind count against quotas. The base counts objects; some kinds count more.
+"""The protocol of quota evaluators: the usage of one object of a kind. The base counts objects; some kinds count more.
 
 Every kind counts as `count/<plural>.<group>`; four old ones by their bare name as well. A quota with scopes tracks
 only kinds that have such scopes.

@@ -1,4 +1,4 @@
-"""What is used of the quotas of a namespace: charged by writes, given back by deletions, counted anew when unknown.
+"""Tracks the quota usage of a namespace: charged by writes, released by deletions, recounted when unknown.
 
 Writes are charged before their commit, under the locks of the namespace's quotas, and the quotas' new status is part of
 the same commit: the usage in a quota's status is always true, and no quota is exceeded. A quota

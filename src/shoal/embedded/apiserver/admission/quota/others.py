@@ -1,4 +1,4 @@
-"""What services, volume claims and device claims use of a quota, beyond being one more object."""
+"""Evaluates the quota usage of services, volume claims and device claims."""
 
 from __future__ import annotations
 

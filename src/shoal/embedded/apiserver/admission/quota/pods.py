@@ -1,4 +1,5 @@
-"""What a pod uses of a quota: itself, its compute while it lives, and extended resources through `requests.` alone.
+"""Evaluates the quota usage of pods: the object, its compute until it terminates, extended resources by `requests.`
+only.
 
 A quota on cpu or memory makes every container say what it wants of it, as otherwise nothing would be known to count.
 Extended resources cannot be overcommitted, so `limits.nvidia.com/gpu` is a name that nothing ever counts against.

@@ -1,4 +1,4 @@
-"""Which objects a quota is about, where it is not about all."""
+"""Matches objects against the scopes of a quota."""
 
 from __future__ import annotations
 

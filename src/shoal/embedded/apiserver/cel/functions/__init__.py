@@ -1,4 +1,4 @@
-"""All functions that expressions may call, by name: a readable list of libraries."""
+"""Lists the libraries of functions that expressions may call, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How one row of a function table is written: `string.find(string) string`, `ip(string) ip`."""
+"""Parses one row of a function table: `string.find(string) string`, `ip(string) ip`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where admission policies apply, and with which parameters."""
+"""Checks bindings of admission policies: where they apply, and with which parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What webhooks and policies are about: rules over operations and resources, and selectors."""
+"""Checks the rules of webhooks and policies: operations, resources and selectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast an autoscaler may go up and down."""
+"""Checks and defaults the scaling behavior of an autoscaler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of what an autoscaler looks at."""
+"""Checks the metrics of an autoscaler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cluster address and which node ports a new Service gets.
+"""Allocates the cluster address and node ports of a new Service.
 
 Pure: the caller says what is taken and stores the Service under a lock that no other allocation holds. The address
 depends on the Service's own name and on what is taken, so that the same manifests give the same addresses again; a

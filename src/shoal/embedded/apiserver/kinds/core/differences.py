@@ -1,4 +1,4 @@
-"""What a refused change would have changed, for fields that may not change at all."""
+"""Describes the refused changes of immutable fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a Service, or with a change of one."""
+"""Validates Services and updates of Services."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class ServiceStrategy(Strategy):
         _settle_families(spec, before)
 
     def validate(self, obj: Obj) -> list[FieldError]:
-        """What cannot be allocated is told alone: Kubernetes allocates before it looks at anything else."""
+        """An error of allocation is reported alone, because Kubernetes allocates before it validates anything else."""
         errors = unallocatable_port(obj["spec"], {})
         if not errors:
             check_service(obj, errors)

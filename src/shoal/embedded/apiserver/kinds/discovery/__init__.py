@@ -1,1 +1,1 @@
-"""Where the pods behind Services are."""
+"""Strategies of the kinds that list the pods behind Services."""

@@ -1,4 +1,4 @@
-"""Host names that stand for all names one level below a domain: `*.example.com`."""
+"""Checks wildcard host names, which match one label below a domain: `*.example.com`."""
 
 from __future__ import annotations
 

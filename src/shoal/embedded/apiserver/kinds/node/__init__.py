@@ -1,1 +1,1 @@
-"""How containers are run."""
+"""Strategies of the kinds that select how containers are run."""

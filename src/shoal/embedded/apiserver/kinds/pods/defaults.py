@@ -1,4 +1,4 @@
-"""What the API fills into the spec of a pod or pod template.
+"""Sets the defaults of a pod or pod template spec.
 
 Some defaults belong to pods only (`enableServiceLinks`, requests taken from limits): in templates they would change
 what every workload of an older cluster looks like, so Kubernetes fills them in when the pod is made.

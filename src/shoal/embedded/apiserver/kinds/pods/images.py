@@ -1,4 +1,4 @@
-"""What the spelling of an image says about pulling it."""
+"""Parses image names to find the default pull policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the writer of a pod is told about where it says it shall run."""
+"""Warns about placement fields of a pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of a whole pod spec, as it stands in a pod or in a template."""
+"""Validates a whole pod spec, of a pod or of a template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a kubelet may write of a pod: addresses that are ones, claims that the pod has, no container back from the end.
+"""Validates the status that a kubelet writes: valid addresses, claims of the pod, no terminated container that runs
+again.
 
 The address that a pod is reached by stands twice, alone and first in a list; older kubelets write only the former, so
 that one wins where the two differ.

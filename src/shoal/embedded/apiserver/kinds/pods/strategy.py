@@ -1,4 +1,4 @@
-"""How pods behave on their way through the API."""
+"""The strategies of pods and their subresources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may change in a pod that exists.
+"""Checks updates of a pod against its immutable fields.
 
 A kubelet may be running the pod already, so nearly nothing of its spec may change. The comparison swaps the
 few free fields for the old ones in a shallow copy and asks whether the rest is equal.

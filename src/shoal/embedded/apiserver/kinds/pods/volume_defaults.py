@@ -1,4 +1,4 @@
-"""What the API fills into a volume of a pod."""
+"""Sets the defaults of pod volumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the writer of a pod is told about its volumes: kinds that nothing mounts any more, files that hide another."""
+"""Warns about the volumes of a pod: removed volume types, files that hide each other."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _projected(sources: list[Obj], name: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def _is_clear(paths: tuple[str, ...]) -> bool:
-    """Whether nothing is told of these together: every pod has the same volume for its token."""
+    """Whether these paths cause no warning; cached, because every pod has the same volume for its token."""
     return not list(_overlaps(paths, ""))
 
 

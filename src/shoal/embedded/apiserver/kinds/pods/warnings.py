@@ -1,4 +1,4 @@
-"""What the writer of a pod or template is told though it is accepted.
+"""Warns about pods and templates that are accepted although something in them is questionable.
 
 Every pod is looked through, so what is absent costs one look-up.
 """

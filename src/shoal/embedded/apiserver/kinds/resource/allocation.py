@@ -1,4 +1,4 @@
-"""Which devices a claim has, who may use it, and what drivers report about them."""
+"""Checks the status of a claim: allocated devices, the pods that may use it, and what drivers report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How devices, drivers, pools and their attributes may be called."""
+"""Checks names of devices, drivers, pools and their attributes."""
 
 from __future__ import annotations
 

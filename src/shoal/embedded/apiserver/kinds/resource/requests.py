@@ -1,4 +1,4 @@
-"""What a claim asks for: requests of devices, constraints between them, configuration for their drivers."""
+"""Checks the requests, constraints and configuration of a claim."""
 
 from __future__ import annotations
 

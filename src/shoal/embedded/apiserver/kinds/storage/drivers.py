@@ -1,4 +1,4 @@
-"""What storage drivers say of themselves: CSIDriver, CSINode and CSIStorageCapacity."""
+"""Strategies of CSIDriver, CSINode and CSIStorageCapacity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How indexes of a job are written: `0,3-5,9`, rising, below the number of completions."""
+"""Parses indexes of a job: `0,3-5,9`, ascending, below the number of completions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of a job's spec, as it stands in a Job or in the template of a CronJob."""
+"""Validates the spec of a Job or of the template of a CronJob."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the status of a job may say, and how it may go on: a job that has ended stays so, and its counts do not fall.
+"""Validates the status of a Job: a finished job stays finished, and its counts do not decrease.
 
 A rule is asked only when what it reads has changed, as in Kubernetes, so that a status that is wrong already can still
 be written to; and a write that changes neither conditions nor times costs few comparisons.

@@ -1,4 +1,4 @@
-"""The schedule of a cron job: five fields or a descriptor, refused in the words of the library that reads it there.
+"""Parses the schedule of a CronJob: five fields or a descriptor, with the messages of Kubernetes' cron library.
 
 Only whether it can be read is decided here; when it fires is a controller's business.
 """

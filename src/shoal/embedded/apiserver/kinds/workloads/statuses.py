@@ -1,4 +1,4 @@
-"""What the status of a set of pods may say: counts below nothing and parts above their whole are refused.
+"""Validates the status of sets of pods: no negative counts, no part greater than its total.
 
 Controllers write these thousands of times a second, so the good case is a handful of look-ups and builds no path.
 """

@@ -1,4 +1,4 @@
-"""What workloads share: the check of a pod template, of the selector beside it, and of shares of replicas."""
+"""Validates pod templates, their selectors and percentages of replicas for all workload kinds."""
 
 from __future__ import annotations
 

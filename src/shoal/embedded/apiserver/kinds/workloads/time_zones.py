@@ -1,4 +1,4 @@
-"""Which names of time zones there are.
+"""Checks names of time zones.
 
 The names come from the zone data that Python ships with or finds; a name is asked for once.
 """
