@@ -17,9 +17,9 @@ from shoal.engine.device_demand import GpuShare, WholeGpus
 from shoal.engine.events import NodeFacts, NodeSeen, PodArrived
 from shoal.engine.evidence import evidence
 from shoal.engine.intake import Intake
-from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Place
+from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.profile import profile_named
 from shoal.views.why import why
 

@@ -19,12 +19,13 @@ import sys
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, get_args
 
+from shoal.api.yaml_text import read_yaml
 from shoal.cli.node_faults import break_gpu, break_node, heal_gpu, heal_node
 from shoal.client.http.access import Access
 from shoal.client.http.api import KubeApi
@@ -32,13 +33,16 @@ from shoal.client.http.connection import Connection
 from shoal.client.http.locate import locate
 from shoal.client.http.settings import KubeSettings
 from shoal.client.item import Obj
-from shoal.client.kind import NAMESPACES, NODES, SERVICE_ACCOUNTS, Kind
+from shoal.client.kind import DEFINITIONS, NAMESPACES, NODES, SERVICE_ACCOUNTS, Kind
 from shoal.client.port import Select
 from shoal.client.refusals import ExpiredError, NotFoundError
 from shoal.units.errors import UserError
 
 T = TypeVar("T")
 Scheduler = Literal["simple", "shoal"]
+Authorization = Literal["always-allow", "rbac"]
+RefusalStatus = Literal[409, 429, 500, 503]
+_YAML = {".yaml", ".yml", ".json"}
 _REQUEST_S, _START_S, _END_S = 20.0, 60.0, 10.0
 
 
@@ -54,6 +58,12 @@ class KubeClusterOptions:
     kube_version: str = "1.36"
     foreign_kinds: bool = False
     """Whether the kinds of other projects are installed, such as Kueue's. Takes more time at start."""
+    speed: float = 1.0
+    """Seconds of cluster time per second: probes, back-offs, leases and node failures need so much less time."""
+    authorization: Authorization = "always-allow"
+    """Whether RBAC limits users other than the administrator."""
+    definitions: tuple[Path | str | Obj, ...] = ()
+    """CustomResourceDefinitions to install before the first test: files, folders of YAML files, or objects."""
 
 
 def options_from_ini(nodes: str, scheduler: str) -> KubeClusterOptions:
@@ -63,6 +73,26 @@ def options_from_ini(nodes: str, scheduler: str) -> KubeClusterOptions:
     if scheduler and scheduler not in known:
         raise UserError(f'kube_scheduler "{scheduler}" is not known', fix="choose simple or shoal")
     return KubeClusterOptions(nodes=nodes or usual.nodes, scheduler=known.get(scheduler, usual.scheduler))
+
+
+def _definition_objects(definitions: Sequence[Path | str | Obj]) -> Iterator[Obj]:
+    for one in definitions:
+        if isinstance(one, dict):
+            yield one
+            continue
+        path = Path(one)
+        files = sorted(found for found in path.iterdir() if found.suffix in _YAML) if path.is_dir() else [path]
+        for file in files:
+            try:
+                text = file.read_text(encoding="utf-8")
+            except OSError as error:
+                raise UserError(f"the definitions in {file} cannot be read: {error.strerror}") from None
+            yield from (obj for _, obj in read_yaml(text, str(file)) if obj.get("kind") == "CustomResourceDefinition")
+
+
+def _is_established(definition: Obj) -> bool:
+    conditions = definition.get("status", {}).get("conditions", ())
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
 class KubeCluster:
@@ -85,6 +115,7 @@ class KubeCluster:
             self._await_ready()
             self._access: Access = locate(self.kubeconfig, "")
             self._api = self._run(self._open())
+            self._install(self.options.definitions)
         except BaseException:
             self.stop()
             raise
@@ -101,6 +132,20 @@ class KubeCluster:
     def server(self) -> str:
         """The URL of the API server."""
         return str(self._access.server)
+
+    def kubeconfig_dict(self) -> Obj:
+        """The administrator's kubeconfig as an object, with its private key, for clients that do not read files."""
+        return next(content for _, content in read_yaml(self.kubeconfig.read_text()))
+
+    def token(self, namespace: str, service_account: str = "default", duration_s: int = 3600) -> str:
+        """A new bearer token of a ServiceAccount, for tests that check what RBAC allows."""
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": duration_s},
+        }
+        answer = self._run(self._client.post(SERVICE_ACCOUNTS, namespace, service_account, "token", body))
+        return str(answer["status"]["token"])
 
     def stop(self) -> None:
         """End the cluster and delete its files. Further calls do nothing."""
@@ -183,11 +228,32 @@ class KubeCluster:
         body = {"delay_ms": delay_ms, "jitter_ms": 0, "seconds": duration_s}
         self._run(self._post_fault("slow-api", body))
 
+    def refuse_requests(
+        self,
+        status: RefusalStatus = 409,
+        count: int = 1,
+        *,
+        verbs: Sequence[str] = ("update", "patch"),
+        resource: str = "",
+        namespace: str = "",
+    ) -> None:
+        """Refuse the next `count` matching requests: 409 Conflict, 429 with Retry-After, 500 or 503.
+
+        It replaces a present fault of this kind; a count of 0 ends it.
+        """
+        body = {"status": status, "count": count, "verbs": list(verbs), "resource": resource, "namespace": namespace}
+        self._run(self._post_fault("refuse-requests", body))
+
     def expire_watches(self) -> None:
         """End every watch; clients receive 410 Gone and have to list again."""
         self._run(self._post_fault("expire-watches", {}))
 
     # -- private ----------------------------------------------------------------------------------------------------
+
+    def _install(self, definitions: Sequence[Path | str | Obj]) -> None:
+        names = [self.create(DEFINITIONS, obj)["metadata"]["name"] for obj in _definition_objects(definitions)]
+        for name in names:
+            self.wait_for(DEFINITIONS, name, _is_established)
 
     @property
     def _client(self) -> KubeApi:
@@ -201,6 +267,7 @@ class KubeCluster:
             *(sys.executable, "-m", "shoal", "up", "--memory", "--no-board", "--port", "0", "--metrics-port", "0"),
             *("--state", os.fspath(self.kubeconfig.with_name("state")), "--kubeconfig", os.fspath(self.kubeconfig)),
             *("--nodes", options.nodes, "--scheduler", options.scheduler, "--kube-version", options.kube_version),
+            *("--speed", f"{options.speed:g}", "--authorization", options.authorization),
             "--controllers" if options.controllers else "--no-controllers",
             "--foreign-kinds" if options.foreign_kinds else "--no-foreign-kinds",
         ]
@@ -263,7 +330,7 @@ class KubeCluster:
             await watch.aclose()
         return False
 
-    async def _post_fault(self, fault: str, body: dict[str, int]) -> None:
+    async def _post_fault(self, fault: str, body: dict[str, Any]) -> None:
         connection = Connection(self._access, KubeSettings())
         try:
             await connection.ask("POST", f"/shoal/faults/{fault}", body=body)

@@ -109,3 +109,43 @@ async def test_watches_from_within_end_and_their_caches_list_again(tmp_path: Pat
             await waiting
         await cluster.create(CONFIG_MAPS, config_map("after"))
         await cluster.until(lambda: any(item.name == "after" for item in maps))
+
+
+async def test_the_next_matching_requests_are_refused_and_then_served(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, api):
+        made = (await api.post(MAPS, config_map("a"))).ok(201)
+        fault = {"status": 409, "count": 2, "verbs": ["update"], "resource": "configmaps", "namespace": "default"}
+        (await api.post(f"{ROOT}/refuse-requests", fault)).ok(200)
+        (await api.get(f"{MAPS}/a")).ok()
+        for _ in range(2):
+            words = (await api.put(f"{MAPS}/a", made)).refused(409, "Conflict")
+            assert words.startswith('Operation cannot be fulfilled on configmaps "a": the object has been modified')
+        (await api.put(f"{MAPS}/a", made)).ok(200)
+        assert "shoal_faults_refused_requests_total 2\n" in (await api.get("/metrics")).raw.decode()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(429, "TooManyRequests"), (500, "InternalError"), (503, "ServiceUnavailable")]
+)
+async def test_requests_are_refused_with_the_status_on_request(tmp_path: Path, code: int, reason: str) -> None:
+    async with serving(tmp_path) as (_, api):
+        shown = (await api.post(f"{ROOT}/refuse-requests", {"status": code})).ok(200)
+        assert shown["refuse-requests"]["count_left"] == 1
+        answer = await api.get(MAPS)
+        assert answer.refused(code, reason)
+        assert (answer.headers.get("Retry-After") is not None) == (code == 429)
+        assert (await api.get(ROOT)).ok()["refuse-requests"] is None
+
+
+async def test_a_fault_of_refused_requests_ends_with_the_others(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (_, api):
+        (await api.post(f"{ROOT}/refuse-requests", {"count": 9})).ok(200)
+        assert (await api.delete(ROOT)).ok()["refuse-requests"] is None
+        (await api.get(MAPS)).ok()
+
+
+async def test_a_wrong_fault_of_refused_requests_names_all_fields(tmp_path: Path) -> None:
+    wrong = {"status": 404, "count": -1, "verbs": "get", "resource": 5, "odd": 1}
+    async with serving(tmp_path) as (_, api):
+        words = (await api.post(f"{ROOT}/refuse-requests", wrong)).refused(422, "Invalid")
+        assert all(name in words for name in ("status: ", "count: ", "verbs: ", "resource: ", "odd: "))

@@ -89,6 +89,7 @@ class RequestHandler:
                 raise refusal(actor, asked, verdict)
             if not _is_open(info) and not is_of_faults(info.path):
                 await self._faults.before(asked.verb)
+                self._faults.check(asked)
             if not flow.is_exempt:
                 self.open_responses.check(actor, is_watch=verb == "watch")
                 request[USER] = actor.name

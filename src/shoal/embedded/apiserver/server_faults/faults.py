@@ -1,4 +1,4 @@
-"""The faults of one server that are on now. Every request passes `before`, whether it comes over HTTP or from within.
+"""Applies the present faults of one server: `before` to every request, `refuse` to those that arrive over HTTP.
 
 Delays are time of the machine, not of the cluster: a cluster whose clock runs sixty times as fast has the same network.
 """
@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from shoal.embedded.apiserver.request_info import RequestInfo
+from shoal.embedded.apiserver.server_faults.refused_requests import RefusedRequests
 from shoal.embedded.apiserver.server_faults.slow_api import SlowApi
 
 Obj = dict[str, Any]
@@ -22,6 +24,7 @@ class Counts(msgspec.Struct):
     slow_api: int = 0
     expire_watches: int = 0
     delayed_requests: int = 0
+    refused_requests: int = 0
 
 
 class Faults:
@@ -31,6 +34,8 @@ class Faults:
         self._draw = draw
         self._slow: SlowApi | None = None
         self._ends_s = 0.0
+        self._refused: RefusedRequests | None = None
+        self._left = 0
         self.counts = Counts()
 
     async def before(self, verb: str) -> None:
@@ -42,6 +47,22 @@ class Faults:
         if delay_s:
             self.counts.delayed_requests += 1
             await asyncio.sleep(delay_s)
+
+    def check(self, asked: RequestInfo) -> None:
+        """Raise the refusal of a request from a client over HTTP, if a fault refuses it."""
+        refused = self._refused
+        if refused is None or not refused.matches(asked):
+            return
+        self._left -= 1
+        if self._left == 0:
+            self._refused = None
+        self.counts.refused_requests += 1
+        raise refused.error(asked)
+
+    def refuse(self, refused: RefusedRequests) -> None:
+        """Refuse matching requests from now on; replaces a present fault of this kind."""
+        self._refused = refused if refused.count else None
+        self._left = refused.count
 
     def slow_down(self, how: SlowApi) -> None:
         """In place of what slows it down already."""
@@ -57,16 +78,19 @@ class Faults:
         self._expire()
 
     def end(self) -> None:
-        """Requests that wait already wait on."""
+        """End all faults. Requests that are already delayed continue to wait."""
         self._slow = None
+        self._refused = None
 
     def shown(self) -> Obj:
         """What is on, and what was."""
         slow = self._present()
-        found: Obj = {"slow-api": None, "counts": msgspec.to_builtins(self.counts)}
+        found: Obj = {"slow-api": None, "refuse-requests": None, "counts": msgspec.to_builtins(self.counts)}
         if slow is not None:
             left_s = self._ends_s - asyncio.get_running_loop().time()
             found["slow-api"] = {**msgspec.to_builtins(slow), "seconds_left": round(left_s, 1)}
+        if self._refused is not None:
+            found["refuse-requests"] = {**msgspec.to_builtins(self._refused), "count_left": self._left}
         return found
 
     def metrics(self) -> list[str]:
@@ -80,6 +104,9 @@ class Faults:
             "# HELP shoal_faults_delayed_requests_total Requests that a fault made wait.",
             "# TYPE shoal_faults_delayed_requests_total counter",
             f"shoal_faults_delayed_requests_total {counts.delayed_requests}",
+            "# HELP shoal_faults_refused_requests_total Requests that a fault refused.",
+            "# TYPE shoal_faults_refused_requests_total counter",
+            f"shoal_faults_refused_requests_total {counts.refused_requests}",
         ]
 
     def _present(self) -> SlowApi | None:

@@ -1,6 +1,4 @@
-"""Describes the fault of a slow API server: the delay, the affected requests and the duration. And what of it is
-refused.
-"""
+"""Describes the fault of a slow API server: the delay, the affected requests and the duration."""
 
 from __future__ import annotations
 
@@ -52,13 +50,14 @@ def slow_api(sent: Any) -> SlowApi:
             errors.append(wrong_type(name, value, "must be an integer"))
         elif not least <= value <= most:
             errors.append(bad_value(name, value, f"must be between {least} and {most}, inclusive"))
-    errors += _errors_of(sent.get("verbs", []))
+    errors += verb_errors(sent.get("verbs", []))
     if errors:
         raise invalid(_KIND, "", "", errors)
     return msgspec.convert(sent, SlowApi)
 
 
-def _errors_of(verbs: Any) -> list[FieldError]:
+def verb_errors(verbs: Any) -> list[FieldError]:
+    """Errors of a list of verbs in a fault."""
     if not isinstance(verbs, list):
         return [wrong_type("verbs", verbs, "must be a list of verbs")]
     return [not_supported(f"verbs[{index}]", verb, VERBS) for index, verb in enumerate(verbs) if verb not in VERBS]
