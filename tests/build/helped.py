@@ -187,7 +187,7 @@ def portrait(kueue: Kueue) -> object:
         _counters(world_),
         [_domains(world_, name) for name in world_.flavors],
         [repr(each) for each in kueue.states()],
-        repr(kueue._active_trees.in_turn()),
+        repr(kueue._active_trees.active_queues()),
         kueue.is_idle,
         repr(kueue.usage._accounts),
         kueue.reservations and repr(list(kueue.reservations.by_root.items())),

@@ -156,7 +156,9 @@ def test_after_any_history_all_is_as_if_it_had_been_read_just_now(story: Explana
     for key, held in sorted(kept.queues.held.items()):
         assert held.key == key
         fresh.put_workload(held.facts, world.now_s)
-    waiting = [each for name in kept.queues.cluster_queues if (line := kept.line(name)) for each, _ in line.each()]
+    waiting = [
+        each for name in kept.queues.cluster_queues if (line := kept.pending_of(name)) for each, _ in line.each()
+    ]
     for each in sorted(waiting, key=lambda each: each.key):
         fresh.put_workload(each.facts, world.now_s)
     assert _tree(kept.queues) == _tree(fresh.queues)
@@ -184,7 +186,7 @@ def _lines(kueue: Kueue) -> dict[str, list[str]]:
     kueue.wake()
     found: dict[str, list[str]] = {}
     for name in kueue.queues.cluster_queues:
-        line = kueue.line(name)
+        line = kueue.pending_of(name)
         if line is None:
             continue
         line._sticky = ""

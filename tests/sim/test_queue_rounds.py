@@ -143,9 +143,9 @@ def test_whoever_is_preempted_ends_before_the_next_round_and_waits_again_as_old_
     assert admitted_in([first]) == []
     assert admitted_in([second]) == ["a/job-new"]
     assert set(reasons(last)) == {"b/old"}
-    line = rounds.kueue.line("b")
-    assert line is not None
-    waiting = line.get("b/old")
+    pending = rounds.kueue.pending_of("b")
+    assert pending is not None
+    waiting = pending.get("b/old")
     assert waiting is not None
     assert waiting.stamp_s == waiting.facts.created_s < rounds.now_s
 

@@ -87,7 +87,7 @@ class EventHandlers:
         cache, failed = self._cache, list[str]()
         # The views of these Workloads do not show yet what they hold.
         holding = {key: held.facts for key, held in cache.queues.held.items()}
-        holding |= {key: facts for key, (facts, _) in cache.queues.homeless.items()}
+        holding |= {key: facts for key, (facts, _) in cache.queues.unqueued.items()}
         decided = {key: facts for key, facts in holding.items() if cache.is_outdated(key)}
         cache.reset(settings)
         self._capacity.reset()

@@ -202,7 +202,7 @@ class AdmissionCycle:
         """Tell victims to stop, if that makes places for its pods as well as quota."""
         admission = self._granting.admission(entry, assignment)
         if not self._granting.would_fit(entry, admission):
-            entry.victims = self._fallbacks.room_makers(entry, assignment, admission)
+            entry.victims = self._fallbacks.capacity_victims(entry, assignment, admission)
             if not entry.victims:
                 return self._elsewhere(entry, assignment, admission)
             if self._room.is_any_going(entry):
@@ -221,7 +221,7 @@ class AdmissionCycle:
                 return False
             return self._decide(entry, found)
         if assignment.mode is Mode.FIT:
-            entry.assignment, entry.victims = assignment, self._fallbacks.room_makers(entry, assignment, admission)
+            entry.assignment, entry.victims = assignment, self._fallbacks.capacity_victims(entry, assignment, admission)
             if self._room.is_any_going(entry):
                 return self._lost(entry, Wait.TOPOLOGY, _OVERLAP)
             if entry.victims:

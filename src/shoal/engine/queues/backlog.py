@@ -29,114 +29,114 @@ class Backlog:
     def __init__(self, queues: Queues, watch: ActiveTrees) -> None:
         self._queues = queues
         self._active_trees = watch
-        self._lines: dict[str, PendingWorkloads] = {}
-        self._line_of: dict[str, str] = {}
-        """Workload -> cluster queue in whose line it stands."""
-        self._aside: dict[str, tuple[WorkloadFacts, Wait, str]] = {}
-        """Workloads that are in no line, and why."""
+        self._pending: dict[str, PendingWorkloads] = {}
+        self._queue_of: dict[str, str] = {}
+        """Workload -> the cluster queue in which it is pending."""
+        self._unqueued: dict[str, tuple[WorkloadFacts, Wait, str]] = {}
+        """Workloads that are pending in no cluster queue, and why."""
         self._later: list[tuple[float, str]] = []
-        """(moment, workload) of those that wait for their backoff to end, with leftovers of others."""
+        """(end, workload) of backoffs; entries of workloads that changed meanwhile are skipped."""
         self._reported: dict[str, ReportedReason] = {}
-        """Why a workload that is still active was turned away last."""
+        """Why a workload that is still active was refused last."""
         self._shapes: dict[bytes, tuple[Total, ...]] = {}
 
     def put(self, facts: WorkloadFacts, now_s: float) -> None:
-        """A workload waits."""
+        """Add a pending workload."""
         name, why, message = self._place_of(facts, now_s)
         if name is None:
-            self._aside[facts.key] = (facts, why, message)
+            self._unqueued[facts.key] = (facts, why, message)
             return
         queue = self._queues.cluster_queues[name].facts
-        line = self._lines.get(name)
-        if line is None:
-            line = self._lines[name] = PendingWorkloads(is_strict=queue.strategy == "StrictFIFO")
+        pending = self._pending.get(name)
+        if pending is None:
+            pending = self._pending[name] = PendingWorkloads(is_strict=queue.strategy == "StrictFIFO")
         shape = digest_of((facts.pod_sets, facts.reclaimable))
-        # Where turns go by use, those of one local queue stand together.
+        # Where usage decides the order, the workloads of one local queue form a class.
         share = facts.queue if queue.by_usage else ""
-        # A replacement asks for less than its equivalence class says.
-        has_kin = _HASHING in self._queues.settings.gates and not facts.replaces
-        label_key = QueueingKey(facts.priority, shape, share) if has_kin else None
-        self._line_of[facts.key] = name
+        # A replacement requests less than its equivalence class.
+        has_class = _HASHING in self._queues.settings.gates and not facts.replaces
+        label_key = QueueingKey(facts.priority, shape, share) if has_class else None
+        self._queue_of[facts.key] = name
         stamp_s = stamp_of(self._queues.settings, facts)
-        if line.add(PendingWorkload(facts, self._totals(shape, facts), stamp_s, label_key=label_key)):
+        if pending.add(PendingWorkload(facts, self._totals(shape, facts), stamp_s, label_key=label_key)):
             self._active_trees.add(name)
 
     def get(self, key: str) -> WorkloadFacts | None:
-        """A workload that waits, as it was told."""
-        aside = self._aside.get(key)
-        if aside is not None:
-            return aside[0]
-        line = self._lines.get(self._line_of.get(key, ""))
-        waiting = line.get(key) if line is not None else None
+        """The facts of a pending workload."""
+        unqueued = self._unqueued.get(key)
+        if unqueued is not None:
+            return unqueued[0]
+        pending = self._pending.get(self._queue_of.get(key, ""))
+        waiting = pending.get(key) if pending is not None else None
         return None if waiting is None else waiting.facts
 
-    def stands_in(self, key: str) -> str:
-        """The cluster queue in whose line it is; empty where in none."""
-        return self._line_of.get(key, "")
+    def queue_of(self, key: str) -> str:
+        """The cluster queue in which it is pending; empty if in none."""
+        return self._queue_of.get(key, "")
 
     def remove(self, key: str) -> None:
-        """It waits no more, or for something else; those after it get their turn."""
-        self._aside.pop(key, None)
-        name = self._line_of.pop(key, "")
-        line = self._lines.get(name)
-        if line is not None:
-            line.remove(key)
+        """Remove a workload; the next one becomes the head."""
+        self._unqueued.pop(key, None)
+        name = self._queue_of.pop(key, "")
+        pending = self._pending.get(name)
+        if pending is not None:
+            pending.remove(key)
             self._active_trees.stir(name)
 
     def admitted(self, key: str) -> None:
-        """The head that was taken out is in line no more."""
-        self._lines[self._line_of.pop(key)].admitted()
+        """The head that was popped was admitted and does not return."""
+        self._pending[self._queue_of.pop(key)].admitted()
         self._reported.pop(key, None)
 
     def forget(self, key: str) -> None:
-        """It is gone, and with it what it was told."""
+        """Remove a deleted workload and its reported reason."""
         self.remove(key)
         self._reported.pop(key, None)
 
-    def tell(self, key: str, reported: ReportedReason) -> None:
+    def report(self, key: str, reported: ReportedReason) -> None:
         self._reported[key] = reported
 
     def reported_of(self, key: str) -> ReportedReason | None:
         """Why a pending workload was refused last; None if it was not tried yet."""
-        line = self._lines.get(self._line_of.get(key, ""))
-        return None if line is None else line.reported_of(key) or self._reported.get(key)
+        pending = self._pending.get(self._queue_of.get(key, ""))
+        return None if pending is None else pending.reported_of(key) or self._reported.get(key)
 
-    def line(self, cluster_queue: str) -> PendingWorkloads | None:
-        return self._lines.get(cluster_queue)
+    def pending_of(self, cluster_queue: str) -> PendingWorkloads | None:
+        return self._pending.get(cluster_queue)
 
     def head(self, cluster_queue: str, local_use: LocalUse | None) -> PendingWorkload | None:
         """Take out the head; None if there is none, or the queue admits no workloads."""
-        queue, line = self._queues.cluster_queues.get(cluster_queue), self._lines.get(cluster_queue)
-        if queue is None or line is None or queue.closed is not None:
+        queue, pending = self._queues.cluster_queues.get(cluster_queue), self._pending.get(cluster_queue)
+        if queue is None or pending is None or queue.closed is not None:
             return None
-        return line.pop(local_use if queue.facts.by_usage else None)
+        return pending.pop(local_use if queue.facts.by_usage else None)
 
-    def wake(self, cluster_queue: str) -> None:
-        """Inadmissible workloads there may try again."""
-        line = self._lines.get(cluster_queue)
-        if line is not None and line.wake():
+    def activate(self, cluster_queue: str) -> None:
+        """Make the inadmissible workloads of a cluster queue active again."""
+        pending = self._pending.get(cluster_queue)
+        if pending is not None and pending.activate():
             self._active_trees.add(cluster_queue)
 
     def next_s(self) -> float | None:
         """When the next backoff ends."""
         return self._later[0][0] if self._later else None
 
-    def let_in(self, now_s: float) -> None:
-        """Those whose backoff has ended line up."""
+    def end_backoffs(self, now_s: float) -> None:
+        """Queue the workloads whose backoff has ended."""
         while self._later and self._later[0][0] <= now_s:
             _, key = heappop(self._later)
-            aside = self._aside.get(key)
-            if aside is not None and 0.0 < aside[0].requeue_at_s <= now_s:
-                del self._aside[key]
-                self.put(structs.replace(aside[0], requeue_at_s=0.0), now_s)
+            unqueued = self._unqueued.get(key)
+            if unqueued is not None and 0.0 < unqueued[0].requeue_at_s <= now_s:
+                del self._unqueued[key]
+                self.put(structs.replace(unqueued[0], requeue_at_s=0.0), now_s)
 
-    def line_up_anew(self, now_s: float) -> None:
+    def requeue_all(self, now_s: float) -> None:
         """Queues may have been added, removed, moved or resumed: all workloads are assigned again."""
-        waiting = [each.facts for line in self._lines.values() for each, _ in line.each()]
-        waiting += [facts for facts, _, _ in self._aside.values()]
-        self._lines.clear()
-        self._line_of.clear()
-        self._aside.clear()
+        waiting = [each.facts for pending in self._pending.values() for each, _ in pending.each()]
+        waiting += [facts for facts, _, _ in self._unqueued.values()]
+        self._pending.clear()
+        self._queue_of.clear()
+        self._unqueued.clear()
         self._later.clear()
         self._shapes.clear()
         self._active_trees.regroup(self._queues)
@@ -145,21 +145,21 @@ class Backlog:
 
     def states(self) -> Iterator[StillWaiting]:
         """All pending workloads with their reasons; those not considered yet are active."""
-        for name, line in sorted(self._lines.items()):
+        for name, pending in sorted(self._pending.items()):
             closed = self._queues.cluster_queues[name].closed if name in self._queues.cluster_queues else None
-            members = list(line.each())
+            members = list(pending.each())
             members.sort(key=lambda each: (-each[0].facts.priority, each[0].stamp_s, each[0].facts.uid, each[0].key))
             for waiting, active in members:
                 state: PendingState = "active" if active else "inadmissible"
-                why, message = line.reported_of(waiting.key) or self._reported.get(waiting.key) or _NOT_YET
+                why, message = pending.reported_of(waiting.key) or self._reported.get(waiting.key) or _NOT_YET
                 if closed is not None:
                     why, message = Wait.ON_HOLD, f"ClusterQueue {name} {closed[1]}"
                 yield StillWaiting(waiting.key, waiting.facts.queue, state, why, message)
-        for key, (facts, why, message) in sorted(self._aside.items()):
+        for key, (facts, why, message) in sorted(self._unqueued.items()):
             yield StillWaiting(key, facts.queue, "none", why, message)
 
     def _place_of(self, facts: WorkloadFacts, now_s: float) -> tuple[str | None, Wait, str]:
-        """The cluster queue in whose line it stands; or why in none."""
+        """The cluster queue in which it is pending; or why in none."""
         if not facts.active:
             return None, Wait.ON_HOLD, "The workload is deactivated"
         if facts.closed_gates:

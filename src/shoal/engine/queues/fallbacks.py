@@ -26,7 +26,7 @@ class Fallbacks:
         found = entry.assignment
         return found if found is not None and (found.mode is Mode.FIT or entry.victims) else None
 
-    def room_makers(self, entry: CycleEntry, assignment: Assignment, admission: QuotaAssignment) -> list[Victim]:
+    def capacity_victims(self, entry: CycleEntry, assignment: Assignment, admission: QuotaAssignment) -> list[Victim]:
         """Who would have to go so that the pods have places: those who may be told to for quota's sake."""
 
         def has_places() -> bool:

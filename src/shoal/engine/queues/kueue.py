@@ -24,7 +24,7 @@ from shoal.engine.queues.pending_workloads import LocalUse, PendingWorkloads
 from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.quiescence import ActiveTrees
 from shoal.engine.queues.readiness import stamp_of
-from shoal.engine.queues.requeue import Requeuing, standing
+from shoal.engine.queues.requeue import Requeuing, head_positions
 from shoal.engine.queues.reservations import Reservations
 from shoal.engine.queues.second_pass import SecondPass, is_due
 from shoal.engine.queues.state import Queues
@@ -86,7 +86,7 @@ class Kueue:
         """Inadmissible workloads may try again: all, or those of one tree."""
         leaves = self.queues.cluster_queues.values() if root is None else self.queues.leaves_of(root)
         for queue in leaves:
-            self._backlog.wake(queue.name)
+            self._backlog.activate(queue.name)
             self._active_trees.stir(queue.name)
 
     # Cycles
@@ -100,7 +100,7 @@ class Kueue:
             self.reservations.prover = prover
         cycle = AdmissionCycle(self.queues, now_s, local_use=local_use, prover=prover, reservations=self.reservations)
         entries = self._heads(local_use)
-        before = standing(entries)
+        before = head_positions(entries)
         cycle.nominate(entries)
         if self._second:
             # Nominated with the others, and before them in turn: what they hold is charged anyway.
@@ -112,7 +112,7 @@ class Kueue:
         for entry in entries:
             if entry.outcome is HeadOutcome.ADMITTED:
                 self._admitted(self.queues.held[entry.waiting.key], now_s, is_new=True)
-        for root in self._aftermath.settle(entries, before, cycle, now_s):
+        for root in self._aftermath.end_cycle(entries, before, cycle, now_s):
             self.wake(root)
         return cycle.decisions
 
@@ -142,8 +142,8 @@ class Kueue:
         """All pending workloads with their reasons; those not considered yet are active."""
         return self._backlog.states()
 
-    def line(self, cluster_queue: str) -> PendingWorkloads | None:
-        return self._backlog.line(cluster_queue)
+    def pending_of(self, cluster_queue: str) -> PendingWorkloads | None:
+        return self._backlog.pending_of(cluster_queue)
 
     def reported_of(self, workload: str) -> ReportedReason | None:
         """Why it was turned away last, while it stands in line."""
@@ -153,7 +153,7 @@ class Kueue:
 
     def _heads(self, local_use: LocalUse | None) -> list[CycleEntry]:
         entries = []
-        for name in self._active_trees.in_turn():
+        for name in self._active_trees.active_queues():
             head = self._backlog.head(name, local_use)
             if head is None:
                 self._active_trees.remove(name)
@@ -233,14 +233,14 @@ class Kueue:
         for root in self._stirred:
             self.wake(root)
         self._stirred.clear()
-        self._backlog.let_in(now_s)
+        self._backlog.end_backoffs(now_s)
 
     def _queues_changed(self, now_s: float) -> None:
-        self._backlog.line_up_anew(now_s)
+        self._backlog.requeue_all(now_s)
         # All workloads are active again, and the former trees do not exist any more.
         self._stirred.clear()
         if self.reservations is not None:
-            self.reservations.renew((), now_s, self._backlog.stands_in)
+            self.reservations.renew((), now_s, self._backlog.queue_of)
         self._spared.clear()
         for held in self.queues.held.values():
             self._note(held)

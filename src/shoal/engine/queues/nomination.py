@@ -41,7 +41,7 @@ class Nominator:
 
     def nominate(self, entry: CycleEntry) -> None:
         """Fill in the entry, or say why it cannot be admitted whatever happens."""
-        if self._is_turned_away(entry):
+        if self._is_refused(entry):
             return
         entry.barred = entry.waiting.barred
         entry.assignment, entry.victims = self._best(entry.waiting, entry.queue, entry.barred)
@@ -84,7 +84,7 @@ class Nominator:
         entry.assignment, entry.victims = found
         return entry.assignment
 
-    def _is_turned_away(self, entry: CycleEntry) -> bool:
+    def _is_refused(self, entry: CycleEntry) -> bool:
         facts = entry.waiting.facts
         if any(state in {"Retry", "Rejected"} for state in facts.checks.values()):
             entry.mark_inadmissible(
@@ -145,13 +145,13 @@ class Nominator:
     ) -> tuple[Assignment, list[Victim]]:
         queues, facts = self.queues, waiting.facts
         totals = waiting.totals if counts is None else totals_of(facts, counts)
-        hearing = self._hearing(waiting)
-        assignment = assign(queues, queue, facts, totals, hearing.ask, waiting.tried, barred)
+        oracle = self._oracle(waiting)
+        assignment = assign(queues, queue, facts, totals, oracle.ask, waiting.tried, barred)
         self.topologies.complete(queue, facts, assignment)
         if assignment.mode is not Mode.PREEMPT:
             return assignment, []
         proof = self.topologies.proof(queue, facts, assignment)
-        victims = hearing.victims(queue, facts, assignment.usage, assignment.to_preempt, proof)
+        victims = oracle.victims(queue, facts, assignment.usage, assignment.to_preempt, proof)
         self.topologies.foresee(queue, facts, assignment, victims)
         return assignment, victims
 
@@ -165,9 +165,9 @@ class Nominator:
         """Who would have to go for an assignment that needs room: quota, or (`places`) nodes."""
         needs = assignment.to_preempt if places is None else frozenset(assignment.usage)
         proof = places or self.topologies.proof(queue, waiting.facts, assignment)
-        return self._hearing(waiting).victims(queue, waiting.facts, assignment.usage, needs, proof)
+        return self._oracle(waiting).victims(queue, waiting.facts, assignment.usage, needs, proof)
 
-    def _hearing(self, waiting: PendingWorkload) -> PreemptionOracle:
+    def _oracle(self, waiting: PendingWorkload) -> PreemptionOracle:
         # Nothing is preempted for its replacement.
         replaced = waiting.facts.replaces
         fresh = self.fresh | {replaced} if replaced else self.fresh

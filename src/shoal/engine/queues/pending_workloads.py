@@ -17,7 +17,7 @@ from shoal.engine.queues.equivalence_class import EquivalenceClass, Form, Report
 from shoal.engine.queues.workloads import PendingWorkload, QueueingKey
 
 LocalUse = Callable[[str], float]
-"""Local queue -> what it used, for queues that admit by usage."""
+"""Local queue -> its usage, for queues that admit by usage."""
 
 
 class PendingWorkloads:
@@ -34,7 +34,7 @@ class PendingWorkloads:
         self._sticky = ""
         self._turn = 0
         self.out: PendingWorkload | None = None
-        """The head that is being decided on."""
+        """The head that a cycle is deciding on."""
 
     def __len__(self) -> int:
         return len(self._members) + (self.out is not None)
@@ -61,7 +61,7 @@ class PendingWorkloads:
         return True
 
     def remove(self, key: str) -> bool:
-        """Forget a workload; whether it was there."""
+        """Remove a workload; whether it was there."""
         if self._sticky == key:
             self._sticky = ""
         if self.out is not None and self.out.key == key:
@@ -79,7 +79,7 @@ class PendingWorkloads:
         return True
 
     def pop(self, local_use: LocalUse | None = None) -> PendingWorkload | None:
-        """Take the head out; `back` or `park` returns it."""
+        """Take the head out; `requeue` or `make_inadmissible` returns it."""
         head = self._head(local_use)
         if head is None:
             return None
@@ -94,13 +94,13 @@ class PendingWorkloads:
         return head
 
     def admitted(self) -> None:
-        """The head is in line no more."""
+        """The head was admitted and does not return."""
         if self.out is not None and self._sticky == self.out.key:
             self._sticky = ""
         self.out = None
 
-    def back(self, *, sticky: bool = False) -> None:
-        """The head stays first among those of its standing."""
+    def requeue(self, *, sticky: bool = False) -> None:
+        """Return the head; it stays first among workloads of equal priority and age."""
         head, self.out = self.out, None
         if head is None:
             return
@@ -110,29 +110,29 @@ class PendingWorkloads:
             self._sticky = ""
         self.add(head)
 
-    def park(self, reported: ReportedReason, *, whole_form: bool) -> None:
-        """The head, and with it all of its form, waits until something changes."""
+    def make_inadmissible(self, reported: ReportedReason, *, whole_class: bool) -> None:
+        """Make the head inadmissible, or with `whole_class` all workloads of its equivalence class."""
         head, self.out = self.out, None
         if head is None:
             return
         if self._sticky == head.key:
             self._sticky = ""
-        if not whole_form:
+        if not whole_class:
             head.alone = True
         self.add(head)
         for found in self._like(head):
             found.inadmissible_stamp, found.reported = head.stamp_s, reported
             self._void(found)
 
-    def set_aside(self, key: str, reported: ReportedReason) -> None:
+    def make_requeued_inadmissible(self, key: str, reported: ReportedReason) -> None:
         """Make a requeued workload inadmissible, unless others are being preempted for it."""
         found = self._members.get(key)
         if found is not None and self._sticky != key:
             found.inadmissible_stamp, found.reported = found.members[key].stamp_s, reported
             self._void(found)
 
-    def wake(self) -> bool:
-        """All inadmissible workloads may try again; returns whether there are any."""
+    def activate(self) -> bool:
+        """Make all inadmissible workloads active; returns whether any workload is pending."""
         for found in list(self._classes.values()):
             if found.inadmissible_stamp is not None:
                 found.inadmissible_stamp = None
@@ -146,7 +146,7 @@ class PendingWorkloads:
         return found is not None and found.inadmissible_stamp is None
 
     def reported_of(self, key: str) -> ReportedReason | None:
-        """What its form was told when it was parked."""
+        """The reason that its class reported when it became inadmissible."""
         found = self._members.get(key)
         return None if found is None or found.inadmissible_stamp is None else found.reported
 
@@ -163,14 +163,14 @@ class PendingWorkloads:
     # Inside
 
     def _like(self, head: PendingWorkload) -> list[EquivalenceClass]:
-        """Its class, and where turns go by use those of its form from other local queues."""
+        """Its class, and where usage decides the order the equal classes of other local queues."""
         own, label_key = self._members[head.key], head.label_key
         if head.alone or label_key is None or not label_key.share:
             return [own]
         return [found for found in self._classes.values() if found is own or _is_like(found.form, label_key)]
 
     def _gather(self, found: EquivalenceClass) -> None:
-        """One that was parked alone stands with its form again."""
+        """Return a workload that became inadmissible alone to its class."""
         waiting = found.head()
         if waiting is None or not waiting.alone:
             return
@@ -179,7 +179,7 @@ class PendingWorkloads:
         self.add(waiting)
 
     def _void(self, found: EquivalenceClass) -> None:
-        """What the heap says of the class is not true any more."""
+        """Invalidate the heap entries of the class."""
         self._turn += 1
         found.turn = self._turn
 

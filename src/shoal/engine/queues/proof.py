@@ -34,7 +34,7 @@ PodsOf = Callable[[WorkloadFacts, QuotaAssignment], list[PodArrived]]
 """The pods that an admission lets loose, with what its flavors and its topology demand of nodes."""
 RunningOf = Callable[[str], Collection[str]]
 """The pods that a workload has on nodes."""
-Leaving = Callable[[], Collection[str]]
+TerminatingPods = Callable[[], Collection[str]]
 """Pods of workloads that gave their quota back: what they still hold comes free by itself."""
 
 
@@ -78,7 +78,7 @@ class Proof:
     pods_of: PodsOf
     running_of: RunningOf
     seed: int = 0
-    terminating: Leaving = tuple
+    terminating: TerminatingPods = tuple
     placed: list[Place] = field(default_factory=list)
     """The placements since this list was taken."""
 
@@ -89,7 +89,7 @@ class Proof:
         if not self._has_slots(facts, admission):
             return Proven.NO_CAPACITY
         ledger = Ledger(self.cluster)
-        pods = self._put_in_line(facts, admission)
+        pods = self._add_pending(facts, admission)
         fits = False
         try:
             fits = self._place_all(ledger, pods) and self._leaves_capacity(ledger, claims)
@@ -132,7 +132,7 @@ class Proof:
                     continue
                 fits = self._has_slots(facts, admission)
                 if fits:
-                    pods = self._put_in_line(facts, admission)
+                    pods = self._add_pending(facts, admission)
                     brought += pods
                     fits = self._place_all(ledger, pods)
         finally:
@@ -162,7 +162,7 @@ class Proof:
         wanted = flavor.labels.items()
         return any(wanted <= node.labels.items() for node in self.queues.nodes.values())
 
-    def _put_in_line(self, facts: WorkloadFacts, admission: QuotaAssignment) -> list[str]:
+    def _add_pending(self, facts: WorkloadFacts, admission: QuotaAssignment) -> list[str]:
         pods = self.pods_of(facts, admission)
         keys = [pod.key for pod in pods]
         try:

@@ -31,7 +31,7 @@ class ActiveTrees:
     def __init__(self) -> None:
         self._group_of: dict[str, Group] = {}
         """By cluster queue."""
-        self._lines: dict[Group, set[str]] = {}
+        self._active_queues: dict[Group, set[str]] = {}
         """Cluster queues with an active workload, as far as is known."""
         self._moving: set[Group] = set()
         self._seen: dict[Group, set[Hashable]] = {}
@@ -43,7 +43,7 @@ class ActiveTrees:
         self._group_of = {
             name: _NODES if queue.root in shared else _tree(queue.root) for name, queue in queues.cluster_queues.items()
         }
-        self._lines.clear()
+        self._active_queues.clear()
         self._moving.clear()
         self._seen.clear()
 
@@ -51,30 +51,30 @@ class ActiveTrees:
         """There is an active workload."""
         group = self._group_of.get(name)
         if group is not None:
-            self._lines.setdefault(group, set()).add(name)
+            self._active_queues.setdefault(group, set()).add(name)
             self._stir(group)
 
     def remove(self, name: str) -> None:
         """There is none."""
         group = self._group_of.get(name)
         if group is not None:
-            self._lines.get(group, set()).discard(name)
+            self._active_queues.get(group, set()).discard(name)
 
     def stir(self, name: str) -> None:
         """Something happened in its tree."""
         group = self._group_of.get(name)
-        if group is not None and self._lines.get(group):
+        if group is not None and self._active_queues.get(group):
             self._stir(group)
 
-    def in_turn(self) -> list[str]:
+    def active_queues(self) -> list[str]:
         """The lines to look at now."""
-        return sorted(name for group in self._moving for name in self._lines.get(group, ()))
+        return sorted(name for group in self._moving for name in self._active_queues.get(group, ()))
 
-    def settle(self, news: Iterable[str], before: HeadPositions, after: HeadPositions) -> set[str]:
+    def end_cycle(self, news: Iterable[str], before: HeadPositions, after: HeadPositions) -> set[str]:
         """A cycle is over. It goes on in trees with news, and where heads stand as they did in no cycle before.
 
         Returned are the cluster queues whose search has gone round without an end."""
-        gone_round: set[str] = set()
+        unresolved: set[str] = set()
         moved = {self._group_of[name] for name in news if name in self._group_of}
         for group in self._moving - moved:
             names = [name for name in before if self._group_of.get(name) == group]
@@ -83,14 +83,14 @@ class ActiveTrees:
             if stands == stood:
                 continue
             if stands in seen or len(seen) >= _MOST_SEEN:
-                gone_round.update(name for name in names if before[name] != after[name])
+                unresolved.update(name for name in names if before[name] != after[name])
             else:
                 seen.update((stood, stands))
                 moved.add(group)
         for group in self._moving - moved:
             self._seen.pop(group, None)
-        self._moving = {group for group in moved if self._lines.get(group)}
-        return gone_round
+        self._moving = {group for group in moved if self._active_queues.get(group)}
+        return unresolved
 
     def _stir(self, group: Group) -> None:
         self._moving.add(group)
@@ -98,7 +98,7 @@ class ActiveTrees:
 
     @property
     def is_any(self) -> bool:
-        return any(self._lines.get(group) for group in self._moving)
+        return any(self._active_queues.get(group) for group in self._moving)
 
 
 def _tree(root: CohortNode) -> Group:

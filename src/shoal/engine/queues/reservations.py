@@ -31,7 +31,7 @@ from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import PendingWorkload, usage_of
 
 NEEDS_ROOM = frozenset({Wait.QUOTA, Wait.TOPOLOGY})
-StandsIn = Callable[[str], str]
+QueueOf = Callable[[str], str]
 """Workload -> the cluster queue in whose line it is; empty where in none."""
 
 
@@ -57,14 +57,14 @@ class Reservations:
     def of(self, workload: str) -> Reservation | None:
         return next((each for _, each in self.by_root.values() if each.workload == workload), None)
 
-    def renew(self, refused: Iterable[CycleEntry], now_s: float, stands_in: StandsIn) -> list[CohortNode]:
+    def renew(self, refused: Iterable[CycleEntry], now_s: float, queue_of: QueueOf) -> list[CohortNode]:
         """Keep what was promised to those that still wait, and promise what is free to be promised; the roots of trees
         in which the promise is another one now, so that those it held back look again."""
         before = {entry.queue.root: known for entry, known in self.by_root.values()}
         first: dict[CohortNode, CycleEntry] = {}
         for entry in [entry for entry, _ in self.by_root.values()] + [e for e in refused if e.why in NEEDS_ROOM]:
             root = entry.queue.root
-            if self._may_wait(entry, stands_in) and (root not in first or _rank(entry) <= _rank(first[root])):
+            if self._may_wait(entry, queue_of) and (root not in first or _rank(entry) <= _rank(first[root])):
                 first[root] = entry
         self.by_root = {}
         for root, entry in first.items():
@@ -81,12 +81,12 @@ class Reservations:
                 return root
         return None
 
-    def _may_wait(self, entry: CycleEntry, stands_in: StandsIn) -> bool:
+    def _may_wait(self, entry: CycleEntry, queue_of: QueueOf) -> bool:
         """Whether it still is in the line of its queue, and that queue admits."""
         queue = entry.queue
         is_there = self.queues.cluster_queues.get(queue.name) is queue and queue.closed is None
         key = entry.waiting.key
-        return is_there and key not in self.queues.held and stands_in(key) == queue.name
+        return is_there and key not in self.queues.held and queue_of(key) == queue.name
 
     def _nominated(self, root: CohortNode) -> Reservation | None:
         found = self.by_root.get(root)

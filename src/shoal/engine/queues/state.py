@@ -45,7 +45,7 @@ class Queues:
         self.cycles: set[str] = set()
         """Cohorts that are their own ancestor."""
         self.replacements = Replacements()
-        self.homeless: dict[str, tuple[WorkloadFacts, float]] = {}
+        self.unqueued: dict[str, tuple[WorkloadFacts, float]] = {}
         """Workloads that hold quota of a cluster queue that is not there, and their stamps."""
         self.use_generation = 0
         """Moves when weights or told use of local queues change."""
@@ -114,7 +114,7 @@ class Queues:
             gone = self.cluster_queues.pop(name, None)
             for key in list(gone.held) if gone is not None else ():
                 held = self.held.pop(key)
-                self.homeless[key] = (held.facts, held.stamp_s)
+                self.unqueued[key] = (held.facts, held.stamp_s)
         else:
             self._tables[kind].pop(name, None)
         self._forget_forests()
@@ -133,9 +133,9 @@ class Queues:
         for queue in queues:
             queue.generation = self.generation
             queue.closed = inactive_reason(self, queue)
-        for key, (facts, stamp_s) in list(self.homeless.items()):
+        for key, (facts, stamp_s) in list(self.unqueued.items()):
             if facts.admission is not None and facts.admission.cluster_queue in self.cluster_queues:
-                del self.homeless[key]
+                del self.unqueued[key]
                 self.hold(facts, stamp_s)
 
     # Who holds what
@@ -147,7 +147,7 @@ class Queues:
         if admission is None:
             return None
         if queue is None:
-            self.homeless[facts.key] = (facts, stamp_s)
+            self.unqueued[facts.key] = (facts, stamp_s)
             return None
         if facts.key in self.held:
             self.release(facts.key)
@@ -167,7 +167,7 @@ class Queues:
 
     def release(self, key: str, *, is_over: bool = False) -> AdmittedWorkload | None:
         """It holds nothing any more; `is_over`: nor will it."""
-        self.homeless.pop(key, None)
+        self.unqueued.pop(key, None)
         if self.replacements.knows(key):
             # Its former quota has been used by others meanwhile.
             return self.replacements.gives_up(key, is_over=is_over)

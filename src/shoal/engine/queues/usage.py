@@ -59,7 +59,7 @@ class LocalUsage:
         account = self._accounts.get(queue)
         if account is None:
             return 0.0 if weight > 0 else INFINITE
-        self._settle(account, now_s)
+        self._advance(account, now_s)
         return self._weighted(account.consumed) / weight if weight > 0 else INFINITE
 
     def seen(self, queue: str, now_s: float) -> float:
@@ -68,7 +68,7 @@ class LocalUsage:
         if account is None:
             return self.of(queue, now_s)
         weight, copy = self._weights.get(queue, 1.0), _Account(dict(account.consumed), account.running, account.at_s)
-        self._settle(copy, now_s)
+        self._advance(copy, now_s)
         return self._weighted(copy.consumed) / weight if weight > 0 else INFINITE
 
     def consumed(self, queue: str, now_s: float) -> dict[str, float]:
@@ -76,13 +76,13 @@ class LocalUsage:
         account = self._accounts.get(queue)
         if account is None:
             return {}
-        self._settle(account, now_s)
+        self._advance(account, now_s)
         return {name: amount for name, amount in account.consumed.items() if name != _WEIGHED}
 
     def admitted(self, queue: str, admission: QuotaAssignment, now_s: float, *, is_new: bool) -> None:
         """It holds more; a new admission counts at once as if it had run for one sampling interval."""
         account = self._accounts.setdefault(queue, _Account(at_s=now_s))
-        self._settle(account, now_s)
+        self._advance(account, now_s)
         share = self._share(self._settings.usage_sampling_s) if is_new else 0.0
         for name, amount in _amounts(admission).items():
             account.running[name] = account.running.get(name, 0.0) + amount
@@ -91,11 +91,11 @@ class LocalUsage:
     def released(self, queue: str, admission: QuotaAssignment, now_s: float) -> None:
         account = self._accounts.get(queue)
         if account is not None:
-            self._settle(account, now_s)
+            self._advance(account, now_s)
             for name, amount in _amounts(admission).items():
                 account.running[name] = max(0.0, account.running.get(name, 0.0) - amount)
 
-    def _settle(self, account: _Account, now_s: float) -> None:
+    def _advance(self, account: _Account, now_s: float) -> None:
         if not self._settings.usage_half_life_s and now_s > account.at_s:
             # Nothing is remembered at all: as soon as time has passed, all are equal.
             account.consumed = {}

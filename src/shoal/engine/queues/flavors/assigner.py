@@ -40,7 +40,7 @@ def assign(
     asker = FlavorRequest(queue, facts, oracle, queues.settings.fair_sharing)
     search = _FlavorSearch(Scanner(queues, asker, barred, usage), totals, tried)
     for members in _together(totals):
-        if not search.settle(members):
+        if not search.assign(members):
             break
     chosen = [each for each in search.chosen if each is not None]
     return Assignment(chosen, usage, search.borrow, FlavorSearchProgress(search.last, queue.generation))
@@ -62,7 +62,7 @@ class _FlavorSearch:
         self.last: list[dict[str, int]] = [{} for _ in totals]
         self.borrow = 0
 
-    def settle(self, members: list[int]) -> bool:
+    def assign(self, members: list[int]) -> bool:
         """Choose for pod sets that go together; whether flavors were found."""
         common = PodSetChoice(self.totals[members[0]])
         if len(members) == 1:

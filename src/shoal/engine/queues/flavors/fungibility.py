@@ -12,7 +12,7 @@ from shoal.engine.queues.flavors.capacity import FlavorCapacity
 from shoal.engine.queues.flavors.modes import Mode
 
 
-def looks_further(found: FlavorCapacity, rules: Fungibility) -> bool:
+def should_try_next(found: FlavorCapacity, rules: Fungibility) -> bool:
     """Whether the next flavor is tried as well."""
     if found.mode is Mode.FIT:
         return found.borrow > 0 and rules.when_can_borrow == "TryNextFlavor"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from shoal.engine.queues.facts import Amounts, PodSet, ResourceGroup, Usage
 from shoal.engine.queues.flavors.capacity import FlavorCapacity, FlavorRequest
 from shoal.engine.queues.flavors.eligibility import why_barred
-from shoal.engine.queues.flavors.fungibility import is_better, looks_further
+from shoal.engine.queues.flavors.fungibility import is_better, should_try_next
 from shoal.engine.queues.flavors.modes import Mode
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
@@ -61,7 +61,7 @@ class Scanner:
                 if found.why is not Wait.QUOTA:
                     found.why = Wait.EXCEEDS_MAX_QUOTA if suits.is_hopeless else Wait.QUOTA
                 continue
-            is_last = not looks_further(suits, rules)
+            is_last = not should_try_next(suits, rules)
             if is_last or found.suits is None or is_better(suits, found.suits, rules):
                 found.flavor, found.suits, found.each = name, suits, each
             if is_last:

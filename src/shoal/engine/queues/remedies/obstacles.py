@@ -16,7 +16,7 @@ from shoal.engine.queues.state import Queues
 from shoal.engine.queues.workloads import totals_of
 
 
-def why_in_no_line(queues: Queues, waiting: StillWaiting) -> Remedy:
+def why_not_queued(queues: Queues, waiting: StillWaiting) -> Remedy:
     """It takes no part: its door is missing or shut, or it is held back itself."""
     local = queues.local_queues.get(waiting.queue)
     if waiting.why is Wait.ON_HOLD and waiting.message.startswith("The workload "):
@@ -30,7 +30,7 @@ def why_in_no_line(queues: Queues, waiting: StillWaiting) -> Remedy:
     return _correct(waiting.message, _missing("ClusterQueue", local.cluster_queue))
 
 
-def why_shut(queues: Queues, queue: ClusterQueue) -> Remedy | None:
+def why_stopped(queues: Queues, queue: ClusterQueue) -> Remedy | None:
     """The cluster queue admits no workloads."""
     if queue.closed is None:
         return None
@@ -38,7 +38,7 @@ def why_shut(queues: Queues, queue: ClusterQueue) -> Remedy | None:
     return _correct(message, *_openings(queues, queue))
 
 
-def why_turned_away(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -> Remedy | None:
+def why_refused(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -> Remedy | None:
     """The workload is one that this queue, or every queue, refuses."""
     selector = queue.facts.namespaces
     if selector.requirements is None:

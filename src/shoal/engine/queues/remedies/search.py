@@ -16,7 +16,7 @@ from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.remedies.ended_workloads import ended
 from shoal.engine.queues.remedies.flavor import other_flavors, other_flavors_with_quota
-from shoal.engine.queues.remedies.obstacles import why_all_wait, why_in_no_line, why_shut, why_turned_away
+from shoal.engine.queues.remedies.obstacles import why_all_wait, why_not_queued, why_refused, why_stopped
 from shoal.engine.queues.remedies.owner_changes import fewer_pods, higher_priority
 from shoal.engine.queues.remedies.quota import more_borrowing, more_lending, more_quota
 from shoal.engine.queues.remedies.released_quota import given_back
@@ -37,12 +37,12 @@ def remedies(
     """What would help a workload that waits, the cheapest first; empty for one that does not wait, and where nothing
     was found. The facts are afterwards what they were, and the budget tells whether it was enough."""
     kueue.queues.refresh()
-    found = _in_line(kueue, workload)
+    found = _queued(kueue, workload)
     if found is None:
         aside = next((each for each in kueue.states() if each.workload == workload), None)
-        return [] if aside is None else [why_in_no_line(kueue.queues, aside)]
+        return [] if aside is None else [why_not_queued(kueue.queues, aside)]
     waiting, queue = found
-    reported = why_shut(kueue.queues, queue) or why_turned_away(kueue.queues, queue, waiting.facts)
+    reported = why_stopped(kueue.queues, queue) or why_refused(kueue.queues, queue, waiting.facts)
     if reported is not None:
         return [reported]
     heeded = None if kueue.queues.settings.placement == "quotaOnly" else prover
@@ -50,10 +50,10 @@ def remedies(
     return sorted(_found(tries), key=lambda remedy: remedy.cost)
 
 
-def _in_line(kueue: Kueue, workload: str) -> tuple[PendingWorkload, ClusterQueue] | None:
+def _queued(kueue: Kueue, workload: str) -> tuple[PendingWorkload, ClusterQueue] | None:
     for name, queue in kueue.queues.cluster_queues.items():
-        line = kueue.line(name)
-        waiting = line.get(workload) if line is not None else None
+        pending = kueue.pending_of(name)
+        waiting = pending.get(workload) if pending is not None else None
         if waiting is not None:
             return waiting, queue
     return None

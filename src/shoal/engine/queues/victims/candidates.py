@@ -40,7 +40,7 @@ def attempts(want: PreemptionRequest, sources: Iterable[Source]) -> tuple[bool, 
     return True, False
 
 
-def still_owes(queue: ClusterQueue, common: Cohort | None, needs: frozenset[FlavorResource]) -> bool:
+def is_above_nominal(queue: ClusterQueue, common: Cohort | None, needs: frozenset[FlavorResource]) -> bool:
     """Whether a queue, and every cohort below the common one, still is above its quota."""
     node: CohortNode | None = queue
     while node is not None and node is not common:

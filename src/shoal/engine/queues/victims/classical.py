@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shoal.engine.queues.victims.candidates import attempts, classical_sources, could_suffice, still_owes
+from shoal.engine.queues.victims.candidates import attempts, classical_sources, could_suffice, is_above_nominal
 from shoal.engine.queues.victims.order import OWN, Asked, in_order
 from shoal.engine.queues.victims.preemption_request import Victim
 from shoal.engine.queues.victims.trial import Trial
@@ -34,7 +34,7 @@ def classical_victims(trial: Trial) -> list[Victim]:
 def _attempt(trial: Trial, candidates: Iterable[Asked], *, borrowing: bool) -> list[Victim]:
     needs = trial.want.needs
     for held, source in candidates:
-        is_asked = source.group == OWN or still_owes(held.queue, source.common, needs)
+        is_asked = source.group == OWN or is_above_nominal(held.queue, source.common, needs)
         if is_asked and trial.may_take(held):
             trial.take(held, source.reason)
             if trial.fits(borrowing=borrowing):

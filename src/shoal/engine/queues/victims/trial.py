@@ -59,7 +59,7 @@ class Trial:
         if self._budgets is not None and held.facts.budgets:
             self._budgets.use(held)
         self._taken.append((held, reason))
-        self._unseat(held)
+        self._remove(held)
         if self._missing > 0 and (not self._missing_own or held.queue is self.want.queue):
             self._missing -= held.usage.get(self._missing_fr, 0)
 
@@ -93,7 +93,7 @@ class Trial:
         room = self._room()
         for index in range(len(self._taken) - 2, -1, -1):
             held = self._taken[index][0]
-            self._seat(held)
+            self._restore(held)
             is_enough = _use_up(room, held.usage) and looks_at_quota and held.queue is not queue
             if is_enough:
                 del self._taken[index]
@@ -101,7 +101,7 @@ class Trial:
             if self.fits(borrowing=borrowing):
                 del self._taken[index]
             else:
-                self._unseat(held)
+                self._remove(held)
                 self._missing = 0
             room = self._room()
         return [Victim(held, reason) for held, reason in self._taken]
@@ -109,7 +109,7 @@ class Trial:
     def undo(self) -> None:
         """Undo all removals."""
         for held, _ in reversed(self._taken):
-            self._seat(held)
+            self._restore(held)
         self._taken.clear()
         self._missing = 0
         if self._budgets is not None:
@@ -123,7 +123,7 @@ class Trial:
         """What is left over."""
         return {fr: self.want.queue.available(fr) - amount for fr, amount in self._wanted if amount > 0}
 
-    def _unseat(self, held: AdmittedWorkload) -> None:
+    def _remove(self, held: AdmittedWorkload) -> None:
         queue = held.queue
         if self.want.fits is None:
             queue.remove_all(held.usage)
@@ -132,7 +132,7 @@ class Trial:
             self._holders[queue] = dict(queue.held)
         self._queues.remove_usage(held)
 
-    def _seat(self, held: AdmittedWorkload) -> None:
+    def _restore(self, held: AdmittedWorkload) -> None:
         if self.want.fits is None:
             held.queue.add_all(held.usage)
         else:
