@@ -101,7 +101,7 @@ def test_a_kubernetes_group_is_read() -> None:
     )
     assert isinstance(group, PodGroup)
     assert group.spec.scheduling_policy.min_count() == 4
-    assert group.spec.yields_whole()
+    assert group.spec.is_evicted_whole()
     assert group.spec.scheduling_constraints is not None
     assert [one.key for one in group.spec.scheduling_constraints.topology] == ["example.com/rack"]
 
@@ -119,7 +119,7 @@ MODES = {
 @pytest.mark.parametrize(("version", "mode", "whole"), MODES.values(), ids=MODES)
 def test_a_group_yields_whole_or_pod_by_pod(version: str, mode: str, whole: bool) -> None:
     group = only(f"scheduling.k8s.io/{version}", f"{{{GANG}, disruptionMode: {mode}}}")
-    assert group.spec.yields_whole() is whole
+    assert group.spec.is_evicted_whole() is whole
 
 
 def test_a_pod_names_its_group_in_two_ways() -> None:

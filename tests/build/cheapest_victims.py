@@ -22,7 +22,7 @@ class Running:
     gpus: int
     priority: int
     gang: str = ""
-    yields: bool = True
+    is_preemptible: bool = True
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class FullFleet:
 
     def may_yield(self, victims: frozenset[str], priority: int) -> bool:
         yielding = [pod for pod in self.pods if pod.name in victims]
-        if any(not pod.yields or self.priority(pod) >= priority for pod in yielding):
+        if any(not pod.is_preemptible or self.priority(pod) >= priority for pod in yielding):
             return False
         if any(len(victims & covered) > allowed for allowed, covered in self.budgets):
             return False
@@ -72,7 +72,7 @@ def least_price(fleet: FullFleet, count: int, gpus: int, priority: int) -> int |
     goes = {pod.name: model.new_bool_var(pod.name) for pod in fleet.pods}
     top = model.new_int_var(0, 100, "top")
     for pod in fleet.pods:
-        if not pod.yields or fleet.priority(pod) >= priority:
+        if not pod.is_preemptible or fleet.priority(pod) >= priority:
             model.add(goes[pod.name] == 0)
         model.add(top >= (fleet.priority(pod) + 1) * goes[pod.name])
     for gang, least in fleet.least.items():

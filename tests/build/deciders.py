@@ -77,7 +77,7 @@ class Decider:
         events = [self.event(value_of(PODS, item, Pod)) for item in self.informers.of(PODS)]
         self._told += self.devices.drain()
         bound = [event for event in events if isinstance(event, PodBound)]
-        for event in (*self._told, *sorted(bound, key=lambda one: not one.spots)):
+        for event in (*self._told, *sorted(bound, key=lambda one: not one.positions)):
             intake.apply(event)
         return cluster
 
@@ -85,8 +85,8 @@ class Decider:
         """What the engine is told of the pod; as text, why it waits for its volumes."""
         refs, asking = self.devices.refs(pod)
         if pod.spec.node_name:
-            spots = self.devices.spots(pod.metadata.annotations, pod.spec.node_name)
-            return PodBound(pod.metadata.key, ask_of_pod(asking, None, refs), pod.spec.node_name, spots=spots)
+            positions = self.devices.positions(pod.metadata.annotations, pod.spec.node_name)
+            return PodBound(pod.metadata.key, ask_of_pod(asking, None, refs), pod.spec.node_name, positions=positions)
         rule = self.volumes.rule(pod)
         return rule if isinstance(rule, str) else PodArrived(pod.metadata.key, ask_of_pod(asking, rule, refs))
 

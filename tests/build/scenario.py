@@ -122,8 +122,8 @@ class Scenario:
         self, key: str, wanted: AnyAsk, node: str, devices: tuple[int, ...], starts: tuple[int, ...] = ()
     ) -> Scenario:
         """A pod that runs already and is said to hold these devices, or places on them."""
-        spots = tuple(zip(devices, starts or (0,) * len(devices), strict=True))
-        return self.apply(PodBound(key, made(wanted), node, spots=spots))
+        positions = tuple(zip(devices, starts or (0,) * len(devices), strict=True))
+        return self.apply(PodBound(key, made(wanted), node, positions=positions))
 
     def go(self, key: str) -> Scenario:
         return self.apply(PodGone(key))
@@ -191,12 +191,12 @@ class Scenario:
         """Nodes that fit, rules about other pods included; found by asking for each node alone."""
         charge, cluster = self.cluster.charge(made(wanted)), self.cluster
         self.placement.renew()
-        return {name for name, row in cluster.row_of.items() if self.placement.spot(charge, 0, who, np.array([row]))}
+        return {name for name, row in cluster.row_of.items() if self.placement.choose(charge, 0, who, np.array([row]))}
 
     def choice(self, wanted: AnyAsk, draw: int = 0) -> tuple[str, tuple[int, ...]] | None:
         """Node and devices the engine would take now; the facts stay as they are."""
         self.placement.renew()
-        spot = self.placement.spot(self.cluster.charge(made(wanted)), draw)
+        spot = self.placement.choose(self.cluster.charge(made(wanted)), draw)
         if spot is None:
             return None
         row, grant = spot

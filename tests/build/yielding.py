@@ -49,9 +49,11 @@ class Yielding(Scenario):
         priority: int | None = None,
         requirement: TopologyRequirement = ANYWHERE,
         *,
-        goes_whole: bool = False,
+        is_evicted_whole: bool = False,
     ) -> Yielding:
-        self.group(GroupFacts(name, least, requirement=requirement, priority=priority, goes_whole=goes_whole))
+        self.group(
+            GroupFacts(name, least, requirement=requirement, priority=priority, is_evicted_whole=is_evicted_whole)
+        )
         return self
 
     def runs(
@@ -63,7 +65,7 @@ class Yielding(Scenario):
         group: str = "",
         since_s: float = 0.0,
         *,
-        yields: bool = True,
+        is_preemptible: bool = True,
         saved_s: float | None = None,
         terminating: bool = False,
         part: str = "",
@@ -71,7 +73,13 @@ class Yielding(Scenario):
         queue: str = "",
     ) -> Yielding:
         who = PodIdentity(
-            group=group, part=part, role=role, queue=queue, yields=yields, since_s=since_s, saved_s=saved_s
+            group=group,
+            part=part,
+            role=role,
+            queue=queue,
+            is_preemptible=is_preemptible,
+            since_s=since_s,
+            saved_s=saved_s,
         )
         self.bind(key, wanted, node, priority=priority, who=who, terminating=terminating)
         return self

@@ -241,9 +241,9 @@ def winner(got: KubeProfile, ask: Ask) -> str:
     cluster = fleet()
     placement = Placement(cluster, got.build(cluster, MIX))
     placement.renew()
-    spot = placement.spot(cluster.charge(ask), 0)
-    assert spot is not None
-    return cluster.names[spot[0]]
+    chosen = placement.choose(cluster.charge(ask), 0)
+    assert chosen is not None
+    return cluster.names[chosen[0]]
 
 
 CPU_ONLY = Ask(requests=(("cpu", 4000),))

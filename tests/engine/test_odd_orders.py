@@ -167,6 +167,6 @@ def test_every_order_of_the_same_news_ends_in_the_same_facts() -> None:
 def test_a_pod_that_was_told_to_end_is_still_ending_when_its_devices_are_read_otherwise() -> None:
     world = Scenario(N).bind("p", POD, "n", devices=(1,))
     world.cluster.mark_terminating("p")
-    world.apply(PodBound("p", made(POD), "n", spots=((0, 0),), anew=True))
+    world.apply(PodBound("p", made(POD), "n", positions=((0, 0),), anew=True))
     assert world.devices_of("p") == (0,)
     assert list(world.cluster.terminating) == ["p"]

@@ -158,9 +158,9 @@ def chosen(policy: str, intake: Intake, wanted: Ask) -> str:
     cluster = intake.cluster
     placement = Placement(cluster, POLICIES[policy](cluster, MIX))
     placement.renew()
-    spot = placement.spot(cluster.charge(wanted), 0)
-    assert spot is not None
-    return cluster.names[spot[0]]
+    chosen = placement.choose(cluster.charge(wanted), 0)
+    assert chosen is not None
+    return cluster.names[chosen[0]]
 
 
 def test_the_frugal_model_is_preferred_where_all_else_is_equal() -> None:
@@ -177,9 +177,9 @@ def test_keys_of_the_policy_equal_a_full_recomputation() -> None:
     for step in range(60):
         placement.renew()
         each = wanted[step % 3]
-        spot = placement.spot(cluster.charge(each), 0)
-        assert spot is not None
-        intake.apply(PodBound(f"p{step}", each, cluster.names[spot[0]], spot[1]))
+        chosen = placement.choose(cluster.charge(each), 0)
+        assert chosen is not None
+        intake.apply(PodBound(f"p{step}", each, cluster.names[chosen[0]], chosen[1]))
         kept = placement.shape(cluster.charge(each)).keys()
         placement.shape(cluster.charge(each)).invalidate()
         assert kept.tolist() == placement.shape(cluster.charge(each)).keys().tolist()

@@ -78,7 +78,7 @@ IRRELEVANT: dict[str, Callable[[Scenario], object]] = {
     "a label": lambda world: world.see(there().label("a", "b")),
     "our own pod is seen there": confirmed,
     "our own pod names its devices": lambda world: world.apply(
-        PodBound("ours", GPU.made(), "n", spots=((5, 0),), anew=True)
+        PodBound("ours", GPU.made(), "n", positions=((5, 0),), anew=True)
     ),
     "a pod that was never bound is deleted": lambda world: world.go("ours"),
     "our placement is taken back": lambda world: world.reject("ours"),

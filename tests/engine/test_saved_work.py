@@ -44,13 +44,13 @@ def test_what_is_no_span_is_refused_where_it_stands(text: str) -> None:
 
 
 def test_only_a_pod_that_says_so_never_yields() -> None:
-    assert who().yields
-    assert who(preemptible="true").yields
-    assert not who(preemptible="false").yields
+    assert who().is_preemptible
+    assert who(preemptible="true").is_preemptible
+    assert not who(preemptible="false").is_preemptible
 
 
 def test_two_projects_words_may_agree_but_not_contradict_each_other() -> None:
-    assert not who({"volcano.sh/preemptable": "false"}, preemptible="false").yields
+    assert not who({"volcano.sh/preemptable": "false"}, preemptible="false").is_preemptible
     with pytest.raises(UserError, match=r"shoal\.dev/preemptible and volcano\.sh/preemptable contradict each other"):
         who({"volcano.sh/preemptable": "true"}, preemptible="false")
 

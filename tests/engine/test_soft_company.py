@@ -102,9 +102,9 @@ def test_shoals_own_policy_follows_wishes_before_it_packs() -> None:
     world = Scenario(A1, A2.cpu(4), B1.cpu(2)).bind("c", ask(), "a1", who=CACHE)
     charge = world.cluster.charge(ask().cpu(1).near(wished(1, "host", app="cache")).made())
     world.placement.renew()
-    spot = world.placement.spot(charge, 0, WEB)
-    assert spot is not None
-    assert world.cluster.names[spot[0]] == "a1"
+    chosen = world.placement.choose(charge, 0, WEB)
+    assert chosen is not None
+    assert world.cluster.names[chosen[0]] == "a1"
 
 
 def by_chance(cluster: Cluster) -> Profile:
@@ -114,5 +114,5 @@ def by_chance(cluster: Cluster) -> Profile:
 def test_chance_obeys_the_rules_too() -> None:
     world = Scenario(A1, A2, B1, policy=by_chance).bind("c", ask(), "a1", who=CACHE)
     charge = world.cluster.charge(ask().near(apart("zone", app="cache")).made())
-    seen = {world.placement.spot(charge, draw, NO_IDENTITY) for draw in range(20)}
-    assert {world.cluster.names[spot[0]] for spot in seen if spot} == {"b1"}
+    seen = {world.placement.choose(charge, draw, NO_IDENTITY) for draw in range(20)}
+    assert {world.cluster.names[chosen[0]] for chosen in seen if chosen} == {"b1"}

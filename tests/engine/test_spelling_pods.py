@@ -14,7 +14,7 @@ from shoal.engine.device_demand import (
     VirtualGpus,
     WholeGpus,
 )
-from shoal.engine.device_notation import HeldDevices, devices_of_pod, profile_fault, spots_of_pod
+from shoal.engine.device_notation import HeldDevices, devices_of_pod, positions_of_pod, profile_fault
 from shoal.units.errors import UserError, Where
 
 POD = Where(obj="Pod team-a/train")
@@ -214,29 +214,29 @@ def test_profiles(profile: str, products: tuple[str, ...], told: str) -> None:
 
 class TestHeldDevices:
     def test_numbers_and_places(self) -> None:
-        assert spots_of_pod({"shoal.dev/devices": "0, 3"}, POD) == ((0, 0), (3, 0))
+        assert positions_of_pod({"shoal.dev/devices": "0, 3"}, POD) == ((0, 0), (3, 0))
 
     @pytest.mark.parametrize("text", ["0," * 1024 + "0", "9" * 70_000, "{" + " " * 70_000 + "}", "9" * 5_000])
     def test_more_than_the_devices_of_any_node_is_refused(self, text: str) -> None:
         with pytest.raises(UserError):
-            spots_of_pod({"shoal.dev/devices": text}, POD)
-        assert spots_of_pod({"shoal.dev/devices": "1:4,0:0"}, POD) == ((1, 4), (0, 0))
-        assert spots_of_pod({}, POD) == ()
+            positions_of_pod({"shoal.dev/devices": text}, POD)
+        assert positions_of_pod({"shoal.dev/devices": "1:4,0:0"}, POD) == ((1, 4), (0, 0))
+        assert positions_of_pod({}, POD) == ()
 
     def test_a_word_that_is_no_number(self) -> None:
         with pytest.raises(UserError, match="not a whole number"):
-            spots_of_pod({"shoal.dev/devices": "GPU-1"}, POD)
+            positions_of_pod({"shoal.dev/devices": "GPU-1"}, POD)
 
     def test_pods_of_one_name_share_a_device_and_others_do_not(self) -> None:
         held = HeldDevices()
         held.reserve("n", ((0, 0),))
-        assert held.spots("n", {}, {"runai-gpu-group": "a"}) == ((1, 0),)
-        assert held.spots("n", {}, {"runai-gpu-group": "b"}) == ((2, 0),)
-        assert held.spots("n", {}, {"runai-gpu-group": "a"}) == ((1, 0),)
-        assert held.spots("m", {}, {"runai-gpu-group": "b"}) == ((0, 0),)
+        assert held.positions("n", {}, {"runai-gpu-group": "a"}) == ((1, 0),)
+        assert held.positions("n", {}, {"runai-gpu-group": "b"}) == ((2, 0),)
+        assert held.positions("n", {}, {"runai-gpu-group": "a"}) == ((1, 0),)
+        assert held.positions("m", {}, {"runai-gpu-group": "b"}) == ((0, 0),)
 
     def test_several_devices_of_one_pod(self) -> None:
         held = HeldDevices()
-        assert held.spots("n", {}, {"runai-gpu-group/a": "a", "runai-gpu-group/b": "b"}) == ((0, 0), (1, 0))
+        assert held.positions("n", {}, {"runai-gpu-group/a": "a", "runai-gpu-group/b": "b"}) == ((0, 0), (1, 0))
         given = {"hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,3000,30:GPU-2,NVIDIA,3000,30:;"}
-        assert held.spots("m", given, {}) == ((0, 0), (1, 0))
+        assert held.positions("m", given, {}) == ((0, 0), (1, 0))

@@ -267,8 +267,8 @@ def test_the_node_chosen_is_the_one_that_a_full_look_chooses(events: list[Happen
     for wanted in ASKS:
         charge = world.cluster.charge(wanted)
         for who in WHO:
-            spot = world.placement.spot(charge, 0, who)
-            assert (-1 if spot is None else spot[0]) == rescan.best(charge, who)
+            chosen = world.placement.choose(charge, 0, who)
+            assert (-1 if chosen is None else chosen[0]) == rescan.best(charge, who)
 
 
 crowds = st.lists(

@@ -19,7 +19,7 @@ from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Refused
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import DeviceGrant, MigTiles
-from shoal.engine.device_notation import UNKNOWN_IDS, NodeIds, spots_of_pod
+from shoal.engine.device_notation import UNKNOWN_IDS, NodeIds, positions_of_pod
 from shoal.engine.devices.kinds import kind_of
 from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.events import NodeSeen, PodBound
@@ -108,8 +108,8 @@ class Scene:
     def bind(self, pod: Obj, ids: NodeIds) -> DeviceGrant | None:
         """As the pod says what it holds."""
         read = msgspec.convert(pod, Pod, dec_hook=dec_hook)
-        spots = spots_of_pod(read.metadata.annotations, Where(), ids)
-        self.intake.apply(PodBound(read.metadata.key, ask_of_pod(read), "n1", spots=spots))
+        positions = positions_of_pod(read.metadata.annotations, Where(), ids)
+        self.intake.apply(PodBound(read.metadata.key, ask_of_pod(read), "n1", positions=positions))
         return self.cluster.pods[read.metadata.key].grant
 
 

@@ -266,9 +266,9 @@ def test_a_trial_that_is_rolled_back_leaves_the_facts_as_they_were(
     before = facts_of(cluster)
     ledger = Ledger(cluster)
     for key in world.waiting():
-        spot = world.placement.spot(cluster.pending[key].charge, 0)
-        if spot is not None:
-            ledger.place(key, *spot)
+        chosen = world.placement.choose(cluster.pending[key].charge, 0)
+        if chosen is not None:
+            ledger.place(key, *chosen)
     for key in sorted(cluster.pods)[::2]:
         ledger.evict(key)
     ledger.rollback()

@@ -33,8 +33,8 @@ def fleets(draw: st.DrawFn) -> FullFleet:
             if draw(st.integers(0, 5)) == 0:
                 continue
             gang = draw(st.sampled_from(["", "", *gangs]))
-            yields = draw(st.integers(0, 9)) > 0
-            pods.append(Running(f"p{len(pods)}", place, size, draw(st.integers(0, TOP)), gang, yields))
+            is_preemptible = draw(st.integers(0, 9)) > 0
+            pods.append(Running(f"p{len(pods)}", place, size, draw(st.integers(0, TOP)), gang, is_preemptible))
     names = [pod.name for pod in pods]
     budgets = draw(
         st.lists(
@@ -50,7 +50,15 @@ def cluster_of(fleet: FullFleet) -> Yielding:
     for gang, least in fleet.least.items():
         world.gang(gang, least)
     for index, pod in enumerate(fleet.pods):
-        world.runs(pod.name, f"n{pod.node}", gpus(pod.gpus), pod.priority, pod.gang, float(index), yields=pod.yields)
+        world.runs(
+            pod.name,
+            f"n{pod.node}",
+            gpus(pod.gpus),
+            pod.priority,
+            pod.gang,
+            float(index),
+            is_preemptible=pod.is_preemptible,
+        )
     for index, (allowed, covered) in enumerate(fleet.budgets):
         world.budget(f"b{index}", allowed, *covered)
     return world
@@ -267,7 +275,15 @@ def test_the_order_in_which_equal_facts_arrived_does_not_matter(
         world = Yielding(*(node(f"n{index}").gpus(total) for index, total in enumerate(fleet.nodes)))
         for pod in pods:
             since_s = float(fleet.pods.index(pod))
-            world.runs(pod.name, f"n{pod.node}", gpus(pod.gpus), pod.priority, pod.gang, since_s, yields=pod.yields)
+            world.runs(
+                pod.name,
+                f"n{pod.node}",
+                gpus(pod.gpus),
+                pod.priority,
+                pod.gang,
+                since_s,
+                is_preemptible=pod.is_preemptible,
+            )
         for gang, least in fleet.least.items():
             world.gang(gang, least)
         for index, (allowed, covered) in enumerate(fleet.budgets):

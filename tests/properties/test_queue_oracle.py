@@ -128,11 +128,11 @@ def _allowed(world: Obeying, facts: WorkloadFacts, mine: ClusterQueueFacts, core
         for queue in queues:
             holders = [each for each in world.holding.values() if _holds(each, queue.name)]
             if queue.name == mine.name:
-                willing = [each for each in holders if _yields(each, facts, rules.within)]
+                willing = [each for each in holders if _is_preemptible(each, facts, rules.within)]
             elif queue.cohort != mine.cohort or not mine.cohort:
                 willing = []
             else:
-                willing = [each for each in holders if _yields(each, facts, rules.reclaim)]
+                willing = [each for each in holders if _is_preemptible(each, facts, rules.reclaim)]
                 if borrows and not is_mine:
                     willing = [each for each in willing if _yields_to_borrower(each, facts, mine)]
                 if not borrows and used >= nominal and rules.borrow == "Never":
@@ -152,7 +152,7 @@ def _holds(each: WorkloadFacts, queue: str) -> bool:
     return each.admission is not None and each.admission.cluster_queue == queue
 
 
-def _yields(each: WorkloadFacts, to: WorkloadFacts, policy: str) -> bool:
+def _is_preemptible(each: WorkloadFacts, to: WorkloadFacts, policy: str) -> bool:
     newer = each.priority == to.priority and each.created_s > to.created_s
     return {
         "Never": False,

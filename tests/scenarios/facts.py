@@ -11,7 +11,7 @@ import msgspec
 from shoal.api.node import Node as ApiNode
 from shoal.api.pod import Pod as ApiPod
 from shoal.api.wire import dec_hook
-from shoal.engine.device_notation import spots_of_pod
+from shoal.engine.device_notation import positions_of_pod
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound, TopologySeen
 from shoal.engine.from_api import ask_of_pod, node_facts_of
 from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, TopologyRequirement
@@ -60,13 +60,13 @@ def events_of(case: Case) -> Iterator[Event]:
                         priority=job.priority,
                         who=who,
                         terminating=task.state == "Terminating",
-                        spots=spots_of_pod(pod.metadata.annotations, Where(obj=task.name)),
+                        positions=positions_of_pod(pod.metadata.annotations, Where(obj=task.name)),
                     )
                 )
             elif task.state in ("Pending", "Nominated") and not job.being_deleted and _has_a_turn(case, job, task):
                 waiting.append(PodArrived(task.name, ask, job.priority, who=who, nominated=task.node))
     # Who is known to sit on which device is told first; the others take what is left.
-    yield from sorted(bound, key=lambda event: not event.spots)
+    yield from sorted(bound, key=lambda event: not event.positions)
     yield from waiting
 
 
@@ -181,14 +181,14 @@ def _who(case: Case, job: Job, task: Task, order: int) -> PodIdentity:
         role=task.role,
         queue=job.queue,
         preempts=task.preemption_policy != "Never",
-        yields=_yields(case, job, task),
+        is_preemptible=_is_preemptible(case, job, task),
         # No case says since when a pod runs; the order of the jobs stands for it.
         since_s=float(job.created_order - len(case.jobs)),
         order=order - 1000 * task.task_priority,
     )
 
 
-def _yields(case: Case, job: Job, task: Task) -> bool:
+def _is_preemptible(case: Case, job: Job, task: Task) -> bool:
     said = task.preemptible if task.preemptible is not None else job.preemptible
     if case.is_kai:
         return job.priority < KAI_NON_PREEMPTIBLE if said is None else said

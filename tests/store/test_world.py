@@ -290,9 +290,9 @@ YIELDS: dict[str, tuple[list[Object], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("objects", "yields"), YIELDS.values(), ids=YIELDS)
-def test_who_yields(objects: list[Object], yields: bool) -> None:
-    assert who(*objects).yields is yields
+@pytest.mark.parametrize(("objects", "is_preemptible"), YIELDS.values(), ids=YIELDS)
+def test_who_yields(objects: list[Object], is_preemptible: bool) -> None:
+    assert who(*objects).is_preemptible is is_preemptible
 
 
 def test_who_makes_others_yield() -> None:
@@ -365,9 +365,12 @@ def test_a_kai_group_is_a_tree_whose_leaves_count_pods() -> None:
 
 
 def test_a_kai_group_of_high_priority_does_not_yield() -> None:
-    assert gangs(kai_group("t/g", 1, priorityClassName="build"))["t/g"].yields is False
-    assert gangs(kai_group("t/g", 1, priorityClassName="train"))["t/g"].yields is True
-    assert gangs(kai_group("t/g", 1, priorityClassName="build", preemptibility="preemptible"))["t/g"].yields is True
+    assert gangs(kai_group("t/g", 1, priorityClassName="build"))["t/g"].is_preemptible is False
+    assert gangs(kai_group("t/g", 1, priorityClassName="train"))["t/g"].is_preemptible is True
+    assert (
+        gangs(kai_group("t/g", 1, priorityClassName="build", preemptibility="preemptible"))["t/g"].is_preemptible
+        is True
+    )
 
 
 def test_a_group_of_the_scheduler_plugins_has_a_minimum_only() -> None:
@@ -383,7 +386,7 @@ def test_a_group_of_kubernetes_itself() -> None:
         "preemptionPolicy": "Never",
     }
     assert gangs(group("scheduling.k8s.io/v1alpha2", "t/g", **spec))["t/g"] == GroupFacts(
-        "t/g", minimum=2, requirement=TopologyRequirement("", "rack"), priority=5, preempts=False, goes_whole=True
+        "t/g", minimum=2, requirement=TopologyRequirement("", "rack"), priority=5, preempts=False, is_evicted_whole=True
     )
 
 

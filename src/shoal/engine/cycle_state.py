@@ -58,9 +58,9 @@ class CycleState:
         if not attempt():
             ledger.rollback(mark)
             return False
-        spots = [(pod, cluster.pods[pod].row, cluster.pods[pod].grant) for pod in ledger.placed_since(after)]
+        destinations = [(pod, cluster.pods[pod].row, cluster.pods[pod].grant) for pod in ledger.placed_since(after)]
         ledger.rollback(mark)
-        for pod, row, grant in spots:
+        for pod, row, grant in destinations:
             ledger.place(pod, row, grant, nominated=True)
             self.intentions.append(Nominate(pod, cluster.names[row], grant))
             self.made_again += pod in self.renewed

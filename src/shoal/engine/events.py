@@ -91,7 +91,7 @@ class PodBound(msgspec.Struct, frozen=True, gc=False):
     who: PodIdentity = NO_IDENTITY
     terminating: bool = False
     """It is being terminated: it still holds what it holds, and what it holds may be promised to others."""
-    spots: tuple[tuple[int, int], ...] = ()
+    positions: tuple[tuple[int, int], ...] = ()
     """Where no grant came with it: the devices it is said to hold, and on each the first MIG slice, if any."""
     anew: bool = False
     """It holds other devices than those that were told before."""

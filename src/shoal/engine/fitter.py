@@ -34,16 +34,16 @@ class Fitter:
         """Place a waiting pod on the best row, or on the best of some rows."""
         waiting = self.cluster.pending[key]
         chance = seeded_number(self.seed, key) if self._at_random else 0
-        spot = self._kept(waiting, chance) if waiting.nominated and within is None else None
-        if spot is None:
-            spot = self.placement.spot(waiting.charge, chance, waiting.who, within)
-            if spot is None:
+        chosen = self._kept(waiting, chance) if waiting.nominated and within is None else None
+        if chosen is None:
+            chosen = self.placement.choose(waiting.charge, chance, waiting.who, within)
+            if chosen is None:
                 return False
-        row, grant = spot
+        row, grant = chosen
         self.ledger.place(key, row, grant)
         return True
 
     def _kept(self, waiting: Waiting, chance: int) -> tuple[int, DeviceGrant | None] | None:
         """A promise is kept where it was given; only if that cannot be does the pod look elsewhere."""
         row = self.cluster.row_of.get(waiting.nominated)
-        return None if row is None else self.placement.spot(waiting.charge, chance, waiting.who, np.array([row]))
+        return None if row is None else self.placement.choose(waiting.charge, chance, waiting.who, np.array([row]))

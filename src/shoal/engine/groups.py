@@ -58,8 +58,8 @@ class GroupFacts(msgspec.Struct, frozen=True):
     priority: int | None = None
     """None: the highest of its pods."""
     preempts: bool = True
-    yields: bool = True
-    goes_whole: bool = False
+    is_preemptible: bool = True
+    is_evicted_whole: bool = False
     """Its pods yield all together or not at all, also those above the minimum."""
     unreadable: str = ""
     """The fault of its definition: its pods wait until that is corrected."""

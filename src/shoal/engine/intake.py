@@ -143,7 +143,7 @@ class Intake:
             charge,
             event.priority,
             turn,
-            goes_first=bool(event.daemon_set),
+            has_precedence=bool(event.daemon_set),
             who=event.who,
             nominated=event.nominated,
         )
@@ -187,7 +187,7 @@ class Intake:
             allocation.charge,
             allocation.priority,
             allocation.turn,
-            goes_first=allocation.goes_first,
+            has_precedence=allocation.has_precedence,
             who=allocation.who,
         )
 
@@ -245,7 +245,7 @@ class Intake:
             grant = None
         guessed = False
         if grant is None and devices is not None:
-            grant = grant_held(cluster.devices, row, devices, event.spots)
+            grant = grant_held(cluster.devices, row, devices, event.positions)
             if guessed := grant is None:
                 grant = grant_there(cluster.devices, row, devices)
         if event.ask.claims and (grant is None or not grant.claims):

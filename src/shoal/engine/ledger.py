@@ -43,7 +43,7 @@ class Ledger:
                 waiting.priority,
                 waiting.turn,
                 PodState.NOMINATED if nominated else PodState.ASSUMED,
-                waiting.goes_first,
+                waiting.has_precedence,
                 "",
                 waiting.who,
             ),
@@ -107,7 +107,7 @@ def _in_line_again(allocation: PodAllocation, nominated: str) -> Waiting:
         allocation.charge,
         allocation.priority,
         allocation.turn or 0,
-        goes_first=allocation.goes_first,
+        has_precedence=allocation.has_precedence,
         who=allocation.who,
         nominated=nominated,
     )

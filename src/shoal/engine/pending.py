@@ -44,13 +44,13 @@ def in_line(
     priority: int,
     turn: int,
     *,
-    goes_first: bool = False,
+    has_precedence: bool = False,
     who: PodIdentity = NO_IDENTITY,
     nominated: str = "",
 ) -> Waiting:
     """A pod at its place."""
-    first = _FIRST if goes_first else standing(priority, NOMINATED if nominated else USUAL)
-    return Waiting(charge, priority, turn, goes_first, who, nominated, first)
+    first = _FIRST if has_precedence else standing(priority, NOMINATED if nominated else USUAL)
+    return Waiting(charge, priority, turn, has_precedence, who, nominated, first)
 
 
 class Pending:
@@ -108,7 +108,7 @@ class Pending:
         priority: int,
         turn: int | None = None,
         *,
-        goes_first: bool = False,
+        has_precedence: bool = False,
         who: PodIdentity = NO_IDENTITY,
         nominated: str = "",
     ) -> None:
@@ -118,7 +118,7 @@ class Pending:
             self._turns += 1
         if who.group:
             self._gangs.queues(who.group, turn)
-        self.restore(key, in_line(charge, priority, turn, goes_first=goes_first, who=who, nominated=nominated))
+        self.restore(key, in_line(charge, priority, turn, has_precedence=has_precedence, who=who, nominated=nominated))
         self._fresh[key] = None
 
     def remove(self, key: str) -> Waiting | None:

@@ -81,7 +81,7 @@ class Placement:
         """Whether some profile needs chance."""
         return self.profile.at_random or any(other.profile.at_random for other in self._others.values())
 
-    def spot(
+    def choose(
         self,
         charge: Charge,
         draw: int,

@@ -38,7 +38,7 @@ class PodIdentity(msgspec.Struct, frozen=True, gc=False):
     """The queue it was sent to: a pod yields only to pods of its own queue."""
     preempts: bool = True
     """Whether others may have to yield to it."""
-    yields: bool = True
+    is_preemptible: bool = True
     """Whether it may have to yield to others of higher priority."""
     returns: bool = True
     """Whether it is created again when it ends, so that it can be moved."""

@@ -81,7 +81,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     """The ask, compiled: one object per ask, so queues are found by identity."""
     priority: int
     turn: int
-    goes_first: bool = False
+    has_precedence: bool = False
     """Before every priority."""
     who: PodIdentity = NO_IDENTITY
     nominated: str = ""
@@ -104,7 +104,7 @@ class PodAllocation(msgspec.Struct, gc=False):
     turn: int | None
     """Its position in the queue before, in case the binding is rejected."""
     state: PodState
-    goes_first: bool = False
+    has_precedence: bool = False
     """In the queue the pod came before every priority."""
     daemon_set: str = ""
     who: PodIdentity = NO_IDENTITY

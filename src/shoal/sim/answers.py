@@ -69,12 +69,12 @@ class _Teller:
             unproven=told_unproven(record) or UNSET,
         )
 
-    def _on(self, spot: Place | Nominate) -> Placed:
-        allocation = self._cluster.pods.get(spot.pod)
+    def _on(self, chosen: Place | Nominate) -> Placed:
+        allocation = self._cluster.pods.get(chosen.pod)
         if allocation is None:
             # Placed and made to yield in one round.
-            return Placed(spot.pod, spot.node, [] if spot.grant is None else [*spot.grant.devices])
-        return Placed(spot.pod, spot.node, device_names(self._cluster, allocation.ask, spot.node, spot.grant))
+            return Placed(chosen.pod, chosen.node, [] if chosen.grant is None else [*chosen.grant.devices])
+        return Placed(chosen.pod, chosen.node, device_names(self._cluster, allocation.ask, chosen.node, chosen.grant))
 
     def _refused(self) -> Iterator[Refused]:
         explainer = Explainer(self._rounds.placement, self._rounds.seed, self._rounds.now_s)

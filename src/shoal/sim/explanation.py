@@ -113,10 +113,10 @@ class _Told:
                 self._fate[evicted.pod] = f"has yielded to {evicted.beneficiary} ({evicted.code})"
                 self._yielded.setdefault(evicted.beneficiary, []).append(evicted.pod)
 
-    def _on(self, spot: Place | Nominate) -> str:
-        allocation = self._cluster.pods.get(spot.pod)
+    def _on(self, chosen: Place | Nominate) -> str:
+        allocation = self._cluster.pods.get(chosen.pod)
         # One that was placed and made to yield in one round is not there any more.
-        devices = [] if allocation is None else device_names(self._cluster, allocation.ask, spot.node, spot.grant)
+        devices = [] if allocation is None else device_names(self._cluster, allocation.ask, chosen.node, chosen.grant)
         return f", {device_words(devices)}" if devices else ""
 
     # -- a pod -----------------------------------------------------------------------------------------------
@@ -129,8 +129,8 @@ class _Told:
             allocation = cluster.pods.get(key)
             outcome = self._fate.get(key, "")
             if not outcome and allocation is not None:
-                spot = Place(key, cluster.names[allocation.row], allocation.grant)
-                outcome = f"runs on {spot.node}{self._on(spot)}, since before"
+                chosen = Place(key, cluster.names[allocation.row], allocation.grant)
+                outcome = f"runs on {chosen.node}{self._on(chosen)}, since before"
             explanation = Explanation(key, outcome or "is gone")
             if allocation is not None:
                 explanation.add("asks", ask_words(allocation.ask))

@@ -30,7 +30,7 @@ from shoal.api.workloads import DaemonSet
 from shoal.data.gpus import PRODUCT_LABEL
 from shoal.engine.device_demand import PARTS
 from shoal.engine.device_notation.names import OWN_DEVICES
-from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.events import (
     BudgetSeen,
     DaemonSetSeen,
@@ -50,7 +50,7 @@ from shoal.engine.from_api import (
     budget_facts_of,
     daemon_set_ask,
     ids_of_nodes,
-    spots_of_pods,
+    positions_of_pods,
 )
 from shoal.store.dra import Dra, dra_of
 from shoal.store.gangs import GangMember, Gangs, gangs_of
@@ -112,7 +112,7 @@ class _ManifestReader:
         self._pods = ManifestPods(inventory, self._priorities, operators, self._cluster.warnings)
         products = {placed.value.metadata.labels.get(PRODUCT_LABEL, "") for placed in inventory.of(Node)}
         self._warnings = PodWarnings(products)
-        self._spots: dict[str, Spots] = {}
+        self._positions: dict[str, DevicePositions] = {}
         self._dra = Dra()
         self._volumes = ManifestVolumes(inventory, self._cluster.warnings)
 
@@ -166,7 +166,7 @@ class _ManifestReader:
         pods = [member.placed.value for member in members]
         try:
             ids = ids_of_nodes(placed.value for placed in self._inventory.of(Node))
-            self._spots = spots_of_pods(pods, ids)
+            self._positions = positions_of_pods(pods, ids)
         except UserError as error:
             raise self._with_place(error, members) from error
         of = self._inventory.of
@@ -216,7 +216,7 @@ class _ManifestReader:
         self._warn_of_strays(bound)
         self._tell_of_others(running)
         # Pods that say which devices they hold come before those that get what is left.
-        bound.sort(key=lambda event: not event.spots)
+        bound.sort(key=lambda event: not event.positions)
         self._cluster.events += bound
         waiting.sort(key=lambda each: each[:2])
         self._cluster.events += [event for _, _, event in waiting]
@@ -243,7 +243,7 @@ class _ManifestReader:
                 daemon_set=daemon_set,
                 who=member.who,
                 terminating=pod.is_terminating(),
-                spots=self._spots.get(key, ()),
+                positions=self._positions.get(key, ()),
             )
         return PodArrived(key, ask, priority, daemon_set, member.who, pod.status.nominated_node_name)
 

@@ -104,7 +104,7 @@ class TestNobodyMoves:
 
     def test_who_never_yields(self) -> None:
         world = cluster_of(*fleet(2, node("n").gpus(2)))
-        world.runs("a", "n0", ONE, yields=False).runs("b", "n1", ONE, yields=False)
+        world.runs("a", "n0", ONE, is_preemptible=False).runs("b", "n1", ONE, is_preemptible=False)
         assert world.waits("new", TWO).round().moved == []
 
     def test_whom_a_budget_keeps(self) -> None:
@@ -120,7 +120,7 @@ class TestAGang:
     def test_at_its_minimum_moves_whole(self) -> None:
         world = cluster_of(*fleet(3, node("n").gpus(4))).gang("g", 2)
         world.runs("g-0", "n0", TWO, group="g").runs("g-1", "n0", TWO, group="g")
-        world.runs("p", "n1", ONE, yields=False).runs("q", "n2", ONE, yields=False)
+        world.runs("p", "n1", ONE, is_preemptible=False).runs("q", "n2", ONE, is_preemptible=False)
         # Nobody else can move, so the gang does, to where there is room beside others.
         plan = world.waits("new", gpus(4)).round()
         assert [pod for pod, _, _ in moves(plan)] == ["g-0", "g-1"]
@@ -129,7 +129,7 @@ class TestAGang:
     def test_keeps_its_place_in_line(self) -> None:
         world = cluster_of(*fleet(3, node("n").gpus(4))).gang("g", 2).waits("first", gpus(5))
         world.runs("g-0", "n0", TWO, group="g").runs("g-1", "n0", TWO, group="g").waits("g-2", gpus(5), group="g")
-        world.runs("p", "n1", ONE, yields=False).runs("q", "n2", ONE, yields=False)
+        world.runs("p", "n1", ONE, is_preemptible=False).runs("q", "n2", ONE, is_preemptible=False)
         before = world.cluster.gangs["g"].turn
         assert [pod for pod, _, _ in moves(world.waits("new", gpus(4)).round())] == ["g-0", "g-1"]
         assert world.cluster.gangs["g"].turn == before
@@ -140,6 +140,8 @@ class TestAGang:
         world.apply(TopologySeen(TopologyFacts("t", ("rack",))))
         world.gang("g", 2, requirement=TopologyRequirement("t", required="rack"))
         world.runs("g-0", "n0", TWO, group="g").runs("g-1", "n0", TWO, group="g")
-        world.runs("p", "n1", THREE, yields=False).runs("q", "n2", ONE, yields=False).runs("r", "n3", ONE, yields=False)
+        world.runs("p", "n1", THREE, is_preemptible=False).runs("q", "n2", ONE, is_preemptible=False).runs(
+            "r", "n3", ONE, is_preemptible=False
+        )
         plan = world.waits("new", gpus(4)).round()
         assert {target for _, _, target in moves(plan)} == {"n2", "n3"}

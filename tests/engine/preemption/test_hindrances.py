@@ -58,7 +58,7 @@ class TestNobodyYields:
         assert code(full().waits("new", TWO, 3)) is Code.ONLY_HIGHER
 
     def test_because_those_in_the_way_never_yield(self) -> None:
-        world = Yielding(node("n").gpus(1)).runs("a", "n", ONE, yields=False)
+        world = Yielding(node("n").gpus(1)).runs("a", "n", ONE, is_preemptible=False)
         assert code(world.waits("new", ONE, 5)) is Code.ONLY_HIGHER
 
     def test_because_it_is_too_early(self) -> None:

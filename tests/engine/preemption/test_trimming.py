@@ -23,7 +23,7 @@ def beside_bystanders(world: Yielding) -> Yielding:
     """Twenty pods that would yield, on nodes where it would help nobody."""
     for index in range(20):
         world.see(node(f"aside{index}").gpus(8))
-        world.runs(f"vip{index}", f"aside{index}", gpus(7), yields=False)
+        world.runs(f"vip{index}", f"aside{index}", gpus(7), is_preemptible=False)
         world.runs(f"bystander{index}", f"aside{index}", gpus(1))
     return world
 

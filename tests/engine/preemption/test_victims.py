@@ -52,7 +52,7 @@ class TestAPod:
         assert [evict.beneficiary for evict in plan.evicted] == ["new"]
 
     def test_spares_whoever_never_yields(self) -> None:
-        world = Yielding(node("n").gpus(2)).runs("old", "n", ONE).runs("vip", "n", ONE, since_s=5, yields=False)
+        world = Yielding(node("n").gpus(2)).runs("old", "n", ONE).runs("vip", "n", ONE, since_s=5, is_preemptible=False)
         assert world.waits("new", ONE, 5).victims() == ["old"]
 
     def test_spares_pods_of_other_queues(self) -> None:
@@ -135,7 +135,7 @@ class TestAGang:
         assert world.waits("new", TWO, 5).victims() == ["solo"]
 
     def test_that_goes_whole_yields_its_surplus_with_it(self) -> None:
-        world = Yielding(node("n").gpus(2)).gang("g", 1, goes_whole=True)
+        world = Yielding(node("n").gpus(2)).gang("g", 1, is_evicted_whole=True)
         world.runs("g-0", "n", ONE, group="g").runs("g-1", "n", ONE, group="g")
         assert world.waits("new", ONE, 5).victims() == ["g-0", "g-1"]
 
@@ -149,7 +149,7 @@ class TestAGang:
 
     def test_is_spared_when_one_of_its_pods_never_yields(self) -> None:
         world = Yielding(node("n").gpus(2)).gang("g", 2)
-        world.runs("g-0", "n", ONE, group="g").runs("g-1", "n", ONE, group="g", yields=False)
+        world.runs("g-0", "n", ONE, group="g").runs("g-1", "n", ONE, group="g", is_preemptible=False)
         assert world.waits("new", ONE, 5).victims() == []
 
     def test_has_the_priority_of_its_object_not_of_its_pods(self) -> None:

@@ -18,7 +18,7 @@ from shoal.embedded.gpus.explicit import Choice
 from shoal.embedded.machines.mig_cuts import Cut
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import COMPUTE, MEMORY, SLOTS, DeviceGrant
-from shoal.engine.device_notation import UNKNOWN_IDS, HeldDevices, NodeIds, layout_of_node, node_ids, spots_of_pod
+from shoal.engine.device_notation import UNKNOWN_IDS, HeldDevices, NodeIds, layout_of_node, node_ids, positions_of_pod
 from shoal.engine.devices.kinds import kind_of
 from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.dra.devices import DeviceFacts, SliceFacts
@@ -104,8 +104,8 @@ def test_a_device_that_hami_gave_is_the_one_that_the_node_calls_so() -> None:
     listed = [{"id": f"GPU-h{at}", "count": 10, "devmem": 100} for at in range(3)]
     ids = node_ids({}, {"hami.io/node-nvidia-register": json.dumps(listed)})
     given = {"hami.io/vgpu-devices-allocated": "GPU-h2,NVIDIA,3000,0:;"}
-    assert HeldDevices().spots("n1", given, {}, ids) == ((2, 0),)
-    assert HeldDevices().spots("n1", given, {}) == ((0, 0),)
+    assert HeldDevices().positions("n1", given, {}, ids) == ((2, 0),)
+    assert HeldDevices().positions("n1", given, {}) == ((0, 0),)
 
 
 def test_replicas_that_others_hold_are_passed_over() -> None:
@@ -175,8 +175,8 @@ def test_instances_that_are_to_be_cut_are_named_by_place_and_found_again_when_th
     assert [len(found[name][resource]) for name, resource in (("c0", MIG), ("c2", MIG))] == [1, 2]
     facts = layout_of_product(read_product(A100).name)
     assert facts is not None
-    spots = spots_of_pod({"shoal.dev/devices": json.dumps(found)}, Where(), ids_on(dynamic()))
-    intake.apply(PodBound("team/p", ask_of_pod(asked), "n1", spots=spots))
+    positions = positions_of_pod({"shoal.dev/devices": json.dumps(found)}, Where(), ids_on(dynamic()))
+    intake.apply(PodBound("team/p", ask_of_pod(asked), "n1", positions=positions))
     held = cluster.pods["team/p"].grant
     assert held is not None
     assert sorted(held.parts) == sorted(grant.parts)
@@ -186,8 +186,8 @@ def test_instances_that_are_to_be_cut_are_named_by_place_and_found_again_when_th
     cut = [{"profile": "1g.10gb", "start": profile.starts[0], "uuid": "MIG-a"}]
     later = ids_on(dynamic(cut))
     assert later.id_of(0, profile.starts[0]) == "MIG-a"
-    assert later.spot_of("MIG-a") == (0, profile.starts[0])
-    assert later.spot_of(f"0:{profile.starts[0]}") == (0, profile.starts[0])
+    assert later.position_of("MIG-a") == (0, profile.starts[0])
+    assert later.position_of(f"0:{profile.starts[0]}") == (0, profile.starts[0])
 
 
 def test_a_kubelet_finds_an_instance_by_its_place() -> None:
@@ -266,4 +266,4 @@ def test_a_topology_that_cannot_be_read_names_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["{", '{"main": 3}', '{"main":{"nvidia.com/gpu":["GPU-gone","x"]}}'])
 def test_ids_that_nobody_knows_hold_nothing(text: str) -> None:
-    assert spots_of_pod({"shoal.dev/devices": text}, Where(), PLAIN) == ()
+    assert positions_of_pod({"shoal.dev/devices": text}, Where(), PLAIN) == ()

@@ -13,10 +13,10 @@ from build.manifests import node, pod, thing
 from shoal.client.item import Obj
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_notation import HeldDevices
-from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.events import PodBound
 from shoal.engine.intake import Intake
-from shoal.store.watched.held_spots import HeldSpots
+from shoal.store.watched.held_positions import HeldPositions
 from shoal.store.watched.pod_annotations import PodAnnotationFields
 
 GPU = "nvidia.com/gpu"
@@ -140,19 +140,19 @@ def test_a_group_of_pods_that_ended_leaves_its_number_to_others() -> None:
     fed = FedWorld()
     fed.put(gpu_node())
     fed.put(holder("a", {}, labels={GROUP: "g1"}), holder("b", {}, labels={GROUP: "g1"}))
-    assert [event.spots for event in fed.heard(PodBound)] == [((0, 0),), ((0, 0),)]
+    assert [event.positions for event in fed.heard(PodBound)] == [((0, 0),), ((0, 0),)]
     fed.drop(holder("a"))
     fed.put(holder("c", {}, labels={GROUP: "g2"}))
-    assert [event.spots for event in fed.heard(PodBound)] == [((1, 0),)]
+    assert [event.positions for event in fed.heard(PodBound)] == [((1, 0),)]
     fed.put(holder("b", {}, labels={GROUP: "g1"}, status={"phase": "Succeeded"}))
     fed.drain()
     fed.put(holder("d", {}, labels={GROUP: "g3"}))
-    assert [event.spots for event in fed.heard(PodBound)] == [((0, 0),)]
+    assert [event.positions for event in fed.heard(PodBound)] == [((0, 0),)]
 
 
 def test_nothing_is_left_of_pods_that_came_and_went() -> None:
-    held_spots, draw = HeldSpots(None), random.Random(7)
-    there: dict[str, tuple[str, Spots]] = {}
+    held_positions, draw = HeldPositions(None), random.Random(7)
+    there: dict[str, tuple[str, DevicePositions]] = {}
     most = 0
     for number in range(2000):
         key, on = f"pod-{number}", f"n{draw.randrange(3)}"
@@ -161,18 +161,18 @@ def test_nothing_is_left_of_pods_that_came_and_went() -> None:
             if draw.random() < 0.5
             else PodAnnotationFields({}, {"shoal.dev/devices": str(draw.randrange(8))})
         )
-        there[key] = on, held_spots.spots(key, on, words)
+        there[key] = on, held_positions.positions(key, on, words)
         if draw.random() < 0.2:
             # Read again, and nothing is counted twice.
-            assert held_spots.spots(key, on, words, there[key][1]) == there[key][1]
+            assert held_positions.positions(key, on, words, there[key][1]) == there[key][1]
         while len(there) > 20:
             gone = draw.choice(sorted(there))
-            held_spots.release(gone, *there.pop(gone))
-        most = max(most, len(held_spots))
+            held_positions.release(gone, *there.pop(gone))
+        most = max(most, len(held_positions))
     assert most <= 60
-    for key, (on, spots) in there.items():
-        held_spots.release(key, on, spots)
-    assert len(held_spots) == 0
+    for key, (on, positions) in there.items():
+        held_positions.release(key, on, positions)
+    assert len(held_positions) == 0
 
 
 def test_a_name_keeps_its_number_until_its_last_holder_is_gone() -> None:

@@ -186,7 +186,10 @@ def test_a_class_that_is_told_late_is_obeyed_then() -> None:
 def test_devices_that_running_pods_name_are_told_first() -> None:
     fed = world()
     fed.put(running("a", gpus=1), running("b", gpus=1, annotations={"shoal.dev/devices": "3"}))
-    assert [(event.key, event.spots) for event in fed.heard(PodBound)] == [("default/b", ((3, 0),)), ("default/a", ())]
+    assert [(event.key, event.positions) for event in fed.heard(PodBound)] == [
+        ("default/b", ((3, 0),)),
+        ("default/a", ()),
+    ]
 
 
 def test_our_scheduler_knows_several_names() -> None:

@@ -19,7 +19,7 @@ from shoal.client.item import Obj, item_of
 from shoal.client.kind import PODS
 from shoal.client.recorder import Recorder
 from shoal.engine.device_notation import NodeIds
-from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.dra.requests import ClaimRef
 from shoal.store.watched.pod_asks import PodAsks
 from shoal.store.watched.pod_heads import head_of
@@ -114,7 +114,7 @@ class _Allocated:
     def refs(self, pod: Pod) -> tuple[tuple[ClaimRef, ...], Pod]:
         return (ClaimRef("x", f"{pod.metadata.key}-x"),), pod
 
-    def spots(self, annotations: Mapping[str, str], node: str) -> Spots:
+    def positions(self, annotations: Mapping[str, str], node: str) -> DevicePositions:
         return ()
 
     def ids(self, node: str) -> NodeIds:

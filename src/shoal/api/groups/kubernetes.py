@@ -93,7 +93,7 @@ class PodGroupSpec(ApiStruct, frozen=True):
     resource_claims: tuple[PodClaim, ...] = ()
     parent_composite_pod_group_name: str = ""
 
-    def yields_whole(self) -> bool:
+    def is_evicted_whole(self) -> bool:
         """Whether the pods of the group are taken from it all together or one at a time."""
         return self.disruption_mode in {"PodGroup", "All"}
 

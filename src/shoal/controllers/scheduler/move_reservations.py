@@ -147,7 +147,9 @@ class MoveReservations:
         if view is None or owner is None or allocation is None or view.workload or move.pod in self._kept:
             return
         one = self._kept[move.pod] = _Reservation(move.pod, owner, allocation.who.group)
-        who = structs.replace(allocation.who, group="", part="", role="", preempts=False, yields=False, returns=False)
+        who = structs.replace(
+            allocation.who, group="", part="", role="", preempts=False, is_preemptible=False, returns=False
+        )
         ask, priority = allocation.charge.ask, allocation.priority
         scheduling.intake.apply(PodArrived(one.key, ask, priority, who=who, nominated=move.target))
         scheduling.wake()

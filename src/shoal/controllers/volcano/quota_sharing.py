@@ -188,7 +188,9 @@ class QuotaSharing:
 
     def _is_preemptible(self, quotas: QueueQuotas, unit: AdmissionUnit) -> bool:
         pods = self._scheduling.cluster.pods
-        return quotas.is_reclaimable(unit.queue) and all(pods[pod].who.yields for pod in unit.active if pod in pods)
+        return quotas.is_reclaimable(unit.queue) and all(
+            pods[pod].who.is_preemptible for pod in unit.active if pod in pods
+        )
 
     def _evict(self, key: str, beneficiary: str, now_s: float, found: SharingResult) -> None:
         """Evicts the unit; with the minimum of a group, all its other pods are evicted, too."""

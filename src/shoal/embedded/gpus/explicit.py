@@ -23,7 +23,7 @@ from shoal.units.numbers import LONGEST_HELD, MOST_HELD, whole_of
 ANNOTATION = "shoal.dev/devices"
 Obj = dict[str, Any]
 Ids = Mapping[str, Mapping[str, tuple[str, ...]]]
-_Spot = tuple[int, int | None]
+_Position = tuple[int, int | None]
 
 
 class Choice:
@@ -33,7 +33,7 @@ class Choice:
         text = str((pod["metadata"].get("annotations") or {}).get(ANNOTATION) or "")
         text = "" if len(text) > LONGEST_HELD else text.strip()
         self._ids = _ids(text)
-        self._spots = [] if self._ids else _spots(text)
+        self._positions = [] if self._ids else _positions(text)
 
     def wanted(
         self, container: str, resource: str, count: int, free: Sequence[PhysicalDevice]
@@ -44,28 +44,28 @@ class Choice:
             found = {one: _named(one, free) for one in named}
             missing = [one for one, device in found.items() if device is None]
             return missing[0] if missing else [device for device in found.values() if device is not None]
-        if not self._spots:
+        if not self._positions:
             return None
         left = list(free)
         chosen: list[PhysicalDevice] = []
-        for spot in self._spots[:count]:
-            device = next((device for device in left if _is_at(device, spot)), None)
+        for position in self._positions[:count]:
+            device = next((device for device in left if _is_at(device, position)), None)
             if device is None:
-                return str(spot[0]) if spot[1] is None else f"{spot[0]}:{spot[1]}"
+                return str(position[0]) if position[1] is None else f"{position[0]}:{position[1]}"
             left.remove(device)
             chosen.append(device)
-        del self._spots[:count]
+        del self._positions[:count]
         return chosen
 
 
 def _named(one: str, free: Sequence[PhysicalDevice]) -> PhysicalDevice | None:
     by_id = next((device for device in free if device.id == one), None)
-    spots = _spots(one) if by_id is None else []
+    spots = _positions(one) if by_id is None else []
     return next((device for device in free if _is_at(device, spots[0])), None) if len(spots) == 1 else by_id
 
 
-def _is_at(device: PhysicalDevice, spot: _Spot) -> bool:
-    gpu, start = spot
+def _is_at(device: PhysicalDevice, position: _Position) -> bool:
+    gpu, start = position
     return device.gpu == gpu and (start is None or (device.cut is not None and device.cut.start == start))
 
 
@@ -78,8 +78,8 @@ def _ids(text: str) -> Ids:
         return {}
 
 
-def _spots(text: str) -> list[_Spot]:
-    found: list[_Spot] = []
+def _positions(text: str) -> list[_Position]:
+    found: list[_Position] = []
     if text.count(",") >= MOST_HELD:
         return found
     for part in text.split(",") if text else ():

@@ -5,7 +5,7 @@ Pure: strings in, values out. Contradictions are the writer's to mend and are re
 unknown is left unknown.
 """
 
-from shoal.engine.device_notation.held_devices import HeldDevices, device_names, devices_fault, spots_of_pod
+from shoal.engine.device_notation.held_devices import HeldDevices, device_names, devices_fault, positions_of_pod
 from shoal.engine.device_notation.mig_profiles import profile_fault, tiles_fault
 from shoal.engine.device_notation.names import GPU
 from shoal.engine.device_notation.node_devices import NodeDevices, layout_of_node
@@ -29,7 +29,7 @@ __all__ = [
     "profile_fault",
     "replica_id",
     "devices_fault",
-    "spots_of_pod",
+    "positions_of_pod",
     "tiles_fault",
     "topology_fault",
 ]

@@ -11,17 +11,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from shoal.engine.device_notation import names
-from shoal.engine.device_notation.node_ids import UNKNOWN_IDS, NodeIds, Spot, ids_in
-from shoal.engine.devices.kind import Spots
+from shoal.engine.device_notation.node_ids import UNKNOWN_IDS, DevicePosition, NodeIds, ids_in
+from shoal.engine.devices.kind import DevicePositions
 from shoal.units.annotation_numbers import whole_number
 from shoal.units.errors import UserError, Where
 from shoal.units.numbers import LONGEST_HELD, MOST_HELD
 
-Words = Mapping[str, str]
+StringMap = Mapping[str, str]
 _BELOW_GROUP = names.DEVICE_GROUP + "/"
 
 
-def spots_of_pod(annotations: Words, where: Where, ids: NodeIds = UNKNOWN_IDS) -> Spots:
+def positions_of_pod(annotations: StringMap, where: Where, ids: NodeIds = UNKNOWN_IDS) -> DevicePositions:
     """The devices that a running pod is said to hold: `{"main":{"nvidia.com/gpu":["GPU-..."]}}` with the names that its
     node gives them, or `0,1`, or `0:4,1:0` with the first slice of a MIG instance.
 
@@ -33,24 +33,24 @@ def spots_of_pod(annotations: Words, where: Where, ids: NodeIds = UNKNOWN_IDS) -
         raise UserError(f"must be at most {LONGEST_HELD} characters, got {len(text)}", where=here)
     text = text.strip()
     if text.startswith("{"):
-        return _spots_of_ids(text, ids)
+        return _positions_of_ids(text, ids)
     if text.count(",") >= MOST_HELD:
         raise UserError(f"must be at most {MOST_HELD} devices", where=here)
-    spots = []
+    positions = []
     for part in text.split(",") if text else ():
         device, _, start = part.strip().partition(":")
-        spots.append((whole_number(device, here, most=1023), whole_number(start, here, most=63) if start else 0))
-    return tuple(spots)
+        positions.append((whole_number(device, here, most=1023), whole_number(start, here, most=63) if start else 0))
+    return tuple(positions)
 
 
-def _spots_of_ids(text: str, ids: NodeIds) -> Spots:
+def _positions_of_ids(text: str, ids: NodeIds) -> DevicePositions:
     """Devices that do not exist any more (the GPU was divided again) are left out."""
     held = [one for resources in ids_in(text).values() for one in resources.items()]
     if len(held) > 1:
         # What an init container had, the next may have again.
         held = sorted((one, tuple(devices)) for one, devices in _by_resource(held).items())
-    spots = [ids.spot_of(device) for _, devices in held for device in dict.fromkeys(devices)]
-    return tuple([spot for spot in spots if spot is not None])
+    positions = [ids.position_of(device) for _, devices in held for device in dict.fromkeys(devices)]
+    return tuple([position for position in positions if position is not None])
 
 
 def _by_resource(held: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
@@ -73,21 +73,23 @@ class HeldDevices:
         self._number_of: dict[tuple[str, str], int] = {}
         self._users: Counter[tuple[str, str]] = Counter()
 
-    def reserve(self, node: str, spots: Iterable[Spot]) -> None:
+    def reserve(self, node: str, positions: Iterable[DevicePosition]) -> None:
         """Numbers that were said outright; to be told before the first name is asked for."""
-        self._taken.setdefault(node, Counter()).update({device for device, _ in spots})
+        self._taken.setdefault(node, Counter()).update({device for device, _ in positions})
 
-    def spots(self, node: str, annotations: Words, labels: Words, ids: NodeIds = UNKNOWN_IDS) -> Spots:
+    def positions(
+        self, node: str, annotations: StringMap, labels: StringMap, ids: NodeIds = UNKNOWN_IDS
+    ) -> DevicePositions:
         """The devices that a pod on the node holds by name; none when it names none. `ids` are the node's own names."""
         return self.named(node, device_names(annotations, labels), ids)
 
-    def named(self, node: str, called: Iterable[str], ids: NodeIds = UNKNOWN_IDS) -> Spots:
+    def named(self, node: str, called: Iterable[str], ids: NodeIds = UNKNOWN_IDS) -> DevicePositions:
         """The devices that a pod holds by these names."""
-        return tuple(ids.spots[name] if name in ids.spots else (self._number(node, name), 0) for name in called)
+        return tuple(ids.positions[name] if name in ids.positions else (self._number(node, name), 0) for name in called)
 
-    def release(self, node: str, spots: Iterable[Spot], called: Iterable[str] = ()) -> None:
+    def release(self, node: str, positions: Iterable[DevicePosition], called: Iterable[str] = ()) -> None:
         """A pod holds these no more, which were reserved for it; or had the numbers of these names."""
-        for device in {device for device, _ in spots}:
+        for device in {device for device, _ in positions}:
             self._give_back(node, device)
         for name in called:
             number = self._number_of[node, name]
@@ -121,18 +123,18 @@ class HeldDevices:
             del self._taken[node]
 
 
-def devices_fault(annotations: Words) -> UserError | None:
+def devices_fault(annotations: StringMap) -> UserError | None:
     """What is wrong with `shoal.dev/devices`, whatever the node is. Ids are known only to the node."""
     if names.OWN_DEVICES not in annotations:
         return None
     try:
-        spots_of_pod(annotations, Where())
+        positions_of_pod(annotations, Where())
     except UserError as error:
         return error
     return None
 
 
-def device_names(annotations: Words, labels: Words) -> tuple[str, ...]:
+def device_names(annotations: StringMap, labels: StringMap) -> tuple[str, ...]:
     """Names of devices on a pod: KAI's groups, else the UUIDs that HAMi gave it."""
     keys = [key for key in labels if key == names.DEVICE_GROUP or key.startswith(_BELOW_GROUP)]
     groups = [labels[key] for key in sorted(keys) if labels[key]]

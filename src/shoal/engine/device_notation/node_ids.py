@@ -21,15 +21,15 @@ from shoal.engine.device_notation import names
 from shoal.engine.device_notation.registers import registered_ids
 from shoal.units.numbers import LONGEST_HELD
 
-Words = Mapping[str, str]
-Spot = tuple[int, int]
+StringMap = Mapping[str, str]
+DevicePosition = tuple[int, int]
 _REPLICA = "::"
 
 
 class NodeIds(msgspec.Struct, frozen=True):
     numbers: tuple[str, ...] = ()
     """The id of each device by number."""
-    cuts: Mapping[Spot, str] = {}
+    cuts: Mapping[DevicePosition, str] = {}
     """Instances on devices that are cut on demand."""
     layout: str = ""
     """The MIG layout of these."""
@@ -37,7 +37,7 @@ class NodeIds(msgspec.Struct, frozen=True):
     """Instances that are counted by name, by their resource."""
     replicas: Mapping[str, int] = {}
     """How often each device of a resource is advertised, by the name of the replicas."""
-    spots: Mapping[str, Spot] = {}
+    positions: Mapping[str, DevicePosition] = {}
     """The way back."""
     broken: tuple[int, ...] = ()
     """Numbers of devices that do not work."""
@@ -48,10 +48,10 @@ class NodeIds(msgspec.Struct, frozen=True):
             return self.cuts.get((number, start), f"{number}:{start}")
         return self.numbers[number] if number < len(self.numbers) else str(number)
 
-    def spot_of(self, device: str) -> Spot | None:
+    def position_of(self, device: str) -> DevicePosition | None:
         """Where an id points to, that of a replica too; None when it is not known."""
         own = device.partition(_REPLICA)[0]
-        return self.spots.get(own) or spot_of_text(own)
+        return self.positions.get(own) or spot_of_text(own)
 
 
 UNKNOWN_IDS = NodeIds()
@@ -77,14 +77,14 @@ class _Topology(msgspec.Struct, frozen=True):
 _topology = msgspec.json.Decoder(_Topology)
 
 
-def node_ids(labels: Words, annotations: Words) -> NodeIds:
+def node_ids(labels: StringMap, annotations: StringMap) -> NodeIds:
     """What the node says of its devices' names."""
     topology = _read(annotations.get(names.OWN_TOPOLOGY, ""))
     registered = registered_ids(annotations)
     layout = _layout(labels, annotations)
     if not topology.gpus and not registered and not layout:
         return UNKNOWN_IDS
-    cuts: dict[Spot, str] = {}
+    cuts: dict[DevicePosition, str] = {}
     instances: dict[str, list[str]] = {}
     numbers: list[str] = []
     broken: list[int] = []
@@ -103,13 +103,13 @@ def node_ids(labels: Words, annotations: Words) -> NodeIds:
                 instances.setdefault(names.MIG_PREFIX + cut.profile.replace("+", "."), []).append(cut.uuid)
         broken += range(first, len(numbers)) if gpu.unhealthy else ()
     found = registered or tuple(numbers)
-    spots: dict[str, Spot] = {each: (number, 0) for number, each in enumerate(found) if each}
-    spots |= {each: spot for spot, each in cuts.items()}
+    positions: dict[str, DevicePosition] = {each: (number, 0) for number, each in enumerate(found) if each}
+    positions |= {each: position for position, each in cuts.items()}
     counted = {name: tuple(ids) for name, ids in instances.items()}
-    return NodeIds(found, cuts, layout, counted, topology.replicas, spots, () if registered else tuple(broken))
+    return NodeIds(found, cuts, layout, counted, topology.replicas, positions, () if registered else tuple(broken))
 
 
-def topology_fault(annotations: Words) -> str:
+def topology_fault(annotations: StringMap) -> str:
     """What is wrong with the node's words about its devices, and what comes of it."""
     text = annotations.get(names.OWN_TOPOLOGY, "")
     try:
@@ -119,7 +119,7 @@ def topology_fault(annotations: Words) -> str:
     return ""
 
 
-def _layout(labels: Words, annotations: Words) -> str:
+def _layout(labels: StringMap, annotations: StringMap) -> str:
     """By which devices are cut on demand, if they are."""
     if names.OWN_MIG_LAYOUT not in annotations and names.OWN_MIG_LAYOUT not in labels:
         return ""
@@ -142,7 +142,7 @@ def ids_in(text: str) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
         return {}
 
 
-def spot_of_text(text: str) -> Spot | None:
+def spot_of_text(text: str) -> DevicePosition | None:
     """`3`, or `3:4` with the first memory slice."""
     number, colon, start = text.partition(":")
     if not _is_small(number) or (colon and not _is_small(start)):

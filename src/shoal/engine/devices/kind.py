@@ -10,7 +10,7 @@ from shoal.engine.devices.node_devices import NodeDeviceState
 
 D_contra = TypeVar("D_contra", contravariant=True)
 
-Spots = tuple[tuple[int, int], ...]
+DevicePositions = tuple[tuple[int, int], ...]
 """Devices that a pod is said to hold, and on each the first MIG slice, if there is one."""
 
 
@@ -33,7 +33,7 @@ class DeviceKind(Protocol[D_contra]):
         """A grant for a pod that already runs there although nothing fits: the emptiest devices."""
         ...
 
-    def held(self, bench: NodeDeviceState, demand: D_contra, spots: Spots, /) -> DeviceGrant | None:
+    def held(self, bench: NodeDeviceState, demand: D_contra, positions: DevicePositions, /) -> DeviceGrant | None:
         """The grant of a pod that is said to hold these devices; None when that cannot be."""
         ...
 

@@ -15,7 +15,7 @@ from shoal.engine.device_demand import (
     VirtualGpus,
     WholeGpus,
 )
-from shoal.engine.devices.kind import DeviceKind, Spots
+from shoal.engine.devices.kind import DeviceKind, DevicePositions
 from shoal.engine.devices.mig import MigKind
 from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.devices.planes import DevicePlanes
@@ -39,12 +39,12 @@ def kind_of(demand: Demand) -> DeviceKind[Any]:
     return KINDS[type(demand)]
 
 
-def grant_held(planes: DevicePlanes, row: int, demand: Demand, spots: Spots) -> DeviceGrant | None:
+def grant_held(planes: DevicePlanes, row: int, demand: Demand, positions: DevicePositions) -> DeviceGrant | None:
     """What a pod that runs on a row is said to hold; None where nothing is said of it, or what cannot be."""
     bench = NodeDeviceState(planes, row)
-    if not spots or not all(0 <= device < bench.count for device, _ in spots):
+    if not positions or not all(0 <= device < bench.count for device, _ in positions):
         return None
-    return kind_of(demand).held(bench, demand, spots)
+    return kind_of(demand).held(bench, demand, positions)
 
 
 def grant_there(planes: DevicePlanes, row: int, demand: Demand) -> DeviceGrant:

@@ -12,7 +12,7 @@ import numpy as np
 from shoal.devices.tiling import HOLDERS_BITS, holders, occupancy, tiling
 from shoal.engine.device_demand import NOTHING, SLICES, DeviceGrant, MigTiles, plane_grant
 from shoal.engine.devices.columns import DeviceColumns, Ints
-from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.devices.overload import free_masks
 from shoal.engine.devices.planes import DevicePlanes
@@ -47,17 +47,17 @@ class MigKind:
         ]
         return _grant([(device, mask) for mask in masks])
 
-    def held(self, bench: NodeDeviceState, demand: MigTiles, spots: Spots) -> DeviceGrant | None:
+    def held(self, bench: NodeDeviceState, demand: MigTiles, positions: DevicePositions) -> DeviceGrant | None:
         """Spots in the order in which the demand lists its tiles, profile by profile."""
         layout = bench.layout
         if not layout.mig:
             return NOTHING
         there = tiling(layout.mig)
         names = [name for name, count in demand.tiles for _ in range(count)]
-        if len(spots) != len(names):
+        if len(positions) != len(names):
             return None
         placed = []
-        for name, (device, start) in zip(names, spots, strict=True):
+        for name, (device, start) in zip(names, positions, strict=True):
             profile = there.profile(name)
             if profile is None or start not in profile.starts or device not in layout.mig_devices:
                 return None

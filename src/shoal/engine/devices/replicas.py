@@ -13,7 +13,7 @@ import numpy as np
 
 from shoal.engine.device_demand import SLOTS, DeviceGrant, Replicas, plane_grant
 from shoal.engine.devices.columns import DeviceColumns, Ints
-from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.devices.node_devices import NodeDeviceState
 
 _NAME = "nvidia.com/gpu.shared"
@@ -36,8 +36,8 @@ class ReplicaKind:
     def forced(self, bench: NodeDeviceState, demand: Replicas) -> DeviceGrant:
         return forced_replicas(bench, range(bench.count), demand.count)
 
-    def held(self, bench: NodeDeviceState, demand: Replicas, spots: Spots) -> DeviceGrant | None:
-        return held_replicas(bench, spots, demand.count)
+    def held(self, bench: NodeDeviceState, demand: Replicas, positions: DevicePositions) -> DeviceGrant | None:
+        return held_replicas(bench, positions, demand.count)
 
     def asked(self, demand: Replicas) -> int:
         return demand.count
@@ -71,9 +71,9 @@ def forced_replicas(bench: NodeDeviceState, devices: Iterable[int], count: int) 
     return _spread(bench, dict.fromkeys(devices, count), count)
 
 
-def held_replicas(bench: NodeDeviceState, spots: Spots, count: int) -> DeviceGrant:
+def held_replicas(bench: NodeDeviceState, positions: DevicePositions, count: int) -> DeviceGrant:
     """The replicas that a pod is said to hold; of some devices only, as many as it has, where they are not counted."""
-    held = Counter(device for device, _ in spots)
+    held = Counter(device for device, _ in positions)
     if held.total() == count:
         return plane_grant(tuple((device, SLOTS, amount) for device, amount in sorted(held.items())))
     return forced_replicas(bench, sorted(held), count)

@@ -19,7 +19,7 @@ from shoal.engine.device_demand import (
     plane_grant,
 )
 from shoal.engine.devices.columns import DeviceColumns, Ints, how_many, largest
-from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.devices.node_devices import NodeDeviceState, tightest
 from shoal.engine.facts import GPU_BEST, GPU_MILLI
 
@@ -41,8 +41,8 @@ class FusedShare:
     def forced(self, bench: NodeDeviceState, demand: GpuShare) -> DeviceGrant:
         return compute_grant(bench.emptiest(1), demand.milli)
 
-    def held(self, _bench: NodeDeviceState, demand: GpuShare, spots: Spots) -> DeviceGrant | None:
-        return compute_grant((spots[0][0],), demand.milli) if len(spots) == 1 else None
+    def held(self, _bench: NodeDeviceState, demand: GpuShare, positions: DevicePositions) -> DeviceGrant | None:
+        return compute_grant((positions[0][0],), demand.milli) if len(positions) == 1 else None
 
     def asked(self, _demand: GpuShare) -> int:
         return 0
@@ -73,8 +73,8 @@ class SeveralShares:
     def forced(self, bench: NodeDeviceState, demand: GpuShares) -> DeviceGrant:
         return compute_grant(bench.emptiest(demand.count), demand.milli)
 
-    def held(self, _bench: NodeDeviceState, demand: GpuShares, spots: Spots) -> DeviceGrant | None:
-        devices = tuple(sorted({device for device, _ in spots}))
+    def held(self, _bench: NodeDeviceState, demand: GpuShares, positions: DevicePositions) -> DeviceGrant | None:
+        devices = tuple(sorted({device for device, _ in positions}))
         return compute_grant(devices, demand.milli) if len(devices) == demand.count else None
 
     def asked(self, demand: GpuShares) -> int:
@@ -107,8 +107,8 @@ class MemoryKind:
     def forced(self, bench: NodeDeviceState, demand: MemoryShares) -> DeviceGrant:
         return _memory_grant(bench.emptiest(demand.count), demand.mib)
 
-    def held(self, _bench: NodeDeviceState, demand: MemoryShares, spots: Spots) -> DeviceGrant | None:
-        devices = tuple(sorted({device for device, _ in spots}))
+    def held(self, _bench: NodeDeviceState, demand: MemoryShares, positions: DevicePositions) -> DeviceGrant | None:
+        devices = tuple(sorted({device for device, _ in positions}))
         return _memory_grant(devices, demand.mib) if len(devices) == demand.count else None
 
     def asked(self, demand: MemoryShares) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.engine.device_demand import CORES, FULL_MILLI, MEMORY, SLOTS, DeviceGrant, VirtualGpus, plane_grant
 from shoal.engine.devices.columns import DeviceColumns, Ints, Verdicts, how_many, parts
-from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.devices.node_devices import NodeDeviceState, memory_fits, tightest
 
 
@@ -43,8 +43,8 @@ class VirtualKind:
         mib = memory_of(demand, bench.layout.memory_mib)
         return _grant(bench.emptiest(demand.count), mib, demand.cores_percent * 10)
 
-    def held(self, bench: NodeDeviceState, demand: VirtualGpus, spots: Spots) -> DeviceGrant | None:
-        devices = tuple(sorted({device for device, _ in spots}))
+    def held(self, bench: NodeDeviceState, demand: VirtualGpus, positions: DevicePositions) -> DeviceGrant | None:
+        devices = tuple(sorted({device for device, _ in positions}))
         if len(devices) != demand.count:
             return None
         return _grant(devices, memory_of(demand, bench.layout.memory_mib), demand.cores_percent * 10)

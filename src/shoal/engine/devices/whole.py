@@ -9,7 +9,7 @@ from __future__ import annotations
 from shoal.engine.device_demand import FULL_MILLI, DeviceGrant, WholeGpus, compute_grant
 from shoal.engine.devices.columns import DeviceColumns, Ints
 from shoal.engine.devices.interconnect import best_connected, most_together
-from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.devices.replicas import forced_replicas, held_replicas, spread_replicas
 from shoal.engine.facts import GPU_MILLI, GPU_WHOLE
@@ -47,10 +47,10 @@ class Whole:
             return forced_replicas(bench, range(bench.count), demand.count)
         return compute_grant(bench.emptiest(demand.count), FULL_MILLI)
 
-    def held(self, bench: NodeDeviceState, demand: WholeGpus, spots: Spots) -> DeviceGrant | None:
-        devices = tuple(sorted({device for device, _ in spots}))
+    def held(self, bench: NodeDeviceState, demand: WholeGpus, positions: DevicePositions) -> DeviceGrant | None:
+        devices = tuple(sorted({device for device, _ in positions}))
         if bench.is_replicated:
-            return held_replicas(bench, spots, demand.count)
+            return held_replicas(bench, positions, demand.count)
         return compute_grant(devices, FULL_MILLI) if len(devices) == demand.count else None
 
     def asked(self, demand: WholeGpus) -> int:

@@ -7,7 +7,7 @@ impossible; every complaint names the object and the field, and the reader of th
 from shoal.engine.device_notation import GPU, MOST_GPUS
 from shoal.engine.from_api.budgets import budget_facts_of
 from shoal.engine.from_api.gang_objects import GangReader, check_kai_part, volcano_part
-from shoal.engine.from_api.held import ids_of_nodes, spots_of_pods
+from shoal.engine.from_api.held import ids_of_nodes, positions_of_pods
 from shoal.engine.from_api.hyper_tree import HyperTree
 from shoal.engine.from_api.membership import least_of_label
 from shoal.engine.from_api.nodes import POD_SLOTS, node_facts_of
@@ -32,7 +32,7 @@ __all__ = [
     "ids_of_nodes",
     "least_of_label",
     "node_facts_of",
-    "spots_of_pods",
+    "positions_of_pods",
     "identity_metadata",
     "volcano_part",
     "volcano_queue",

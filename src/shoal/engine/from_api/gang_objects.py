@@ -46,7 +46,7 @@ class GangReader:
             roles=tuple(sorted(spec.role_minima().items())),
             requirement=self._topologies.volcano_wish(spec.network_topology, here.below("networkTopology")),
             priority=self._priority(spec.priority_class_name, here) if self.knows_class(group) else None,
-            yields=group.metadata.annotations.get(PREEMPTABLE_KEY, "").lower() != "false",
+            is_preemptible=group.metadata.annotations.get(PREEMPTABLE_KEY, "").lower() != "false",
         )
 
     def knows_class(self, group: VolcanoPodGroup) -> bool:
@@ -70,9 +70,9 @@ class GangReader:
         spec = group.spec
         here = where.with_path("spec")
         priority = self._priority(spec.priority_class_name, here)
-        yields = spec.is_preemptible()
-        if yields is None:
-            yields = priority is None or priority < FIRST_NON_PREEMPTIBLE_PRIORITY
+        is_preemptible = spec.is_preemptible()
+        if is_preemptible is None:
+            is_preemptible = priority is None or priority < FIRST_NON_PREEMPTIBLE_PRIORITY
         return GroupFacts(
             name=group.metadata.key,
             minimum=0 if spec.sub_groups else max(spec.min_member or 0, 1),
@@ -80,7 +80,7 @@ class GangReader:
             parts_minimum=spec.min_sub_group,
             requirement=self._topologies.kai_wish(spec.topology_constraint, here.below("topologyConstraint")),
             priority=priority,
-            yields=yields,
+            is_preemptible=is_preemptible,
         )
 
     def _kai_parts(self, spec: KaiPodGroupSpec, where: Where) -> Iterator[GangSubgroup]:
@@ -111,7 +111,7 @@ class GangReader:
             requirement=requirement,
             priority=priority,
             preempts=spec.preemption_policy != "Never",
-            goes_whole=spec.yields_whole(),
+            is_evicted_whole=spec.is_evicted_whole(),
         )
 
     def coscheduling(self, group: CoschedulingPodGroup) -> GroupFacts:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from shoal.api.node import Node
 from shoal.api.pod import Pod
-from shoal.engine.device_notation import UNKNOWN_IDS, HeldDevices, NodeIds, node_ids, spots_of_pod
-from shoal.engine.devices.kind import Spots
+from shoal.engine.device_notation import UNKNOWN_IDS, HeldDevices, NodeIds, node_ids, positions_of_pod
+from shoal.engine.devices.kind import DevicePositions
 from shoal.units.errors import Where
 
 
@@ -17,7 +17,7 @@ def ids_of_nodes(nodes: Iterable[Node]) -> dict[str, NodeIds]:
     return {name: ids for name, ids in found.items() if ids is not UNKNOWN_IDS}
 
 
-def spots_of_pods(pods: Iterable[Pod], ids: Mapping[str, NodeIds] = {}) -> dict[str, Spots]:
+def positions_of_pods(pods: Iterable[Pod], ids: Mapping[str, NodeIds] = {}) -> dict[str, DevicePositions]:
     """By pod; pods on which nothing is written are left out. Bind these first: the others take what is left.
 
     `ids` are what their nodes call their devices.
@@ -27,13 +27,13 @@ def spots_of_pods(pods: Iterable[Pod], ids: Mapping[str, NodeIds] = {}) -> dict[
     reported = {}
     for pod in running:
         known = ids.get(pod.spec.node_name, UNKNOWN_IDS)
-        spots = spots_of_pod(pod.metadata.annotations, Where(obj=f"Pod {pod.metadata.key}"), known)
-        if spots:
-            reported[pod.metadata.key] = spots
-            held.reserve(pod.spec.node_name, spots)
+        positions = positions_of_pod(pod.metadata.annotations, Where(obj=f"Pod {pod.metadata.key}"), known)
+        if positions:
+            reported[pod.metadata.key] = positions
+            held.reserve(pod.spec.node_name, positions)
     for pod in running:
         key, meta, node = pod.metadata.key, pod.metadata, pod.spec.node_name
         own = ids.get(node, UNKNOWN_IDS)
-        if key not in reported and (named := held.spots(node, meta.annotations, meta.labels, own)):
+        if key not in reported and (named := held.positions(node, meta.annotations, meta.labels, own)):
             reported[key] = named
     return reported

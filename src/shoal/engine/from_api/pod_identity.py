@@ -35,8 +35,8 @@ PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 PREEMPTIBLE_ANNOTATION = "shoal.dev/preemptible"
 KUEUE_WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 
-Words = Mapping[str, str]
-StandingWords = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+StringMap = Mapping[str, str]
+IdentityFields = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
 """Labels and annotations."""
 
 _WORDS = {"true": True, "false": False}
@@ -56,18 +56,18 @@ _ANNOTATIONS = IN_ANNOTATIONS | {
     CHECKPOINT_ANNOTATION,
     CHECKPOINT_EVERY_ANNOTATION,
 }
-_NO_WORDS: StandingWords = ((), ())
+_NO_FIELDS: IdentityFields = ((), ())
 
 
-def identity_metadata(labels: Words, annotations: Words) -> StandingWords:
+def identity_metadata(labels: StringMap, annotations: StringMap) -> IdentityFields:
     """Of what is written on a pod, all that its standing is read from, but for what other pods see of it."""
     if _LABELS.isdisjoint(labels) and _ANNOTATIONS.isdisjoint(annotations):
         # Most pods, and there are many.
-        return _NO_WORDS
+        return _NO_FIELDS
     return _chosen(labels, _LABELS), _chosen(annotations, _ANNOTATIONS)
 
 
-def _chosen(words: Words, wanted: frozenset[str]) -> tuple[tuple[str, str], ...]:
+def _chosen(words: StringMap, wanted: frozenset[str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, text) for name, text in words.items() if name in wanted))
 
 
@@ -92,7 +92,7 @@ def _standing(pod: Pod, rank: Rank) -> PodIdentity:
         role=meta.annotations.get(ROLE_KEY) or labels.get(ROLE_KEY, ""),
         queue=labels.get(QUEUE_LABEL) or volcano_queue(meta.annotations.get(VOLCANO_QUEUE_ANNOTATION, "")),
         preempts=rank.preempts,
-        yields=_yields(pod, rank.value, where),
+        is_preemptible=_is_preemptible(pod, rank.value, where),
         returns=bool(group) or any(owner.controller for owner in meta.owner_references),
         since_s=_seconds(pod.status.start_time) or 0.0,
         saved_s=saved_s(meta.annotations, notes),
@@ -105,7 +105,7 @@ def volcano_queue(name: str) -> str:
     return "" if name == "default" else name
 
 
-def _yields(pod: Pod, priority: int, where: Where) -> bool:
+def _is_preemptible(pod: Pod, priority: int, where: Where) -> bool:
     meta = pod.metadata
     if priority >= SYSTEM_PRIORITY or KUEUE_WORKLOAD_ANNOTATION in meta.annotations:
         return False
@@ -123,15 +123,15 @@ def _yields(pod: Pod, priority: int, where: Where) -> bool:
         if (text := there.get(key)) is not None
     ]
     if said:
-        first, field, yields = said[0]
-        other = next((key for key, _, word in said if word != yields), "")
+        first, field, is_preemptible = said[0]
+        other = next((key for key, _, word in said if word != is_preemptible), "")
         if other:
             raise UserError(
                 f"{first} and {other} contradict each other",
                 where=where.with_path(f"metadata.{field}"),
                 fix="keep one of them",
             )
-        return yields
+        return is_preemptible
     if QUEUE_LABEL in meta.labels or KAI_GROUP_ANNOTATION in meta.annotations:
         return priority < FIRST_NON_PREEMPTIBLE_PRIORITY
     return True

@@ -15,7 +15,7 @@ from shoal.engine.plan import Evict, Move, Nominate, Place
 from shoal.engine.pods import PodAllocation, PodState
 from shoal.engine.preemption.preemptor import Preemptor
 
-Spot = tuple[str, int, DeviceGrant | None]
+Destination = tuple[str, int, DeviceGrant | None]
 
 
 class AfterTerminations:
@@ -25,7 +25,7 @@ class AfterTerminations:
         self._round = round_
         ledger = round_.ledger
         self._mark = ledger.mark()
-        self._spots: list[Spot] = []
+        self._destinations: list[Destination] = []
         self._leave: list[Evict | Move] = []
         self._withdraw: list[str] = []
         self.planned = {intention.pod for intention in round_.intentions if isinstance(intention, Place | Nominate)}
@@ -53,7 +53,7 @@ class AfterTerminations:
         allocation = self._left[move.pod]
         row = cluster.row_of[move.target]
         # A pod that was just moved is not evicted as well.
-        who = msgspec.structs.replace(allocation.who, yields=False)
+        who = msgspec.structs.replace(allocation.who, is_preemptible=False)
         cluster.hold(
             move.pod,
             PodAllocation(row, allocation.charge, move.grant, allocation.priority, None, PodState.ASSUMED, who=who),
@@ -65,7 +65,7 @@ class AfterTerminations:
         cluster = self._round.cluster
         for pod in self._round.ledger.placed_since(mark):
             allocation = cluster.pods[pod]
-            self._spots.append((pod, allocation.row, allocation.grant))
+            self._destinations.append((pod, allocation.row, allocation.grant))
 
     def evict(self, pod: str, beneficiary: str) -> None:
         """A victim, gone from this view, is to be told to end, or not to start."""
@@ -74,10 +74,10 @@ class AfterTerminations:
         else:
             self._leave.append(Evict(pod, beneficiary))
 
-    def move(self, moves: list[Move], spots: list[Spot]) -> None:
+    def move(self, moves: list[Move], destinations: list[Destination]) -> None:
         """Pods, elsewhere in this view, are to end where they are; the claimant's are promised their places."""
         self._leave += moves
-        self._spots += spots
+        self._destinations += destinations
 
     def close(self) -> None:
         """Back to now; what was decided happens there."""
@@ -98,6 +98,6 @@ class AfterTerminations:
         for intention in self._leave:
             ledger.mark_terminating(intention.pod)
             round_.intentions.append(intention)
-        for pod, row, grant in self._spots:
+        for pod, row, grant in self._destinations:
             ledger.place(pod, row, grant, nominated=True)
             round_.intentions.append(Nominate(pod, names[row], grant))

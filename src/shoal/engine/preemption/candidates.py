@@ -54,7 +54,7 @@ class Candidates:
         allocations = [
             (key, allocation)
             for key, allocation in (willing(cluster) if pods is None else ((pod, cluster.pods[pod]) for pod in pods))
-            if not (allocation.is_terminating or allocation.daemon_set or allocation.goes_first)
+            if not (allocation.is_terminating or allocation.daemon_set or allocation.has_precedence)
         ]
         allocations.sort(key=_newness, reverse=True)
         count = len(allocations)
@@ -191,10 +191,10 @@ def willing(cluster: Cluster) -> Iterator[tuple[str, PodAllocation]]:
 def is_willing(cluster: Cluster, allocation: PodAllocation) -> bool:
     """Whether neither the pod nor its gang forbids it."""
     who = allocation.who
-    if not who.yields:
+    if not who.is_preemptible:
         return False
     gang = cluster.gangs.find(who.group) if who.group else None
-    return gang is None or gang.facts is None or gang.facts.yields
+    return gang is None or gang.facts is None or gang.facts.is_preemptible
 
 
 def _newness(item: tuple[str, PodAllocation]) -> tuple[float, int, int, str]:

@@ -97,7 +97,7 @@ class Closeness:
         bounds.look(rows)
 
         def fits(row: int) -> bool:
-            return self._fitter.placement.spot(waiting.charge, 0, waiting.who, np.array([row])) is not None
+            return self._fitter.placement.choose(waiting.charge, 0, waiting.who, np.array([row])) is not None
 
         return bounds.free_capacity(fits) is not None and self._fitter.pod(pod, rows)
 

@@ -44,12 +44,12 @@ class EvictionUnit:
     @property
     def most_spare(self) -> int:
         """No more pods than this could yield while the gang runs on."""
-        return 0 if self.facts.goes_whole else max(self.size - len(self.gone) - self.facts.minimum, 0)
+        return 0 if self.facts.is_evicted_whole else max(self.size - len(self.gone) - self.facts.minimum, 0)
 
     def runs_without(self, gone: AbstractSet[int]) -> bool:
         """Whether the gang has all it needs when exactly these members are gone."""
         facts = self.facts
-        if facts.goes_whole or self.size - len(gone) < facts.minimum:
+        if facts.is_evicted_whole or self.size - len(gone) < facts.minimum:
             return False
         if not (facts.parts or facts.roles):
             return True

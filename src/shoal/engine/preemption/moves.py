@@ -25,7 +25,7 @@ from shoal.engine.reasons import Code
 
 _MOST_TRIES = 16
 
-Spot = tuple[str, int, DeviceGrant | None]
+Destination = tuple[str, int, DeviceGrant | None]
 
 
 class Moves:
@@ -42,7 +42,7 @@ class Moves:
         self._reaches = reaches
         self._preemptors = preemptors
 
-    def find(self, eligible: Mask, most: int) -> tuple[list[Move], list[Spot]] | None:
+    def find(self, eligible: Mask, most: int) -> tuple[list[Move], list[Destination]] | None:
         """Who moves where, and where the claimant goes; all of that stays on the ledger."""
         victims = self._victims
         movable = eligible.copy()
@@ -57,7 +57,7 @@ class Moves:
                 movable[index] = False
         return None
 
-    def _moved(self, going: list[int]) -> tuple[list[Move], list[Spot]] | list[int]:
+    def _moved(self, going: list[int]) -> tuple[list[Move], list[Destination]] | list[int]:
         """The moves, or who could not be moved."""
         victims, cluster, ledger = self._victims, self._cluster, self._fitter.ledger
         keys = [victims.candidates.keys[index] for index in going]
@@ -70,7 +70,7 @@ class Moves:
         if not self._claim.place(self._fitter):
             victims.spare(going)
             return going
-        spots = [(pod, cluster.pods[pod].row, cluster.pods[pod].grant) for pod in ledger.placed_since(mark)]
+        destinations = [(pod, cluster.pods[pod].row, cluster.pods[pod].grant) for pod in ledger.placed_since(mark)]
         for key in keys:
             allocation = before[key]
             waiting = in_line(allocation.charge, allocation.priority, allocation.turn or 0, who=allocation.who)
@@ -83,7 +83,7 @@ class Moves:
             for key in keys:
                 now = cluster.pods[key]
                 moves.append(Move(key, names[before[key].row], names[now.row], now.grant, self._claim.name))
-            return moves, spots
+            return moves, destinations
         moved_kinds = {before[key].charge for key in keys if key in cluster.pods}
         ledger.rollback(mark)
         for key in keys:

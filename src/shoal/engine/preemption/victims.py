@@ -175,7 +175,7 @@ class Victims:
         if len(part) == 1 or place < 0:
             return False
         facts = self.candidates.units[place].facts
-        return not facts.goes_whole and facts.minimum < len(part)
+        return not facts.is_evicted_whole and facts.minimum < len(part)
 
     def rows_touched(self, going: list[int]) -> NDArray[np.int64]:
         """Rows where these stand, and the rest of their gangs, whose price they change."""

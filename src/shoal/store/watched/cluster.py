@@ -210,7 +210,7 @@ class WatchedCluster:
                 if refusal is not None:
                     refused.append(refusal)
         # Pods that say which devices they hold come before those that get what is left.
-        bound.sort(key=lambda event: not event.spots)
+        bound.sort(key=lambda event: not event.positions)
         waiting.sort(key=lambda each: each[:2])
         # Pods on a node that are news may be why it refused another: then it is tried again.
         return [*gone, *refused, *bound, *(event for _, _, event in waiting)]

@@ -3,7 +3,7 @@ the node's device plugin knows; and where the ids come from.
 
 Guarantees: a container gets as many devices of a resource as it asks for; containers that run side by side get
 different ones; an init container that ends before them gets what they have, or what the largest of them left over; what
-is read back (`spots_of_pod`) is exactly the grant.
+is read back (`positions_of_pod`) is exactly the grant.
 
 The engine counts replicas of a device and fixed MIG instances without telling one from another. Which of them it is is
 chosen here: the first of the device that is not known to be in use (`taken`).
@@ -21,7 +21,7 @@ from shoal.api.pod import PodSpec
 from shoal.devices.tiling import occupancy, tiling
 from shoal.engine.device_demand import SLOTS, Demand, DeviceGrant, MigTiles, Replicas, VirtualGpus, WholeGpus
 from shoal.engine.device_notation import UNKNOWN_IDS, NodeIds, names, replica_id
-from shoal.engine.device_notation.node_ids import Spot
+from shoal.engine.device_notation.node_ids import DevicePosition
 from shoal.engine.dra.devices import SliceFacts
 
 Chosen = dict[str, dict[str, list[str]]]
@@ -47,7 +47,7 @@ def _of_slices(pieces: Iterable[SliceFacts]) -> NodeIds:
     if not found:
         return UNKNOWN_IDS
     numbers = tuple(uuid for _, uuid in sorted(found))
-    return NodeIds(numbers, spots={uuid: (number, 0) for number, uuid in enumerate(numbers)})
+    return NodeIds(numbers, positions={uuid: (number, 0) for number, uuid in enumerate(numbers)})
 
 
 def devices_annotation(chosen: Chosen) -> str:
@@ -200,13 +200,13 @@ def _sidecars_before(spec: PodSpec, container: Container) -> list[Container]:
     return [one for one in spec.init_containers[:at] if one.is_sidecar()]
 
 
-def _placed(layout: str, demand: MigTiles, grant: DeviceGrant) -> dict[str, list[Spot]]:
+def _placed(layout: str, demand: MigTiles, grant: DeviceGrant) -> dict[str, list[DevicePosition]]:
     """Which part of the grant is which profile's. A part says which slices are taken, which two profiles may have
     alike: the profile with fewer legal places chooses first."""
     there = tiling(layout)
     profiles = [(name, count, profile) for name, count in demand.tiles if (profile := there.profile(name)) is not None]
     left = list(grant.parts)
-    found: dict[str, list[Spot]] = {}
+    found: dict[str, list[DevicePosition]] = {}
     for name, count, profile in sorted(profiles, key=lambda one: len(one[2].starts)):
         start_of = {occupancy(mask): start for mask, start in zip(there.places(profile), profile.starts, strict=True)}
         own = [part for part in left if part[2] in start_of][:count]

@@ -29,8 +29,8 @@ from shoal.client.kind import (
     Kind,
 )
 from shoal.client.served import Served
-from shoal.engine.device_notation import NodeIds, spots_of_pod
-from shoal.engine.devices.kind import Spots
+from shoal.engine.device_notation import NodeIds, positions_of_pod
+from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.dra.requests import ClaimFacts, ClaimRef
 from shoal.engine.events import ClaimGone, ClaimSeen, DevicesGone, DevicesSeen, Event
 from shoal.store.dra.claim_refs import ClaimRefs
@@ -118,10 +118,10 @@ class WatchedDevices:
         self._settle()
         return self._pods.take()
 
-    def spots(self, annotations: Mapping[str, str], node: str) -> Spots:
+    def positions(self, annotations: Mapping[str, str], node: str) -> DevicePositions:
         """Devices that a pod on the node says it holds; none where that cannot be read."""
         try:
-            return spots_of_pod(annotations, Where(), self.ids(node))
+            return positions_of_pod(annotations, Where(), self.ids(node))
         except UserError:
             return ()
 

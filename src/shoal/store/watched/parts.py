@@ -8,7 +8,7 @@ from typing import Protocol
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod
 from shoal.engine.device_notation import NodeIds
-from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.dra.requests import ClaimRef
 
 
@@ -17,7 +17,7 @@ class Devices(Protocol):
         """What the pod claims, and the pod without the resources that claims stand for."""
         ...
 
-    def spots(self, annotations: Mapping[str, str], node: str) -> Spots:
+    def positions(self, annotations: Mapping[str, str], node: str) -> DevicePositions:
         """Devices that a pod on the node says it holds."""
         ...
 

@@ -8,11 +8,11 @@ import msgspec
 
 from shoal.client.item import Item
 from shoal.engine.asks import Ask
-from shoal.engine.devices.kind import Spots
+from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.events import PodArrived, PodBound
 from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.store.pod_makers import RENDEZVOUS
-from shoal.store.watched.held_spots import HeldSpots
+from shoal.store.watched.held_positions import HeldPositions
 from shoal.store.watched.pod_annotations import PodAnnotationFields, words_on
 from shoal.store.watched.pod_changes import StatusChange
 from shoal.store.watched.pod_heads import PodHead, Spec, Status
@@ -44,7 +44,7 @@ class PodState(msgspec.Struct, gc=False):
     """Its devices as it names them, until they are reported: the node's names may become known later."""
     allocated: int = 0
     """A hash of the devices that its kubelet gave it, so that only other ones are read."""
-    spots: Spots = ()
+    positions: DevicePositions = ()
     """The devices that it says it holds, once it was told of."""
     gates: tuple[str, ...] = ()
     fault: str = ""
@@ -144,9 +144,9 @@ def state_of(item: Item, head: PodHead, before: PodState | None) -> PodState:
     state.bound_s = head.status.bound_s() if state.node else 0.0
     if before is not None:
         state.reported, state.has_waited = before.reported, before.has_waited
-        state.spots = before.spots if before.node == state.node else ()
+        state.positions = before.positions if before.node == state.node else ()
     state.allocated = hash(words.allocated)
-    if state.node and HeldSpots.has_any(words):
+    if state.node and HeldPositions.has_any(words):
         state.names_devices = words
     return state
 

@@ -20,7 +20,7 @@ from shoal.engine.device_notation import devices_fault
 from shoal.engine.events import NodeRefused, PodArrived, PodBound, PodGone
 from shoal.engine.pod_identity import PodIdentity
 from shoal.store.object_faults import INVALID_ANNOTATION, UNREADABLE, ObjectFault, ObjectFaults, words_of
-from shoal.store.watched.held_spots import HeldSpots
+from shoal.store.watched.held_positions import HeldPositions
 from shoal.store.watched.parts import Devices
 from shoal.store.watched.pod_annotations import words_on
 from shoal.store.watched.pod_asks import PodAsks
@@ -42,7 +42,7 @@ class Pods:
         stir: Callable[[], None],
         devices: Devices | None = None,
     ) -> None:
-        self._held = HeldSpots(devices)
+        self._held = HeldPositions(devices)
         self._informer = pods
         self._asks = asks
         self._schedulers = schedulers
@@ -109,9 +109,9 @@ class Pods:
 
     def _let_go(self, key: str, state: PodState) -> None:
         """It holds no devices any more."""
-        if state.spots:
-            self._held.release(key, state.node, state.spots)
-            state.spots = ()
+        if state.positions:
+            self._held.release(key, state.node, state.positions)
+            state.positions = ()
 
     def _touch(self, key: str) -> None:
         self._dirty[key] = None
@@ -132,7 +132,7 @@ class Pods:
         for key, state in self._states.items():
             if state.node in nodes and isinstance(state.reported, PodBound) and (item := self.item(key)) is not None:
                 words = words_on(head_of(item))
-                if HeldSpots.has_any(words):
+                if HeldPositions.has_any(words):
                     state.names_devices = words
                     self._dirty[key] = None
 
@@ -248,7 +248,7 @@ class Pods:
         if event is None:
             self._let_go(key, state)
             return PodGone(key)
-        if isinstance(event, PodBound) and isinstance(reported, PodBound) and event.spots != reported.spots:
+        if isinstance(event, PodBound) and isinstance(reported, PodBound) and event.positions != reported.positions:
             return structs.replace(event, anew=True)
         return event
 
@@ -257,7 +257,7 @@ class Pods:
             return None
         if state.node:
             if state.names_devices is not None:
-                state.spots = self._held.spots(key, state.node, state.names_devices, state.spots)
+                state.positions = self._held.positions(key, state.node, state.names_devices, state.positions)
                 state.names_devices = None
             return PodBound(
                 key,
@@ -267,7 +267,7 @@ class Pods:
                 daemon_set=state.daemon_set,
                 who=who,
                 terminating=state.is_terminating,
-                spots=state.spots,
+                positions=state.positions,
             )
         if state.is_terminating or state.held or state.scheduler not in self._schedulers:
             return None

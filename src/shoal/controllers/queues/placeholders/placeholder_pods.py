@@ -103,7 +103,9 @@ class Placeholders:
         if len(pods) > 1:
             group = f"{facts.key}#"
             self._groups[group] = None
-            self._intake.apply(GroupSeen(GroupFacts(name=group, minimum=len(pods), preempts=False, yields=False)))
+            self._intake.apply(
+                GroupSeen(GroupFacts(name=group, minimum=len(pods), preempts=False, is_preemptible=False))
+            )
             pods = [structs.replace(pod, who=structs.replace(pod.who, group=group)) for pod in pods]
         return pods
 
@@ -152,7 +154,7 @@ class Placeholders:
             return False
         ledger = Ledger(self.cluster)
         ledger.evict(key)
-        is_unfit = placement.spot(allocation.charge, 0, allocation.who, np.array([allocation.row])) is None
+        is_unfit = placement.choose(allocation.charge, 0, allocation.who, np.array([allocation.row])) is None
         ledger.rollback()
         return is_unfit
 

@@ -30,7 +30,7 @@ from shoal.units.errors import UserError, Where
 from shoal.units.numbers import whole_of
 
 _log = logging.getLogger("shoal.queues")
-_UNRELATED = {"group": "", "part": "", "role": "", "preempts": False, "yields": False, "returns": False}
+_UNRELATED = {"group": "", "part": "", "role": "", "preempts": False, "is_preemptible": False, "returns": False}
 AskOf = Callable[[Pod, str], Ask]
 """The requests of a pod made from the template of a pod set; its name is the Workload's."""
 

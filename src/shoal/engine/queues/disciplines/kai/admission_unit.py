@@ -90,10 +90,12 @@ class AdmissionUnit(msgspec.Struct, eq=False):
             return not self.spec.is_preemptible
         pods = [*self.waiting.values(), *self.active.values()]
         if self.spec.priority is None:
-            return any(not pod.who.yields for pod in pods)
+            return any(not pod.who.is_preemptible for pod in pods)
         # The group's priority class overrides that of its pods, but not an annotation of a pod.
         is_high = self.spec.priority >= FIRST_NON_PREEMPTIBLE_PRIORITY
-        return is_high or any(not pod.who.yields and pod.priority < FIRST_NON_PREEMPTIBLE_PRIORITY for pod in pods)
+        return is_high or any(
+            not pod.who.is_preemptible and pod.priority < FIRST_NON_PREEMPTIBLE_PRIORITY for pod in pods
+        )
 
     @property
     def is_ready(self) -> bool:

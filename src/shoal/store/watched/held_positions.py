@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shoal.engine.device_notation import UNKNOWN_IDS, HeldDevices, device_names, names, spots_of_pod
-from shoal.engine.devices.kind import Spots
+from shoal.engine.device_notation import UNKNOWN_IDS, HeldDevices, device_names, names, positions_of_pod
+from shoal.engine.devices.kind import DevicePositions
 from shoal.store.watched.parts import Devices
 from shoal.store.watched.pod_annotations import PodAnnotationFields
 from shoal.units.errors import UserError, Where
 
 
-class HeldSpots:
+class HeldPositions:
     def __init__(self, devices: Devices | None) -> None:
         self._devices = devices
         self._held = HeldDevices()
@@ -36,7 +36,9 @@ class HeldSpots:
         is_reported = words.allocated or names.OWN_DEVICES in annotations or names.HAMI_ALLOCATED in annotations
         return bool(is_reported) or any(name.startswith(names.DEVICE_GROUP) for name in words.labels)
 
-    def spots(self, pod: str, node: str, words: PodAnnotationFields, before: Spots = ()) -> Spots:
+    def positions(
+        self, pod: str, node: str, words: PodAnnotationFields, before: DevicePositions = ()
+    ) -> DevicePositions:
         """None where the pod says nothing, or nothing that can be read: it gets what is left. `before` is what was
         answered last time."""
         # What the kubelet gave counts: a device plugin may choose other devices than the scheduler.
@@ -53,22 +55,22 @@ class HeldSpots:
         else:
             # Numbers are given back after they were asked for: a name that stays keeps its own.
             ids = self._devices.ids(node) if self._devices is not None else UNKNOWN_IDS
-            self._called[pod] = [name for name in called if name not in ids.spots]
+            self._called[pod] = [name for name in called if name not in ids.positions]
             found = self._held.named(node, called, ids)
         self._give_back(node, before, had)
         return found
 
-    def release(self, pod: str, node: str, spots: Spots) -> None:
-        """It is on the node no more, or has ended; `spots` is what was answered last."""
-        self._give_back(node, spots, self._called.pop(pod, None))
+    def release(self, pod: str, node: str, positions: DevicePositions) -> None:
+        """It is on the node no more, or has ended; `positions` is what was answered last."""
+        self._give_back(node, positions, self._called.pop(pod, None))
 
-    def _give_back(self, node: str, spots: Spots, called: Sequence[str] | None) -> None:
-        self._held.release(node, spots if called is None else (), called or ())
+    def _give_back(self, node: str, positions: DevicePositions, called: Sequence[str] | None) -> None:
+        self._held.release(node, positions if called is None else (), called or ())
 
-    def _reported(self, node: str, annotations: Mapping[str, str]) -> Spots:
+    def _reported(self, node: str, annotations: Mapping[str, str]) -> DevicePositions:
         if self._devices is not None:
-            return self._devices.spots(annotations, node)
+            return self._devices.positions(annotations, node)
         try:
-            return spots_of_pod(annotations, Where())
+            return positions_of_pod(annotations, Where())
         except UserError:
             return ()
