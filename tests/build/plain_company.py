@@ -60,9 +60,9 @@ class PlainCompany:
         for term in rules.anti:
             if any(self.means(term.selected, p.traits) and self.shares(node, p.node, term.key) for p in self.pods):
                 return ANTI_AFFINITY
-        for standing in self.pods:
-            for term in standing.ask.near.anti:
-                if self.means(term.selected, pod) and self.shares(node, standing.node, term.key):
+        for queue_rank in self.pods:
+            for term in queue_rank.ask.near.anti:
+                if self.means(term.selected, pod) and self.shares(node, queue_rank.node, term.key):
                     return KEPT_AWAY
         return ""
 
@@ -108,12 +108,12 @@ class PlainCompany:
     def felt(self, node: str, ask: Ask, pod: PodLabels) -> int:
         """The weights of all preferred terms that pull to the node, minus those that push away."""
         felt = 0
-        for standing in self.pods:
-            mine = [(w.weight, w.term) for w in ask.near.weighted if self.means(w.term.selected, standing.traits)]
-            near = standing.ask.near
+        for queue_rank in self.pods:
+            mine = [(w.weight, w.term) for w in ask.near.weighted if self.means(w.term.selected, queue_rank.traits)]
+            near = queue_rank.ask.near
             theirs = [*((w.weight, w.term) for w in near.weighted), *((1, term) for term in near.affinity)]
             mine += [(weight, term) for weight, term in theirs if self.means(term.selected, pod)]
-            felt += sum(weight for weight, term in mine if self.shares(node, standing.node, term.key))
+            felt += sum(weight for weight, term in mine if self.shares(node, queue_rank.node, term.key))
         return felt
 
     def unevenness(self, node: str, ask: Ask) -> list[tuple[int, int]] | None:

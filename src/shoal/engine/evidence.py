@@ -110,7 +110,7 @@ class _Lacks:
                 self._refused.append((rule, ~verdicts))
                 if isinstance(rule, MeasuringFilter):
                     self._measures[rule.code] = rule.measure(cluster, ask, rows)
-        self._company: list[tuple[Code, Verdicts]] = []
+        self._pod_rules: list[tuple[Code, Verdicts]] = []
         self._lacking = self._short.sum(axis=1)
         for _, refused in self._refused:
             self._lacking += refused
@@ -118,7 +118,7 @@ class _Lacks:
     def mind(self, rule_refusals: list[tuple[Code, Verdicts]]) -> None:
         """Take rules about other pods into account."""
         for code, refused in rule_refusals:
-            self._company.append((code, refused))
+            self._pod_rules.append((code, refused))
             self._lacking += refused
 
     @property
@@ -129,12 +129,12 @@ class _Lacks:
         """Stage by stage: a node that one of them turns away is not asked in the next."""
         left = self._count_first(domain_count, _BEFORE_ROOM, np.ones(len(self._rows), np.bool_))
         left = self._count_room(domain_count, left)
-        for code, refused in self._company:
+        for code, refused in self._pod_rules:
             # Of these, each has only what those before it let through.
             nodes = int(np.count_nonzero(refused & left))
             if nodes:
                 domain_count[code, ""] += nodes
-        for _, refused in self._company:
+        for _, refused in self._pod_rules:
             left &= ~refused
         self._count_first(domain_count, _ABOUT_CLAIMS, left)
 
@@ -182,7 +182,7 @@ class _Lacks:
                 gap += np.where(refused, (measure.asked - measure.free) / measure.asked, 0.0)
                 # Also where another rule spoke first: GPUs that lie apart stay apart when all of them are free.
                 hopeless |= measure.total < measure.asked
-        for _, refused in self._company:
+        for _, refused in self._pod_rules:
             gap += refused
         line = int(np.lexsort((self._cluster.rank.take(self._rows), self._lacking, gap, hopeless))[0])
         return self._cluster.names[int(self._rows[line])], self._shortfalls(line)
@@ -207,7 +207,7 @@ class _Lacks:
                 lacking.append(Shortfall(measure.unit, measure.asked, free, total, rule.code))
             elif refused[line]:
                 lacking.append(Shortfall(rule.detail(self._cluster, self._ask, row), 1, 0, 1, rule.code))
-        lacking.extend(Shortfall("", 1, 0, 1, code) for code, refused in self._company if refused[line])
+        lacking.extend(Shortfall("", 1, 0, 1, code) for code, refused in self._pod_rules if refused[line])
         return tuple(lacking)
 
     def _other_words(self, place: int) -> Verdicts:

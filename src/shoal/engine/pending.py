@@ -34,7 +34,7 @@ SURPLUS: Final = 2
 MORE_SURPLUS: Final = 3
 
 
-def standing(priority: int, phase: int) -> int:
+def queue_rank(priority: int, phase: int) -> int:
     """One number that sorts by priority, highest first, then by phase."""
     return phase - (priority << 2)
 
@@ -49,7 +49,7 @@ def in_line(
     nominated: str = "",
 ) -> Waiting:
     """A pod at its place."""
-    first = _FIRST if has_precedence else standing(priority, NOMINATED if nominated else USUAL)
+    first = _FIRST if has_precedence else queue_rank(priority, NOMINATED if nominated else USUAL)
     return Waiting(charge, priority, turn, has_precedence, who, nominated, first)
 
 

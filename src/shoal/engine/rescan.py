@@ -54,10 +54,10 @@ class Rescan:
         for score, weight in self._compiled(charge):
             keys += (score(window) * weight) << RANK_BITS
         if cluster.counts.active:
-            company = Domains(cluster, self._profile.soft, census_of(cluster, ask)).verdict(ask, who)
-            if company is not None:
-                verdicts = verdicts if company.allowed is None else verdicts & company.allowed
-                keys = keys if company.extra is None else keys + company.extra
+            pod_verdict = Domains(cluster, self._profile.soft, census_of(cluster, ask)).verdict(ask, who)
+            if pod_verdict is not None:
+                verdicts = verdicts if pod_verdict.allowed is None else verdicts & pod_verdict.allowed
+                keys = keys if pod_verdict.extra is None else keys + pod_verdict.extra
         keys = np.where(verdicts, keys, _INFEASIBLE)
         best = int(keys.argmax())
         return best if verdicts[best] else -1

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from shoal.engine.cluster import Cluster
 from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import gang_phase
-from shoal.engine.pending import NOMINATED, LineKey, standing
+from shoal.engine.pending import NOMINATED, LineKey, queue_rank
 from shoal.engine.suitability import has_possible_node
 
 Head = tuple[int, int, str, LineKey | Gang]
@@ -86,4 +86,4 @@ def gang_order(cluster: Cluster, gang: Gang, phase: int | None = None) -> tuple[
     if phase is None:
         nominated = any(cluster.pending[pod].nominated for pod in gang.waiting)
         phase = NOMINATED if nominated else gang_phase(cluster, gang)
-    return standing(gang_priority(cluster, gang), phase), gang.turn or 0
+    return queue_rank(gang_priority(cluster, gang), phase), gang.turn or 0

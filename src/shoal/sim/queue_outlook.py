@@ -26,12 +26,12 @@ def outlook(kueue: Kueue, now_s: float) -> dict[str, Reason]:
         if key not in before:
             reasons[key] = Reason(ADMISSIBLE, "By quota alone it would be admitted now.", "")
     heads: dict[str, str] = {}
-    for standing in kueue.states():
-        local = kueue.queues.local_queues.get(standing.queue)
+    for waiting in kueue.states():
+        local = kueue.queues.local_queues.get(waiting.queue)
         queue = None if local is None else kueue.queues.cluster_queues.get(local.cluster_queue)
         behind = ""
-        if queue is not None and queue.facts.strategy == "StrictFIFO" and standing.state != "none":
-            head = heads.setdefault(queue.name, standing.workload)
-            behind = head if head != standing.workload else ""
-        reasons[standing.workload] = wait_reason(standing, behind)
+        if queue is not None and queue.facts.strategy == "StrictFIFO" and waiting.state != "none":
+            head = heads.setdefault(queue.name, waiting.workload)
+            behind = head if head != waiting.workload else ""
+        reasons[waiting.workload] = wait_reason(waiting, behind)
     return reasons

@@ -39,7 +39,7 @@ from shoal.engine.pod_identity import PodIdentity
 from shoal.store.ended_members import less_those_that_ended
 from shoal.store.impossible_gangs import why_impossible
 from shoal.store.inventory import Inventory, Placed
-from shoal.store.object_faults import words_of
+from shoal.store.object_faults import message_of
 from shoal.store.pod_makers import GANG, RENDEZVOUS, Owner, PodMaker, makers_of, top_owner
 from shoal.units.errors import UserError, Where, excerpt
 
@@ -65,7 +65,7 @@ class Gangs:
 def unreadable_gang(name: str, error: UserError) -> GroupFacts:
     """Gangs with an invalid definition; they wait until it is corrected."""
     about = f"{error.where.obj}: " if error.where.obj else ""
-    return GroupFacts(name, unreadable=f"{about}{words_of(error)}".removesuffix("."))
+    return GroupFacts(name, unreadable=f"{about}{message_of(error)}".removesuffix("."))
 
 
 def gangs_of(

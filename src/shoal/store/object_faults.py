@@ -58,7 +58,7 @@ class ObjectFaults:
         return [self._now[at] for at in fresh]
 
 
-def words_of(error: UserError) -> str:
+def message_of(error: UserError) -> str:
     """The field, the fault and the correction; the object is named where it is reported."""
     place = f"{error.where.path}: " if error.where.path else ""
     fix = f"; {error.fix}" if error.fix else ""

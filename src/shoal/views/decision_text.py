@@ -29,7 +29,7 @@ def show(console: Console, decision: Decision) -> None:
     """Print it."""
     rounds = decision.rounds
     last = rounds[-1]
-    placed = _standing(rounds)
+    placed = _placements(rounds)
     evicted = [each for round_ in rounds for each in round_.evicted]
     moved = [each for round_ in rounds for each in round_.moved]
     console.print(_headline(decision, placed, evicted, moved), soft_wrap=True)
@@ -47,7 +47,7 @@ def show(console: Console, decision: Decision) -> None:
         _section(console, "waiting", "red", _refused_lines(last.refused), MOST_REASONS)
 
 
-def _standing(rounds: Sequence[CycleResult]) -> list[Placed]:
+def _placements(rounds: Sequence[CycleResult]) -> list[Placed]:
     """The pods that were placed and have not been evicted since."""
     found: dict[str, Placed] = {}
     for round_ in rounds:

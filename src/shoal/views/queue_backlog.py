@@ -21,11 +21,11 @@ class Waiter(msgspec.Struct, frozen=True):
     queue: str
     asked: Amounts
     """All its pods together, in the engine's units."""
-    standing: StillWaiting
+    waiting: StillWaiting
 
     @property
     def is_parked(self) -> bool:
-        return self.standing.state != "active"
+        return self.waiting.state != "active"
 
 
 class Backlog(msgspec.Struct, frozen=True):
@@ -42,9 +42,9 @@ class Backlog(msgspec.Struct, frozen=True):
 def waiters_of(kueue: Kueue, workloads: Mapping[str, WorkloadFacts]) -> list[Waiter]:
     """All waiting workloads, pending or inadmissible, out of all `workloads`."""
     found = []
-    for standing in kueue.states():
-        facts = workloads[standing.workload]
-        found.append(Waiter(standing.workload, standing.queue, asked_by(facts), standing))
+    for waiting in kueue.states():
+        facts = workloads[waiting.workload]
+        found.append(Waiter(waiting.workload, waiting.queue, asked_by(facts), waiting))
     return found
 
 

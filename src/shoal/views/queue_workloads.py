@@ -58,7 +58,7 @@ def workloads_of(
             InLine(
                 each.workload,
                 each.queue,
-                "active" if each.standing.state == "active" else "parked",
+                "active" if each.waiting.state == "active" else "parked",
                 {name: plain(name, amount) for name, amount in each.asked.items()},
                 reasons[each.workload],
             )

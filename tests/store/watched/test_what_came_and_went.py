@@ -27,7 +27,7 @@ from shoal.store.watched.queue_room import TakenRoom
 
 _WARM, _ROUNDS = 20, 60
 _BOUNDED = (
-    *(f"world.gangs._reader._pods._asks.{name}" for name in ("_equal", "_standings", "_whos")),
+    *(f"world.gangs._reader._pods._asks.{name}" for name in ("_equal", "_identities", "_whos")),
     "world.gangs._signs",
 )
 """Begun anew when they are full: what was written alike is written alike again."""

@@ -20,7 +20,7 @@ from shoal.controllers.scheduler.bindings import Bindings
 from shoal.controllers.scheduler.evictions import Evictions
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.pod_protocols import PodViews
-from shoal.controllers.scheduler.pod_state import State, state_of
+from shoal.controllers.scheduler.pod_state import ServerPodState, state_of
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import PodBound, PodRejected, PodStays
 from shoal.engine.pods import PodAllocation
@@ -75,9 +75,9 @@ class AssumedPodExpiry:
         state = await state_of(self._context, view)
         if self._scheduling.cluster.pods.get(key) is not allocation or not self._is_abandoned(key, allocation):
             return
-        if state is State.WAITS and not allocation.is_bound:
+        if state is ServerPodState.PENDING and not allocation.is_bound:
             _log.warning("pod %s was assumed on a node and not being bound; it is queued again", key)
             self._outcomes.say(PodRejected(key))
-        elif state is State.STANDS and allocation.is_bound:
+        elif state is ServerPodState.BOUND and allocation.is_bound:
             _log.warning("pod %s was a victim and not being evicted; it stays", key)
             self._outcomes.say(PodStays(key))

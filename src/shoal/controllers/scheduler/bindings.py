@@ -28,7 +28,7 @@ from shoal.client.port import Select
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.pod_conditions import PodConditionWriter
 from shoal.controllers.scheduler.pod_protocols import PodViews, Writer
-from shoal.controllers.scheduler.pod_state import State, state_of
+from shoal.controllers.scheduler.pod_state import ServerPodState, state_of
 from shoal.controllers.scheduler.rendezvous import Rendezvous
 from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
@@ -155,7 +155,7 @@ class Bindings:
                     return
             except Exception as broke:  # noqa: BLE001 - the pod stays assumed until an outcome is reported
                 error = _typed(broke, place)
-                if await state_of(self._context, view) is not State.WAITS:
+                if await state_of(self._context, view) is not ServerPodState.PENDING:
                     return
                 if not isinstance(error, TemporaryError) or tries == _TRIES:
                     await self._give_back(one, error)

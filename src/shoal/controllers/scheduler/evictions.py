@@ -21,7 +21,7 @@ from shoal.controllers.scheduler.bindings import Bindings
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.pod_conditions import PodConditionWriter, about
 from shoal.controllers.scheduler.pod_protocols import PodViews
-from shoal.controllers.scheduler.pod_state import State, state_of
+from shoal.controllers.scheduler.pod_state import ServerPodState, state_of
 from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.events import PodRejected, PodStays
@@ -104,9 +104,9 @@ class Evictions:
         with self._pool.aside():
             await self._bindings.called_off(view.key)
             state = await state_of(self._context, view)
-        if state is State.WAITS:
+        if state is ServerPodState.PENDING:
             self._outcomes.say(PodRejected(view.key))
-        return state is State.STANDS
+        return state is ServerPodState.BOUND
 
     def _deed(self, beneficiary: str) -> Deed:
         """The reference to the preemptor; a gang has none, since the kind of its object is unknown here."""
@@ -146,7 +146,7 @@ class Evictions:
             except NotFoundError:
                 return True
             except (ConflictError, BusyError) as error:
-                if await state_of(self._context, view) is State.OVER:
+                if await state_of(self._context, view) is ServerPodState.GONE:
                     return True
                 if _is_budget(error):
                     return False

@@ -18,12 +18,12 @@ _log = logging.getLogger("shoal.scheduler")
 _PAUSE_S = 0.5
 
 
-class State(Enum):
-    WAITS = "waits"
+class ServerPodState(Enum):
+    PENDING = "waits"
     """On no node, and may be bound."""
-    STANDS = "stands"
+    BOUND = "stands"
     """Bound to a node, by any scheduler."""
-    OVER = "over"
+    GONE = "over"
     """Gone, going, or another pod has its name."""
 
 
@@ -32,13 +32,13 @@ class _PlacedPod(msgspec.Struct):
     spec: PartialPodSpec
 
 
-async def state_of(context: Context, view: PodView) -> State:
+async def state_of(context: Context, view: PodView) -> ServerPodState:
     """Asked until there is an answer; the caches know it too when this returns."""
     while True:
         try:
             item = await context.api.get(PODS, view.namespace, view.name)
         except NotFoundError:
-            return State.OVER
+            return ServerPodState.GONE
         except TemporaryError as busy:
             await context.clock.sleep(max(busy.delay_s, _PAUSE_S))
             continue
@@ -46,10 +46,10 @@ async def state_of(context: Context, view: PodView) -> State:
             _log.warning("pod %s cannot be read: %s", view.key, error)
             found = context.informers.of(PODS).get(view.namespace, view.name)
             if found is None:
-                return State.OVER
+                return ServerPodState.GONE
             item = found
         break
     pod = item.read(_PlacedPod)
     if item.uid != view.uid or pod.metadata.deletion_timestamp is not None:
-        return State.OVER
-    return State.STANDS if pod.spec.node_name else State.WAITS
+        return ServerPodState.GONE
+    return ServerPodState.BOUND if pod.spec.node_name else ServerPodState.PENDING

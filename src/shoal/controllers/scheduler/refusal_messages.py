@@ -28,7 +28,7 @@ from shoal.views.live_refusals import FINAL, Outlook, gang_words, kept_words, no
 from shoal.views.remedies import tolerance_words, unmatched_words
 
 _MOST_KEPT = 256
-_STANDS_IN = "#"
+_PLACEHOLDER = "#"
 """In the names of pods that stand for others, and in no name of an object."""
 
 
@@ -117,7 +117,7 @@ def _kept(cluster: Cluster, node: str) -> str:
     row = cluster.row_of.get(node)
     if row is None:
         return ""
-    counts = Counter(pod.partition(_STANDS_IN)[0] for pod in cluster.pods_on(row) if _STANDS_IN in pod)
+    counts = Counter(pod.partition(_PLACEHOLDER)[0] for pod in cluster.pods_on(row) if _PLACEHOLDER in pod)
     if not counts:
         return ""
     whose, pods = counts.most_common(1)[0]

@@ -107,7 +107,7 @@ class Rendezvous:
         self._scheduling = scheduling
         self._given: dict[str, dict[str, int]] = {}
         """Gang -> ranks by uid that were given here: bindings of one gang are under way at the same time."""
-        self._companies: dict[str, _GangRanks] = {}
+        self._ranks_by_gang: dict[str, _GangRanks] = {}
 
     def facts(self, place: Place, view: PodView) -> dict[str, str]:
         """Annotations for the pod's binding; none unless it asks."""
@@ -124,9 +124,9 @@ class Rendezvous:
                 about(view), "NoGang", _NO_GANG.format(who=f"{owner.kind} {owner.name}"), type_="Warning"
             )
             return {}
-        company = self._gang_ranks(place.pod, gang)
-        rank = str(company.ranks[place.pod])
-        found = {RANK: rank, NODE_RANK: rank, **company.shared}
+        gang_ranks = self._gang_ranks(place.pod, gang)
+        rank = str(gang_ranks.ranks[place.pod])
+        found = {RANK: rank, NODE_RANK: rank, **gang_ranks.shared}
         if rank == "0" and MASTER_ADDRESS not in found:
             self._events.record(about(view), "NoMasterAddress", _NO_ADDRESS, type_="Warning")
         return found if MASTER_PORT in said else {**found, MASTER_PORT: DEFAULT_PORT}
@@ -140,14 +140,14 @@ class Rendezvous:
         if gang is None:
             return self._made({pod: 0}, None)
         cluster = self._scheduling.cluster
-        known = self._companies.get(gang.name)
+        known = self._ranks_by_gang.get(gang.name)
         if known is not None and known.version == cluster.version and pod in known.ranks:
             return known
         for name in [name for name in self._given if cluster.gangs.find(name) is None]:
             self._given.pop(name, None)
-            self._companies.pop(name, None)
-        company = self._companies[gang.name] = self._made(self._ranked(gang), gang)
-        return company
+            self._ranks_by_gang.pop(name, None)
+        gang_ranks = self._ranks_by_gang[gang.name] = self._made(self._ranked(gang), gang)
+        return gang_ranks
 
     def _made(self, ranks: dict[str, int], gang: Gang | None) -> _GangRanks:
         order = sorted(ranks, key=lambda pod: (ranks[pod], pod))

@@ -22,7 +22,7 @@ from shoal.engine.pod_rules import NAMESPACE_NAME, NO_RULES, PodRules, SelectedP
 LabelKey = tuple[str, tuple[tuple[str, str], ...]]
 """(namespace, labels that rules read)."""
 
-Standing = Callable[[], Iterable[tuple[int, PodLabels, bool]]]
+PlacedPods = Callable[[], Iterable[tuple[int, PodLabels, bool]]]
 """All pods on nodes: (row, traits, whether it is leaving)."""
 
 NO_LABELS: LabelKey = ("", ())
@@ -120,7 +120,7 @@ class DomainCounts:
     # -- counts ------------------------------------------------------------------------------------------------
 
     def meaning(
-        self, selected: tuple[SelectedPods, ...], scope: Scope, standing: Standing, *, only_staying: bool
+        self, selected: tuple[SelectedPods, ...], scope: Scope, pods: PlacedPods, *, only_staying: bool
     ) -> DomainCount:
         """Pods that every one of these means."""
         asked = selected, scope, only_staying
@@ -130,7 +130,7 @@ class DomainCounts:
             for label_key, entered in self._entered.items():
                 if self._all_mean(selected, label_key):
                     entered.append((domain_count, only_staying))
-            self._walk(domain_count, standing, only_staying)
+            self._walk(domain_count, pods, only_staying)
         return domain_count
 
     def keeping_away(self, label_key: LabelKey) -> list[DomainCount]:
@@ -191,9 +191,9 @@ class DomainCounts:
             ]
         return entered
 
-    def _walk(self, domain_count: DomainCount, standing: Standing, only_staying: bool) -> None:
+    def _walk(self, domain_count: DomainCount, pods: PlacedPods, only_staying: bool) -> None:
         enters: dict[LabelKey, bool] = {}
-        for row, traits, terminating in standing():
+        for row, traits, terminating in pods():
             if terminating and only_staying:
                 continue
             label_key = self.label_key(traits)

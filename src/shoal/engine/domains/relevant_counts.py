@@ -96,11 +96,12 @@ class AllRelevantCounts:
         relevant = RelevantCounts(kept_away=counts.keeping_away(label_key))
         all_meant = tuple(term.selected for term in rules.affinity)
         relevant.affinity = [
-            counts.meaning(all_meant, Scope(term.key), self._standing, only_staying=False) for term in rules.affinity
+            counts.meaning(all_meant, Scope(term.key), self._placed_pods, only_staying=False) for term in rules.affinity
         ]
         relevant.may_begin = all(counts.is_selected(selected, label_key) for selected in all_meant)
         relevant.anti = [
-            counts.meaning((term.selected,), Scope(term.key), self._standing, only_staying=False) for term in rules.anti
+            counts.meaning((term.selected,), Scope(term.key), self._placed_pods, only_staying=False)
+            for term in rules.anti
         ]
         relevant.hard = self._spreads(ask, label_key, hard=True)
         if soft.spread:
@@ -125,7 +126,7 @@ class AllRelevantCounts:
         preferences = []
         for weighted in rules.weighted:
             scope = Scope(weighted.term.key)
-            meaning = counts.meaning((weighted.term.selected,), scope, self._standing, only_staying=False)
+            meaning = counts.meaning((weighted.term.selected,), scope, self._placed_pods, only_staying=False)
             preferences.append((meaning, weighted.weight))
         if soft.others_too or rules.weighted:
             preferences += counts.weighted_terms(label_key)
@@ -144,15 +145,15 @@ class AllRelevantCounts:
                 ask.nodes if rule.honors_affinity else _ANYWHERE,
                 ask.tolerations if rule.honors_taints else None,
             )
-            domain_count = self._counts.meaning((rule.selected,), scope, self._standing, only_staying=True)
+            domain_count = self._counts.meaning((rule.selected,), scope, self._placed_pods, only_staying=True)
             counts.append(SpreadCount(rule, domain_count, int(self._counts.is_selected(rule.selected, label_key))))
         return counts
 
-    def _standing(self) -> Iterator[tuple[int, PodLabels, bool]]:
-        return standing(self._cluster)
+    def _placed_pods(self) -> Iterator[tuple[int, PodLabels, bool]]:
+        return placed_pods(self._cluster)
 
 
-def standing(cluster: Cluster) -> Iterator[tuple[int, PodLabels, bool]]:
+def placed_pods(cluster: Cluster) -> Iterator[tuple[int, PodLabels, bool]]:
     """All pods on nodes, as a census counts them."""
     for allocation in cluster.pods.values():
         yield allocation.row, allocation.who.traits, allocation.is_terminating

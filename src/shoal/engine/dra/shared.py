@@ -36,7 +36,7 @@ class SharedClaim:
     def consumers(self) -> int:
         return len(self.reserved | self.holders.keys())
 
-    def standing(self) -> tuple[frozenset[Picks], bool]:
+    def state(self) -> tuple[frozenset[Picks], bool]:
         """All that a further pod has to know; one more user beside the others is no news."""
         return frozenset(self.uses), self.consumers >= MOST_CONSUMERS
 
@@ -91,19 +91,19 @@ class SharedClaims:
     def take(self, pod: str, grant: ClaimGrant) -> None:
         """A pod holds the claim."""
         claim = self._of(grant.shared)
-        before = claim.standing()
+        before = claim.state()
         claim.holders[pod] = grant.picks
         self._use(claim, grant.picks, 1)
-        self.version += claim.standing() != before
+        self.version += claim.state() != before
 
     def give(self, pod: str, grant: ClaimGrant) -> None:
         """Exactly undo `take`."""
         claim = self._claims[grant.shared]
-        before = claim.standing()
+        before = claim.state()
         del claim.holders[pod]
         self._use(claim, grant.picks, -1)
         self._forget_unused(grant.shared, claim)
-        self.version += claim.standing() != before
+        self.version += claim.state() != before
 
     def settle_pod(self, pod: str) -> None:
         """The pod is seen on a node, or is gone: its reservations say nothing any more."""

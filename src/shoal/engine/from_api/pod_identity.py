@@ -77,10 +77,10 @@ def who_of_pod(pod: Pod, rank: Rank, *, order: int = 0) -> PodIdentity:
     # Nothing else is shown to what reads it, so that two with equal words have equal standings.
     labels, annotations = map(dict, identity_metadata(meta.labels, meta.annotations))
     reported = structs.replace(pod, metadata=structs.replace(meta, labels=labels, annotations=annotations))
-    return structs.replace(_standing(reported, rank), traits=PodLabels.of(meta.namespace, meta.labels), order=order)
+    return structs.replace(_identity(reported, rank), traits=PodLabels.of(meta.namespace, meta.labels), order=order)
 
 
-def _standing(pod: Pod, rank: Rank) -> PodIdentity:
+def _identity(pod: Pod, rank: Rank) -> PodIdentity:
     meta = pod.metadata
     where = Where(obj=f"Pod {meta.key}")
     notes = where.with_path("metadata.annotations")

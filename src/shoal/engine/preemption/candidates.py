@@ -114,11 +114,11 @@ class Candidates:
         alone = fresh or who.since_s <= earliest
         place, priority, started_s = -1, allocation.priority, who.since_s
         if gang is not None and gang.facts is not None:
-            priority, started_s = self._standing(gang)
+            priority, started_s = self._priority_and_start(gang)
         if not alone and started_s > earliest:
             return
         if gang is not None and gang.facts is not None:
-            place = self._company(gang, gang.facts)
+            place = self._unit_index(gang, gang.facts)
         self.keys.append(key)
         self.queue.append(who.queue)
         self.row[at], self.unit[at], self.priority[at], self.alone[at] = allocation.row, place, priority, alone
@@ -161,14 +161,14 @@ class Candidates:
         self.by_row = np.argsort(self.row, kind="stable")
         self._starts = np.searchsorted(self.row[self.by_row], np.arange(cluster.rows + 1))
 
-    def _company(self, gang: Gang, facts: GroupFacts) -> int:
+    def _unit_index(self, gang: Gang, facts: GroupFacts) -> int:
         place = self._unit_of.get(gang.name)
         if place is None:
             place = self._unit_of[gang.name] = len(self.units)
             self.units.append(EvictionUnit(facts, len(gang.running), self._policy.surplus_only))
         return place
 
-    def _standing(self, gang: Gang) -> tuple[int, float]:
+    def _priority_and_start(self, gang: Gang) -> tuple[int, float]:
         """A gang's priority and start."""
         found = self._gangs.get(gang.name)
         if found is None:

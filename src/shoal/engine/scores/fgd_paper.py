@@ -67,8 +67,8 @@ class GpuClustering:
             self._tenants.refresh()
             present = self._tenants.present.take(window.rows, axis=0)[:, 1:]
             kinds = np.add.reduce(present, axis=1)
-            company = np.where(kinds == 1, 75, 50)
-            result: Points = base + np.where(present[:, own - 1], company, np.where(kinds == 0, 25, 0))
+            shared_points = np.where(kinds == 1, 75, 50)
+            result: Points = base + np.where(present[:, own - 1], shared_points, np.where(kinds == 0, 25, 0))
             return result
 
         return points

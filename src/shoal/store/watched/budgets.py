@@ -18,7 +18,7 @@ from shoal.client.kind import DISRUPTION_BUDGETS
 from shoal.engine.events import BudgetGone, BudgetSeen, Event
 from shoal.engine.groups import BudgetFacts
 from shoal.engine.pod_identity import PodLabels
-from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, message_of
 from shoal.store.watched.pod_states import PodState
 from shoal.store.watched.pods import Pods
 from shoal.store.watched.reading import value_of
@@ -101,7 +101,7 @@ class Budgets:
             value = value_of(DISRUPTION_BUDGETS, item, PodDisruptionBudget)
         except UserError as error:
             key = f"{namespace}/{name}"
-            self._troubles.put(ObjectFault(DISRUPTION_BUDGETS, key, item.uid, UNREADABLE, words_of(error)))
+            self._troubles.put(ObjectFault(DISRUPTION_BUDGETS, key, item.uid, UNREADABLE, message_of(error)))
             return
         self._dirty[namespace, name] = None
         if before is not None and before.value.spec == value.spec:

@@ -37,7 +37,7 @@ from shoal.store.dra.claim_refs import ClaimRefs
 from shoal.store.dra.extended import Extended
 from shoal.store.dra.facts import claim_facts, sets_of, slice_facts
 from shoal.store.dra.sets import DeviceSets
-from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, message_of
 from shoal.store.watched.claim_needs import needs_of
 from shoal.store.watched.claims import KnownClaims
 from shoal.store.watched.dependents import Dependents
@@ -144,7 +144,7 @@ class WatchedDevices:
             try:
                 value = value_of(kind, item, what)
             except UserError as error:
-                self._troubles.put(ObjectFault(kind, key, item.uid, UNREADABLE, words_of(error)))
+                self._troubles.put(ObjectFault(kind, key, item.uid, UNREADABLE, message_of(error)))
                 return None
             self._troubles.settle(kind, key)
             return value

@@ -12,7 +12,7 @@ from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.groups import GroupFacts
 from shoal.store.gangs import GangMember, gangs_of, unreadable_gang
 from shoal.store.inventory import Inventory, Placed
-from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, message_of
 from shoal.store.watched.group_objects import GangObjects, GroupObjects
 from shoal.store.watched.pod_annotations import pod_of
 from shoal.store.watched.pod_heads import head_of
@@ -70,7 +70,7 @@ class GangReaderByName:
         key = error.where.obj.removeprefix("Pod ")
         state = self._pods.get(key)
         if state is not None:
-            self._troubles.put(ObjectFault(PODS, key, state.uid, UNREADABLE, words_of(error)))
+            self._troubles.put(ObjectFault(PODS, key, state.uid, UNREADABLE, message_of(error)))
         return left
 
     def _member(self, key: str) -> GangMember | None:

@@ -34,7 +34,7 @@ from shoal.store.watched.pods import Pods
 from shoal.store.watched.tolerant_reading import read_each
 
 _MOST_SIGNS = 16_384
-_Standing = tuple[str, str, str]
+_Membership = tuple[str, str, str]
 """(group, part, queue)."""
 
 
@@ -46,7 +46,7 @@ class _Sign(NamedTuple):
     part: str
     role: str
     queue: str
-    wishes: bool
+    has_group_annotations: bool
     has_ended: bool
 
 
@@ -58,7 +58,7 @@ class _Unit(msgspec.Struct):
     """Members that are not read yet."""
     is_old: bool = False
     """All of it has to be read."""
-    standing: dict[str, _Standing] = msgspec.field(default_factory=dict)
+    membership: dict[str, _Membership] = msgspec.field(default_factory=dict)
     """Of members whose gang completes them."""
     reported: GroupFacts | None = None
 
@@ -69,7 +69,7 @@ class WatchedGangs:
         self._objects = objects
         self._reader = GangReaderByName(pods, objects, troubles)
         self._units: dict[GangObjects, _Unit] = {}
-        self._company_of: dict[str, GangObjects] = {}
+        self._gang_of: dict[str, GangObjects] = {}
         self._dirty: dict[GangObjects, None] = {}
         self._signs: dict[_Sign, _Sign] = {}
         self._unmoved: dict[Owner, Owner | None] = {}
@@ -82,18 +82,18 @@ class WatchedGangs:
 
     def who(self, key: str, state: PodState) -> PodIdentity:
         """The pod's standing, completed by its gang."""
-        company = self._company_of.get(key)
-        standing = None if company is None else self._units[company].standing.get(key)
+        gang = self._gang_of.get(key)
+        membership = None if gang is None else self._units[gang].membership.get(key)
         # Pods of a gang are tried by age; of one second, as they came.
         age = int(state.created_s)
-        if standing is None:
+        if membership is None:
             return structs.replace(state.who, order=age) if state.who.group else state.who
-        group, part, queue = standing
+        group, part, queue = membership
         return structs.replace(state.who, group=group, part=part, queue=queue, order=age)
 
     def is_unread(self, key: str) -> bool:
         """Whether the pod's company could not be read at the last drain."""
-        return bool(self._dirty) and self._company_of.get(key) in self._dirty
+        return bool(self._dirty) and self._gang_of.get(key) in self._dirty
 
     # -- keeping up -------------------------------------------------------------------------------------------------
 
@@ -105,18 +105,18 @@ class WatchedGangs:
 
     def all_dirty(self) -> None:
         """What gangs are read against has changed."""
-        for company in self._units:
-            self._make_old(company)
+        for gang in self._units:
+            self._make_old(gang)
 
-    def _make_old(self, company: GangObjects) -> None:
-        unit = self._units.get(company)
+    def _make_old(self, gang: GangObjects) -> None:
+        unit = self._units.get(gang)
         if unit is None:
-            if not company.group or not self._objects.is_there(company):
+            if not gang.group or not self._objects.is_there(gang):
                 return
-            unit = self._units[company] = _Unit()
-        if self._matters(company, unit) or any(sign.wishes for sign in unit.members.values()):
+            unit = self._units[gang] = _Unit()
+        if self._matters(gang, unit) or any(sign.has_group_annotations for sign in unit.members.values()):
             unit.is_old = True
-            self._dirty[company] = None
+            self._dirty[gang] = None
 
     def drain(
         self, pods: Iterable[str], priorities: Priorities, topologies: Topologies
@@ -134,14 +134,14 @@ class WatchedGangs:
         events: list[Event] = []
         others, self._moved = list(self._moved), {}
 
-        def renew(company: GangObjects) -> None:
-            unit = self._units.get(company)
+        def renew(gang: GangObjects) -> None:
+            unit = self._units.get(gang)
             if unit is None:
                 return
-            others.extend(self._renew(company, unit, priorities, topologies, events))
-            if not unit.members and unit.reported is None and not self._objects.is_there(company):
-                del self._units[company]
-                self._objects.forget(company)
+            others.extend(self._renew(gang, unit, priorities, topologies, events))
+            if not unit.members and unit.reported is None and not self._objects.is_there(gang):
+                del self._units[gang]
+                self._objects.forget(gang)
 
         self._dirty |= read_each("company", dirty, renew)
         return events, others
@@ -160,13 +160,13 @@ class WatchedGangs:
                     self._sort_in(key, state)
 
     def _sort_in(self, key: str, state: PodState | None) -> None:
-        before = self._company_of.get(key)
-        after = None if state is None else self._company(state)
+        before = self._gang_of.get(key)
+        after = None if state is None else self._objects_of(state)
         if before is not None and before != after:
             unit = self._units[before]
-            del self._company_of[key], unit.members[key]
+            del self._gang_of[key], unit.members[key]
             unit.fresh.pop(key, None)
-            if unit.standing.pop(key, None) is not None:
+            if unit.membership.pop(key, None) is not None:
                 self._moved[key] = None
             if self._matters(before, unit):
                 unit.is_old = True
@@ -175,7 +175,9 @@ class WatchedGangs:
             return
         unit = self._units.get(after) or self._units.setdefault(after, _Unit())
         who = state.who
-        sign = _Sign(who.traits, who.group, who.part, who.role, who.queue, state.wishes, state.is_finished)
+        sign = _Sign(
+            who.traits, who.group, who.part, who.role, who.queue, state.has_group_annotations, state.is_finished
+        )
         sign = self._shared(sign)
         known = unit.members.get(key)
         if known == sign:
@@ -183,8 +185,8 @@ class WatchedGangs:
         unit.members[key] = sign
         unit.fresh[key] = None
         unit.is_old |= known is not None
-        self._company_of[key] = after
-        if state.wishes or self._matters(after, unit):
+        self._gang_of[key] = after
+        if state.has_group_annotations or self._matters(after, unit):
             self._dirty[after] = None
 
     def _shared(self, sign: _Sign) -> _Sign:
@@ -192,21 +194,21 @@ class WatchedGangs:
             self._signs.clear()
         return self._signs.setdefault(sign, sign)
 
-    def _company(self, state: PodState) -> GangObjects | None:
+    def _objects_of(self, state: PodState) -> GangObjects | None:
         if state.fault or (state.is_finished and not state.has_succeeded):
             return None
         if state.who.group:
             return GangObjects(state.who.group)
         return GangObjects(owner=self._objects.top(state.owner)) if state.owner is not None else None
 
-    def _matters(self, company: GangObjects, unit: _Unit) -> bool:
+    def _matters(self, gang: GangObjects, unit: _Unit) -> bool:
         """Whether a pod more or less may make a difference."""
-        return bool(company.group) or unit.reported is not None or self._objects.is_marked(company.owner)
+        return bool(gang.group) or unit.reported is not None or self._objects.is_marked(gang.owner)
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def _renew(
-        self, company: GangObjects, unit: _Unit, priorities: Priorities, topologies: Topologies, events: list[Event]
+        self, gang: GangObjects, unit: _Unit, priorities: Priorities, topologies: Topologies, events: list[Event]
     ) -> list[str]:
         """Read a company, or what is new of it; its pods whose standing has changed."""
         fresh = unit.fresh
@@ -215,11 +217,11 @@ class WatchedGangs:
         unit.fresh, unit.is_old = {}, True
         if not is_old:
             one_before = [key for key in islice(unit.members, 1) if key not in fresh]
-            members, facts = self._reader.read(company, [*one_before, *fresh], priorities, topologies)
+            members, facts = self._reader.read(gang, [*one_before, *fresh], priorities, topologies)
             if facts == unit.reported:
                 unit.is_old = False
                 return self._stand(unit, members)
-        members, facts = self._reader.read(company, list(unit.members), priorities, topologies)
+        members, facts = self._reader.read(gang, list(unit.members), priorities, topologies)
         if facts != unit.reported:
             self._report(unit, facts, events)
         unit.is_old = False
@@ -236,12 +238,12 @@ class WatchedGangs:
         changed = []
         for member in members:
             key, who = member.placed.value.metadata.key, member.who
-            sign, before = unit.members[key], unit.standing.get(key)
-            standing = (who.group, who.part, who.queue)
-            if standing != (sign.group, sign.part, sign.queue):
-                unit.standing[key] = standing
+            sign, before = unit.members[key], unit.membership.get(key)
+            membership = (who.group, who.part, who.queue)
+            if membership != (sign.group, sign.part, sign.queue):
+                unit.membership[key] = membership
             else:
-                unit.standing.pop(key, None)
-            if before != unit.standing.get(key):
+                unit.membership.pop(key, None)
+            if before != unit.membership.get(key):
                 changed.append(key)
         return changed

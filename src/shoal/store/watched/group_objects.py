@@ -15,7 +15,7 @@ from shoal.client.informer import Informer
 from shoal.client.informers import Informers
 from shoal.client.item import Item
 from shoal.client.kind import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Kind
-from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, message_of
 from shoal.store.pod_makers import GANG, KAI_MINIMUM, VOLCANO_MINIMUM, Owner
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
 from shoal.store.watched.reading import document_of
@@ -159,8 +159,8 @@ class GroupObjects:
         maker = self._known.get(owner)
         return maker is not None and maker.is_marked
 
-    def is_there(self, company: GangObjects) -> bool:
-        namespace, _, name = company.group.partition("/")
+    def is_there(self, gang: GangObjects) -> bool:
+        namespace, _, name = gang.group.partition("/")
         return any(informer.get(namespace, name) is not None for informer in self._groups)
 
     def makers(self, owners: Iterable[Owner]) -> list[Document]:
@@ -172,28 +172,28 @@ class GroupObjects:
             for document in self._read([makers], namespace, name)
         ]
 
-    def groups(self, company: GangObjects, reference: WorkloadReference | None) -> list[Document]:
+    def groups(self, gang: GangObjects, reference: WorkloadReference | None) -> list[Document]:
         """Group objects of that name. `reference` is what the pods say of their Workload."""
-        namespace, _, name = company.group.partition("/")
+        namespace, _, name = gang.group.partition("/")
         found = self._read(self._groups, namespace, name)
         if reference is not None:
-            self._note_workload(company, f"{namespace}/{reference.name}")
+            self._note_workload(gang, f"{namespace}/{reference.name}")
             found += self._read([self._workloads] if self._workloads is not None else [], namespace, reference.name)
         return found
 
-    def forget(self, company: GangObjects) -> None:
+    def forget(self, gang: GangObjects) -> None:
         """It has no members any more."""
-        self._note_workload(company, "")
+        self._note_workload(gang, "")
 
-    def _note_workload(self, company: GangObjects, workload: str) -> None:
-        before = self._workload_of.pop(company, "")
+    def _note_workload(self, gang: GangObjects, workload: str) -> None:
+        before = self._workload_of.pop(gang, "")
         if before:
-            del self._of_workload[before][company]
+            del self._of_workload[before][gang]
             if not self._of_workload[before]:
                 del self._of_workload[before]
         if workload:
-            self._workload_of[company] = workload
-            self._of_workload.setdefault(workload, {})[company] = None
+            self._workload_of[gang] = workload
+            self._of_workload.setdefault(workload, {})[gang] = None
 
     def _read(self, informers: list[Informer], namespace: str, name: str) -> list[Document]:
         found = []
@@ -207,7 +207,7 @@ class GroupObjects:
         """On the object that it is about."""
         for kind, item in self._meant(error.where.obj):
             key = f"{item.namespace}/{item.name}"
-            self._troubles.put(ObjectFault(kind, key, item.uid, UNREADABLE, words_of(error)))
+            self._troubles.put(ObjectFault(kind, key, item.uid, UNREADABLE, message_of(error)))
 
     def praise(self, documents: Iterable[Document]) -> None:
         """They were read, and nothing is wrong with them."""

@@ -22,7 +22,7 @@ from shoal.engine.device_notation.names import OWN_TOPOLOGY
 from shoal.engine.events import Event, NodeGone, NodeSeen
 from shoal.engine.from_api import HyperTree
 from shoal.store.nodes import node_seen
-from shoal.store.object_faults import INVALID_ANNOTATION, UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import INVALID_ANNOTATION, UNREADABLE, ObjectFault, ObjectFaults, message_of
 from shoal.store.watched.reading import place_of, value_of
 from shoal.store.watched.tolerant_reading import read_each
 from shoal.units.errors import UserError, Where
@@ -159,11 +159,11 @@ class WatchedNodes:
             events.append(self._seen(node))
         except UserError as error:
             # What is known of it stands: pods that run on it are true all the same.
-            self._troubles.put(ObjectFault(NODES, name, item.uid, UNREADABLE, words_of(error)))
+            self._troubles.put(ObjectFault(NODES, name, item.uid, UNREADABLE, message_of(error)))
             return
         self._reported.add(name)
         if fault := topology_fault(node.metadata.annotations):
-            words = words_of(UserError(fault, where=_TOPOLOGY))
+            words = message_of(UserError(fault, where=_TOPOLOGY))
             self._troubles.put(ObjectFault(NODES, name, item.uid, INVALID_ANNOTATION, words))
         else:
             self._troubles.settle(NODES, name)
@@ -183,7 +183,7 @@ class WatchedNodes:
             return None
 
     def _complain(self, informer: Informer, item: Item, error: UserError) -> None:
-        self._troubles.put(ObjectFault(informer.kind, item.name, item.uid, UNREADABLE, words_of(error)))
+        self._troubles.put(ObjectFault(informer.kind, item.name, item.uid, UNREADABLE, message_of(error)))
 
 
 _NO_ITEM = Item("", "", "", 0, b"")

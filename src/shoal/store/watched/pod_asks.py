@@ -65,7 +65,7 @@ class PodAsks:
         """Templates by the name under which their devices were looked up."""
         self._numbers = count()
         self._equal: dict[Ask, Ask] = {}
-        self._standings: dict[_Key, PodIdentity] = {}
+        self._identities: dict[_Key, PodIdentity] = {}
         self._whos: dict[tuple[PodLabels, _Key], PodIdentity] = {}
         """Of those that do not run: thousands of one template wait."""
         self._ranks: dict[tuple[int | None, str, str], Rank | UserError] = {}
@@ -124,12 +124,12 @@ class PodAsks:
             return self._own(item, profile)
         noted = meta.annotations
         asked = () if _ASKED.isdisjoint(noted) else tuple(noted.get(name) for name in _ASKED)
-        company: _Key = (item.namespace, tuple(sorted(meta.labels.items()))) if spec.has_company else ()
+        labels_key: _Key = (item.namespace, tuple(sorted(meta.labels.items()))) if spec.has_pod_rules else ()
         shared: Shared = ()
         if is_ours and spec.scheduler_name in self._spreading:
             shared = shared_labels(head)
-            company = (item.namespace, shared) if shared else company
-        key = (*spec.key(), asked, company, is_ours if profile is USUAL else spec.scheduler_name)
+            labels_key = (item.namespace, shared) if shared else labels_key
+        key = (*spec.key(), asked, labels_key, is_ours if profile is USUAL else spec.scheduler_name)
         found: Ask | UserError | None = self._asks.get(key, _UNKNOWN)
         if found is _UNKNOWN:
             found = self._read(key, item, shared, profile)
@@ -206,16 +206,16 @@ class PodAsks:
         start = head.status.start_time
         if start is None and (who := self._whos.get((traits, key))) is not None:
             return who
-        standing = self._standings.get(key)
-        if standing is None:
-            if len(self._standings) >= _MOST:
-                self._standings.clear()
+        identity = self._identities.get(key)
+        if identity is None:
+            if len(self._identities) >= _MOST:
+                self._identities.clear()
             # Since when it runs and what others see of it are its own; all else it has in common with its like.
             pod = structs.replace(pod_of(item, head), status=PodStatus())
-            standing = self._standings[key] = who_of_pod(pod, rank)
+            identity = self._identities[key] = who_of_pod(pod, rank)
         if start is not None:
-            return structs.replace(standing, traits=traits, since_s=start.timestamp())
+            return structs.replace(identity, traits=traits, since_s=start.timestamp())
         if len(self._whos) >= _MOST:
             self._whos.clear()
-        who = self._whos[traits, key] = structs.replace(standing, traits=traits)
+        who = self._whos[traits, key] = structs.replace(identity, traits=traits)
         return who

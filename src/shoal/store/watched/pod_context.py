@@ -17,7 +17,7 @@ from shoal.engine.asks import Ask
 from shoal.engine.events import DaemonSetGone, DaemonSetSeen, Event, NamespaceSeen, TopologyGone, TopologySeen
 from shoal.engine.from_api import HyperTree, Priorities, Topologies, daemon_set_ask
 from shoal.engine.groups import TopologyFacts
-from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, message_of
 from shoal.store.watched.reading import V, value_of
 from shoal.store.watched.tolerant_reading import read_each
 from shoal.units.errors import UserError
@@ -128,7 +128,7 @@ class PodContext:
         try:
             ask = daemon_set_ask(value_of(DAEMON_SETS, item, DaemonSet))
         except UserError as error:
-            self._troubles.put(ObjectFault(DAEMON_SETS, key, item.uid, UNREADABLE, words_of(error)))
+            self._troubles.put(ObjectFault(DAEMON_SETS, key, item.uid, UNREADABLE, message_of(error)))
             return
         self._troubles.settle(DAEMON_SETS, key)
         if self._daemons.get(key) != ask:
@@ -144,7 +144,7 @@ class PodContext:
             try:
                 found.append(value_of(informer.kind, item, wanted))
             except UserError as error:
-                self._troubles.put(ObjectFault(informer.kind, key, item.uid, UNREADABLE, words_of(error)))
+                self._troubles.put(ObjectFault(informer.kind, key, item.uid, UNREADABLE, message_of(error)))
             else:
                 self._troubles.settle(informer.kind, key)
         return found

@@ -150,7 +150,7 @@ class Spec(msgspec.Struct, rename="camel", gc=False):
         return any(kind in volumes for kind in _CLAIMED)
 
     @property
-    def has_company(self) -> bool:
+    def has_pod_rules(self) -> bool:
         """Whether its rules may speak of other pods, and so depend on its own labels and namespace."""
         return b"odA" in bytes(self.affinity) or is_there(self.topology_spread_constraints)
 

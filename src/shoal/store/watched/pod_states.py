@@ -20,7 +20,7 @@ from shoal.store.watched.pod_views import PodView
 
 KUEUE_WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 KUEUE_POD_SET_LABEL = "kueue.x-k8s.io/podset"
-_WISHES = ("kueue.x-k8s.io/podset-", "kai.scheduler/topology", RENDEZVOUS)
+_GROUP_ANNOTATIONS = ("kueue.x-k8s.io/podset-", "kai.scheduler/topology", RENDEZVOUS)
 _GATED = "waits for its scheduling gates: "
 
 Owner = tuple[str, str, str]
@@ -52,7 +52,7 @@ class PodState(msgspec.Struct, gc=False):
     """Volumes that are not there, say."""
     workload: str = ""
     pod_set: str = ""
-    wishes: bool = False
+    has_group_annotations: bool = False
     """Whether it says itself how close to its like it wants to be, or that it is to meet them."""
     phase: str = ""
     is_finished: bool = False
@@ -157,7 +157,7 @@ def _read_words(state: PodState, namespace: str, words: PodAnnotationFields) -> 
     if words.annotations:
         workload = words.annotations.get(KUEUE_WORKLOAD_ANNOTATION)
         state.workload = intern(f"{namespace}/{workload}") if workload else ""
-        state.wishes = any(name.startswith(_WISHES) for name in words.annotations)
+        state.has_group_annotations = any(name.startswith(_GROUP_ANNOTATIONS) for name in words.annotations)
 
 
 def _owner(item: Item, head: PodHead) -> Owner | None:

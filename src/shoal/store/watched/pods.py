@@ -19,7 +19,7 @@ from shoal.engine.asks import Ask
 from shoal.engine.device_notation import devices_fault
 from shoal.engine.events import NodeRefused, PodArrived, PodBound, PodGone
 from shoal.engine.pod_identity import PodIdentity
-from shoal.store.object_faults import INVALID_ANNOTATION, UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import INVALID_ANNOTATION, UNREADABLE, ObjectFault, ObjectFaults, message_of
 from shoal.store.watched.held_positions import HeldPositions
 from shoal.store.watched.parts import Devices
 from shoal.store.watched.pod_annotations import words_on
@@ -156,7 +156,7 @@ class Pods:
                 else:
                     state.ask = ask
         except UserError as error:
-            state.fault = words_of(error)
+            state.fault = message_of(error)
             self._troubles.put(ObjectFault(PODS, key, item.uid, UNREADABLE, state.fault))
             if state.node:
                 # It runs whatever is wrong with it, and takes room.
@@ -164,7 +164,7 @@ class Pods:
         else:
             fault = devices_fault(head.metadata.annotations)
             if fault is not None:
-                self._troubles.put(ObjectFault(PODS, key, item.uid, INVALID_ANNOTATION, words_of(fault)))
+                self._troubles.put(ObjectFault(PODS, key, item.uid, INVALID_ANNOTATION, message_of(fault)))
             else:
                 self._troubles.settle(PODS, key)
         self._states[key] = state

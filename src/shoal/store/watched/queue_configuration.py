@@ -22,7 +22,7 @@ from shoal.client.item import Item
 from shoal.client.kind import CONFIG_MAPS
 from shoal.client.port import Select
 from shoal.client.presence import KUEUE
-from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, message_of
 from shoal.units.errors import UserError
 
 _log = logging.getLogger("shoal.queues")
@@ -71,13 +71,13 @@ class ConfigurationWatch:
             return
         try:
             self._then(_configuration(after))
-            unknown = "; ".join(words_of(each) for text in _texts(after) for each in strays(text))
+            unknown = "; ".join(message_of(each) for text in _texts(after) for each in strays(text))
             if unknown:
                 words = f"{unknown}; the rest counts"
                 self._troubles.put(ObjectFault(CONFIG_MAPS, self._name, after.uid, UNREADABLE, words))
                 _log.warning("the configuration in ConfigMap %s: %s", self._name, words)
         except UserError as error:
-            words = f"the former configuration stays: {words_of(error)}"
+            words = f"the former configuration stays: {message_of(error)}"
             self._troubles.put(ObjectFault(CONFIG_MAPS, self._name, after.uid, UNREADABLE, words))
             _log.warning("the configuration in ConfigMap %s is not read, the former one stays: %s", self._name, error)
 

@@ -31,7 +31,7 @@ from shoal.engine.from_api.queues import (
     settings_of,
 )
 from shoal.engine.queues.settings import Settings
-from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, message_of
 from shoal.store.watched.reading import value_of
 from shoal.units.errors import UserError, Where
 
@@ -113,7 +113,7 @@ class QueueRules:
                 try:
                     value = value_of(kind, after, wanted)
                 except UserError as error:
-                    self._troubles.put(ObjectFault(kind, name, after.uid, UNREADABLE, words_of(error)))
+                    self._troubles.put(ObjectFault(kind, name, after.uid, UNREADABLE, message_of(error)))
             if value is None:
                 known.pop(item.key, None)
             else:

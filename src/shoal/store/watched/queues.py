@@ -25,7 +25,7 @@ from shoal.client.served import Served
 from shoal.engine.from_api import Priorities
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
-from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, words_of
+from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, message_of
 from shoal.store.watched.covered_resources import CoveredResources
 from shoal.store.watched.queue_caches import REPORTED, QueueCaches
 from shoal.store.watched.queue_changes import QueueChanges, WorkloadView
@@ -200,7 +200,7 @@ class WatchedQueues:
                     return
                 value = self._reader.read(kind, served, item, self.settings.usage_weights)
             except UserError as error:
-                self.troubles.put(ObjectFault(served, name, item.uid, UNREADABLE, words_of(error)))
+                self.troubles.put(ObjectFault(served, name, item.uid, UNREADABLE, message_of(error)))
         if kind is NAMESPACES:
             return
         if kind is KUEUE_TOPOLOGIES and item is not None:

@@ -23,7 +23,7 @@ Shared = tuple[tuple[str, str], ...]
 
 def shared_labels(head: PodHead) -> Shared:
     """Labels that the pod has in common with its fellows; none where it is no replica or says itself how to spread."""
-    if head.spec.node_name or head.spec.has_company:
+    if head.spec.node_name or head.spec.has_pod_rules:
         return ()
     if _REPLICAS.isdisjoint(owner.kind for owner in head.metadata.owner_references):
         return ()

@@ -6,7 +6,7 @@ from shoal.api.kueue import Workload
 from shoal.client.item import Item
 from shoal.client.kind import Kind
 from shoal.engine.from_api.queues import WorkloadReader, is_finished, ran_s
-from shoal.store.object_faults import words_of
+from shoal.store.object_faults import message_of
 from shoal.store.watched.queue_changes import Mark, WorkloadView
 from shoal.store.watched.reading import value_of
 from shoal.units.errors import UserError
@@ -21,12 +21,12 @@ def sight_of(kind: Kind, item: Item, reader: WorkloadReader) -> WorkloadView:
     try:
         workload = value_of(kind, item, Workload)
     except UserError as error:
-        return WorkloadView(key_of(item), item.uid, item.version, 0, fault=words_of(error))
+        return WorkloadView(key_of(item), item.uid, item.version, 0, fault=message_of(error))
     try:
         facts = reader.of_object(workload)
         fault = ""
     except UserError as error:
-        facts, fault = None, words_of(error)
+        facts, fault = None, message_of(error)
     meta = workload.metadata
     controller = meta.controller()
     has_ended = is_finished(workload)

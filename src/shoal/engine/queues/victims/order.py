@@ -83,28 +83,28 @@ def exceeds(node: CohortNode, needs: Iterable[FlavorResource]) -> bool:
 
 
 def in_order(sources: Iterable[Source], want: PreemptionRequest) -> Iterator[Asked]:
-    standings: dict[tuple[bool, int, int], list[Asked]] = {}
+    by_rank: dict[tuple[bool, int, int], list[Asked]] = {}
     for source in sources:
         group = source.group
         for held in source.holders:
-            standing = not held.evicted, group, held.facts.priority
-            asked = standings.get(standing)
+            rank = not held.evicted, group, held.facts.priority
+            asked = by_rank.get(rank)
             if asked is None:
-                standings[standing] = [(held, source)]
+                by_rank[rank] = [(held, source)]
             else:
                 asked.append((held, source))
-    ordered = _sorted(standings, want.preemption_cost)
+    ordered = _sorted(by_rank, want.preemption_cost)
     return ordered if want.local_usage is None else iter(_by_usage(list(ordered), want.local_usage))
 
 
 def _sorted(
-    standings: dict[tuple[bool, int, int], list[Asked]], preemption_cost: PreemptionCost | None
+    by_rank: dict[tuple[bool, int, int], list[Asked]], preemption_cost: PreemptionCost | None
 ) -> Iterator[Asked]:
-    for standing in sorted(standings):
+    for rank in sorted(by_rank):
         if preemption_cost is None:
-            yield from sorted(standings[standing], key=_latest)
+            yield from sorted(by_rank[rank], key=_latest)
         else:
-            yield from sorted(standings[standing], key=lambda asked: (preemption_cost.loss(asked[0]), *_latest(asked)))
+            yield from sorted(by_rank[rank], key=lambda asked: (preemption_cost.loss(asked[0]), *_latest(asked)))
 
 
 def _latest(asked: Asked) -> tuple[float, str, str]:
