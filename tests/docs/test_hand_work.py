@@ -99,7 +99,7 @@ def test_the_codes_on_the_page_of_errors_are_all_there_are() -> None:
 
 
 def test_the_quantities_on_the_page_of_the_ground() -> None:
-    _, *rows = _rows(ROOT / "docs" / "ground.md", "| written | canonical |")
+    _, *rows = _rows(ROOT / "docs" / "kubernetes-objects.md", "| written | canonical |")
     for written, canonical, value, milli, notation in rows:
         quantity = Quantity.parse(written.strip("`"))
         shown = (canonical.strip("`"), int(value), int(milli), notation)
