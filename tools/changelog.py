@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,6 +23,9 @@ KINDS = {
 TITLE = "# Changelog\n"
 _NAME = re.compile(r"[a-z0-9-]+\.([a-z]+)\.md")
 _VERSION = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}")
+_ITEM = re.compile(r"^- ", re.MULTILINE)
+"""A fragment is one entry, or a list of several."""
+_WIDTH = 120
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -40,13 +44,20 @@ def section(version: str, date: str, paths: list[Path]) -> str:
         named = _NAME.fullmatch(path.name)
         if named is None or named[1] not in KINDS:
             raise FragmentError(f"{path.name}: must be named <topic>.<kind>.md, with one of {', '.join(KINDS)} as kind")
-        text = " ".join(path.read_text(encoding="utf-8").split())
-        if not text:
+        texts = [" ".join(text.split()) for text in _ITEM.split(path.read_text(encoding="utf-8"))]
+        if not any(texts):
             raise FragmentError(f"{path.name}: is empty")
-        by_kind[named[1]].append(f"- {text}\n")
+        by_kind[named[1]] += [_entry(text) for text in texts if text]
     parts = [f"## {version} ({date})\n"]
     parts += [f"### {KINDS[kind]}\n\n{''.join(entries)}" for kind, entries in by_kind.items() if entries]
     return "\n".join(parts)
+
+
+def _entry(text: str) -> str:
+    return (
+        textwrap.fill(f"- {text}", _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        + "\n"
+    )
 
 
 def with_section(changelog: str, text: str) -> str:

@@ -68,3 +68,11 @@ def test_the_projects_own_fragments_can_be_assembled() -> None:
     text = section("9.9.9", "2026-11-23", fragments(ROOT / "changelog.d"))
     assert text.startswith("## 9.9.9 (2026-11-23)")
     assert set(KINDS) >= {"security", "added", "changed", "fixed", "removed"}
+
+
+def test_a_fragment_with_a_list_becomes_several_wrapped_entries(tmp_path: Path) -> None:
+    path = tmp_path / "two.fixed.md"
+    path.write_text("- First " + "word " * 30 + "end.\n- Second\n  line.\n")
+    lines = section("0.2.0", "2026-11-24", [path]).splitlines()
+    assert [line for line in lines if line.startswith("- ")][1] == "- Second line."
+    assert max(map(len, lines)) <= 120
