@@ -1,4 +1,4 @@
-"""Nodes whose kubelets refused pods of ours, and which asks are kept off them.
+"""Tracks which nodes' kubelets refused pods that Shoal bound, and keeps similar requests off these nodes for a while.
 
 A kubelet that refuses a pod knows more than the facts: another scheduler filled the node, or its devices do not work.
 Pod after pod would fail there. But a pod may also fail by a fault of its own, so a failure says little:

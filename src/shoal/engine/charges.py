@@ -1,4 +1,4 @@
-"""An ask compiled to vectors over the record: the least amounts it needs and the amounts it takes.
+"""Compiles a request to vectors over the record: the least amounts it needs and the amounts it takes.
 
 Interned per ask, so that a hundred thousand pods hold a reference each and taking a pod is one vector subtraction.
 """

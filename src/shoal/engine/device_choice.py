@@ -1,4 +1,4 @@
-"""Device choices that do not depend on a score: tightest fit, and at random."""
+"""Chooses devices on a node independent of a score: the tightest fit, or at random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fragmentation as the FGD paper defines it: GPU compute on a node that the typical pods could not use.
+"""Computes fragmentation as the FGD paper defines it: GPU compute on a node that the typical pods could not use.
 
 For each typical class the node's free compute is lost entirely if the class cannot run there (too few devices with
 enough left, too little CPU, wrong model), else the pieces too small for it are lost; F is the mean over the classes.

@@ -1,4 +1,5 @@
-"""Node labels as columns: per key one array of small integers, so that a selector is one table lookup for all nodes.
+"""Stores node labels as columns: per key one array of small integers, so that a selector is one table lookup for all
+nodes.
 
 Fifty thousand nodes share few values per key; keeping dictionaries per node would cost more memory than everything
 else together and force a Python loop on every new shape.

@@ -1,4 +1,5 @@
-"""Try, mark, roll back, commit: every decision changes the facts through here, so a failed trial leaves no trace.
+"""Records every change that a decision makes to the facts (mark, roll back, commit), so that a failed trial leaves no
+trace.
 
 Amounts are integers and every step has an exact inverse, so rolling back restores the facts bit for bit; what is
 derived from them (keys, blocks) sees the steps in the change log and comes out equal too. Rejected: trying on a copy,

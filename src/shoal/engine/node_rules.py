@@ -1,4 +1,4 @@
-"""Conditions on nodes, the pod's and its profile's as one, and the GPU models that they come down to."""
+"""Combines the node conditions of a pod and of its profile, and finds the GPU models that they allow."""
 
 from __future__ import annotations
 

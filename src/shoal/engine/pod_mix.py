@@ -1,4 +1,4 @@
-"""The mix of pods a fleet serves: which classes of asks come, and how often.
+"""Represents the mix of pods that a fleet serves: which classes of requests arrive, and how often.
 
 Policies that judge what a placement leaves behind need to know what may come to use it. A mix is a plain count of
 classes, learned from a list of pods or from arrivals seen so far; it knows nothing of single pods or of the future.

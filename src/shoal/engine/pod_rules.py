@@ -1,4 +1,5 @@
-"""The rules of a pod about other pods: required and preferred affinity and anti-affinity, and topology spread.
+"""Represents the rules of a pod about other pods: required and preferred affinity and anti-affinity, and topology
+spread.
 
 A domain is all nodes with one value of a label, the *topology key*. These are values and part of the ask: everything
 that depends on the pod's own labels or namespace (`matchLabelKeys`, no namespaces meaning its own) has been put in when

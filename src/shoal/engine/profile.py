@@ -1,4 +1,5 @@
-"""A profile: weighted scores and a device choice under one name. Policies are profiles with a builder in one list.
+"""Defines profiles: weighted scores and a device choice under one name. Policies are profiles with a builder in one
+list.
 
 A builder gets the cluster and the mix of pods, because some rules judge what a placement leaves for the pods that
 usually come. Adding a policy is one function and one line in `POLICIES`.

@@ -1,4 +1,4 @@
-"""Taints that keep a pod off nodes which would serve it otherwise, so that a toleration would help.
+"""Finds taints that keep a pod off nodes which could run it otherwise, so that a toleration would help.
 
 kube-scheduler's words count such nodes and name no taint. Here nodes count that pass every other rule about labels and
 models and are large enough when empty, each under all the taints that it would take to tolerate.

@@ -1,4 +1,5 @@
-"""Keys per ask: for every node one integer (score, then stable rank), and the best key of every block of nodes.
+"""Computes keys per request: for every node one integer (score, then stable rank), and the best key of every block of
+nodes.
 
 All pods that ask the same share one shape. A shape remembers how far it has read the change log; before it answers it
 recomputes the keys of the rows changed since. In a large fleet it folds the touched blocks, and the best node is the

@@ -1,4 +1,4 @@
-"""A decision made the plain way: every rule over every node, then the best. Nothing is remembered.
+"""Decides without any cache: evaluates every rule over every node and takes the best. Nothing is remembered.
 
 This is what the incremental keys are held against, for their answers in tests and for their cost in benchmarks.
 """

@@ -1,4 +1,4 @@
-"""Numbers to choose by, from a seed and a name: under one seed a pod draws the same in any order of pods."""
+"""Computes random numbers from a seed and a name: with one seed a pod gets the same number in any order of pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions that no node can meet, because no node has the label or its value: nearly always a typing error.
+"""Finds conditions that no node can meet, because no node has the label or its value: nearly always a typing error.
 
 `A100-SXM4-80GB` never matches `NVIDIA-A100-SXM4-80GB`, and "didn't match node affinity" does not say why. Here each
 such condition is named with what comes nearest among the labels that nodes do have.

@@ -1,4 +1,4 @@
-"""The rows a rule is asked about: a few changed rows in the steady state, all rows the first time.
+"""Provides the rows that a rule is evaluated on: a few changed rows in the steady state, all rows the first time.
 
 Rules see a window, never the whole cluster. Each property gathers anew, so a rule reads it once into a name; keeping
 the result would cost more than the one rule in fifty that reads it twice saves.

@@ -1,4 +1,4 @@
-"""The names by which devices are asked for, advertised and described. Established names are used."""
+"""Defines the names by which devices are requested, advertised and described. Established names are used."""
 
 from __future__ import annotations
 

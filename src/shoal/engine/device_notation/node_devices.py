@@ -1,4 +1,4 @@
-"""A node's devices, from its labels, its annotations and what it advertises.
+"""Reads a node's devices from its labels, its annotations and its advertised resources.
 
 GPUs are devices from here on and no longer a counted resource; fixed MIG instances stay counted by name. What Shoal
 itself wants to be told (islands, NUMA nodes, MIG on demand) may stand in a label or in an annotation, the annotation

@@ -1,4 +1,4 @@
-"""A node's NUMA nodes as its exporter reports them (NodeResourceTopology), added to what is known of its devices.
+"""Adds the NUMA nodes that a node's exporter reports (NodeResourceTopology) to the layout of its devices.
 
 Zones say how many GPUs they hold, not which. Devices are numbered zone by zone, as the driver numbers them by bus
 address; a node on which that is not so can say it with `shoal.dev/gpu-numa`, and is believed.

@@ -1,4 +1,4 @@
-"""A pod's ask for devices, from its requests and annotations.
+"""Determines a pod's request for devices from its resource requests and annotations.
 
 One pod asks in one way: a fraction beside whole GPUs, or memory beside a fraction, are contradictions. Requests are
 the pod's effective sums; of virtual GPUs, whose memory is per device, `containers` says who asked for how much.

@@ -1,4 +1,5 @@
-"""The devices behind virtual GPUs: HAMi's register on the node, or what Volcano's device plugin advertises.
+"""Reads the devices behind virtual GPUs, from HAMi's register on the node or from what Volcano's device plugin
+advertises.
 
 Such nodes advertise slots, ten to a device by default: taken for devices, each GPU would be given away ten times. A
 register that cannot be read is no register; it was written by a program, and the node is still there.

@@ -1,4 +1,4 @@
-"""The devices of many rows at once, for rules that the fused record cannot decide.
+"""Evaluates the devices of many rows at once, for rules that the fused record cannot decide.
 
 Lines are rows, columns are device slots. The arithmetic is that of `bench`, which looks at one row; the properties
 hold the two against each other.

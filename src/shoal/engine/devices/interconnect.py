@@ -1,4 +1,5 @@
-"""The sets of devices within which an ask for whole GPUs must stay: one island, or what the kubelet admits.
+"""Determines the sets of devices within which a request for whole GPUs must stay: one island, or what the kubelet
+admits.
 
 The kubelet's Topology Manager judges a pod after it was bound, and fails it for good. Its rule is repeated here so that
 such a pod is not bound: `single-numa-node` admits what lies on one NUMA node; `restricted` what lies on as few as the

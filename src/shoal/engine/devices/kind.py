@@ -1,4 +1,4 @@
-"""The protocol of the kinds of device requests."""
+"""Defines the protocol of the kinds of device requests."""
 
 from __future__ import annotations
 

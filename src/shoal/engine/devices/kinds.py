@@ -1,4 +1,6 @@
-"""Every kind of demand, and who answers for it. To add one: a struct in `demand`, a class, and a line here."""
+"""Lists the kinds of device requests, and finds the kind that handles a request. To add one: a struct in `demand`, a
+class, and a line here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The devices of one row, laid out for one decision: plain lists, because eight numbers are no work for numpy."""
+"""Represents the devices of one row for one decision, as plain lists, because numpy does not pay for eight numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The devices of all nodes as integer planes: plane x node x device.
+"""Stores the devices of all nodes as integer planes: plane x node x device.
 
 COMPUTE holds what is left; the other planes hold minus what was taken, zero on an untouched device, so that a node may
 change its mind about its GPUs without touching them. Taking a grant subtracts, giving back adds; both are exact, also

@@ -1,4 +1,4 @@
-"""Parts of devices: by compute, of one device or of several, and by memory.
+"""Fits requests for parts of devices: by compute, of one device or of several, and by memory.
 
 Two pieces on two devices never make one piece: 0.6 and 0.6 free do not host 0.8, and twice 0.5 wants two devices.
 Memory is converted on the device at hand, from all that is taken there, so three thirds fill a device exactly.

@@ -1,4 +1,5 @@
-"""Virtual GPUs in HAMi's sense: a slot on a device, some of its memory, and perhaps a limit of its cores.
+"""Fits requests for virtual GPUs as HAMi defines them: a slot on a device, some of its memory, and optionally a limit
+of its cores.
 
 Slots, memory and cores are counted apart. HAMi's two odd rules hold: all cores means the device to oneself, and a pod
 without a limit of cores does not join a device whose cores are all given away.

@@ -1,4 +1,5 @@
-"""Whole GPUs, the ask that most pods make; and replicas, where a node advertises its GPUs more than once.
+"""Fits requests for whole GPUs, the most common ones, and for replicas, where a node advertises its GPUs more than
+once.
 
 On a plain node the empty devices of lowest number will do. Where the wiring is known the best-connected set is taken,
 and conditions about islands and NUMA nodes hold (`wiring`).

@@ -1,1 +1,1 @@
-"""Counts of pods by topology domain, for the rules of pods about other pods."""
+"""Counts pods by topology domain, for the rules of pods about other pods."""

@@ -1,1 +1,1 @@
-"""Rules about pods near other pods: counts per domain, paid for only by shapes that use them."""
+"""Evaluates rules about pods near other pods by counts per domain; only requests with such rules pay for the counts."""

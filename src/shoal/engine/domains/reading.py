@@ -1,4 +1,4 @@
-"""A pod's affinity and spread as Kubernetes writes them, turned into rules.
+"""Converts a pod's affinity and topology spread from the Kubernetes form to rules.
 
 `matchLabelKeys` narrows a selector to the pod's own value of a label, `mismatchLabelKeys` excludes it; keys that the
 pod does not have change nothing. A live API server has already written the former into the selector of affinity terms;

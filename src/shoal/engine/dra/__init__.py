@@ -1,1 +1,3 @@
-"""Devices of dynamic resource allocation: what drivers publish, what claims request, and the device of each claim."""
+"""Models devices of dynamic resource allocation: what drivers publish, what claims request, and the device of each
+claim.
+"""

@@ -1,4 +1,4 @@
-"""Devices that DRA drivers publish: devices in slices, slices in pools.
+"""Represents the devices that DRA drivers publish: devices in slices, slices in pools.
 
 A device is known by one text, `driver/pool/name`, in allocations, sets and messages alike: two of the three parts
 cannot contain a slash, so the text is unique and its front part names the pool.

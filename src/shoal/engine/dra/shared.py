@@ -1,4 +1,4 @@
-"""Claims that exist under a name of their own: where each is allocated, and who uses it.
+"""Tracks claims that have a name of their own: where each is allocated, and which pods use it.
 
 A claim is allocated as long as its allocation is in use: pods on nodes, by our plan or the world's, and beside
 them the reservations and the allocation that its status told of. With the last of them it is free again. Several

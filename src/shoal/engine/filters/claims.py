@@ -1,4 +1,5 @@
-"""Device claims: usable at all, usable from here, and servable here. Only pods with claims pay.
+"""Filters nodes by device claims: whether each claim is usable at all, reachable from the node, and satisfiable there.
+Only pods with claims pay.
 
 Three rules, because they call for three different things: a missing claim has to be made, a claim that is allocated
 elsewhere ties the pod to that place, and devices that are taken may become free.

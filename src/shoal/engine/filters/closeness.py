@@ -1,4 +1,4 @@
-"""Whole GPUs together on one island or NUMA node, where the pod or the kubelet of the node insists on it.
+"""Excludes nodes where whole GPUs cannot be together on one island or NUMA node, as the pod or the kubelet requires.
 
 Nodes with too few GPUs in the first place are none of its business: the fused record turns those away.
 """

@@ -1,4 +1,6 @@
-"""A pod may be content with certain GPU models only. A model that no node has matches nothing; it is no error."""
+"""Excludes nodes without one of the GPU models that a pod accepts. A model that no node has matches nothing; it is no
+error.
+"""
 
 from __future__ import annotations
 

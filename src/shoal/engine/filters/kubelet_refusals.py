@@ -1,4 +1,4 @@
-"""A node whose kubelet refused a pod takes none that asks for as much, for a while (see `admission_failures`)."""
+"""Excludes nodes whose kubelet refused a pod, for pods that request as much, for a while (see `admission_failures`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nodeSelector and required node affinity, evaluated over label columns.
+"""Filters nodes by nodeSelector and required node affinity, evaluated over label columns.
 
 The selector's requirements must all hold, and at least one affinity term. An empty list of terms, or an empty term,
 matches no node: that is Kubernetes' rule, however surprising.

@@ -1,4 +1,4 @@
-"""A pod may name its node outright (DaemonSet pods of old, debugging)."""
+"""Excludes all nodes except the one that a pod names outright (older DaemonSet pods, debugging)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two pods cannot listen on the same port of one node."""
+"""Excludes nodes on which a host port of the pod is in use."""
 
 from __future__ import annotations
 

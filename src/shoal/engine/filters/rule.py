@@ -1,4 +1,4 @@
-"""The protocol of filters: a verdict over rows, and a cause to count where it refuses rows."""
+"""Defines the protocol of filters: a verdict over rows, and a cause to count where a filter refuses rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of GPUs go only to nodes that are kept for them, while other schedulers place pods with GPUs.
+"""Filters nodes for requests of parts of GPUs: only reserved nodes pass while other schedulers place pods with GPUs.
 
 Another scheduler counts requests for `nvidia.com/gpu` and sees no part of a GPU: it would bind pods with whole GPUs to
 devices that are in use. The taint `shoal.dev/gpu-sharing` keeps its pods off a node. Pods that ask for parts of GPUs

@@ -1,4 +1,4 @@
-"""Taints of effect NoSchedule and NoExecute keep out pods that do not tolerate them.
+"""Excludes nodes with taints of effect NoSchedule or NoExecute that a pod does not tolerate.
 
 Nodes share few distinct sets of taints; each set is judged once per ask and looked up for all nodes.
 """

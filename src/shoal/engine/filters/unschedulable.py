@@ -1,4 +1,4 @@
-"""Filters cordoned nodes, unless a pod tolerates the taint of the cordon."""
+"""Excludes cordoned nodes, unless a pod tolerates the taint of the cordon."""
 
 from __future__ import annotations
 

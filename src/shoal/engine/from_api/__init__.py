@@ -1,4 +1,5 @@
-"""Kubernetes objects in the engine's own terms: a pod's ask and standing, a node's facts, gangs, topologies, budgets.
+"""Converts Kubernetes objects to the engine's values: a pod's request and identity, a node's facts, gangs, topologies,
+budgets.
 
 Objects are taken as the api package hands them over, checked. Refused here is what only the engine knows to be
 impossible; every complaint names the object and the field, and the reader of the file adds its place.

@@ -1,4 +1,4 @@
-"""Disruption budgets as the engine counts them: pods by name, and how many of them may still be evicted."""
+"""Converts disruption budgets to facts: their pods by name, and how many of them may still be evicted."""
 
 from __future__ import annotations
 

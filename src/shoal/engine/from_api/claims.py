@@ -1,4 +1,4 @@
-"""A pod's device claims by name, for environments without a reader of claims: the pod waits, with the reason."""
+"""Reads a pod's device claims by name, for environments without a reader of claims: the pod waits, with the reason."""
 
 from __future__ import annotations
 

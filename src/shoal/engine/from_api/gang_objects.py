@@ -1,4 +1,4 @@
-"""The group objects of every ecosystem as the engine's one kind of gang.
+"""Converts the group objects of every ecosystem to the engine's one kind of gang.
 
 Volcano cuts pods into parts by the values of labels, so its parts are known only together with its pods; KAI writes the
 parts down and pods name theirs. Minimum, roles, parts and wishes are read as each scheduler means them; what only a

@@ -1,4 +1,4 @@
-"""The devices that running pods hold, as far as it is written on them."""
+"""Reads the devices that running pods use, as far as the pods record them."""
 
 from __future__ import annotations
 

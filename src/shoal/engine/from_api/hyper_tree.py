@@ -1,4 +1,4 @@
-"""Volcano's HyperNodes as node labels: one label per tier, so that a network is a topology like any other.
+"""Converts Volcano's HyperNodes to node labels: one label per tier, so that a network is a topology like any other.
 
 A node carries, for every tier, the HyperNode of that tier that it is in. Where a tier is missing above it, the next
 faster one stands in: a group that may spread over tier 2 may stay inside a lone HyperNode of tier 1. Over all tiers

@@ -1,4 +1,4 @@
-"""A node's facts.
+"""Converts a node to the facts that placement needs.
 
 The rank comes from the name, so that ties break alike after a restart and in whatever order nodes are listed.
 Conditions are left out: the node controller turns them into taints, and those are read.

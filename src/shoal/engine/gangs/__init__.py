@@ -1,1 +1,1 @@
-"""Pods that run together or not at all."""
+"""Places gangs: pods that run together or not at all."""

@@ -1,4 +1,4 @@
-"""A gang as a tree of teams with their pods sorted in: who runs, who waits, and whether each has what it needs.
+"""Represents a gang as a tree of teams with their pods: which run, which wait, and whether each team has what it needs.
 
 Pods that are being terminated count for nothing here: they still hold their devices, but the gang will be without them.
 A pod that names an undeclared part belongs to the gang itself.

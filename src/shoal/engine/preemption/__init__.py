@@ -1,1 +1,1 @@
-"""Preemption: victims, preemptors, and the proof that it helps."""
+"""Searches victims for preemptors, and proves that their eviction helps."""

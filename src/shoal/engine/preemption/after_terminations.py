@@ -1,4 +1,4 @@
-"""The facts as they will be after all terminations: preemptors are tried there in a step.
+"""Provides the facts as they will be after all terminations; a step tries its preemptors on them.
 
 Opened once per step, so that thousands of leaving pods are taken off their nodes once and not once per claimant. What
 was decided is carried out on the facts of now when it closes: victims are told to leave but hold what they hold,

@@ -1,4 +1,4 @@
-"""The least cost of victims on a node without forced ones.
+"""Computes the least cost of victims on a node without forced ones.
 
 Eight equal pods, one of which has to go: none of them is forced, and a bound of nothing would have every node of the
 fleet tried in vain. So count: how many must go at the very least, by the largest of them, and what would the cheapest

@@ -1,4 +1,4 @@
-"""Pods that move so that a claimant fits: found like victims, kept only if every one of them finds a place elsewhere.
+"""Finds pods that move so that a preemptor fits, like victims, but only if each of them finds a place elsewhere.
 
 The fewest pods without which the claimant fits are taken off, the claimant is placed, and they are placed again. Those
 that find no place show what cannot be moved (where none of its kind found one, the whole kind), and the search goes on

@@ -1,5 +1,5 @@
-"""The cheapest victims on one node: the forced ones if they are enough, else what is left when all are taken and
-spared again, else, where candidates are few, the best of all sets.
+"""Finds the cheapest victims on one node: the forced ones if they are enough; else what remains when all are taken and
+then spared one by one; else, where candidates are few, the best of all sets.
 """
 
 from __future__ import annotations

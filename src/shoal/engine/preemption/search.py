@@ -1,4 +1,5 @@
-"""Victims for one claimant: the cheapest found, proven by placing the whole claimant afterwards, none of them in vain.
+"""Searches victims for one preemptor: the cheapest ones, all necessary, and proven by placing the whole preemptor
+afterwards.
 
 The price is minimised from the left: first the highest level that must yield at all is found, then, among candidates
 up to that level, the rest of the price. A pod's victims share a node, so node by node is exact. A gang's nodes share

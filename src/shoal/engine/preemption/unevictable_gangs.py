@@ -1,4 +1,4 @@
-"""Gangs that cannot be made to yield a single pod more: they have none to spare and cannot go whole.
+"""Determines the gangs that cannot lose one more pod: they have none to spare and may not be evicted as a whole.
 
 Known beforehand, so that what nodes could be freed of is not overrated: a search that finds out node by node has tried
 a thousand nodes before it gives up.

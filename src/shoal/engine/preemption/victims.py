@@ -1,4 +1,4 @@
-"""The victims chosen so far in a trial: which are evicted together, their cost, and undoing it.
+"""Records the victims chosen so far in a trial: which are evicted together, their cost, and how the choice is undone.
 
 Every choice is made on the ledger for real and can be taken back in any order, so that the question whether the
 preemptor fits is answered by the facts and not by an estimate.

@@ -1,1 +1,3 @@
-"""Queues: who may use how much of which flavor, who is admitted next, who gives back what was borrowed."""
+"""Decides admission to queues: which workloads may use how much of which flavor, which is admitted next, and which
+return borrowed quota.
+"""

@@ -1,4 +1,4 @@
-"""Admission checks as values: what a cluster queue demands of others beside quota, and what they have answered."""
+"""Represents admission checks: which ones a cluster queue requires besides quota, and their results."""
 
 from __future__ import annotations
 

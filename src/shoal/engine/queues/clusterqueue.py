@@ -1,4 +1,4 @@
-"""A cluster queue: a leaf of the quota tree, with who holds its quota."""
+"""Represents a cluster queue: a leaf of the quota tree, with the workloads that hold its quota."""
 
 from __future__ import annotations
 

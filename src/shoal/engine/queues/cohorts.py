@@ -1,4 +1,4 @@
-"""The tree above the cluster queues, grown anew when one of its quotas or parents changes.
+"""Builds the tree above the cluster queues, again whenever one of its quotas or parents changes.
 
 A cohort exists as long as it has an object or is named. A cohort that is its own ancestor has no parent here, so that
 walks to the root end; `inactive.py` reports that its queues admit no workloads.

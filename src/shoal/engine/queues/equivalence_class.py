@@ -1,4 +1,4 @@
-"""Groups pending workloads with equal requests: what is decided about the first of them holds for all.
+"""Groups pending workloads with equal requests, so that a decision about the first of them holds for all.
 
 The heap keeps entries of removed workloads, which are skipped when they come first: removing an entry from the middle
 would cost time proportional to the size of the heap.

@@ -1,4 +1,4 @@
-"""The domains of flavors with a topology, each created at its first use and charged from then on.
+"""Creates the domains of flavors with a topology at their first use, and charges them from then on.
 
 Who holds places in a domain is charged as he is seated; a forest that is made later counts those who sit already. All
 are forgotten when nodes, flavors or topologies change.

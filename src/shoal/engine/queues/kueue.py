@@ -1,4 +1,5 @@
-"""The discipline `kueue`: lines, cycles, and what wakes those that were turned away.
+"""Implements the discipline `kueue`: pending workloads, admission cycles, and the events that activate inadmissible
+workloads.
 
 Guarantees: a cycle looks at one head per cluster queue, and only where something may have changed since the head was
 looked at last; with nothing new a cycle costs nothing, however many wait. Same facts in any order, same decisions.

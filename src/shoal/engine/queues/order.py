@@ -1,4 +1,4 @@
-"""In which order the heads of one cycle are decided.
+"""Orders the heads of one cycle.
 
 Classical: the least borrowing first, then priority, then time. With fair sharing: a tournament in each tree, repeated
 after each admission; at every cohort the child that would have the smaller share with its candidate goes on.

@@ -1,4 +1,4 @@
-"""Quota and placement together: a workload is admitted only where its pods have places, and then they have them.
+"""Proves quota and placement together: a workload is admitted only if its pods have places, which it then gets.
 
 The pods of an admission are put in line and placed on the ledger, all or none. Where it fails nothing is left of the
 trial. Where no node of the flavors is known there is nothing to try: quota alone decides, and that is said.

@@ -1,4 +1,4 @@
-"""Pods that do not get ready: how long a workload may take, and when it may try again.
+"""Computes the deadlines of workloads whose pods do not become ready, and when such workloads may be tried again.
 
 Arithmetic only; the discipline decides which workloads are evicted.
 """

@@ -1,4 +1,4 @@
-"""Backfill: the first workload that has to wait gets a reserved start, which later ones must not delay.
+"""Reserves a start for the first workload that has to wait, which later ones must not delay (backfill).
 
 In each tree of queues, one workload at most has a reservation: the first in order that was turned away for want of
 room. Its start is when enough of what runs will have ended, by what is known of durations. Smaller work behind it is

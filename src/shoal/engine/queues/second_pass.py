@@ -1,4 +1,4 @@
-"""Workloads that hold quota already and need domains: nodes were made for them, or one of theirs failed.
+"""Assigns domains to workloads that hold quota already: nodes were created for them, or one of their nodes failed.
 
 They come before all heads, because what they hold is charged anyway.
 """

@@ -1,4 +1,4 @@
-"""Settings of the discipline, equal to Kueue's defaults where nothing is configured.
+"""Defines the settings of the discipline, with Kueue's defaults.
 
 Rejected: each rule with settings of its own. What is set in one configuration object could then not be compared, nor
 told as one change.

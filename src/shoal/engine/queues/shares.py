@@ -1,4 +1,5 @@
-"""Dominant resource share: how much of what a tree can lend a node has borrowed, of its scarcest resource.
+"""Computes the dominant resource share of a node: what it borrowed of its scarcest resource, relative to what its tree
+can lend.
 
 What a node uses beyond the quota of its own subtree, over what its parent could lend if nothing were in use, times
 1000; the resource where that is most is the dominant one. Weights divide it: a queue of weight 2 may borrow twice as

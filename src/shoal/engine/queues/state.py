@@ -1,4 +1,5 @@
-"""The facts of all queues: one writer, one place that keeps sums, holders and topology use in step.
+"""Stores the facts of all queues, and keeps sums, admitted workloads and topology use consistent: it is their only
+writer.
 
 `put` takes any fact, new or changed; `drop` forgets one. `add_usage` and `remove_usage` change who holds quota and are
 exact inverses: every trial (would removing these help?) goes through them and is undone in reverse order.

@@ -1,4 +1,4 @@
-"""Topology in a nomination: which pod sets need domains, where they go, and what victims would change about that."""
+"""Adds topology to a nomination: which pod sets need domains, where they go, and what victims change about that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topologies as values: the levels that nodes carry, where pods want to be together, and where they were put.
+"""Represents topologies: the levels that nodes carry, where pods should be together, and where they were assigned.
 
 They stand apart from the facts of queues: quota knows nothing of them.
 """

@@ -1,4 +1,5 @@
-"""The quota tree: cluster queues are leaves, cohorts are inner nodes, and what one does not use others may borrow.
+"""Implements the quota tree: cluster queues are leaves, cohorts are inner nodes, and others may borrow what one does
+not use.
 
 Per flavor and resource, a node keeps to itself what it does not lend (`local`); use beyond that is the parent's
 affair too. `add` and `remove` are exact inverses, so a trial is undone by doing the opposite in reverse order.

@@ -1,4 +1,4 @@
-"""Admission fair sharing: how much each local queue used lately, so that those that used less come first.
+"""Tracks how much each local queue used lately, so that those that used less come first (admission fair sharing).
 
 Use is weighted over resources and forgotten by half every half-life. Between two changes of what a queue holds the
 rule has a closed form, so nothing needs to tick: use is brought up to date when it is read or changed.

@@ -1,4 +1,4 @@
-"""Work that grows while it runs: a new workload of its whole size takes the place of the one that holds quota.
+"""Replaces the workload of a job that grows while it runs by a new one of the whole size.
 
 Only what it wants more is asked for: quota in the flavors that it has, and places for the pods that are not there. Once
 it holds its quota the other holds none, whatever its Workload still says; should it have to give all of it back before

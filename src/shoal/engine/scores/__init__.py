@@ -1,1 +1,1 @@
-"""Preferences among nodes that fit, one file per idea. Profiles (see `profile`) choose and weigh them."""
+"""Implements preferences among nodes that fit, one file per rule. Profiles (see `profile`) choose and weigh them."""

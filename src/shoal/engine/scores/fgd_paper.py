@@ -1,4 +1,4 @@
-"""The comparison policies of the FGD paper that need no knowledge of the mix, to the digit.
+"""Implements the comparison policies of the FGD paper that need no knowledge of the mix, to the digit.
 
 Their constants (128 cores, 8 GPUs) and truncations are the published ones: these rules exist so that a comparison with
 the paper is a comparison and not a rewrite. c and g are the node's free CPU and GPU compute in thousandths.

@@ -1,4 +1,4 @@
-"""Prefers the node that is fullest in what the ask lives on: for demands on which no finer measure has an opinion.
+"""Prefers the node that is fullest in the requested resources, for requests that no finer score covers.
 
 Memory, virtual GPUs, fractions on several devices and replicas look at compute, MIG instances at the room left for
 their own profile. Points go from 0 to 100 in the steps of whole percents, so near-equals tie and fill one node first.

@@ -1,4 +1,4 @@
-"""FGD: place where fragmentation grows least, device included.
+"""Scores placements by FGD: prefers those, device included, that increase fragmentation least.
 
 Points are the published int(100 x sigmoid((F before - F after) / 1000)); a sharing pod tries every device that holds
 it, the node gets the best points and the device is the first that reached them. That coarse scale, together with the

@@ -1,4 +1,4 @@
-"""Preferences that read only the node itself: preferred node affinity, and taints of effect PreferNoSchedule."""
+"""Scores preferences that read only the node itself: preferred node affinity, and taints of effect PreferNoSchedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The protocol of scores: an integer per row, 0 to 100, higher is better, never normalised over the feasible nodes.
+"""Defines the protocol of scores: an integer per row, 0 to 100, higher is better, never normalised over the feasible
+nodes.
 
 A score normalised over the candidates changes for every node when one node changes, so nothing could be cached.
 Rules return whole numbers because a fixed order among near-equals consolidates, while differences in the seventh

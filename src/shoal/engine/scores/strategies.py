@@ -1,5 +1,5 @@
-"""Placement strategies of other schedulers, by the same arithmetic on a finer scale: KAI's node packing and spreading,
-Volcano's weighted bin-packing and per-resource strategies.
+"""Scores nodes by strategies of other schedulers, with the same arithmetic on a finer scale: KAI's node packing and
+spreading, Volcano's weighted bin-packing and per-resource strategies.
 
 Points go from 0 to 10,000, because these formulas tell nodes apart by fractions of a percent. KAI rescales its packing
 score between the emptiest and the fullest node, which no cached key can; the order of the nodes that have the resource

@@ -1,4 +1,5 @@
-"""Shoal's own policy: place where the least worth is destroyed, device included.
+"""Scores placements by Shoal's own policy: prefers those, device included, that destroy the least value of free
+capacity.
 
 The loss of a placement is the worth of the node before, minus its worth after, minus the compute the pod uses, plus
 the price of its model: nothing when the pod takes exactly what the room was worth, much when it spoils a whole device

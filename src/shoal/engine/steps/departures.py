@@ -1,4 +1,4 @@
-"""The terminating pods by node, for the nominations of one pass over all waiting pods.
+"""Groups the terminating pods by node, for the nominations of one pass over all waiting pods.
 
 A nomination is found by trying as if terminating pods had gone. Removing all of them for each waiting pod would cost
 their number times that of the waiting pods; so only those are removed whose room could matter: on the nodes that were

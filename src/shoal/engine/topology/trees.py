@@ -1,4 +1,4 @@
-"""The trees of a cluster's topologies, kept while labels stay as they are."""
+"""Builds the trees of a cluster's topologies, and keeps them until labels change."""
 
 from __future__ import annotations
 

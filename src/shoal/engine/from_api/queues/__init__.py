@@ -1,4 +1,4 @@
-"""Queues, flavors, workloads and settings of the API as the facts of the queue engine.
+"""Converts queues, flavors, workloads and settings of the API to the facts of the queue engine.
 
 One value gives one fact. What takes several objects to see (a flavor that is missing, a circle of cohorts) is for
 the reader of all objects; errors name the field, and the reader of the file adds the object's place.

@@ -1,4 +1,5 @@
-"""Devices that pods claim (DRA), as quota counts them: by the resource name that the configuration maps their class to.
+"""Counts devices that pods claim (DRA) against quota, under the resource name that the configuration maps their class
+to.
 
 Without a mapping claims are not counted. With one, a claim that cannot be counted, because it asks for all devices
 there are, leaves alternatives open or names a class that is not mapped, keeps its workload from being admitted: let

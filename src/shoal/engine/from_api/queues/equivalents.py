@@ -1,4 +1,4 @@
-"""GPU asks of every kind in one unit: thousandths of a GPU.
+"""Converts GPU requests of every kind to one unit: thousandths of a GPU.
 
 Quota in `nvidia.com/gpu` says nothing of fractions, which no resource name stands for, nor of MIG instances, of which
 there is a name per profile. A cluster queue that covers `shoal.dev/gpu-milli` counts all of them together, beside the

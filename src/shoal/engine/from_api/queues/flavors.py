@@ -1,4 +1,4 @@
-"""Flavors, topologies and checks as facts."""
+"""Converts flavors, topologies and admission checks to facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pod template as a pod set: what one of its pods is charged, what it takes on a node, where it may go."""
+"""Converts a pod template to a pod set: the charge of one of its pods, its use of a node, and where it may run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes as topology placement counts them: plain resources by name, and what others hold."""
+"""Converts nodes to what topology placement counts: plain resources by name, and what other pods hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cluster queues, cohorts and local queues as facts."""
+"""Converts cluster queues, cohorts and local queues to facts."""
 
 from __future__ import annotations
 

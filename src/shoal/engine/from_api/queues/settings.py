@@ -1,4 +1,4 @@
-"""Kueue's configuration as the discipline's settings, and how it wants pods counted.
+"""Converts Kueue's configuration to the settings of the discipline and to the rules by which pods are counted.
 
 Without a configuration the settings are their own defaults. With one, what it leaves out is as Kueue has it.
 """

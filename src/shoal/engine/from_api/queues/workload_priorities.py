@@ -1,4 +1,4 @@
-"""A workload's priority: its own class where it names one, else what its pods' class says.
+"""Determines a workload's priority: by its own class where it names one, else by the class of its pods.
 
 Kueue copies the class's number into the workload once, so a number that is written there holds whatever became of the
 class. A missing class is the user's error, as for pods.

@@ -1,4 +1,4 @@
-"""Workloads as facts: the objects themselves, and those that Kueue would make of jobs and pods.
+"""Converts workloads to facts: existing objects, and those that Kueue would create for jobs and pods.
 
 Both come out alike, so that a folder of jobs is decided as the cluster would decide it once they are applied.
 """

@@ -1,1 +1,1 @@
-"""Queue disciplines of other projects, as rules over the quota tree."""
+"""Implements the queue disciplines of other projects as rules over the quota tree."""

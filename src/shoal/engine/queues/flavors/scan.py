@@ -1,4 +1,4 @@
-"""The search over the flavors of one resource group, for pod sets that take the same one.
+"""Searches the flavors of one resource group, for pod sets that take the same one.
 
 Flavors are tried in order. One that suits well enough ends the search; else the best of all is taken. What was said
 against the others is kept, for people.

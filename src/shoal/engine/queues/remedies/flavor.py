@@ -1,4 +1,4 @@
-"""Another flavor: what of the pods' own conditions keeps them off it.
+"""Finds remedies that allow another flavor: the pods' own conditions that exclude it.
 
 The nodes are asked about pods as they are, not as they would be, so such a remedy is proven by quota alone.
 """

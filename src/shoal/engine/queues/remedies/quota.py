@@ -1,4 +1,6 @@
-"""Quota raised, of the cluster queue or of a cohort above it; and limits on borrowing and lending that give way."""
+"""Finds remedies that raise quota, of the cluster queue or of a cohort above it, or relax limits on borrowing and
+lending.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quota given back by others: how much, and which cluster queue's.
+"""Finds remedies in which other cluster queues release quota: how much, and which one.
 
 Told in units and not in workloads: who of a queue goes is that queue's affair. In a trial those give first who would
 be asked first.

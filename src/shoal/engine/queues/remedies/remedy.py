@@ -1,4 +1,4 @@
-"""A remedy as a value: which fields of which objects, from what to what, and what that would bring about."""
+"""Represents a remedy: which fields of which objects change, their old and new values, and the effect."""
 
 from __future__ import annotations
 

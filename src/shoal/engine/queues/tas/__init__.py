@@ -1,1 +1,1 @@
-"""Topology-aware placement: which domains of a tree the pods of an admitted workload go to."""
+"""Implements topology-aware scheduling: selects the topology domains for the pods of an admitted workload."""

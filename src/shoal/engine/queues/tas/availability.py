@@ -1,5 +1,6 @@
-"""One forest at one moment, as one placement sees it: what is free, less what earlier pod sets of the same workload
-were just given. From it come the rooms for a pod set and, after a failure, why leaves were left out."""
+"""Computes what one placement finds free in one topology: free capacity, less what earlier pod sets of the same
+workload were just given. From it come the rooms for a pod set and, after a failure, why leaves were left out.
+"""
 
 from __future__ import annotations
 

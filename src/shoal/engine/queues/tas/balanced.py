@@ -1,4 +1,4 @@
-"""Balanced placement: as even as possible over as few domains as possible, for gangs whose members all talk to all.
+"""Distributes pods as evenly as possible over as few domains as possible, for gangs whose members all communicate.
 
 With `preferred` at level L, the pods should be even on the domains one level further down (or on L itself where slices
 end there) and stay below one domain of level L-1. The measure is the *floor*: the most that every used domain can get.

@@ -1,4 +1,5 @@
-"""The domains of one flavor's topology as columns: what its leaves have, what is used there, what lies below what.
+"""Stores the domains of one flavor's topology as columns: capacity of the leaves, usage, and which domains contain
+which.
 
 Domains of a level stand in the order of their label values, children of one domain side by side. So a sum per domain
 is one `reduceat`, a tie is broken by position, and a domain is an integer. `charge` is exact: +1 and -1 in any order

@@ -1,4 +1,5 @@
-"""A topology request read against the levels of one forest: at which depths pods and slices have to stay together.
+"""Resolves a topology request against the levels of one topology: at which depths pods and slices have to stay
+together.
 
 What cannot be read (a level that is not there, slices above the pods' own level) is a refusal in words. Above the
 slices' level domains are counted in slices, below it in pods, or in the inner layer's slices where there are layers.

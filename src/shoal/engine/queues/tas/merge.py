@@ -1,4 +1,4 @@
-"""Assignments added together, and pods taken out of one."""
+"""Adds topology assignments together, and removes pods from one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order domains are filled, and how much each gets: Kueue's two ways, with its ties.
+"""Orders domains for filling, and computes how much each gets: Kueue's two ways, with its tie-breaking.
 
 *Best fit* takes the largest rooms first and, for the last one, the smallest that still holds the rest. *Least free
 capacity* takes the smallest first. Equal slices: the domain with fewer pods to spare; equal again: label values, which

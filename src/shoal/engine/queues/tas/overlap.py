@@ -1,4 +1,5 @@
-"""Nodes that two flavors both count: what one has placed there is not free for the other, unless a gate says so.
+"""Finds nodes that two flavors both count: usage by one reduces what is free for the other, unless a feature gate says
+otherwise.
 
 Only topologies that end at the host name can tell; for the others a domain is a sum over nodes, and a share of a sum
 says nothing about a node.

@@ -1,4 +1,4 @@
-"""A workload's pods onto the domains of its flavors: all pod sets, or which one found no place and why.
+"""Assigns a workload's pods to domains of its flavors: either all pod sets, or the one without a place and the reason.
 
 Pod sets are placed in their order, and later ones see what earlier ones were given, also where another flavor counts
 the same nodes. Pod sets of one group are placed together: the smaller is the leader, and goes into the same domain as

@@ -1,4 +1,4 @@
-"""The messages when pods do not fit: Kueue's sentences, with the numbers in them also as numbers."""
+"""Formats the messages when pods do not fit: Kueue's sentences, with the numbers in them also as numbers."""
 
 from __future__ import annotations
 

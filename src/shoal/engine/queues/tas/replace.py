@@ -1,4 +1,4 @@
-"""Another node for the pods of one that failed, while the rest of the workload stays where it is.
+"""Replaces the failed node of a workload for the pods that ran there, while the other pods stay where they are.
 
 What had to be in one domain stays in it: the required level, and a slice that lost some of its pods. Whole slices that
 were lost may go elsewhere. The failed node still counts as used by the workload, and is never chosen.

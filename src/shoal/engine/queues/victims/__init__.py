@@ -1,1 +1,1 @@
-"""Preemption for quota: victims and preemptors."""
+"""Selects victims to preempt for quota."""

@@ -1,4 +1,4 @@
-"""Disruption budgets over sets of victims: what each end uses up is missing to the next.
+"""Applies disruption budgets to sets of victims: each eviction reduces what the next may use.
 
 A workload that is being evicted and still has quota counts with its pods, so budgets hold over all victims of one
 cycle and over those of the cycles before. Candidates keep their order: the first ones use up a budget, and later ones

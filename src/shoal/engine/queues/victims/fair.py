@@ -1,4 +1,4 @@
-"""Preemption under fair sharing: who has more than their share gives to who has less.
+"""Selects victims under fair sharing: workloads of queues above their share make way for those of queues below it.
 
 Shares are compared where the ways to both queues part, and count the incoming workload. A queue reclaims its own quota
 from borrowers without any comparison.

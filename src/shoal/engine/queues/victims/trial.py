@@ -1,4 +1,4 @@
-"""Victims taken away on the state itself, as long as a search runs, and put back exactly as they were.
+"""Removes victims from the state while a search runs, and restores the state exactly afterwards.
 
 Quota alone is tried on the sums; holders leave their queue, and their nodes, only where more than quota is
 checked. Both ways are undone in reverse order, and a queue gets its holders back in the order in which it had them.

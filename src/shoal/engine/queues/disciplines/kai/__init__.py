@@ -1,1 +1,1 @@
-"""KAI's rules: quotas, limits, fair shares, and units of admission."""
+"""Implements KAI's rules: quotas, limits, fair shares, and units of admission."""

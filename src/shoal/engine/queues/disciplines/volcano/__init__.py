@@ -1,1 +1,1 @@
-"""Volcano's rules: enqueueing, capabilities, and quota by deserved amounts or weights."""
+"""Implements Volcano's rules: enqueueing, capabilities, and quota by deserved amounts or weights."""
