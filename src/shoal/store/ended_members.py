@@ -11,7 +11,7 @@ from shoal.engine.pod_identity import PodIdentity
 
 
 def less_those_that_ended(facts: GroupFacts, ended: list[PodIdentity]) -> GroupFacts:
-    """What the gang needs of the pods that are left."""
+    """The number of remaining pods that the gang needs."""
     if not ended:
         return facts
     parts, roles = Counter(who.part for who in ended), Counter(who.role for who in ended)

@@ -1,15 +1,16 @@
 """Groups pods to gangs, from group objects, from the pods' own labels and annotations, and from their controllers.
 
-A group object says most and wins. Without one, a controller may be marked as a gang (our own annotation, Volcano's and
-KAI's minimum annotations, Kueue's queue and placement annotations), and pods may carry the minimum themselves. Pods
-that name a group of which nothing else is known form a gang without facts: they wait, and are told so.
+A group object has the most information and takes precedence. Without one, a controller may be marked as a gang (our own
+annotation, Volcano's and KAI's minimum annotations, Kueue's queue and placement annotations), and pods may carry the
+minimum themselves. Pods that name an unknown group form a gang without facts: they wait, and the reason is reported on
+them.
 
-A pod group of Kueue needs as many pods as it says that it has. It is no gang where Kueue lets its pods start one by one
+A pod group of Kueue needs the number of pods that it declares. It is no gang where Kueue lets its pods start one by one
 (fast admission, serving), nor while Kueue itself runs in the cluster: Kueue has admitted the group as a whole then, and
-replaces pods that cannot be placed. `shoal.dev/gang: "true"` on its pods makes it one all the same.
+replaces pods that cannot be placed. With `shoal.dev/gang: "true"` on its pods it is a gang even then.
 
-How many a controller's gang needs is what its specification says, not how many of its pods exist yet. A pod that
-succeeded has done its part: the gang needs one less.
+The number of pods that a controller's gang needs comes from its specification, not from the number of existing pods.
+Each pod that succeeded reduces it by one.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from shoal.units.errors import UserError, Where, excerpt
 
 @dataclass(slots=True)
 class GangMember:
-    """A pod and its standing, which is completed here."""
+    """A pod and its identity for the engine, which is completed here."""
 
     placed: Placed[Pod]
     who: PodIdentity
@@ -54,12 +55,12 @@ class GangMember:
 
 @dataclass(slots=True)
 class Gangs:
-    """What came of it."""
+    """The gangs of a set of pods."""
 
     facts: list[GroupFacts] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     faults: list[UserError] = field(default_factory=list)
-    """About controllers of pods that can never be the gang they say they are."""
+    """Warnings about controllers whose pods can never form the declared gang."""
 
 
 def unreadable_gang(name: str, error: UserError) -> GroupFacts:
@@ -77,8 +78,9 @@ def gangs_of(
     *,
     kueue_admits: bool = False,
 ) -> Gangs:
-    """The gangs; the standings of their pods are completed with part, queue and group. `ended` are pods that
-    succeeded. `kueue_admits`: Kueue itself runs in the cluster."""
+    """The gangs; the identities of their pods are completed with part, queue and group. `ended` are pods that
+    succeeded. `kueue_admits`: Kueue itself runs in the cluster.
+    """
     gatherer = _Gatherer(inventory, members, ended, GangReader(priorities, topologies), topologies)
     gatherer.kueue_admits = kueue_admits
     return gatherer.gather()
@@ -165,7 +167,7 @@ class _Gatherer:
             )
 
     def _dissolve(self, name: str) -> None:
-        """A group that promises nothing about its pods: each goes its own way."""
+        """A group without a minimum: its pods are scheduled independently."""
         self._known.add(name)
         for member in self._of.get(name, []):
             member.who = structs.replace(member.who, group="", part="")
@@ -202,13 +204,13 @@ class _Gatherer:
                 self._dissolve(name)
                 continue
             said = [(least_of_label(one.placed.value, one.placed.where), one.placed.where) for one in members]
-            # Its pods may differ while they are being changed: the largest number counts.
+            # The numbers on its pods may differ while they are being changed: the largest one counts.
             least, where = max(said, key=lambda one: -1 if one[0] is None else one[0])
             if least is not None:
                 self._add(GroupFacts(name=name, minimum=least), where, "metadata")
 
     def _join_by_owner(self) -> None:
-        """Pods that name no group may have an owner who does, or be marked as one pod set by their annotations."""
+        """Pods that name no group may have an owner that does, or annotations that mark them as one pod set."""
         together: dict[Owner, tuple[list[GangMember], list[GangMember]]] = {}
         for at, members in enumerate((self._members, self._ended)):
             for member in members:
@@ -242,7 +244,7 @@ class _Gatherer:
             self._found.warnings.append(f"{where}: needs {minimum} pods, and only {len(members)} of its pods exist")
 
     def _minimum(self, maker: PodMaker | None, members: list[GangMember], ended: list[GangMember]) -> int | None:
-        """How many must start together; None if no number is given."""
+        """The number of pods that must start together; None if no number is given."""
         is_apart = any(is_one_by_one(member.placed.value) for member in members)
         if maker is None:
             return None if is_apart or self._requirement_of_pods(members).is_empty else len(members)
@@ -258,7 +260,7 @@ class _Gatherer:
         return len(members) if expected is None else expected
 
     def _wishes(self, maker: PodMaker, members: list[GangMember]) -> bool:
-        """Whether it is said where they are to stand, on their controller or on themselves."""
+        """Whether the controller or the pods have placement annotations."""
         of_maker = self._requirement(maker.annotations, maker.at_annotations)
         return not (of_maker.is_empty and self._requirement_of_pods(members).is_empty)
 
@@ -285,7 +287,7 @@ class _Gatherer:
 
 
 def _is_kueues_alone(members: list[GangMember]) -> bool:
-    """Whether all of these pods are in a group for Kueue's sake only, and none of them asks for a gang."""
+    """Whether these pods form a group only for Kueue, and none of them requests a gang."""
     return all(is_in_kueue_group_only(one.placed.value) and not _asks_for_a_gang(one) for one in members)
 
 
@@ -294,5 +296,5 @@ def _asks_for_a_gang(member: GangMember) -> bool:
 
 
 def _meets(member: GangMember) -> bool:
-    """Whether it waits for its fellows once it runs."""
+    """Whether the pod gets the addresses of its gang, and waits for the other pods when it starts."""
     return member.placed.value.metadata.annotations.get(RENDEZVOUS) == "true"

@@ -13,10 +13,10 @@ class HeldPod(msgspec.Struct, frozen=True):
     message: str
     help: str = ""
     queue: str = ""
-    """`Volcano queue x`; empty where it is not known which, or where no queue keeps it."""
+    """`Volcano queue x`; empty where the queue is unknown, or where no queue holds the pod."""
     group: str = ""
-    """namespace/name of the group that is kept back whole."""
+    """namespace/name of the group that is held as a whole."""
 
 
 Hold = tuple[str, ...] | HeldPod
-"""The names of scheduling gates, or a queue's word."""
+"""The names of scheduling gates, or the message of a queue."""

@@ -1,6 +1,7 @@
-"""Gangs that can never be whole, by what their own controller says: waiting does not help, and more pods will not come.
+"""Detects gangs that can never be complete according to their own controller: more pods will not come, so waiting does
+not help.
 
-Asked only while pods are lacking: a gang that is whole runs, whatever is written on it.
+Called only while pods are missing: a complete gang runs, whatever its controller declares.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _PARALLEL = "Parallel"
 
 
 def why_impossible(minimum: int, owner: Owner, inventory: Inventory) -> UserError | None:
-    """About the controller, where it is marked as the gang and cannot be one."""
+    """A message about a controller that is marked as a gang and cannot be one."""
     makers: list[Placed[Job] | Placed[StatefulSet]] = [*inventory.of(Job), *inventory.of(StatefulSet)]
     for placed in makers:
         meta = placed.value.metadata

@@ -1,7 +1,7 @@
-"""The objects of a set of manifests by kind, each with the place where it stood.
+"""Groups the objects of a set of manifests by kind, each with its location in the files.
 
-Kinds that no decision depends on are named once with their number, so that a typing error in a kind is seen, and a
-folder with services and config maps in it stays readable.
+Kinds that no decision depends on are reported once each, with their number, so that a typing error in a kind is visible
+and a folder with Services and ConfigMaps causes few warnings.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ class Placed(Generic[V_co]):
     value: V_co
     where: Where
     inside: str = ""
-    """Where in the document the value stands, if it is not all of it: a pod in the template of its maker."""
+    """The path of the value in the document, if it is not the whole document: a pod in the template of its controller.
+    """
 
     def at(self, path: str) -> Where:
-        """The place of one of its fields."""
+        """The location of one of its fields."""
         return self.where.with_path(self.inside).below(path)
 
     def wrong(self, path: str, what: str, fix: str = "") -> UserError:
         return UserError(what, where=self.at(path), fix=fix)
 
     def reported(self, error: UserError) -> UserError:
-        """A complaint about the value, at the place where it stood."""
+        """An error about the value, with its location."""
         return error.at(self.at(error.where.path))
 
 
@@ -51,7 +52,7 @@ _READ_RAW = frozenset(
 
 
 class Inventory:
-    """What was given."""
+    """The objects of a set of manifests."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._by_type: dict[type, list[Placed[ApiStruct]]] = {}
@@ -72,7 +73,7 @@ class Inventory:
         return list(self._unknown)
 
     def skipped(self, read: Container[int] = ()) -> list[str]:
-        """One line per kind that is not read. `read`: ids of values that another reader takes."""
+        """One line for each kind that is not read. `read`: ids of values that another reader uses."""
         kinds: Counter[str] = Counter()
         first: dict[str, Where] = {}
         for placed in self._unknown:

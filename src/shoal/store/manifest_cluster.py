@@ -1,11 +1,11 @@
-"""Converts a set of manifests to the events that build the engine's facts, in an order in which nothing is mentioned
-before it is known.
+"""Converts a set of manifests to the events that build the engine's facts; each object comes after the objects that it
+refers to.
 
-Guarantees: every complaint names file, document, object and field; what is left out is said once per kind; equal
-documents give equal events, whatever files they were spread over, but for the order of pods of one creation time.
+Guarantees: every error names file, document, object and field; skipped kinds are reported once each; equal documents
+give equal events in any distribution over files, except for the order of pods with equal creation times.
 
-A pod that ended holds nothing and is left out. One whose gates are closed has not arrived: it is kept aside to be told
-about. Pods that wait come last, the oldest first, as a queue would hold them.
+A pod that ended uses nothing and is left out. A pod with scheduling gates has not arrived; it is listed separately.
+Pods that wait come last, the oldest first, as in a queue.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from shoal.store.running_kueue import runs_kueue
 from shoal.units.errors import UserError
 
 _OWN_SCHEDULERS = ("shoal", "kai-scheduler", "volcano")
-"""Whose pods `shoal run` places by default."""
+"""The scheduler name whose pods `shoal run` places by default."""
 
 Affinities = Mapping[str, NodeAffinity | None]
 """Affinity that a scheduler adds to its pods, by scheduler name."""
@@ -73,7 +73,7 @@ Affinities = Mapping[str, NodeAffinity | None]
 
 @dataclass(slots=True)
 class ManifestCluster:
-    """What the manifests say is there."""
+    """The cluster that the manifests describe."""
 
     events: list[Event] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -82,13 +82,13 @@ class ManifestCluster:
     schedulers: list[str] = field(default_factory=list)
     """Names of the schedulers that waiting pods ask for, in order of first mention."""
     waiting: list[Placed[Pod]] = field(default_factory=list)
-    """Pods to be decided, in the order in which they were written."""
+    """Pods to be scheduled, in the order of the manifests."""
     now_s: float = 0.0
-    """The latest moment that the manifests speak of: they are a picture, and this is when it was taken."""
+    """The latest time in the manifests, which is taken as the time of the snapshot."""
 
 
 def manifest_cluster_of(documents: Iterable[Document], added: Affinities | None = None) -> ManifestCluster:
-    """The world that the documents describe."""
+    """The cluster that the documents describe."""
     return _ManifestReader(Inventory(documents), added or {}).manifests()
 
 
@@ -162,7 +162,7 @@ class _ManifestReader:
                 raise daemon.reported(error) from error
 
     def _devices(self, members: list[GangMember]) -> None:
-        """What pods hold and claim, as far as it is written down."""
+        """The devices that pods hold and claim, as far as the manifests have them."""
         pods = [member.placed.value for member in members]
         try:
             ids = ids_of_nodes(placed.value for placed in self._inventory.of(Node))
@@ -181,7 +181,7 @@ class _ManifestReader:
         self._cluster.events += self._dra.events
 
     def _with_place(self, error: UserError, members: list[GangMember]) -> UserError:
-        """A complaint that knows its pod only."""
+        """An error that names its pod only."""
         found = (member.placed for member in members if error.where.obj == f"Pod {member.placed.value.metadata.key}")
         placed = next(found, None)
         return error if placed is None else placed.reported(error)
@@ -215,7 +215,7 @@ class _ManifestReader:
                     self._cluster.schedulers.append(pod.spec.scheduler_name)
         self._warn_of_strays(bound)
         self._tell_of_others(running)
-        # Pods that say which devices they hold come before those that get what is left.
+        # Pods that name their devices come before those that get the remaining devices.
         bound.sort(key=lambda event: not event.positions)
         self._cluster.events += bound
         waiting.sort(key=lambda each: each[:2])

@@ -1,7 +1,7 @@
-"""The pods of a set of manifests, those included that controllers would make: who each is to the others, what its
-priority is, and which gangs have pods that succeeded.
+"""Reads the pods of a set of manifests and those that its controllers would create, with their identities, priorities,
+and gangs with succeeded pods.
 
-Ages are told by order, not by time: of two pods without a creation time the one that was written first is older.
+Ages follow the order, not the time: of two pods without a creation time the first in the manifests is the older one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class ManifestPods:
     ) -> None:
         self._priorities = priorities
         self.ranks: dict[str, Rank] = {}
-        """By the key of a pod that is there."""
+        """By the key of an existing pod."""
         self.ended: list[GangMember] = []
-        """A gang needs one less for each pod that succeeded."""
+        """A gang needs one pod less for each pod that succeeded."""
         made = [*made_pods(inventory, warnings), *operators.made(warnings)]
         self.there = self._read([*inventory.of(Pod), *made])
-        """All that have not ended."""
+        """All pods that have not ended."""
 
     def _read(self, pods: list[Placed[Pod]]) -> list[GangMember]:
         members: dict[str, GangMember] = {}

@@ -1,8 +1,9 @@
-"""Volumes of manifests: where the claims of a pod let it go, or why it has to wait for them, as for a living cluster.
+"""Determines the nodes that the volume claims of pods in manifests allow, or why a pod must wait for them, as for a
+live cluster.
 
-A pod of a cluster (it has a uid) is checked against its claims, if claims, volumes or
-classes of the cluster are among the manifests. For a pod written by hand the claims of its cluster are unknown:
-given claims count for what is certain about them, and all others allow any node.
+A pod of a cluster (with a uid) is checked against its claims if claims, volumes or classes of the cluster are among the
+manifests. For a pod without a uid the claims of its cluster are unknown: known claims restrict it where that is
+certain, and all others allow any node.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _HELP = {
 
 class ManifestVolumes:
     def __init__(self, inventory: Inventory, warnings: list[str]) -> None:
-        """What cannot be read is left out, with a warning."""
+        """Invalid objects are left out, with a warning."""
         self._inventory = inventory
         self._warnings = warnings
         classes = Written(self._read("storage.k8s.io/v1", "StorageClass", StorageClass))
@@ -55,7 +56,9 @@ class ManifestVolumes:
         self._rules = VolumeRules(self._needs, self._places, self._is_used)
 
     def within(self, event: PodArrived, pod: Pod) -> PodArrived | HeldPod:
-        """A pod that waits, kept to the nodes from which its volumes can be reached; or why it has to wait for them."""
+        """A pending pod, restricted to the nodes that can reach its volumes; or the reason why it must wait for
+        them.
+        """
         rule = self._rule(pod)
         if isinstance(rule, str):
             return HeldPod(Code.VOLUMES, rule, next((help_ for part, help_ in _HELP.items() if part in rule), ""))
@@ -95,7 +98,7 @@ class ManifestVolumes:
 
     @cached_property
     def _users(self) -> dict[Key, list[str]]:
-        """Pods on nodes, by the claims they use."""
+        """Pods on nodes, by the claims that they use."""
         found: dict[Key, list[str]] = {}
         for placed in self._inventory.of(Pod):
             pod = placed.value

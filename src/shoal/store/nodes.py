@@ -14,6 +14,6 @@ from shoal.engine.from_api import HyperTree, node_facts_of
 def node_seen(node: Node, zones: NodeResourceTopology | None, tree: HyperTree) -> NodeSeen:
     name = node.metadata.name
     facts = node_facts_of(node, zones)
-    # A kubelet always sets the host name; nodes written by hand often lack it.
+    # A kubelet always sets the host name; nodes in manifests often lack it.
     labels = {HOSTNAME_LABEL: name, **facts.labels, **tree.labels_of(name)}
     return NodeSeen(structs.replace(facts, labels=labels))

@@ -2,7 +2,7 @@
 
 A fault is reported once, and again when its message changes or when the object was valid in between.
 
-Rejected: raising it. One bad object must not keep the others from being read.
+Rejected: raising an exception. One invalid object must not prevent the reading of the others.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from shoal.units.errors import UserError, one_line
 
 UNREADABLE = "Unreadable"
 INVALID_ANNOTATION = "InvalidAnnotation"
-"""Of an object that counts all the same."""
+"""A fault of an object that is used nevertheless."""
 
 
 class ObjectFault(msgspec.Struct, frozen=True):
-    """To be told on the object itself."""
+    """A fault to be reported on the object itself."""
 
     kind: Kind
     key: str
@@ -44,16 +44,16 @@ class ObjectFaults:
         return bool(self._now)
 
     def find(self, kind: Kind, key: str) -> ObjectFault | None:
-        """What is wrong with that object."""
+        """The fault of that object."""
         return self._now.get((kind, key))
 
     def settle(self, kind: Kind, key: str) -> None:
-        """The object is well, or gone."""
+        """Remove the fault: the object is valid, or deleted."""
         if self._now and self._now.pop((kind, key), None) is not None:
             self._fresh.pop((kind, key), None)
 
     def take(self) -> list[ObjectFault]:
-        """What came since the last call."""
+        """The new faults since the last call."""
         fresh, self._fresh = self._fresh, {}
         return [self._now[at] for at in fresh]
 

@@ -1,10 +1,10 @@
 """Generates the pods that operators of other projects would create for training jobs and sets of jobs in manifests.
 
-Pods are named `<job>-<role>-<n>`, as training operators do it, and know their owner. Objects of a cluster
-(with a uid) are not expanded: their pods show whether the operator runs there, and missing pods would not be created.
+Pods are named `<job>-<role>-<n>`, as training operators do it, and have an owner reference. Objects of a cluster (with
+a uid) are not expanded: their pods show whether the operator runs there, and missing pods would not be created.
 
-Rejected: all kinds that queues read. Ray, Spark and TrainJobs need more than their own words to know which pods come,
-and Volcano's jobs come with a group that only its controllers write.
+Rejected: all kinds that queues read. The pods of Ray, Spark and TrainJobs do not follow from their own fields alone,
+and Volcano's jobs have a group that only its controllers create.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Controllers as far as they make gangs of their pods: what is written on them, and how many pods they will have.
+"""Reads which controllers make gangs of their pods: their annotations, and the number of pods that they will have.
 
-A Job has as many pods at once as its parallelism says, and towards its end no more than are still to succeed; a JobSet
-has those of all its Jobs; who keeps replicas has so many. Of other kinds only a number that is written on them is
-known.
+A Job runs as many pods at once as its parallelism, and at its end no more than must still succeed; a JobSet has the
+pods of all its Jobs; a controller with replicas has that number. For other kinds only an annotated number is known.
 
-Rejected: counting the pods that are there. While a controller makes them, the first would be a gang of its own.
+Rejected: counting the existing pods. While a controller creates them, the first would be a gang of its own.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from shoal.store.replicas import KUEUE_QUEUE_LABEL, Maker, makers, name_of
 from shoal.units.errors import UserError, Where, excerpt
 
 GANG = "shoal.dev/gang"
-"""`true`: all pods of the controller start together; a number: so many of them; `false`: each goes its own way."""
+"""`true`: all pods of the controller start together; a number: so many of them; `false`: they start independently."""
 RENDEZVOUS = "shoal.dev/rendezvous"
-"""`true` on pods: they are told of each other when they start, and wait for each other then."""
+"""`true` on pods: they get each other's addresses when they start, and wait for each other."""
 VOLCANO_MINIMUM = "scheduling.volcano.sh/group-min-member"
 KAI_MINIMUM = "kai.scheduler/batch-min-member"
 JOB_SET = ("jobset.x-k8s.io", "JobSet")
@@ -79,7 +78,7 @@ class PodMaker:
         return self.annotations.get(GANG) == "true" or (self.kind == "Job" and KUEUE_QUEUE_LABEL in self.meta.labels)
 
     def said_minimum(self) -> int | None:
-        """A number that is written on it."""
+        """A number in an annotation of it."""
         annotations, where = self.annotations, self.at_annotations
         own = annotations.get(GANG)
         if own is not None and own not in {"true", "false"}:
@@ -94,7 +93,7 @@ class PodMaker:
         return None
 
     def expected(self, ended: int) -> int | None:
-        """How many pods it is to have now, when so many that are still seen have succeeded; None: unknown."""
+        """The number of pods that it is to have now, given the number of visible succeeded pods; None: unknown."""
         value = self._placed.value
         if isinstance(value, Job):
             return _of_job(value, ended)
@@ -107,7 +106,7 @@ class PodMaker:
 
 
 def makers_of(inventory: Inventory) -> dict[Owner, PodMaker]:
-    """All controllers that are there. Kinds without a type are among them if something of ours is written on them."""
+    """All controllers. Kinds without a type are included if they have Shoal's annotations."""
     found: dict[Owner, PodMaker] = {}
     for placed in makers(inventory):
         meta, kind = placed.value.metadata, type(placed.value).__name__
@@ -121,7 +120,7 @@ def makers_of(inventory: Inventory) -> dict[Owner, PodMaker]:
 
 
 def top_owner(owner: Owner, makers: Mapping[Owner, PodMaker]) -> Owner:
-    """The owner of the owner, if there is one; an owner that declares itself a gang is its own."""
+    """The owner of the owner, if it has one; an owner that is annotated as a gang counts as its own owner."""
     maker = makers.get(owner)
     above = maker.meta.controller() if maker is not None and GANG not in maker.annotations else None
     return owner if above is None else (owner[0], above.kind, above.name)
@@ -131,7 +130,7 @@ def _of_job(job: Job, ended: int) -> int | None:
     status = job.status
     succeeded = max(status.succeeded, ended)
     if job.spec.completions is None:
-        # Of a queue of work: once a pod has found it empty, no pod comes in the place of another.
+        # For a Job with a work queue: once a pod has found the queue empty, pods are not replaced.
         return None if succeeded else job.spec.parallelism
     left = max(job.spec.completions - succeeded - status.failed_index_count(), 0)
     return min(job.spec.parallelism, left)

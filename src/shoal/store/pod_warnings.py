@@ -1,6 +1,7 @@
 """Warns about questionable fields of pods in manifests that do not prevent scheduling.
 
-It is said once for all pods of one controller, as they share its faults."""
+Each warning appears once for all pods of one controller, because they share its template.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from shoal.units.errors import UserError, Where
 
 class PodWarnings:
     def __init__(self, products: Collection[str]) -> None:
-        """`products`: the GPUs that nodes say they have."""
+        """`products`: the GPU products on the labels of nodes."""
         self._products = products
         self._reported: dict[tuple[str, ...], tuple[str, int]] = {}
 
@@ -37,7 +38,7 @@ class PodWarnings:
             )
 
     def _look_at_profiles(self, placed: Placed[Pod], ask: Ask) -> None:
-        """MIG profiles that no GPU present knows: the pod waits, but waiting cannot help it."""
+        """MIG profiles that no present GPU supports: the pod waits without effect."""
         pod = placed.value
         fault = tiles_fault(ask.devices, self._products, lambda name: placed.at(_asked_at(pod.spec, name)))
         if fault is not None:
@@ -52,7 +53,7 @@ class PodWarnings:
 
 
 def _asked_at(spec: PodSpec, resource: str) -> str:
-    """The field in which the first container asks for the resource."""
+    """The field in which the first container requests the resource."""
     for kind, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for index, container in enumerate(containers):
             for side, amounts in (("limits", container.resources.limits), ("requests", container.resources.requests)):

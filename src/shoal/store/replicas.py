@@ -1,7 +1,7 @@
 """Generates the pods that controllers would create, because manifests contain the Job and not its pods.
 
-A controller whose pods are among the manifests is left alone, however many there are: then they come from a cluster,
-and its controller has done its part. Pods are named `<controller>-<n>`, and know their owner.
+A controller with any pod among the manifests gets no further pods: the manifests then come from a cluster in which the
+controller runs. Pods are named `<controller>-<n>`, and have an owner reference.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shoal.store.inventory import Inventory, Placed
 KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 MOST_REPLICAS = 100_000
-"""Of one controller; more is a typing error and would fill the memory."""
+"""The maximum number of pods of one controller; more is a typing error and would exhaust the memory."""
 
 Keeper = Deployment | ReplicaSet | StatefulSet
 Maker = Job | Keeper
@@ -27,14 +27,14 @@ _JOB_LABELS = ("batch.kubernetes.io/job-name", "job-name")
 
 
 def made_pods(inventory: Inventory, warnings: list[str]) -> Iterator[Placed[Pod]]:
-    """Pods of all controllers that have none."""
+    """Creates the pods of all controllers that have none."""
     found = Owned(inventory)
     for job in inventory.of(Job):
         if job.value.is_finished() or found.has_pods(job.value):
             continue
         count = job.value.pods_at_once()
         if job.value.spec.suspend:
-            # A queue holds it back; which pods it would like to run is the question all the same.
+            # A queue suspended it; its pods are needed nevertheless.
             if KUEUE_QUEUE_LABEL not in job.value.metadata.labels:
                 warnings.append(f"{job.where}: is suspended and makes no pods")
                 continue
@@ -52,24 +52,24 @@ def makers(inventory: Inventory) -> Iterator[Placed[Maker]]:
 
 
 def name_of(maker: Maker) -> str:
-    """What it goes by; one without a name, which the API server has yet to give it, by what that will begin with."""
+    """The name of an object; the prefix of `generateName` for an object without a name."""
     return maker.metadata.name or maker.metadata.generate_name.rstrip("-")
 
 
 def _keepers(inventory: Inventory) -> Iterator[Placed[Keeper]]:
-    """Those that hold a number of pods for ever."""
+    """Controllers that keep a number of pods permanently."""
     yield from inventory.of(StatefulSet)
     yield from inventory.of(ReplicaSet)
     yield from inventory.of(Deployment)
 
 
 class Owned:
-    """Owners with pods among the manifests, or with a controller that would create them."""
+    """Owners that have pods among the manifests, or whose own controller would create the pods."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._pods: dict[str, list[Pod]] = {}
         self._named: set[tuple[str, str, str]] = set()
-        """(namespace, kind, name) of makers that pods name, by reference or by a job's labels."""
+        """(namespace, kind, name) of the controllers that pods name, by owner reference or by the labels of a Job."""
         for placed in inventory.of(Pod):
             meta = placed.value.metadata
             self._pods.setdefault(meta.namespace, []).append(placed.value)
@@ -112,5 +112,5 @@ def _pods(owner: Placed[Maker], template: PodTemplate, count: int) -> Iterator[P
             owner_references=(reference,),
             creation_timestamp=meta.creation_timestamp,
         )
-        # Faults of the template are told with the controller's name, where the user wrote them.
+        # Faults of the template are reported with the controller's name, where the user wrote them.
         yield Placed(Pod(metadata=pod_meta, spec=template.spec), owner.where, "spec.template")

@@ -18,7 +18,7 @@ from shoal.store.inventory import Inventory
 
 
 def runs_kueue(inventory: Inventory) -> bool:
-    """By its Deployment, if that has ready pods, or by the Lease of its leader, if it is held."""
+    """Whether Kueue runs: its Deployment has ready pods, or the Lease of its leader is held."""
     others = [placed.value for placed in inventory.others()]
     spaces = _spaces(inventory, others)
     for placed in inventory.of(Deployment):
@@ -32,7 +32,7 @@ def runs_kueue(inventory: Inventory) -> bool:
 
 
 def _is_lease(value: Unknown) -> bool:
-    """Whether it is the Lease of Kueue's leader, wherever it stands."""
+    """Whether it is the Lease of Kueue's leader, in any namespace."""
     return (value.api_version, value.kind) == (LEASES.api_version, LEASES.name) and value.metadata.name in KUEUE.leases
 
 

@@ -1,4 +1,6 @@
-"""The border of dynamic resource allocation: expressions become sets, objects the engine's claims and devices."""
+"""Converts objects of dynamic resource allocation to the engine's claims and devices; CEL expressions become sets of
+devices.
+"""
 
 from shoal.store.dra.reading import Dra, dra_of
 

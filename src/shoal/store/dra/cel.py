@@ -1,16 +1,17 @@
-"""Device selectors: expressions in CEL over one device, evaluated the way Kubernetes does.
+"""Evaluates device selectors: CEL expressions over one device, with the semantics of Kubernetes.
 
 Quantities and versions are types of their own in Kubernetes' CEL. Here a quantity is bytes (its exact amount in
-nano-units, in digits) and a version is a list: types that device attributes do not otherwise have, so that methods of
-the one are refused on the other, and equality means what it should.
+nano-units, in digits) and a version is a list: device attributes have neither type otherwise, so methods of one are
+rejected on the other, and equality is correct.
 
-There, a domain without attributes reads as an empty map, though it is not "in" the map of domains. This evaluator knows
-only plain maps: when a look-up of a domain fails, the expression is evaluated again with that domain there and empty.
+In Kubernetes, a domain without attributes reads as an empty map, though it is not "in" the map of domains. This
+evaluator knows only plain maps: when a look-up of a domain fails, the expression is evaluated again with an empty map
+for that domain.
 
-Guarantees: what an expression costs is bounded (its length by the API's checks, its loops by the evaluator), and
-whatever goes wrong is text, never an exception: `Selector.fault` for an expression that means nothing, `Fault` for one
-that fails on a device. Not there: Kubernetes' own libraries beside quantities, versions and strings (URLs, IP
-addresses, regular expressions beyond `matches`).
+Guarantees: the cost of an expression is bounded (its length by the API's checks, its loops by the evaluator), and every
+error is text, never an exception: `Selector.fault` for an invalid expression, `Fault` for one that fails on a device.
+Not supported: Kubernetes' own libraries beside quantities, versions and strings (URLs, IP addresses, regular
+expressions beyond `matches`).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Selector:
 
     def __init__(self, expression: str) -> None:
         self.fault = ""
-        """Why the expression means nothing; empty when it does."""
+        """Why the expression is invalid; empty for a valid expression."""
         self._compiled: Any = None
         try:
             self._compiled = _environment().compile(expression)
@@ -51,7 +52,7 @@ class Selector:
             self.fault = _compiler_words(str(error))
 
     def selects(self, device: Mapping[str, Any]) -> bool | Fault:
-        """Whether a device (see `device_value`) will do."""
+        """Whether the expression selects a device (see `device_value`)."""
         for _ in range(_MOST_DOMAINS):
             try:
                 result = self._compiled.eval(data={"device": device})
@@ -75,7 +76,7 @@ class Selector:
 
 @lru_cache(maxsize=4096)
 def selector_of(expression: str) -> Selector:
-    """The selector of an expression; classes and templates repeat a few."""
+    """The selector of an expression; cached, because classes and templates repeat a few expressions."""
     return Selector(expression)
 
 
@@ -111,7 +112,7 @@ def _with_domain(device: Mapping[str, Any], domain: str) -> dict[str, Any]:
 
 
 def _compiler_words(text: str) -> str:
-    """The first complaint of the compiler, without the drawing below it."""
+    """The first error message of the compiler, without the source excerpt below it."""
     first = text.partition("\n")[0].partition("ERROR: ")[2] or text
     return one_line(first.replace("<input>:", "at "))
 
@@ -158,7 +159,7 @@ def _sum(one: bytes, other: bytes, sign: int = 1) -> bytes:
 
 @lru_cache(maxsize=1)
 def _environment() -> Any:
-    # Forty milliseconds, which commands that read no claims do not pay.
+    # The import takes forty milliseconds, which commands that read no claims must not spend.
     from cel_expr_python import cel
     from cel_expr_python.ext.ext_bindings import ExtBindings
     from cel_expr_python.ext.ext_math import ExtMath

@@ -1,7 +1,7 @@
 """Determines the claims of a pod: named claims, claims made from templates, and resources that device classes serve.
 
-A pod's own claim comes from a template and has content but no name; where a claim object made for the pod exists and is
-allocated, that object is what counts.
+A pod's own claim comes from a template and has content but no name. Where a claim object was created for the pod and is
+allocated, that object is used instead.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Made = Mapping[tuple[str, str], str]
 
 
 class Claimed(NamedTuple):
-    """What a pod claims."""
+    """The claims of a pod."""
 
     refs: tuple[ClaimRef, ...]
     pod: Pod
-    """Without the resources that claims stand for; the pod itself where there are none."""
+    """The pod without the resources that claims provide; the pod itself where there are none."""
 
 
 def made_for(claim: ResourceClaim) -> tuple[str, str] | None:
-    """The pod that a claim was made for, and what that pod calls it."""
+    """The pod that a claim was created for, and the pod's name for it."""
     owner = claim.metadata.controller()
     if owner is None or owner.kind != "Pod":
         return None
@@ -41,7 +41,7 @@ def made_for(claim: ResourceClaim) -> tuple[str, str] | None:
 
 
 class ClaimRefs:
-    """Reads pods by what is known of claims; the maps may change between two questions."""
+    """Reads the claims of pods with the known claim objects; the maps may change between two calls."""
 
     def __init__(self, sets: DeviceSets, claims: Claims, templates: Templates, made: Made, extended: Extended) -> None:
         self._sets = sets
@@ -60,7 +60,7 @@ class ClaimRefs:
         return Claimed((*refs, ref), served.pod)
 
     def made_for(self, pod: Pod, claim: PodClaim) -> ResourceClaim | None:
-        """The claim object that was made for the pod from its template, if it is there."""
+        """The claim object that was created for the pod from its template, if it exists."""
         for status in pod.status.resource_claim_statuses:
             if status.name == claim.name and status.resource_claim_name:
                 return self._claims.get(f"{pod.metadata.namespace}/{status.resource_claim_name}")

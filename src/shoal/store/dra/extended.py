@@ -1,8 +1,9 @@
-"""Extended resources that device classes serve: a pod asks for `nvidia.com/gpu: 2` and gets two devices of a class.
+"""Computes the claims of pods for extended resources that device classes serve: a pod requests `nvidia.com/gpu: 2` and
+gets two devices of a class.
 
-Nodes that advertise the resource themselves have a device plugin for it, and Kubernetes asks that first, node by node.
-Here it is one or the other for the whole fleet: while some node advertises the resource, nothing of it comes from
-devices. What a class is always called, `deviceclass.resource.kubernetes.io/<class>`, no device plugin can advertise.
+Nodes that advertise the resource themselves have a device plugin for it, and Kubernetes prefers the device plugin, node
+by node. Here one rule applies to all nodes: while any node advertises the resource, device classes do not serve it. The
+implicit name of a class, `deviceclass.resource.kubernetes.io/<class>`, cannot be advertised by a device plugin.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ from shoal.store.dra.sets import DeviceSets
 
 _ALWAYS = "deviceclass.resource.kubernetes.io/"
 EXTENDED = "extended-resources"
-"""What such a pod's own claim is called."""
+"""The name of the pod's claim for extended resources."""
 
 
 class Served(NamedTuple):
-    """A pod without the resources that a claim stands for, and the claim."""
+    """A pod without the resources that a claim provides, and the claim."""
 
     pod: Pod
     ref: ClaimRef
 
 
 def advertised_by(node: Node) -> frozenset[str]:
-    """Resources that the node has a device plugin for."""
+    """Resources for which the node has a device plugin."""
     return frozenset(name for name, amount in node.allocatable().items() if amount and "/" in name)
 
 
 class Extended:
-    """Which resources come from which class. `advertised` are those that some node has a device plugin for."""
+    """The resources that each class serves. `advertised`: the resources for which some node has a device plugin."""
 
     def __init__(self, sets: DeviceSets, advertised: AbstractSet[str] = frozenset()) -> None:
         self._sets = sets
@@ -45,7 +46,7 @@ class Extended:
         self.renew(advertised)
 
     def renew(self, advertised: AbstractSet[str]) -> set[str]:
-        """Look at the classes again; the resources that are served otherwise than before."""
+        """Read the classes again; returns the resources whose class changed."""
         classes, before = self._sets.classes, self._class_of
         named = {each.spec.extended_resource_name: name for name, each in sorted(classes.items(), reverse=True)}
         served = {resource: name for resource, name in named.items() if resource and resource not in advertised}
@@ -57,7 +58,7 @@ class Extended:
         return self._class_of.get(resource, "")
 
     def served(self, pod: Pod) -> Served | None:
-        """What of the pod's requests devices serve; None when nothing is."""
+        """The part of the pod's requests that devices serve; None when devices serve nothing."""
         if not any(name in self._class_of for container in _containers(pod) for name in _names(container)):
             return None
         requests, fault = [], ""

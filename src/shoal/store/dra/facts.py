@@ -1,4 +1,4 @@
-"""Slices and claims as the engine's facts: every name in full, every amount in nano-units."""
+"""Converts slices and claims to the engine's facts, with full names, and amounts in nano-units."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _value(attribute: Attribute) -> Value:
 
 
 def sets_of(devices: DeviceClaim) -> list[SetKey]:
-    """The sets that a claim's requests mean."""
+    """The sets of devices that a claim's requests select."""
     asks: list[DeviceAsk] = []
     for request in devices.requests:
         exact = request.exact()
@@ -72,7 +72,7 @@ def sets_of(devices: DeviceClaim) -> list[SetKey]:
 
 
 def claim_ask(devices: DeviceClaim, sets: DeviceSets) -> tuple[ClaimAsk, str]:
-    """What a claim asks for, and what is wrong with it, if anything."""
+    """The requests of a claim, and its fault, if it has one."""
     faults: list[str] = []
     requests = tuple(_request(request, sets, faults) for request in devices.requests)
     constraints = tuple(

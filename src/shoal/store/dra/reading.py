@@ -1,7 +1,7 @@
 """Reads devices and claims of manifests as events, and the claims of each pod.
 
-Nothing in here refuses a file: a missing claim, a missing class, or an expression that fails are reasons for the
-pod to wait, as in Kubernetes, and the reason is given.
+No function here rejects a file: a missing claim, a missing class, or an expression that fails are reasons for the pod
+to wait, as in Kubernetes, and the reason is given.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from shoal.store.dra.sets import DeviceSets
 
 @dataclass(slots=True)
 class Dra:
-    """What was read."""
+    """The devices and claims of a set of manifests."""
 
     events: list[Event] = field(default_factory=list)
-    """Devices, sets and claims; to be told after the nodes and before the pods."""
+    """Events of devices, sets and claims; they must follow the events of nodes and precede those of pods."""
     refs: dict[str, tuple[ClaimRef, ...]] = field(default_factory=dict)
-    """What pods claim, by namespace/name; pods that claim nothing are not in here."""
+    """The claims of pods, by namespace/name; pods without claims are not included."""
     stripped: dict[str, Pod] = field(default_factory=dict)
     """Pods whose extended resources are served by claims, without those resources."""
 
@@ -42,7 +42,7 @@ def dra_of(
     pods: Iterable[Pod],
     nodes: Iterable[Node] = (),
 ) -> Dra:
-    """Read them all; nodes are looked at for extended resources that they advertise themselves."""
+    """Read all claims and devices; nodes are read for the extended resources that they advertise themselves."""
     return _DraReader(slices, classes, claims, templates, nodes).dra(pods)
 
 
@@ -58,7 +58,7 @@ class _DraReader:
         self._pieces = [slice_facts(piece) for piece in slices]
         self._sets = DeviceSets(classes, self._pieces)
         self._claims = {claim.metadata.key: claim for claim in claims}
-        # Of several for one pod the first by name.
+        # Of several claims for one pod, the first by name is used.
         by_name = sorted(self._claims.items(), reverse=True)
         made = {pod: key for key, claim in by_name if (pod := made_for(claim)) is not None}
         by_key = {template.metadata.key: template for template in templates}

@@ -1,11 +1,11 @@
 """Evaluates which devices a request selects: by its class and its own selectors.
 
-Sets have names made of what selects them, so that requests which mean the same devices share one. Selectors are
-evaluated one after the other, the class's first, and a device that one of them refuses is not shown to the next. As in
-Kubernetes an expression that fails on some device fails for good: which devices were meant is then not known, and the
-claim waits with the expression's complaint; of several devices, that of the first slice by name is reported.
+The name of a set is made of its selectors, so that requests for the same devices share one set. Selectors are evaluated
+one after the other, the class's first; a device that one of them rejects is not passed to the next. As in Kubernetes,
+an expression that fails on some device fails altogether: the selected devices are then unknown, and the claim waits
+with the error of the expression. If it fails on several devices, the error of the first slice by name is reported.
 
-What was evaluated is kept pool by pool. When a slice changes, its pool is looked at again and no other.
+Results are cached for each pool. When a slice changes, only its pool is evaluated again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shoal.units.errors import excerpt
 
 
 class Meant(NamedTuple):
-    """The name of a set, or why there is none."""
+    """The name of a set, or the reason why it cannot be determined."""
 
     name: str = ""
     fault: str = ""
@@ -30,7 +30,7 @@ class Meant(NamedTuple):
 
 Expressions = tuple[str, ...]
 SetKey = tuple[str, Expressions]
-"""A class by name, and further selectors."""
+"""A class name, and further selectors."""
 
 
 class _Seen(NamedTuple):
@@ -40,7 +40,7 @@ class _Seen(NamedTuple):
 
 
 class _Failed(NamedTuple):
-    """Compared by which is met first."""
+    """The error of an expression. The error that is met first is the smallest: by selector, slice and position."""
 
     selector: int
     piece: str
@@ -54,7 +54,7 @@ class _Verdict(NamedTuple):
 
 
 class _Pool:
-    """The slices of one pool, and what expressions make of its devices."""
+    """The slices of one pool, and the results of expressions for its devices."""
 
     def __init__(self) -> None:
         self.pieces: dict[str, SliceFacts] = {}
@@ -66,7 +66,7 @@ class _Pool:
         self._verdicts.clear()
 
     def verdict(self, *chains: Expressions) -> _Verdict:
-        """Of several chains the last one's, on the devices that the others leave."""
+        """The result of the last chain of selectors, on the devices that the previous chains leave."""
         known = self._verdicts.get(chains)
         if known is None:
             devices = self.verdict(*chains[:-1]).chosen if len(chains) > 1 else self._all()
@@ -82,7 +82,7 @@ class _Pool:
 
 
 class DeviceSets:
-    """All sets that were requested."""
+    """All sets of devices that requests select."""
 
     def __init__(self, classes: Iterable[DeviceClass] = (), pieces: Iterable[SliceFacts] = ()) -> None:
         self.classes: dict[str, DeviceClass] = {}
@@ -100,7 +100,7 @@ class DeviceSets:
     # -- facts ------------------------------------------------------------------------------------------------------
 
     def put(self, piece: SliceFacts) -> None:
-        """A slice. What was said of sets before holds until `renewed`."""
+        """Add a slice. Earlier results for sets stay until `renewed` is called."""
         if self._pool_of.get(piece.name, piece.pool_key) != piece.pool_key:
             self.drop(piece.name)
         self._pool_of[piece.name] = piece.pool_key
@@ -141,14 +141,14 @@ class DeviceSets:
         return known
 
     def renewed(self) -> set[SetKey]:
-        """Look again at all sets named so far; those of which there is something else to say than before."""
+        """Evaluate all sets named so far again; returns those whose result changed."""
         before, self._meant = self._meant, {}
         self._sets = {}
         self._meant = {key: self._evaluated(*key) for key in before}
         return {key for key, meant in self._meant.items() if before[key] != meant}
 
     def events(self) -> list[DeviceSetSeen]:
-        """The sets named so far."""
+        """All sets named so far."""
         return [DeviceSetSeen(name, devices) for name, devices in sorted(self._sets.items())]
 
     @property
@@ -180,7 +180,7 @@ class DeviceSets:
         return Meant(name)
 
     def _fault(self, *chains: Expressions) -> str:
-        """The first complaint that the last of the chains meets."""
+        """The first error that the last of the chains meets."""
         failed = min(
             (failed for pool in self._pools.values() if (failed := pool.verdict(*chains).failed) is not None),
             default=None,
@@ -195,7 +195,7 @@ class DeviceSets:
 
 
 def _first_wrong(expressions: Expressions) -> int | None:
-    """The first that means nothing."""
+    """The first invalid expression."""
     return next((number for number, each in enumerate(expressions) if selector_of(each).fault), None)
 
 
@@ -216,7 +216,7 @@ def _seen(piece: SliceFacts) -> list[_Seen]:
 
 
 def _judged(devices: list[_Seen], expressions: Expressions) -> _Verdict:
-    """The devices that all the expressions select, or the complaint of the first that fails."""
+    """The devices that all the expressions select, or the error of the first that fails."""
     for number, expression in enumerate(expressions[: _first_wrong(expressions)]):
         selector = selector_of(expression)
         left = []

@@ -1,7 +1,7 @@
-"""Finds faults that only all objects together show: dangling names, cycles of cohorts, unusable queues.
+"""Finds faults that only all objects together show: references to missing objects, cycles of cohorts, unusable queues.
 
-None of it is refused. A cluster takes such objects in any order and waits for the missing ones; here it is said, for
-what is missing from a folder will stay missing.
+These faults cause warnings only. A cluster accepts such objects in any order and waits for the missing ones; objects
+that are missing from a folder stay missing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from shoal.api.topology import KueueTopology
 from shoal.store.inventory import Inventory, Placed
 
 MOST_LEVELS = 64
-"""Of cohorts: far beyond any organisation, and far below what walking a tree bears."""
+"""The depth of cohorts: far more than any organisation needs, and far less than a tree walk supports."""
 
 
 def dangling(inventory: Inventory, namespaces: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """One line for each. `namespaces` are all that are known, with their labels."""
+    """One line for each fault. `namespaces`: all known ones, with their labels."""
     flavors = {placed.value.metadata.name for placed in inventory.of(ResourceFlavor)}
     for queue in inventory.of(ClusterQueue):
         yield from _groups(queue, queue.value.spec.resource_groups, flavors)
@@ -60,7 +60,7 @@ def _checks(inventory: Inventory) -> Iterator[str]:
 
 
 def _homeless(inventory: Inventory) -> Iterator[str]:
-    """Workloads that hold quota of a queue that is not there."""
+    """Workloads that hold quota of a missing queue."""
     queues = {placed.value.metadata.name for placed in inventory.of(ClusterQueue)}
     for placed in inventory.of(Workload):
         status = placed.value.status
@@ -92,7 +92,7 @@ def _flavors(inventory: Inventory) -> Iterator[str]:
 
 
 def _circles(cohorts: list[Placed[Cohort]]) -> Iterator[str]:
-    """Each circle once, at its first member by name."""
+    """Each cycle once, at its first member by name."""
     parents = {placed.value.metadata.name: placed.value.spec.parent_name for placed in cohorts}
     where = {placed.value.metadata.name: placed for placed in cohorts}
     reported: set[str] = set()
@@ -127,7 +127,7 @@ def _local_queues(inventory: Inventory, namespaces: Mapping[str, Mapping[str, st
 
 
 def _namesakes(inventory: Inventory) -> Iterator[str]:
-    """Volcano's queues are quota of their own: the same GPUs are then given out twice."""
+    """Volcano's queues have their own quota: the same GPUs are then distributed twice."""
     names: dict[str, Placed[ClusterQueue]] = {
         placed.value.metadata.name: placed for placed in inventory.of(ClusterQueue)
     }

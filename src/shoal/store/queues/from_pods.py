@@ -1,7 +1,7 @@
 """Reads facts of a workload from its pods: the last checkpoint, and the disruption budgets that its end would use.
 
-The oldest save counts: a gang goes back to where its slowest member was saved. Pods that are ending, or not on a node
-yet, draw on no budget: they are not among those that are up.
+The oldest checkpoint counts: a gang restarts from the checkpoint of its slowest member. Pods that are terminating or
+not yet on a node use no budget, because budgets count running pods.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PodStories:
         self._members = members
         pods = [placed.value for placed in members.pods.values()]
         self._budgets: dict[str, list[BudgetFacts]] = {}
-        """By pod that is up."""
+        """By running pod."""
         up = {pod.metadata.key for pod in pods if is_running(pod) and not pod.is_terminating()}
         for placed in inventory.of(PodDisruptionBudget):
             budget = budget_facts_of(placed.value, pods)
@@ -36,7 +36,7 @@ class PodStories:
                 self._budgets.setdefault(key, []).append(budget)
 
     def reported(self, facts: WorkloadFacts, pods: Sequence[str]) -> WorkloadFacts:
-        """`pods` are the workload's."""
+        """`pods`: the pods of the workload."""
         saved = facts.saved_s
         if saved is None:
             saved = _oldest(self._members.pods[key] for key in pods)

@@ -1,7 +1,7 @@
-"""Jobs of every kind that is read, as pod templates and how many of each.
+"""Reads jobs of every supported kind as pod templates with counts.
 
-Where the templates of each kind stand is a row of the table in `job_parts`, which living clusters are read by as well.
-Pod sets are named and ordered as in Kueue, leaders first.
+The table in `job_parts` has a row for each kind with the paths of its templates; live clusters use the same table. Pod
+sets are named and ordered as in Kueue, leaders first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RUNTIMES = frozenset({"TrainingRuntime", "ClusterTrainingRuntime"})
 
 @dataclass(frozen=True, slots=True)
 class AnyJob:
-    """A job of some kind."""
+    """A job of any kind."""
 
     placed: Placed[Job] | Placed[Unknown]
     kind: str
@@ -41,9 +41,9 @@ class AnyJob:
     is_finished: bool
     is_suspended: bool
     longest_s: float | None
-    """After so long Kueue stops it."""
+    """The time after which Kueue stops the job."""
     deadline_s: float | None = None
-    """After so long it gives up."""
+    """The time after which the job fails."""
 
 
 def jobs_of(inventory: Inventory) -> Iterator[AnyJob]:
@@ -53,7 +53,7 @@ def jobs_of(inventory: Inventory) -> Iterator[AnyJob]:
 
 
 def raw_jobs_of(inventory: Inventory, others: Iterable[Placed[Unknown]]) -> Iterator[AnyJob]:
-    """Those of kinds without a type. `inventory`: what they may refer to."""
+    """Jobs of kinds without a type. `inventory`: the objects that they may refer to."""
     look = _look_in(inventory)
     for other in others:
         raw = other.value
@@ -63,7 +63,7 @@ def raw_jobs_of(inventory: Inventory, others: Iterable[Placed[Unknown]]) -> Iter
 
 
 def _look_in(inventory: Inventory) -> ObjectLookup:
-    """Runtimes of training jobs, of which there are few."""
+    """Runtimes of training jobs, which are few."""
     known = {
         (each.value.kind, each.value.metadata.namespace, each.value.metadata.name): each.value.raw
         for each in inventory.others()
@@ -103,7 +103,7 @@ def _batch_job(placed: Placed[Job]) -> AnyJob:
 
 def _raw_job(placed: Placed[Unknown], shape: JobShape, look: ObjectLookup) -> AnyJob:
     value, where = placed.value, placed.where
-    # A raw object has not been completed as typed ones are.
+    # Raw objects have no defaults, unlike typed ones.
     meta = structs.replace(value.metadata, namespace=value.metadata.namespace or DEFAULT_NAMESPACE)
     for field in ("spec", "status"):
         convert(value.raw.get(field) or {}, dict[str, Any], where.with_path(field))
@@ -128,7 +128,7 @@ def _batch(part: PodPart, where: Where) -> TemplatePods:
 
 
 def _longest(placed: Placed[Any], meta: ObjectMeta) -> float | None:
-    """Kueue heeds no limit of 0."""
+    """Kueue ignores a limit of 0."""
     label = meta.labels.get(LONGEST_LABEL)
     if label is None:
         return None

@@ -1,10 +1,10 @@
-"""The workloads that Kueue would make of jobs, replicas and pods, where the manifests hold none for them.
+"""Creates the workloads that Kueue would create for jobs, replicas and pods, where the manifests contain none for them.
 
-A job is one workload, a stateful set one, a pod of a pod group shares that of its group, and any other pod has its own.
-Keys are names that a person can trace, `<namespace>/job-<name>`, without the hash that Kueue appends.
+A job is one workload, as is a StatefulSet; the pods of a pod group share a workload, and any other pod has its own.
+Keys are readable names, `<namespace>/job-<name>`, without the hash that Kueue appends.
 
-What runs already and has no admission is left alone: Kueue would stop it and start over, but a picture of a cluster
-from which the workloads were left out is the likelier story. It is named, and its pods count as taking room.
+Running jobs without an admission get no workload. Kueue would stop and restart them, but it is more likely that the
+manifests come from a cluster and lack its Workloads. They are reported, and their pods count as used capacity.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ _NOT_ADMITTED = "runs without an admission: its Workload is not among the manife
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A workload to be made."""
+    """A workload to be created."""
 
     unmade: ExpectedWorkload
     placed: Placed[Any]
-    """What it stands for."""
+    """The object that it represents."""
     pods: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Maker:
-    """Goes through everything that asks for a queue."""
+    """Creates workloads for all objects that request a queue."""
 
     inventory: Inventory
     objects: Mapping[str, Workload]
-    """The workloads that are there, by key."""
+    """The existing workloads, by key."""
     members: Members
     names: QueueNames
     is_managed: Callable[[str], bool]
-    """By namespace: whether its jobs are queued at all."""
+    """By namespace: whether its jobs are queued."""
     queues_everything: bool = False
-    """Jobs that ask for no queue are held back."""
+    """Whether jobs that request no queue are suspended."""
     claimed: dict[Owner, str] = field(default_factory=dict)
-    """The objects that have a workload, and those for which one was made."""
+    """The objects that have a workload, and those for which one was created."""
     warnings: list[str] = field(default_factory=list)
     _made: dict[str, Made] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class Maker:
                 )
 
     def _add(self, unmade: ExpectedWorkload, placed: Placed[Any], owner: Owner, *, is_held: bool = False) -> None:
-        """`is_held`: its pods are not to run, whatever they still do."""
+        """`is_held`: its pods must not run, even where some still do."""
         self.claimed[owner] = unmade.key
         if is_held or not any(is_running(pod.value) for pod in self.members.of(owner)):
             self._put(unmade, placed, self.members.keys_of(owner))
@@ -119,7 +119,9 @@ class Maker:
             self.warnings.append(f"{placed.where}: {_NOT_ADMITTED}")
 
     def _put(self, unmade: ExpectedWorkload, placed: Placed[Any], pods: tuple[str, ...]) -> None:
-        """An object of the same name stands for it, whether it says so or not."""
+        """Create the workload, unless a Workload of its name exists; that one counts as the object's, with or without
+        an owner reference.
+        """
         if unmade.key in self.objects:
             return
         if unmade.key in self._made:
@@ -127,7 +129,7 @@ class Maker:
         self._made[unmade.key] = Made(unmade, placed, pods)
 
     def _pods(self) -> None:
-        """Pods that no job answers for."""
+        """Pods without a job."""
         of_keepers = self._queues_of_keepers()
         groups = PodGroups()
         for key, placed in self.members.pods.items():
@@ -156,7 +158,7 @@ class Maker:
             self._put(found.unmade, found.placed, found.pods)
 
     def _queues_of_keepers(self) -> dict[Owner, str]:
-        """A deployment hands its queue on to its pods; a replica set does not."""
+        """A Deployment passes its queue name on to its pods; a ReplicaSet does not."""
         found = {}
         for placed in self.inventory.of(Deployment):
             meta = placed.value.metadata

@@ -4,8 +4,8 @@ Guarantees: every error names file, document, object and field; equal documents 
 they are; finished workloads hold no quota and only give their duration; a workload that cannot be admitted because an
 object is missing is read, so that the reason can be given.
 
-Rejected: part of `ManifestCluster`. Placement reads pods as they are; queues also read what was written about them, and
-most sets of manifests have no queue.
+Rejected: part of `ManifestCluster`. Placement reads pods only; queues also read Workloads and jobs, and most sets of
+manifests have no queue.
 """
 
 from __future__ import annotations
@@ -62,32 +62,32 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 
 @dataclass(slots=True)
 class ManifestQueues:
-    """What the manifests say of queues."""
+    """The queues and workloads of a set of manifests."""
 
     settings: Settings = field(default_factory=Settings)
     facts: list[Fact] = field(default_factory=list)
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
-    """All that are named anywhere, with their labels."""
+    """All namespaces that any object names, with their labels."""
     workloads: list[WorkloadFacts] = field(default_factory=list)
-    """Those that wait and those that hold quota; by key."""
+    """Pending workloads and those that hold quota, by key."""
     history: list[tuple[WorkloadFacts, float]] = field(default_factory=list)
-    """Those whose work was done, and how many seconds it took."""
+    """Finished workloads, and their duration in seconds."""
     templates: dict[tuple[str, str], PodTemplate] = field(default_factory=dict)
     """By workload and pod set."""
     pods: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Workload -> its pods among those that `read_manifests` tells of: written down, or made for their controllers."""
+    """Workload -> its pods among those of `read_manifests`: given, or created for their controllers."""
     warnings: list[str] = field(default_factory=list)
     now_s: float = 0.0
-    """The latest moment that queues and workloads speak of."""
+    """The latest time in queues and workloads."""
 
     @property
     def is_empty(self) -> bool:
-        """There are no queues, whatever names of queues stand on jobs."""
+        """Whether there are no queues, even if jobs name some."""
         return not self.facts and not self.workloads
 
 
 def read_queue_manifests(inventory: Inventory) -> ManifestQueues:
-    """The world that the objects describe; an empty one where no queue and no workload is among them."""
+    """The queues that the objects describe; empty where there is no queue and no workload."""
     if not any(inventory.of(kind) for kind in (ClusterQueue, LocalQueue, Cohort, Workload)):
         return ManifestQueues()
     return _QueueManifestReader(inventory).manifests()
@@ -114,7 +114,7 @@ class _QueueManifestReader:
         return manifests
 
     def _namespaces(self) -> None:
-        """Those without an object have the label that the API server gives to all."""
+        """Namespaces without an object have the label that the API server sets on all."""
         of = self._inventory.of
         named = {placed.value.metadata.namespace for placed in of(LocalQueue)}
         named |= {placed.value.metadata.namespace for placed in of(Workload)}
@@ -193,7 +193,9 @@ class _QueueManifestReader:
         self._add(facts, ((each.name, each.template) for each in workload.spec.pod_sets))
 
     def _finished(self, reader: WorkloadReader, workload: Workload) -> None:
-        """Its like can be expected to take as long. Its faults are not reported any more."""
+        """Record the duration of a finished workload, which predicts that of similar ones. Its faults are not
+        reported.
+        """
         ran = ran_s(workload)
         if ran is not None:
             with suppress(UserError):
@@ -214,7 +216,9 @@ class _QueueManifestReader:
             self._cluster.templates[facts.key, name] = template
 
     def _pods_of(self, objects: Iterable[Placed[Workload]], maker: Maker) -> dict[str, tuple[str, ...]]:
-        """The pods of workloads that are objects: their owner's, themselves owners, or those that name it."""
+        """The pods of Workload objects: pods that own the Workload, pods whose controllers own it, and pods that name
+        it.
+        """
         living = {facts.key for facts in self._cluster.workloads}
         found: dict[str, list[str]] = {key: [] for placed in objects if (key := placed.value.metadata.key) in living}
         for key, placed in self._members.pods.items():

@@ -1,4 +1,4 @@
-"""Whose pods are whose: every pod with all the controllers above it, as far as they are among the manifests."""
+"""Determines the pods of each controller: every pod with all controllers above it that are among the manifests."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _JOB_LABELS = ("batch.kubernetes.io/job-name", "job-name")
 
 
 def owner_of(value: ApiStruct | Unknown, name: str = "") -> Owner:
-    """What its pods call it."""
+    """The object as its pods refer to it: (namespace, kind, name)."""
     meta = meta_of(value)
     if isinstance(value, Unknown):
-        # Raw objects do not have the defaults of typed ones.
+        # Raw objects have no defaults, unlike typed ones.
         return meta.namespace or DEFAULT_NAMESPACE, value.kind, name or meta.name
     return meta.namespace, type(value).__name__, name or meta.name
 
 
 class Members:
-    """All pods that have not ended, those that controllers would make included."""
+    """All pods that have not ended, including those that controllers would create."""
 
     def __init__(self, inventory: Inventory, others: Iterable[Placed[Pod]] = ()) -> None:
-        """`others`: more pods that would be made."""
+        """`others`: further pods that would be created."""
         self.pods: dict[str, Placed[Pod]] = {}
         self._above: dict[Owner, Owner] = {}
         for placed in (*inventory.of(Job), *inventory.of(ReplicaSet)):
@@ -39,7 +39,7 @@ class Members:
         for other in inventory.others():
             self._note_owner(other.value)
         self._of: dict[Owner, list[Placed[Pod]]] = {}
-        # Pods that cannot be made are reported by the reader of pods.
+        # The reader of pods reports pods that cannot be created.
         for pod in (*inventory.of(Pod), *made_pods(inventory, []), *others):
             if not pod.value.is_finished():
                 self.pods[pod.value.metadata.key] = pod
@@ -53,7 +53,7 @@ class Members:
         return tuple(pod.value.metadata.key for pod in self.of(owner))
 
     def owners(self, pod: Pod) -> Iterator[Owner]:
-        """Its controllers, the nearest first."""
+        """The controllers of a pod, the nearest first."""
         meta = pod.metadata
         reference = meta.controller()
         if reference is not None:
@@ -68,7 +68,7 @@ class Members:
             owner = self._above.get(owner)
 
     def above(self, owner: Owner) -> Iterator[Owner]:
-        """Who controls a controller."""
+        """The controller of a controller."""
         seen: set[Owner] = set()
         higher = self._above.get(owner)
         while higher is not None and higher not in seen:

@@ -1,7 +1,7 @@
-"""Pod groups: plain pods that are one workload together, counted by the pods themselves.
+"""Groups plain pods to workloads by Kueue's pod group label, and counts the pods of each group.
 
-Every pod names its group and how many there will be; the workload comes to be once all are there, or at once for groups
-that are admitted fast. Pods of one shape are one pod set. More pods than announced are not of the group.
+Every pod names its group and the group's total count. The workload is created once all pods exist, or at once for
+groups with fast admission. Pods of one shape form one pod set. Pods beyond the total count do not belong to the group.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shoal.store.inventory import Placed
 from shoal.store.queues.members import is_running
 
 _PLACING = "kueue.x-k8s.io/podset-"
-"""Annotations that tell shapes apart."""
+"""Annotations that are part of the shape."""
 _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -46,7 +46,7 @@ class PodGroups:
         self._queues.setdefault(key, queue)
 
     def each(self, warnings: list[str]) -> Iterator[Grouped]:
-        """The groups that are complete; what keeps the others from it is said."""
+        """The complete groups; a warning says why each other group is incomplete."""
         for (namespace, group), members in self._groups.items():
             members.sort(key=lambda placed: (_age(placed.value), placed.value.metadata.name))
             first = members[0]
@@ -79,7 +79,7 @@ class PodGroups:
 
 
 def _batches(members: list[Placed[Pod]], missing: int) -> tuple[TemplatePods, ...]:
-    """One per shape, in the order of the oldest pods; those that are not there yet are like the first."""
+    """One pod set for each shape, in the order of the oldest pods; missing pods count as equal to the first."""
     shapes: dict[bytes, list[Pod]] = {}
     for placed in members:
         shapes.setdefault(_shape(placed.value), []).append(placed.value)

@@ -1,8 +1,8 @@
 """Determines the local queue that a job requests.
 
-The label on the job counts. People write it as an annotation or on the pod template, where Kueue reads nothing: such a
-name is taken where the namespace has a queue of that name, with a warning; where it has none the job is held under the
-name that it asks for, for letting it run past all quota is what the writer meant least.
+The label on the job counts. Users sometimes set it as an annotation or on the pod template, where Kueue does not read
+it. Such a name is used, with a warning, where the namespace has a queue of that name. Where it has none, the job is
+held under the requested name, because the user did certainly not intend that it runs outside all quota.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class QueueNames:
             meta = placed.value.metadata
             self._queues.setdefault(meta.namespace, {})[meta.name] = placed
         self._reported: dict[str, int] = {}
-        """Warnings, and for how many more objects they hold."""
+        """Warnings, and the number of further objects that each applies to."""
         self._missed: dict[tuple[str, str], str] = {}
 
     def asked_by(self, meta: ObjectMeta, placed: Placed[ApiStruct] | Placed[Unknown]) -> str:
-        """The name; empty for an object that asks for no queue. `meta` is the object's."""
+        """The queue name; empty for an object that requests no queue. `meta`: the metadata of the object."""
         name = meta.labels.get(QUEUE_NAME, "")
         if name:
             self.miss(meta.namespace, name, placed.at("metadata.labels").key(QUEUE_NAME))
@@ -46,7 +46,7 @@ class QueueNames:
         return slip.name
 
     def miss(self, namespace: str, name: str, where: Where) -> bool:
-        """Whether there is no such queue, which is said, once for all who ask for it."""
+        """Whether there is no such queue, which is reported once for all objects that request it."""
         known = self._queues.get(namespace, {})
         if name in known:
             return False

@@ -1,7 +1,7 @@
-"""Nodes with what runs on them beside the work of queues, for topology placement.
+"""Computes the usage of nodes by pods that do not belong to queued workloads, for topology placement.
 
-Pods of a workload whose pod set has a topology assignment are counted by that assignment, wherever they are by now; all
-other pods on a node are taken room.
+Pods of a workload whose pod set has a topology assignment are counted by that assignment, wherever they run; all other
+pods on a node count as used capacity.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The configuration among the manifests, and what it says about whose jobs are queued at all.
+"""Reads the configuration of queues among the manifests, and which namespaces and jobs are queued.
 
-One configuration holds. Of several documents, which a cluster cannot have, the first is taken and the others are named.
+One configuration applies. A cluster cannot have several documents; of several, the first is used and the others are
+reported.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from shoal.units.errors import UserError, Where
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """What holds for all queues and jobs."""
+    """The settings for all queues and jobs."""
 
     settings: Settings
     counting: CountingRules
     managed: Selector | None
-    """Of namespaces whose jobs are queued; None for all but the system's."""
+    """The selector of namespaces whose jobs are queued; None: all except system namespaces."""
     queues_everything: bool
 
     def manages(self, namespace: str, labels: Mapping[str, str]) -> bool:

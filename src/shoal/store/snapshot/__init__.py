@@ -1,1 +1,3 @@
-"""A living cluster as the documents that `-f` reads: all that decisions depend on, and nothing that is private."""
+"""Writes a live cluster as documents that `-f` reads, with all fields that decisions depend on, and without
+confidential content.
+"""

@@ -1,10 +1,10 @@
-"""Lists the fields that a snapshot of a cluster may contain, by name. Whatever is not named here stays behind.
+"""Lists the fields that a snapshot of a cluster may contain, by name. All other fields are left out.
 
-Guarantees: what people hide in objects stays there: values of environment variables, commands, arguments, annotations
-of strangers, parameters of drivers and plugins, volumes that are not claims. What decisions read is all here, which a
-property test holds against the deciding code.
+Guarantees: confidential content is never included: values of environment variables, commands, arguments, unknown
+annotations, parameters of drivers and plugins, volumes that are not claims. All fields that decisions read are
+included; a property test compares the list with the deciding code.
 
-Rejected: a list of what must not leave. It would be incomplete as soon as a password is put into a new field.
+Rejected: a list of excluded fields. It would be incomplete as soon as a new field contains a password.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OBJECT = frozenset(
         *("topologyPolicies", "attributes", "zones"),
     }
 )
-"""Fields of an object itself: of all kinds together, since each name means one thing."""
+"""Top-level fields of objects, in one set for all kinds, because each name has one meaning."""
 
 META = frozenset(
     {
@@ -48,10 +48,10 @@ ANNOTATION_DOMAINS = (
     "pv.kubernetes.io",
     "storageclass.kubernetes.io",
 )
-"""Those that schedulers, queues and devices speak in, with everything below them."""
+"""Domains of annotations of schedulers, queues and devices, including their subdomains."""
 
 ANNOTATIONS = frozenset({"pod-group-name", "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"})
-"""Older ones without a domain."""
+"""Older annotations without a domain."""
 
 POD_SPEC = frozenset(
     {
@@ -62,7 +62,7 @@ POD_SPEC = frozenset(
         *("schedulingGroup", "workloadRef", "os", "hostname", "subdomain"),
     }
 )
-"""Besides containers and volumes, of which only a part may."""
+"""Fields of pod specs besides containers and volumes, of which only parts are included."""
 
 CONTAINER = frozenset({"name", "image", "resources", "ports", "restartPolicy", "resizePolicy"})
 
@@ -83,7 +83,7 @@ VOLUME_SPEC = frozenset(
         *("persistentVolumeReclaimPolicy", "volumeAttributesClassName"),
     }
 )
-"""Of a PersistentVolume: where its bytes lie is its own affair, from where they are reached is not."""
+"""Fields of a PersistentVolume: the node affinity is included, the location of the data is not."""
 
 CONDITION = frozenset({"type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"})
 
@@ -93,7 +93,7 @@ WHOLE = frozenset(
         *("capability", "deserved", "resource"),
     }
 )
-"""Of kinds that we have no types for: fields that are kept as they are, wherever they stand."""
+"""Fields of kinds without a type that are included unchanged, at any depth."""
 
 TEXTS = frozenset(
     {
@@ -106,8 +106,9 @@ TEXTS = frozenset(
         *("creationTimestamp", "startTime", "endTime", "completionTime", "lastTransitionTime"),
     }
 )
-"""Of the same kinds: fields whose text is kept. Numbers and yes or no say little by themselves and are kept anywhere,
-save below the names of `SILENT`."""
+"""Fields of the same kinds whose text is included. Numbers and booleans disclose little and are included everywhere,
+except below the names of `SILENT`.
+"""
 
 SILENT = frozenset(
     {
@@ -116,4 +117,4 @@ SILENT = frozenset(
         *("volumeMounts", "volumes", "secrets", "configMaps", "imagePullSecrets", "managedFields"),
     }
 )
-"""Of the same kinds: nothing below these is kept."""
+"""Fields of the same kinds that are left out with everything below them."""

@@ -4,7 +4,7 @@ Guarantees: a kind that is not installed is left out; one that is served in an o
 that version. Kinds with confidential content (Secrets, ConfigMaps) are not in the list; one ConfigMap is read, and
 only Kueue's configuration is taken from it.
 
-Rejected: all kinds that discovery names. Most say nothing about who runs where, and some are secrets.
+Rejected: all kinds that discovery names. Most have nothing to do with scheduling, and some are confidential.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIMIT_RANGES = Kind("", "v1", "limitranges", "LimitRange")
 RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
 
 NEEDED = (core.NODES, core.PODS)
-"""Without these there is nothing to decide about."""
+"""Kinds without which no decision is possible."""
 
 WANTED: tuple[Kind, ...] = (
     core.NAMESPACES,
@@ -64,11 +64,11 @@ WANTED: tuple[Kind, ...] = (
     others.WORKLOADS,
     core.PODS,
 )
-"""In the order in which they stand in a picture: surroundings, rules, who makes pods, pods."""
+"""Kinds in the order of the snapshot: nodes and namespaces, rules, controllers of pods, pods."""
 
 
 def present(served: Iterable[ServedKind]) -> Iterator[Kind]:
-    """Those that this server lists, each in a version of the server's that is read, in our order."""
+    """The kinds that this server lists, each in a supported version, in the order of this table."""
     there = {(one.kind.group, one.kind.plural): one for one in served}
     for kind in WANTED:
         found = there.get((kind.group, kind.plural))
@@ -77,6 +77,6 @@ def present(served: Iterable[ServedKind]) -> Iterator[Kind]:
 
 
 def _in_version(kind: Kind, served: ServedKind) -> Kind:
-    """The server's first that is read; its preferred one where nothing is known of the kind in any version."""
+    """The first version of the server that is supported; its preferred one where no version of the kind is known."""
     versions = [kind._replace(version=each) for each in served.versions]
     return next((each for each in versions if find_kind(each.api_version, each.name) is not None), served.kind)

@@ -1,10 +1,11 @@
-"""A picture of a living cluster: its objects, kind by kind, each without what is private.
+"""Takes a snapshot of a live cluster: its objects, kind by kind, each without confidential content.
 
-Guarantees: the same cluster gives the same picture, whatever order the server lists in; a kind that may not be read is
-named and left out, unless nothing can be told without it; an object that no command could read is named and left out,
-so that one invalid object does not prevent a snapshot.
+Guarantees: the same cluster gives the same snapshot, in whatever order the server lists; a kind that the user may not
+read is reported and left out, unless no decision is possible without it; an object that no command could read is
+reported and left out, so that one invalid object does not prevent a snapshot.
 
-A picture is no moment: the cluster goes on while kinds are read. Pods come last, so that what they speak of is known.
+A snapshot is not of one moment: the cluster changes while kinds are read. Pods come last, so that the objects that they
+refer to are known.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class SnapshotEntry:
     line: bytes
     """The object in JSON."""
     document: Document
-    """The same as commands read it."""
+    """The same object as commands read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,9 @@ class QueueRuling:
     """The configuration of the queues in the cluster."""
 
     namespace: str = KUEUE.namespace
-    """Where Kueue's configuration is looked for. A map of its name elsewhere says nothing."""
+    """The namespace of Kueue's configuration. A ConfigMap of its name in another namespace is ignored."""
     given: Configuration | None = None
-    """Instead of what the cluster says."""
+    """A configuration that replaces that of the cluster."""
 
 
 _USUAL = QueueRuling()
@@ -64,10 +65,10 @@ class Snapshot:
 
     entries: list[SnapshotEntry] = field(default_factory=list, repr=False)
     notes: list[str] = field(default_factory=list)
-    """What was left out, and why."""
+    """Objects and kinds that were left out, with the reason."""
 
     def to_json(self, most_bytes: int = MAX_BYTES) -> bytes:
-        """One List, an object on each line: `kubectl` and every command of ours reads it, and `diff` and `grep` do."""
+        """One List with an object on each line: readable for `kubectl`, every command of Shoal, `diff` and `grep`."""
         size = sum(len(entry.line) + len(_BETWEEN) for entry in self.entries)
         if size > most_bytes:
             what = f"the picture of the cluster is {size / 2**20:,.0f} MiB large"
@@ -75,15 +76,15 @@ class Snapshot:
         return b"".join((_AHEAD, _BETWEEN.join(entry.line for entry in self.entries), _BEHIND))
 
     def to_yaml(self) -> bytes:
-        """A document for each object, for people who read it; large clusters are read back from JSON much sooner."""
+        """A document for each object, for human readers; JSON is read back much faster for large clusters."""
         return "---\n".join(to_yaml(msgspec.json.decode(entry.line)) for entry in self.entries).encode()
 
     def without(self, obj: str) -> Snapshot:
-        """Without the object that places call so: `Pod default/x`."""
+        """The snapshot without the object of that location: `Pod default/x`."""
         return Snapshot([entry for entry in self.entries if entry.document.where.obj != obj], self.notes)
 
     def take(self, name: str, obj: Obj) -> None:
-        """One object more, without what is private by now; or a note why no command could read it."""
+        """Add one redacted object, or a note why no command could read it."""
         line = msgspec.json.encode(obj)
         try:
             found = read(line)
@@ -91,13 +92,14 @@ class Snapshot:
             path = f"{error.where.path}: " if error.where.path else ""
             self.notes.append(one_line(f"{name} is left out: {path}{error.what}"))
             return
-        # It is known by its name: there is no file that it stands in.
+        # Errors name the object, because there is no file.
         self.entries.extend(SnapshotEntry(line, Document(one.value, Where(obj=one.where.obj))) for one in found)
 
 
 async def read_snapshot(api: Api, ruling: QueueRuling = _USUAL, now: datetime | None = None) -> Snapshot:
-    """Everything that decisions depend on. A refusal of nodes or pods, or of the server, is raised. `now`: by which the
-    Lease of Kueue's leader is judged; without it no Lease is looked at."""
+    """All objects that decisions depend on. Errors for nodes or pods, or of the whole server, are raised. `now`: the
+    time by which the Lease of Kueue's leader is judged; without it no Lease is read.
+    """
     snapshot = Snapshot()
     kinds = list(present(await answering(api)))
     ahead = [kind for kind in kinds if kind != PODS]
@@ -126,7 +128,7 @@ async def _listed(api: Api, kind: Kind) -> list[Item] | ForbiddenError:
     try:
         return [relabelled(kind, item) for item in (await api.list(kind)).items]
     except NotFoundError:
-        # It went away since discovery told of it, or is not there in the version that we read.
+        # The kind was removed after discovery, or is not served in the supported version.
         return []
     except ForbiddenError as error:
         return error
@@ -146,7 +148,7 @@ async def _configuration(api: Api, ruling: QueueRuling, notes: list[str]) -> lis
 
 
 async def _leases(api: Api, namespace: str, now: datetime) -> list[Obj]:
-    """Of Kueue's leader, if it works now: a picture has no time by which a reader could tell."""
+    """The Lease of Kueue's leader, if it is held now: a snapshot has no time by which its reader could judge that."""
     found: list[Obj] = []
     for name in KUEUE.leases:
         try:
@@ -169,7 +171,7 @@ def _inside(item: Item, namespace: str) -> Iterator[Obj]:
 
 
 def _document(configuration: Configuration, namespace: str) -> Obj:
-    """Only what the type has, so that nothing else in the map comes along; and where Kueue is installed."""
+    """Only the modelled fields, so that no other content of the ConfigMap is included; and the namespace of Kueue."""
     fields: Obj = msgspec.json.decode(to_json(configuration)) | {"namespace": namespace}
     head = {"apiVersion": f"config.{V1BETA2}", "kind": "Configuration", "metadata": {"name": "configuration"}}
     return {**fields, **head}

@@ -1,9 +1,9 @@
-"""An object without what is private: only what `allowed.py` names is taken over.
+"""Removes confidential content from objects: only the fields that `allowed.py` lists are copied.
 
-Guarantees: an object decides as before; redacting twice is redacting once; the object given is not changed.
+Guarantees: decisions about the object stay the same; redaction is idempotent; the given object is not changed.
 
-Pods are most of a cluster. Their fields are picked by name and not walked through, so that fifty thousand take a few
-seconds.
+Pods are most of a cluster. Their fields are copied by name instead of by a walk through the object, so that fifty
+thousand take a few seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NO_MESSAGE = allowed.CONDITION - {"message"}
 
 
 def redacted(obj: Obj) -> Obj:
-    """The object as it may be given to others."""
+    """The object without confidential content."""
     name = obj.get("kind") or ""
     if find_kind(obj.get("apiVersion") or "", name) is None and name not in _OURS:
         return _stranger(obj)
@@ -54,11 +54,11 @@ def _may_be_told(annotation: str) -> bool:
     return any(domain == known or domain.endswith(f".{known}") for known in allowed.ANNOTATION_DOMAINS)
 
 
-# -- kinds that we know --------------------------------------------------------------------------------------
+# -- kinds with types --------------------------------------------------------------------------------------
 
 
 def _walked(value: Any) -> Any:
-    """Everything, but for what is private in pod specs, metadata and drivers' parameters, however deep they lie."""
+    """Everything except confidential content in pod specs, metadata and drivers' parameters, at any depth."""
     if isinstance(value, list):
         return [_walked(inner) for inner in value]
     if not isinstance(value, dict):
@@ -72,7 +72,7 @@ def _walked(value: Any) -> Any:
         elif field == "opaque" and isinstance(inner, dict):
             kept[field] = {**inner, "parameters": {}}
         elif field == "annotations":
-            # What an admission check wants pods to have, say.
+            # Annotations below other fields, for example in the pod set updates of an admission check.
             kept[field] = _annotations(inner)
         elif field == "managedFields":
             continue
@@ -95,7 +95,7 @@ def _pod_spec(spec: Any) -> Any:
 
 
 def _volume(volume: Obj) -> Obj:
-    """None of it where it is no claim."""
+    """None for a volume that is not a claim."""
     kept: Obj = _walked(_picked(volume, allowed.VOLUME))
     return kept if len(kept) > 1 else {}
 
@@ -106,7 +106,7 @@ def _pod_status(status: Any) -> Any:
 
 
 def _node_status(status: Any) -> Any:
-    # What changes with every heartbeat would make two pictures of one state differ.
+    # Fields that change with every heartbeat would make two snapshots of one state differ.
     return _with_conditions(_picked(status, allowed.NODE_STATUS), _NO_MESSAGE)
 
 
@@ -137,13 +137,13 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     "ResourceClaim": {"status": _claim_status},
     "PersistentVolume": {"spec": _volume_spec},
 }
-"""What is more than walked through, by kind and field."""
+"""Fields with a redaction of their own, by kind and field."""
 
 _OURS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass"})
-"""Kinds without a type whose fields we know all the same."""
+"""Kinds without a type whose fields are known."""
 
 
-# -- kinds that we do not ------------------------------------------------------------------------------------
+# -- kinds without types ------------------------------------------------------------------------------------
 
 
 def _stranger(obj: Obj) -> Obj:
@@ -159,7 +159,7 @@ def _stranger(obj: Obj) -> Obj:
 
 
 def _by_name(value: Obj) -> Obj:
-    """Texts only where a field is known to hold nothing private."""
+    """Keep text only in fields that are known to contain nothing confidential."""
     if isinstance(value.get("containers"), list):
         kept: Obj = _pod_spec(value)
         return kept

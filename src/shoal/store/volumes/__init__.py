@@ -1,1 +1,1 @@
-"""Volumes, claims of them and storage classes as values, and which volume serves a claim where."""
+"""Volumes, claims and storage classes as values, and the rules by which a volume serves a claim on a node."""

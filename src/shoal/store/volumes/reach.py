@@ -1,8 +1,9 @@
 """Computes from which nodes a pod's claims can be used, as one rule about nodes.
 
-Each claim gives alternatives (the affinity of its volume; of volumes that would do; where one may be made), and the
-rule is that one alternative of every claim holds. That is exact for one claim that waits. Two that wait may want the
-same volume: then nodes are asked one by one (`VolumeNeeds.wanted`) and the rule names them.
+Each claim gives alternatives (the affinity of its volume; the affinities of suitable volumes; the topologies in which
+one can be provisioned), and the rule is that one alternative of every claim holds. That is exact for one unbound claim.
+Two unbound claims may compete for the same volume: then nodes are checked one by one (`VolumeNeeds.wanted`) and the
+rule names them.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from shoal.client.volumes.needs import SELECTED_NODE, Needed, VolumeNeeds
 from shoal.client.volumes.values import StorageClass, Volume, VolumeClaim
 
 Terms = tuple[NodeSelectorTerm, ...] | None
-"""Alternatives; None is everywhere."""
+"""Alternatives; None: every node."""
 Places = Callable[[], Iterable[tuple[str, dict[str, str]]]]
 """All nodes and their labels."""
 
 
 def rule_of(needs: VolumeNeeds, needed: Needed, places: Places) -> NodeAffinity | None:
-    """The nodes that will do: None is all of them, and a rule without terms is none of them."""
+    """The suitable nodes: None means all, and a rule without terms means none."""
     found = [_of_volume(volume) for _, volume in needed.bound if volume is not None]
     found += [_of_claim(needs, claim) for claim in needed.waiting]
     if _may_collide(needs, needed.waiting):
@@ -33,7 +34,7 @@ def rule_of(needs: VolumeNeeds, needed: Needed, places: Places) -> NodeAffinity 
 
 
 def _may_collide(needs: VolumeNeeds, waiting: list[VolumeClaim]) -> bool:
-    """Whether several claims have a choice among volumes that are there."""
+    """Whether several claims can choose among existing volumes."""
     choosing = [claim for claim in waiting if SELECTED_NODE not in claim.metadata.annotations]
     return len(choosing) > 1 and sum(bool(serving(claim, needs.free(claim))) for claim in choosing) > 1
 
@@ -58,7 +59,7 @@ def _of_claim(needs: VolumeNeeds, claim: VolumeClaim) -> Terms:
 
 
 def _of_class(storage_class: StorageClass | None) -> Terms:
-    """Where a volume can be made."""
+    """The topologies in which a volume can be provisioned."""
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return ()
     if not storage_class.allowed_topologies:
@@ -78,7 +79,7 @@ def _named(nodes: Iterable[str]) -> tuple[NodeSelectorTerm, ...]:
 
 
 def _merged(terms: Iterable[NodeSelectorTerm]) -> tuple[NodeSelectorTerm, ...]:
-    """Thousands of local volumes differ in the name of their node: terms of one `In` on one label are made one."""
+    """Thousands of local volumes differ in the name of their node only: terms of one `In` on one label are merged."""
     values: dict[str, dict[str, None]] = {}
     others: dict[NodeSelectorTerm, None] = {}
     for term in terms:

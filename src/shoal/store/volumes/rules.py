@@ -1,7 +1,7 @@
 """Determines where a pod with volume claims may run, or why it must wait for them; used for live caches and for
 manifests.
 
-The words are kube-scheduler's.
+The messages are those of kube-scheduler.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class VolumeRules:
         self._is_used = is_used
 
     def of(self, pod: str, needed: Needed) -> NodeAffinity | str | None:
-        """Nodes from which its volumes can be reached (None: all); a text says why it has to wait."""
+        """The nodes that can reach its volumes (None: all); a text gives the reason why the pod must wait."""
         if fault := self._fault(needed, pod):
             return fault
         rule = rule_of(self._needs, needed, self._places)
         return NOWHERE if rule is not None and _is_nowhere(rule) else rule
 
     def refused(self, pod: str, needed: Needed) -> str:
-        """What is said of nodes from which they cannot be reached."""
+        """The message for nodes that cannot reach them."""
         is_tied = any(volume is not None and volume.spec.node_affinity is not None for _, volume in needed.bound)
         return self._fault(needed, pod) or (ELSEWHERE if is_tied else NOWHERE)
 
     def _fault(self, needed: Needed, pod: str) -> str:
-        """Of volumes that no node can reach."""
+        """The message for volumes that no node can reach."""
         if any(volume is None for _, volume in needed.bound):
             return LOST
         claims = (*needed.waiting, *(claim for claim, _ in needed.bound))

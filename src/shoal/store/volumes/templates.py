@@ -1,7 +1,7 @@
-"""Reads what the pods of a Workload will mount, from its templates.
+"""Determines the claims that the pods of a Workload will mount, from its templates.
 
-Claims that the templates name are looked at like a pod's own. Ephemeral volumes have no claim before their pod is
-there; what would be claimed is read from their template.
+Claims that the templates name are read like those of a pod. Ephemeral volumes have no claim before their pod exists;
+their claims are read from the volume's template.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TemplateMounts(NamedTuple):
 
     claims: tuple[Key, ...] = ()
     made: tuple[VolumeClaim, ...] = ()
-    """As they would be made for each pod."""
+    """The claims that would be created for each pod."""
 
 
 class _TemplateMeta(msgspec.Struct, gc=False):
@@ -76,7 +76,7 @@ _workloads = msgspec.json.Decoder(_Workload, dec_hook=dec_hook)
 
 
 def mounts_by_pod_set(workload: Item) -> Mapping[str, TemplateMounts]:
-    """Of the pod sets that mount claims; what cannot be read mounts nothing that is known."""
+    """The claims of pod sets that mount any; an unreadable template counts as without claims."""
     if not any(word in workload.data for word in _MOUNTS):
         return {}
     try:
@@ -88,8 +88,9 @@ def mounts_by_pod_set(workload: Item) -> Mapping[str, TemplateMounts]:
 
 
 def needed_by(needs: VolumeNeeds, mounts: TemplateMounts) -> Needed:
-    """What is known of it by now. A missing claim, or an unbound one that waits for no pod, may still
-    get its volume anywhere."""
+    """The known state of a claim. A missing claim, or an unbound one that waits for no pod, may still get its volume
+    anywhere.
+    """
     needed = Needed([], [])
     for key in mounts.claims:
         found = needs.needed(Mounts((key,)))
@@ -104,7 +105,7 @@ def needed_by(needs: VolumeNeeds, mounts: TemplateMounts) -> Needed:
 
 
 def with_default_class(claim: VolumeClaim, classes: tuple[StorageClass, ...]) -> VolumeClaim:
-    """As the server would fill it in: the newest of the default classes, by name where two are of one time."""
+    """The class that the server would set: the newest default class, the first by name among equally old ones."""
     defaults = [one for one in classes if one.is_default]
     if not claim.is_unclassed or not defaults:
         return claim

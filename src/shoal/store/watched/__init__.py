@@ -1,1 +1,3 @@
-"""A living cluster as the engine's events: the same reading as of a set of manifests, kept up as objects change."""
+"""Converts the objects of a live cluster to the engine's events as they change, with the rules that also read
+manifests.
+"""

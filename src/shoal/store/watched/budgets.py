@@ -1,7 +1,7 @@
-"""Disruption budgets and the pods they cover, kept up pod by pod.
+"""Tracks disruption budgets and the pods that each of them covers.
 
 Rejected: reading a budget against all pods of its namespace whenever one of them changes. A namespace with a budget and
-ten thousand pods would cost as many comparisons for each pod that comes.
+ten thousand pods would cost as many comparisons for each pod that is created.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Budgets:
             self._stir()
 
     def drain(self, dirty: Iterable[str]) -> list[Event]:
-        """`dirty` are the pods that came, went or changed."""
+        """`dirty`: pods that were created, deleted or changed."""
         events: list[Event] = []
         for key in read_each("pod", dirty, lambda key: self._sort_in(key, self._pods.get(key))):
             self._pods.touch(key)

@@ -13,7 +13,7 @@ from shoal.store.dra.facts import sets_of
 
 
 def needs_of(pod: Pod, refs: ClaimRefs, templates: Templates, extended: Extended) -> list[Hashable]:
-    """Names, each with what it is the name of; sets by their keys."""
+    """Names, each with its kind of object; sets by their keys."""
     key, namespace = pod.metadata.key, pod.metadata.namespace
     needs: list[Hashable] = []
     for claim in pod.spec.resource_claims:

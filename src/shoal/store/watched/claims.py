@@ -1,4 +1,4 @@
-"""Claims as they are known: by name, by the pod they were made for, and by the devices they have."""
+"""Indexes claims by name, by the pod that they were created for, and by their devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class KnownClaims:
         self._holders: dict[str, set[str]] = {}
 
     def put(self, key: str, claim: ResourceClaim | None) -> list[str]:
-        """The claim is this, or is gone; the pods that it is made for, or was."""
+        """Set or remove the claim; returns the pods that it was created for, before and now."""
         pods = []
         known = self.by_key.pop(key, None)
         if known is not None:
@@ -36,7 +36,7 @@ class KnownClaims:
         return pods
 
     def holders(self, device: str) -> frozenset[str]:
-        """Claims that have the device, not counting those that only look at it."""
+        """Claims that have the device allocated, without those with admin access."""
         return frozenset(self._holders.get(device, ()))
 
     def _make(self, pod: tuple[str, str], key: str, *, is_there: bool) -> None:

@@ -1,9 +1,9 @@
-"""A living cluster as the engine's events, in an order in which nothing is mentioned before it is known.
+"""Converts the changes of a live cluster to the engine's events; each object comes after the objects that it refers to.
 
 Guarantees: equal objects give the facts that manifests would give; changes that concern no decision cause no cycle;
 objects that cannot be read are left out, and reported once.
 
-Rejected: building a world of manifests anew for every round. Fifty thousand pods are seconds, and a round has
+Rejected: reading all objects as a set of manifests in every cycle. Fifty thousand pods take seconds, and a cycle has
 milliseconds.
 """
 
@@ -54,23 +54,23 @@ _AGAIN_S = 1.0
 _NEEDED = (NODES, PODS, NAMESPACES, PRIORITY_CLASSES, DISRUPTION_BUDGETS, DAEMON_SETS, *MAKERS)
 _GROUPS = (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, LIGHT_POD_GROUPS, GROUP_POD_GROUPS)
 _OTHER_VERSIONS = {KUEUE_TOPOLOGIES: ("v1beta1", "v1alpha1"), GROUP_POD_GROUPS: ("v1beta1", "v1alpha3")}
-"""In which our code reads them as well."""
+"""Older versions of kinds that are supported as well."""
 _OPTIONAL = (*_GROUPS, GROUP_WORKLOADS, HYPER_NODES, NODE_TOPOLOGIES, KUEUE_TOPOLOGIES, KAI_TOPOLOGIES, JOB_SETS)
 
 
 class WatchSettings(msgspec.Struct, frozen=True):
     schedulers: frozenset[str] = frozenset({"shoal"})
-    """Pods that name one of these are ours to place."""
+    """Scheduler names whose pods Shoal places."""
     profiles: Mapping[str, PodProfile] = {}
-    """By scheduler, where one has a profile of its own."""
+    """By scheduler name, for those with a profile of their own."""
     spreading: frozenset[str] = frozenset()
-    """Of these, pods that are replicas, ask for no device and say nothing about it are spread over nodes."""
+    """Schedulers whose pods are spread over nodes if they are replicas, request no device and have no spread rules."""
     kueue_admits: Callable[[], bool] = lambda: False
-    """Whether Kueue itself runs in the cluster at this moment, and so admits its pod groups."""
+    """Whether Kueue itself runs in the cluster now, and so admits its pod groups."""
 
 
 class WatchedCluster:
-    """`wake` is called when something is to be drained."""
+    """`wake` is called when there are changes to drain."""
 
     def __init__(
         self,
@@ -89,9 +89,9 @@ class WatchedCluster:
         self._troubles = ObjectFaults()
         self._unsaid: list[Event] = []
         self._others_place_gpus = False
-        """As told last."""
+        """The value that was reported last."""
         self._unheard: dict[str, None] = {}
-        """Pods that changed, of which nothing is said yet."""
+        """Changed pods that are not reported yet."""
         self._clock, self._wake = context.clock, wake
         of = context.informers.of
         self._asks = PodAsks(settings.profiles, devices, volumes, settings.spreading)
@@ -123,7 +123,7 @@ class WatchedCluster:
         return lambda kind: follow(self._informers.of(kind))
 
     async def synced(self) -> None:
-        """All that is needed is known, and of what may be there, all that is."""
+        """Whether the caches of all required kinds, and of all served optional ones, are filled."""
         try:
             await self._served.look()
         except ShoalError as error:
@@ -133,11 +133,12 @@ class WatchedCluster:
         await self.devices.synced()
         await self.volumes.synced()
 
-    # -- what happened ----------------------------------------------------------------------------------------------
+    # -- changes ----------------------------------------------------------------------------------------------
 
     def drain(self) -> list[Event]:
-        """What happened since the last call. Should a part break, what the others said is said next time; what could
-        not be read is read again a moment later."""
+        """The changes since the last call. If a reader raises an error, the changes of the other readers are returned
+        by the next call; unreadable objects are read again after a moment.
+        """
         events = self._unsaid
         events += self._pods.take_gone()
         priorities = self._surroundings.new_priorities()
@@ -191,13 +192,13 @@ class WatchedCluster:
             if state is None:
                 continue
             if state.reported is None and not state.node and self.gangs.is_unread(key):
-                # The pods that have to start with it are not known yet.
+                # The other pods of its gang are not known yet.
                 self._pods.touch(key)
                 continue
             refusal = self._pods.refusal(key, now_s)
             try:
                 event = self._pods.news(key, self.gangs.who(key, state))
-            except Exception:  # noqa: BLE001 - one pod that breaks the code must not keep the others from being seen
+            except Exception:  # noqa: BLE001 - an error for one pod must not hide the others
                 _log.exception("pod %s cannot be taken in", key)
                 self._pods.touch(key)
                 continue
@@ -209,16 +210,16 @@ class WatchedCluster:
                 gone.append(event)
                 if refusal is not None:
                     refused.append(refusal)
-        # Pods that say which devices they hold come before those that get what is left.
+        # Pods that name their devices come before those that get the remaining devices.
         bound.sort(key=lambda event: not event.positions)
         waiting.sort(key=lambda each: each[:2])
-        # Pods on a node that are news may be why it refused another: then it is tried again.
+        # A newly seen pod on a node may be the reason why its kubelet rejected another one, which is then tried again.
         return [*gone, *refused, *bound, *(event for _, _, event in waiting)]
 
-    # -- asking -----------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     def view(self, key: str) -> PodView | None:
-        """The pod namespace/name as it was seen last."""
+        """The last seen view of the pod namespace/name."""
         return self._pods.view(key)
 
     @property
@@ -227,20 +228,22 @@ class WatchedCluster:
         return self._pods.others_place_gpus
 
     def unheard(self, node: str) -> list[tuple[str, Ask]]:
-        """Pods that were seen on the node, and of whose being there nothing was told yet, with their asks."""
+        """Pods that were seen on the node but are not reported yet, with their asks."""
         return self._pods.unheard(node)
 
     def profile(self, scheduler: str) -> PodProfile:
-        """By what pods of that scheduler are placed here."""
+        """The profile for pods of that scheduler."""
         return self.settings.profiles.get(scheduler, USUAL)
 
     def owner(self, key: str) -> Owner | None:
-        """The controller of the pod, which creates it again, if it has one."""
+        """The controller of the pod, which recreates it, if it has one."""
         state = self._pods.get(key)
         return state.owner if state is not None else None
 
     def beside_volumes(self, key: str) -> tuple[Ask, PodIdentity, str] | None:
-        """What a pod asks for apart from its volumes, who it is, and what is said of nodes that only they rule out."""
+        """The ask of a pod without its volumes, its identity, and the message for nodes that only its volumes
+        exclude.
+        """
         state, item = self._pods.get(key), self._pods.item(key)
         found = self._asks.beside_volumes(item) if state is not None and item is not None and not state.fault else None
         return (found[0], state.who, found[1]) if found is not None and state is not None else None
@@ -254,7 +257,7 @@ class WatchedCluster:
         return self._surroundings.topologies
 
     def report_again(self, event: Event) -> None:
-        """The event could not be applied: the next drain has the present state again."""
+        """The event could not be applied: the next drain reports the current state again."""
         if isinstance(event, PodArrived | PodBound | PodGone):
             self._pods.report_again(event.key)
         elif isinstance(event, NodeSeen):
@@ -263,7 +266,7 @@ class WatchedCluster:
             self._nodes.report_again(event.name)
 
     def reported(self) -> list[PodArrived | PodBound]:
-        """What the engine was told of each pod, as it stands."""
+        """The last reported event of each pod."""
         return [state.reported for _, state in self._pods if state.reported is not None]
 
     def states(self) -> list[tuple[str, PodState]]:
@@ -271,5 +274,5 @@ class WatchedCluster:
         return list(self._pods)
 
     def take_troubles(self) -> list[ObjectFault]:
-        """Objects that cannot be read, each once."""
+        """Unreadable objects, each once."""
         return [*self._troubles.take(), *self.devices.take_troubles()]

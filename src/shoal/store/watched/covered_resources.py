@@ -1,7 +1,6 @@
 """Tracks whether a cluster queue counts GPUs in parts, the only fact of it that changes a workload's usage.
 
-A door is a local queue; behind it stand the resources that its cluster queue covers, told only where that one thing is
-so.
+A local queue has the resources that its cluster queue covers, listed only if the cluster queue counts GPUs in parts.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ _NOTHING: frozenset[str] = frozenset()
 class CoveredResources:
     def __init__(self) -> None:
         self._covered: dict[str, frozenset[str]] = {}
-        """By cluster queue, where it counts GPUs in parts."""
+        """By cluster queue, for those that count GPUs in parts."""
         self._leads_to: dict[str, str] = {}
         self._local_queues: dict[str, frozenset[str]] = {}
 
     @property
     def all(self) -> Mapping[str, frozenset[str]]:
-        """By local queue; kept up to date while it is read."""
+        """By local queue; updated in place while others read it."""
         return self._local_queues
 
     def put(self, kind: Kind, name: str, fact: Fact | None) -> list[str]:
-        """A fact of any kind, or that it is gone; returned are the doors behind which it is another thing by now."""
+        """Apply a changed or deleted fact of any kind; returns the local queues whose resources changed."""
         if kind is CLUSTER_QUEUES:
             return self._put_cluster_queue(name, fact if isinstance(fact, ClusterQueueFacts) else None)
         if kind is LOCAL_QUEUES:
             return self._put_local_queue(name, fact.cluster_queue if isinstance(fact, LocalQueueFacts) else "")
         return []
 
-    # Inside
+    # internals
 
     def _put_cluster_queue(self, name: str, facts: ClusterQueueFacts | None) -> list[str]:
         covered = _covered(facts) if facts is not None else _NOTHING

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable
 
 
 class Dependents:
-    """Readers by name, and what each hangs on."""
+    """Readers by name, with the dependencies of each."""
 
     def __init__(self) -> None:
         self._on: dict[str, frozenset[Hashable]] = {}
@@ -16,7 +16,7 @@ class Dependents:
         self._stirred: set[str] = set()
 
     def put(self, reader: str, on: Iterable[Hashable]) -> None:
-        """It was read, and hangs on these from now on."""
+        """The reader was read again and has these dependencies from now on."""
         after = frozenset(on)
         before = self._on.get(reader, frozenset())
         if after == before:
@@ -42,7 +42,7 @@ class Dependents:
         return bool(readers)
 
     def take(self) -> set[str]:
-        """Who was stirred since the last call."""
+        """Readers whose dependencies changed since the last call."""
         stirred, self._stirred = self._stirred, set()
         return stirred
 

@@ -1,12 +1,12 @@
-"""A decision on devices as `shoal.dev/devices` says it: container by container, resource by resource, by the ids that
-the node's device plugin knows; and where the ids come from.
+"""Converts granted devices to the ids of the node's device plugin, by container and resource, for the annotation
+`shoal.dev/devices`; and reads the ids of a node's devices.
 
-Guarantees: a container gets as many devices of a resource as it asks for; containers that run side by side get
-different ones; an init container that ends before them gets what they have, or what the largest of them left over; what
-is read back (`positions_of_pod`) is exactly the grant.
+Guarantees: a container gets as many devices of a resource as it requests; containers that run concurrently get
+different ones; an init container that ends before them gets their devices, or those that the largest init container
+left over; the value read back (`positions_of_pod`) is exactly the grant.
 
-The engine counts replicas of a device and fixed MIG instances without telling one from another. Which of them it is is
-chosen here: the first of the device that is not known to be in use (`taken`).
+The engine counts replicas of a device and fixed MIG instances but does not identify them. This module chooses one: the
+first of the device that is not known to be in use (`taken`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Asker = tuple[Container, int]
 
 
 def ids_of(reported: NodeIds, pieces: Iterable[SliceFacts] = ()) -> NodeIds:
-    """What a node's devices are called: as the node says, else as the slices of a driver for GPUs that are its own."""
+    """The ids of a node's devices: from the node's annotation, else from the resource slices of its GPU driver."""
     return reported if reported is not UNKNOWN_IDS else _of_slices(pieces)
 
 
@@ -62,7 +62,7 @@ def chosen_ids(
     ids: NodeIds,
     taken: AbstractSet[str] = frozenset(),
 ) -> Chosen:
-    """Which device each container gets. `taken` are replicas and fixed instances that others hold."""
+    """The devices of each container. `taken`: replicas and fixed instances that other pods hold."""
     writer = _Chooser(spec, ids, taken)
     if isinstance(demand, MigTiles):
         writer.tiles(demand, grant)
@@ -72,7 +72,7 @@ def chosen_ids(
 
 
 def needs_taken(demand: Demand | None, grant: DeviceGrant | None) -> bool:
-    """Whether `chosen_ids` has to know what others hold."""
+    """Whether `chosen_ids` needs the devices that other pods hold."""
     if isinstance(demand, MigTiles):
         return grant is None or not grant.parts
     return grant is not None and any(plane == SLOTS for _, plane, _ in grant.parts)
@@ -97,7 +97,7 @@ class _Chooser:
         self._deal(resource, units)
 
     def tiles(self, demand: MigTiles, grant: DeviceGrant | None) -> None:
-        """MIG instances: where they are to be cut, or some of those that are there."""
+        """MIG instances: the positions of new ones, or some of the existing ones."""
         is_cut = grant is None or not grant.parts
         placed = {} if grant is None or is_cut or not self._ids.layout else _placed(self._ids.layout, demand, grant)
         for name, count in demand.tiles:
@@ -130,7 +130,7 @@ class _Chooser:
         return (free + [each for each in every if each in self._taken])[:amount]
 
     def _instances(self, resource: str, count: int) -> list[str]:
-        """None where it is not known which there are, or too few are free."""
+        """None where the instances are unknown, or too few are free."""
         replicas = self._ids.replicas.get(resource, 1)
         own = self._ids.instances.get(resource, ())
         every = [replica_id(each, number) for number in range(replicas) for each in own] if replicas > 1 else own
@@ -142,7 +142,7 @@ class _Chooser:
     def _deal(self, resource: str, units: Sequence[str]) -> None:
         staying, passing = self._askers(resource)
         if not staying and not passing:
-            # Asked for in an annotation: it is the first container's.
+            # A request in an annotation belongs to the first container.
             first = next(iter(self._spec.containers), None)
             if first is not None:
                 self._give(first, resource, units)
@@ -157,7 +157,7 @@ class _Chooser:
             self._give(container, resource, [each for each in units if each not in kept][:count])
 
     def _askers(self, resource: str) -> tuple[list[_Asker], list[_Asker]]:
-        """Containers that keep what they get, in the kubelet's order, and those that hand it on."""
+        """Containers that keep their devices, in the kubelet's order, and those that pass them on."""
         sidecars = [one for one in self._spec.init_containers if one.is_sidecar()]
         passing = [one for one in self._spec.init_containers if not one.is_sidecar()]
         return _asking((*sidecars, *self._spec.containers), resource), _asking(passing, resource)
@@ -183,7 +183,7 @@ _BY_ITSELF = {
     names.GPU: (names.GPU_MEMORY, names.GPU_MEMORY_PERCENT, names.GPU_CORES),
     names.VGPU: (names.VGPU_MEMORY, names.VGPU_MEMORY_PERCENT, names.VGPU_CORES),
 }
-"""Memory or cores of a virtual GPU are asked for on one device, where nothing says how many."""
+"""A request for memory or cores of a virtual GPU without a count means one device."""
 
 
 def _amounts(container: Container) -> dict[str, int]:
@@ -201,8 +201,9 @@ def _sidecars_before(spec: PodSpec, container: Container) -> list[Container]:
 
 
 def _placed(layout: str, demand: MigTiles, grant: DeviceGrant) -> dict[str, list[DevicePosition]]:
-    """Which part of the grant is which profile's. A part says which slices are taken, which two profiles may have
-    alike: the profile with fewer legal places chooses first."""
+    """Assigns the parts of the grant to profiles. A part has the slices in use, which may be equal for two profiles:
+    the profile with fewer legal placements chooses first.
+    """
     there = tiling(layout)
     profiles = [(name, count, profile) for name, count in demand.tiles if (profile := there.profile(name)) is not None]
     left = list(grant.parts)

@@ -1,10 +1,11 @@
-"""Devices of dynamic resource allocation in a living cluster: slices, classes, claims as events, and what pods claim.
+"""Converts resource slices, device classes and claims of a live cluster to events, and determines the claims of pods.
 
-Guarantees: after any changes the facts are those that `store/dra` reads of the same objects at once; a change of one
-slice evaluates expressions on the devices of its pool only; who claims something that came to mean something else is
-named (`stirred`). Objects that cannot be read are left out and reported.
+Guarantees: after any changes the facts equal those that `store/dra` reads from the same objects at once; a change of
+one slice evaluates expressions on the devices of its pool only; pods whose claims got another meaning are listed
+(`stirred`). Unreadable objects are left out and reported.
 
-Rejected: reading all of it anew. A fleet of forty thousand devices takes seconds, and claims change all the time.
+Rejected: reading all objects again after each change. Forty thousand devices take seconds, and claims change all the
+time.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ Handler = Callable[[Kind, str, Item | None], None]
 
 
 class WatchedDevices:
-    """`wake` is called when something is to be drained."""
+    """`wake` is called when there are changes to drain."""
 
     def __init__(self, context: Context, served: Served, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -70,7 +71,7 @@ class WatchedDevices:
         self._are_sets_old = self._are_resources_old = False
         self._pods = Dependents()
         self._asking = Dependents()
-        """Claims by the sets that they ask for."""
+        """Claims by the sets that they request."""
         self._nodes = NodeDevices(context.informers.of(NODES), self.pools, self._resources_changed)
         self._extended = Extended(self._sets)
         known = self.claims
@@ -91,17 +92,17 @@ class WatchedDevices:
         await self._informers.synced([NODES, *(found for kind in _KINDS if (found := self._served.find(kind)))])
 
     def take_troubles(self) -> list[ObjectFault]:
-        """Objects that cannot be read, each once."""
+        """Unreadable objects, each once."""
         return self._troubles.take()
 
     def served(self, kind: Kind) -> Kind:
         """The kind in the version that is served."""
         return self._served.find(kind) or kind
 
-    # -- asking -----------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     def refs(self, pod: Pod) -> tuple[tuple[ClaimRef, ...], Pod]:
-        """What the pod claims, and the pod without the resources that claims stand for."""
+        """The claims of the pod, and the pod without the resources that claims provide."""
         self._settle()
         claimed = self._refs.of(pod)
         self._pods.put(pod.metadata.key, needs_of(pod, self._refs, self._templates, self._extended))
@@ -110,16 +111,16 @@ class WatchedDevices:
         return claimed
 
     def forget(self, key: str) -> None:
-        """The pod template of this name is gone. Existing pods are removed with their objects."""
+        """Forget the pod template of this name. Pods are forgotten when their objects are deleted."""
         self._pods.drop(key)
 
     def stirred(self) -> set[str]:
-        """Pods (namespace/name) whose answer above may be another one by now."""
+        """Pods (namespace/name) for which the results above may have changed."""
         self._settle()
         return self._pods.take()
 
     def positions(self, annotations: Mapping[str, str], node: str) -> DevicePositions:
-        """Devices that a pod on the node says it holds; none where that cannot be read."""
+        """The devices that a pod on the node names as its own; none where they cannot be read."""
         try:
             return positions_of_pod(annotations, Where(), self.ids(node))
         except UserError:
@@ -130,14 +131,15 @@ class WatchedDevices:
         return self._extended.class_of(resource)
 
     def ids(self, node: str) -> NodeIds:
-        """What the node's devices are called."""
+        """The ids of the node's devices."""
         return self._nodes.ids(node)
 
     def take_renamed(self) -> set[str]:
-        """Nodes that call their devices otherwise than at the last call."""
+        """Nodes whose device ids changed since the last call."""
         return self._nodes.take_renamed()
 
-    # -- hearing ----------------------------------------------------------------------------------------------------
+    # -- event handlers
+    # ----------------------------------------------------------------------------------------------------
 
     def _read(self, kind: Kind, key: str, item: Item | None, what: type[V]) -> V | None:
         if item is not None:
@@ -201,10 +203,10 @@ class WatchedDevices:
         if after is None and before is not None:
             self.forget(f"{before.namespace}/{before.name}")
 
-    # -- telling ----------------------------------------------------------------------------------------------------
+    # -- reporting ----------------------------------------------------------------------------------------------------
 
     def drain(self) -> list[Event]:
-        """What happened to devices, sets of them and claims since the last call."""
+        """The changes of devices, sets and claims since the last call."""
         self._settle()
         dirty, self._dirty_pieces = self._dirty_pieces, {}
         pieces: list[Event] = []
@@ -232,7 +234,7 @@ class WatchedDevices:
         return events
 
     def _settle(self) -> None:
-        """Let those know who hang on sets and on resources that mean something else by now."""
+        """Notify the dependents of sets and resources whose meaning changed."""
         if self._are_sets_old:
             self._are_sets_old = False
             for key in self._sets.renewed():

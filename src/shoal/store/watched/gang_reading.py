@@ -63,7 +63,7 @@ class GangReaderByName:
         return self._objects.makers(owners | {group.owner: None})
 
     def _without_culprit(self, members: list[GangMember], error: UserError) -> list[GangMember]:
-        """One pod that is written wrongly must not keep the others; what is wrong with the gang itself goes on up."""
+        """An invalid pod must not prevent the reading of the others; faults of the gang itself are raised."""
         left = [member for member in members if member.placed.where.obj != error.where.obj]
         if len(left) == len(members):
             raise error

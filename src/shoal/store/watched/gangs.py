@@ -1,14 +1,14 @@
 """Tracks which pods form gangs, as pods, group objects and their controllers change.
 
-Pods are kept by what may hold them together: the group they name, or the owner they come from. When something about one
-such group of pods changes, it alone is read again, by the code that reads gangs from manifests. Where only pods joined,
-these are read with one that was there before; all are where that gives another gang.
+Pods are indexed by the group that they name, or by their owner. When a group of pods changes, only that group is read
+again, by the code that reads gangs from manifests. Where pods only joined, they are read with one earlier member; if
+that gives another gang, all members are read.
 
 Guarantees: pods of a plain owner cost a look-up; a pod that starts to run changes nothing of its gang; an object that
 cannot be read is reported, and its pods wait.
 
-Rejected: reading a group of pods anew for every pod that joins it. A gang whose thousand pods come over a hundred
-rounds would be read a hundred times.
+Rejected: reading all pods of a group for every pod that joins it. A gang whose thousand pods arrive over a hundred
+cycles would be read a hundred times.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Membership = tuple[str, str, str]
 
 
 class _Sign(NamedTuple):
-    """What of a pod its gang is read from."""
+    """The parts of a pod from which its gang is read."""
 
     traits: PodLabels
     group: str
@@ -55,11 +55,11 @@ class _Unit(msgspec.Struct):
 
     members: dict[str, _Sign] = msgspec.field(default_factory=dict)
     fresh: dict[str, None] = msgspec.field(default_factory=dict)
-    """Members that are not read yet."""
+    """Members that are not yet read."""
     is_old: bool = False
-    """All of it has to be read."""
+    """Whether all members must be read."""
     membership: dict[str, _Membership] = msgspec.field(default_factory=dict)
-    """Of members whose gang completes them."""
+    """The identities of members, completed by the gang."""
     reported: GroupFacts | None = None
 
 
@@ -74,17 +74,17 @@ class WatchedGangs:
         self._signs: dict[_Sign, _Sign] = {}
         self._unmoved: dict[Owner, Owner | None] = {}
         self._unchanged: dict[GangObjects, None] = {}
-        """News that could not be taken in."""
+        """Changes that could not be applied."""
         self._moved: dict[str, None] = {}
-        """Pods that left a gang without a word of their own."""
+        """Pods that left a gang without a change of their own."""
 
-    # -- asking -----------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     def who(self, key: str, state: PodState) -> PodIdentity:
-        """The pod's standing, completed by its gang."""
+        """The identity of the pod, completed by its gang."""
         gang = self._gang_of.get(key)
         membership = None if gang is None else self._units[gang].membership.get(key)
-        # Pods of a gang are tried by age; of one second, as they came.
+        # Pods of a gang are tried by age; those of one second, in the order of arrival.
         age = int(state.created_s)
         if membership is None:
             return structs.replace(state.who, order=age) if state.who.group else state.who
@@ -95,16 +95,16 @@ class WatchedGangs:
         """Whether the pod's company could not be read at the last drain."""
         return bool(self._dirty) and self._gang_of.get(key) in self._dirty
 
-    # -- keeping up -------------------------------------------------------------------------------------------------
+    # -- updates -------------------------------------------------------------------------------------------------
 
     def heed_kueue(self, *, admits: bool) -> None:
-        """Kueue's own groups are no gangs while Kueue itself runs: when it comes or goes, all are read again."""
+        """Kueue's groups are not gangs while Kueue itself runs: when it starts or stops, all groups are read again."""
         if admits != self._reader.kueue_admits:
             self._reader.kueue_admits = admits
             self.all_dirty()
 
     def all_dirty(self) -> None:
-        """What gangs are read against has changed."""
+        """The objects that determine all gangs have changed."""
         for gang in self._units:
             self._make_old(gang)
 
@@ -121,7 +121,7 @@ class WatchedGangs:
     def drain(
         self, pods: Iterable[str], priorities: Priorities, topologies: Topologies
     ) -> tuple[list[Event], list[str]]:
-        """What is news of gangs, given the pods that changed; and the pods whose standing is another one by now."""
+        """The events of changed gangs, given the changed pods; and the pods whose identity changed."""
         moved = self._unmoved | self._objects.take_moved()
         self._unmoved = {
             owner: moved[owner] for owner in read_each("owner", moved, lambda owner: self._move(owner, moved[owner]))
@@ -151,7 +151,7 @@ class WatchedGangs:
         return not (self._dirty or self._unmoved or self._unchanged)
 
     def _move(self, owner: Owner, above: Owner | None) -> None:
-        """The owner of this owner has changed: its pods may belong to another gang."""
+        """The owner's own owner has changed: its pods may belong to another gang."""
         for place in (owner, above):
             unit = self._units.get(GangObjects(owner=place)) if place is not None else None
             for key in list(unit.members) if unit is not None else ():
@@ -202,7 +202,7 @@ class WatchedGangs:
         return GangObjects(owner=self._objects.top(state.owner)) if state.owner is not None else None
 
     def _matters(self, gang: GangObjects, unit: _Unit) -> bool:
-        """Whether a pod more or less may make a difference."""
+        """Whether the number of pods matters to the gang."""
         return bool(gang.group) or unit.reported is not None or self._objects.is_marked(gang.owner)
 
     # -- reading ----------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class WatchedGangs:
         """Read a company, or what is new of it; its pods whose standing has changed."""
         fresh = unit.fresh
         is_old = unit.is_old or unit.reported is None or bool(unit.reported.unreadable)
-        # Until it has been read, all of it has to be.
+        # Until it has been read, all members must be read.
         unit.fresh, unit.is_old = {}, True
         if not is_old:
             one_before = [key for key in islice(unit.members, 1) if key not in fresh]

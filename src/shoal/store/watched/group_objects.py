@@ -30,7 +30,7 @@ _MARKS = (
 
 
 class GangObjects(NamedTuple):
-    """What may hold pods together: the name of a group, or an owner."""
+    """The key of pods that may form a gang: the name of a group, or an owner."""
 
     group: str = ""
     owner: Owner = ("", "", "")
@@ -54,7 +54,7 @@ class _GroupStatus(msgspec.Struct, rename="camel", gc=False):
 
 
 class _GroupHead(msgspec.Struct, gc=False):
-    """What counts of an object; its status is another one every few seconds."""
+    """The relevant part of an object, without its status, which changes every few seconds."""
 
     metadata: _GroupMeta = msgspec.field(default_factory=_GroupMeta)
     spec: msgspec.Raw = msgspec.Raw()
@@ -99,7 +99,7 @@ class GroupObjects:
         groups.on_change(self._group_changed)
 
     def follow_workloads(self, workloads: Informer) -> None:
-        """Kubernetes' own, with groups inside."""
+        """Kubernetes' own Workload, which contains groups."""
         self._workloads = workloads
         workloads.on_change(self._workload_changed)
 
@@ -108,7 +108,8 @@ class GroupObjects:
         self._makers[kind] = makers
         makers.on_change(lambda before, after: self._maker_changed(kind, before, after))
 
-    # -- hearing ----------------------------------------------------------------------------------------------------
+    # -- event handlers
+    # ----------------------------------------------------------------------------------------------------
 
     def _group_changed(self, before: Item | None, after: Item | None) -> None:
         item = after or before
@@ -144,14 +145,14 @@ class GroupObjects:
         return list(changed)
 
     def take_moved(self) -> dict[Owner, Owner | None]:
-        """Owners whose own owner has changed, and the former one."""
+        """Owners whose own owner has changed, with the former owner."""
         moved, self._moved = self._moved, {}
         return moved
 
-    # -- asking -----------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     def top(self, owner: Owner) -> Owner:
-        """The owner of the owner, if there is one."""
+        """The owner of the owner, if it has one."""
         maker = self._known.get(owner)
         return owner if maker is None or maker.above is None else maker.above
 
@@ -164,7 +165,7 @@ class GroupObjects:
         return any(informer.get(namespace, name) is not None for informer in self._groups)
 
     def makers(self, owners: Iterable[Owner]) -> list[Document]:
-        """These controllers, as far as they are there."""
+        """These controllers, as far as they exist."""
         return [
             document
             for namespace, kind, name in owners
@@ -173,7 +174,7 @@ class GroupObjects:
         ]
 
     def groups(self, gang: GangObjects, reference: WorkloadReference | None) -> list[Document]:
-        """Group objects of that name. `reference` is what the pods say of their Workload."""
+        """Group objects of that name. `reference`: the reference of the pods to their Workload."""
         namespace, _, name = gang.group.partition("/")
         found = self._read(self._groups, namespace, name)
         if reference is not None:
@@ -182,7 +183,7 @@ class GroupObjects:
         return found
 
     def forget(self, gang: GangObjects) -> None:
-        """It has no members any more."""
+        """Forget the group: it has no members any more."""
         self._note_workload(gang, "")
 
     def _note_workload(self, gang: GangObjects, workload: str) -> None:
@@ -204,19 +205,19 @@ class GroupObjects:
         return found
 
     def complain(self, error: UserError) -> None:
-        """On the object that it is about."""
+        """Report the fault on its object."""
         for kind, item in self._meant(error.where.obj):
             key = f"{item.namespace}/{item.name}"
             self._troubles.put(ObjectFault(kind, key, item.uid, UNREADABLE, message_of(error)))
 
     def praise(self, documents: Iterable[Document]) -> None:
-        """They were read, and nothing is wrong with them."""
+        """The objects are valid: remove their faults."""
         for document in documents if self._troubles.has_any else ():
             for kind, item in self._meant(document.where.obj):
                 self._troubles.settle(kind, f"{item.namespace}/{item.name}")
 
     def _meant(self, obj: str) -> Iterator[tuple[Kind, Item]]:
-        """The objects that are called so: `PodGroup default/train`."""
+        """The objects of that description: `PodGroup default/train`."""
         name_of_kind, _, key = obj.partition(" ")
         namespace, _, name = key.rpartition("/")
         known = [*self._groups, *self._makers.values()]
@@ -236,13 +237,13 @@ def _is_same(before: Item | None, after: Item | None) -> bool:
 
 
 def _maker(item: Item) -> _Maker | None:
-    """None where nothing about it can matter."""
+    """None for an object that cannot affect a gang."""
     head = _heads.decode(item.data)
     meta = head.metadata
     written = bytes(meta.labels) + bytes(meta.annotations)
     is_marked = any(mark in written for mark in _MARKS)
     above = next((one for one in meta.owner_references if one.controller), None)
-    # One that is a gang by its own word stands for itself.
+    # An owner that is annotated as a gang is used instead of its own owner.
     is_below = above is not None and _OWN not in bytes(meta.annotations)
     owner = (item.namespace, above.kind, above.name) if above is not None and is_below else None
     return _Maker(is_marked, owner, head.mark() if is_marked else 0) if is_marked or owner is not None else None

@@ -1,10 +1,10 @@
-"""The devices that running pods hold: as their kubelet says in the status, else by our own annotation, or by the names
-that KAI and HAMi give them.
+"""Determines the devices that running pods hold, from the pod status that the kubelet wrote, else from Shoal's
+annotation, or from the names that KAI and HAMi write.
 
-What a name means is settled node by node, as for manifests; only that pods come and go here, and that nodes may say
-what they call their devices after the pods were seen.
+Names are resolved for each node, as for manifests; here pods come and go, and the device names of a node may become
+known after its pods were seen.
 
-Guarantees: what was read of a pod is forgotten with it; what is read anew and means nothing any more changes nothing.
+Guarantees: the devices of a pod are forgotten with it; a value that is read again and is now invalid changes nothing.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class HeldPositions:
         self._devices = devices
         self._held = HeldDevices()
         self._called: dict[str, Sequence[str]] = {}
-        """Pods that only name their devices; and of the names, those that have a number here."""
+        """Pods whose devices are known by name only, with those names that have an assigned number."""
 
     def __len__(self) -> int:
-        """How much is remembered."""
+        """The number of stored entries."""
         return len(self._held) + len(self._called)
 
     @staticmethod
@@ -39,9 +39,10 @@ class HeldPositions:
     def positions(
         self, pod: str, node: str, words: PodAnnotationFields, before: DevicePositions = ()
     ) -> DevicePositions:
-        """None where the pod says nothing, or nothing that can be read: it gets what is left. `before` is what was
-        answered last time."""
-        # What the kubelet gave counts: a device plugin may choose other devices than the scheduler.
+        """The positions of the pod's devices; None where it names none, or none that can be read: it then gets the
+        remaining devices. `before`: the previous result.
+        """
+        # The kubelet's allocation takes precedence: a device plugin may choose other devices than the scheduler.
         reported = self._reported(node, {names.OWN_DEVICES: words.allocated}) if words.allocated else ()
         if not reported and names.OWN_DEVICES in words.annotations:
             reported = self._reported(node, words.annotations)
@@ -53,7 +54,7 @@ class HeldPositions:
             self._held.reserve(node, reported)
             found = reported
         else:
-            # Numbers are given back after they were asked for: a name that stays keeps its own.
+            # Numbers are released after new ones are assigned, so that a remaining name keeps its number.
             ids = self._devices.ids(node) if self._devices is not None else UNKNOWN_IDS
             self._called[pod] = [name for name in called if name not in ids.positions]
             found = self._held.named(node, called, ids)
@@ -61,7 +62,7 @@ class HeldPositions:
         return found
 
     def release(self, pod: str, node: str, positions: DevicePositions) -> None:
-        """It is on the node no more, or has ended; `positions` is what was answered last."""
+        """The pod has left the node, or has ended; `positions`: the previous result."""
         self._give_back(node, positions, self._called.pop(pod, None))
 
     def _give_back(self, node: str, positions: DevicePositions, called: Sequence[str] | None) -> None:

@@ -1,6 +1,6 @@
 """Tracks the device ids of nodes, and the extended resources of their device plugins.
 
-A node reports itself all the time; what matters here is compared as bytes before anything is decoded.
+Nodes report frequently; the relevant parts are compared as bytes before anything is decoded.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ _amounts = msgspec.json.Decoder(dict[str, str | int | float] | None)
 
 
 class NodeDevices:
-    """`stir` is called when a resource gets its first device plugin, or loses its last, and when a node calls its
-    devices otherwise."""
+    """`stir` is called when a resource gets its first device plugin or loses its last, and when the device ids of a
+    node change.
+    """
 
     def __init__(self, nodes: Informer, pools: KnownPools, stir: Callable[[], None]) -> None:
         self._stir = stir
@@ -62,12 +63,12 @@ class NodeDevices:
         nodes.on_change(self._changed)
 
     def ids(self, node: str) -> NodeIds:
-        """As the node says, else as the slices of a driver do."""
+        """The ids from the node's annotation, else from the slices of a driver."""
         known = self._known.get(node)
         return ids_of(known.ids if known is not None else UNKNOWN_IDS, self._pools.on(node))
 
     def put_piece(self, name: str, facts: SliceFacts | None) -> bool:
-        """The slice of that name is this, or is gone; whether that is news."""
+        """Set or remove the slice of that name; returns whether it changed."""
         nodes = {one.reach.node_name for one in (facts, self._pools.get(name)) if one is not None}
         before = {node: self.ids(node) for node in nodes if node}
         is_news = self._pools.put(name, facts)
@@ -76,12 +77,12 @@ class NodeDevices:
         return is_news
 
     def take_renamed(self) -> set[str]:
-        """Nodes that call their devices otherwise than at the last call."""
+        """Nodes whose device ids changed since the last call."""
         renamed, self._renamed = self._renamed, set()
         return renamed
 
     def advertised(self) -> frozenset[str]:
-        """Extended resources that some node has a device plugin for."""
+        """Extended resources for which some node has a device plugin."""
         return frozenset(self._plugins)
 
     def _changed(self, before: Item | None, after: Item | None) -> None:

@@ -1,6 +1,6 @@
 """Converts watched nodes to events with their zones and network positions, only when something relevant changed.
 
-A node reports itself all the time. What it reports is compared as bytes before anything is decoded.
+Nodes report frequently. Their reports are compared as bytes before anything is decoded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _NodeHead(msgspec.Struct, gc=False):
     status: _NodeCapacity = msgspec.field(default_factory=_NodeCapacity)
 
     def mark(self) -> tuple[int, int]:
-        """Of the labels, and of the rest."""
+        """Hashes of the labels and of the other relevant fields."""
         meta, status = self.metadata, self.status
         rest = (meta.annotations, self.spec, status.capacity, status.allocatable)
         return hash(bytes(meta.labels)), hash(tuple(map(bytes, rest)))
@@ -89,7 +89,7 @@ class WatchedNodes:
         self._dirty[name] = None
         self._stir()
 
-    # -- what may be there beside them ------------------------------------------------------------------------------
+    # -- optional kinds ------------------------------------------------------------------------------
 
     def follow_zones(self, zones: Informer) -> None:
         self._zones = zones
@@ -104,7 +104,7 @@ class WatchedNodes:
         self._stir()
 
     def renew_tree(self) -> bool:
-        """Read the network anew if it changed; whether it is another one now."""
+        """Read the network again if it changed; returns whether the result differs."""
         if not self._tree_is_old or self._hyper is None:
             return False
         self._tree_is_old = False
@@ -130,7 +130,7 @@ class WatchedNodes:
     def _labels(self, item: Item) -> Mapping[str, str]:
         return item.read(MetadataOf[LabeledMeta]).metadata.labels
 
-    # -- telling ----------------------------------------------------------------------------------------------------
+    # -- reporting ----------------------------------------------------------------------------------------------------
 
     def drain(self) -> list[Event]:
         dirty, self._dirty = self._dirty, {}
@@ -158,7 +158,7 @@ class WatchedNodes:
             node = value_of(NODES, item, Node)
             events.append(self._seen(node))
         except UserError as error:
-            # What is known of it stands: pods that run on it are true all the same.
+            # The last valid state is kept: the pods that run on the node still do.
             self._troubles.put(ObjectFault(NODES, name, item.uid, UNREADABLE, message_of(error)))
             return
         self._reported.add(name)

@@ -1,4 +1,4 @@
-"""Protocols by which the readers of pods ask for devices and volumes."""
+"""Protocols for the devices and volumes of pods, as the pod readers use them."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from shoal.engine.dra.requests import ClaimRef
 
 class Devices(Protocol):
     def refs(self, pod: Pod) -> tuple[tuple[ClaimRef, ...], Pod]:
-        """What the pod claims, and the pod without the resources that claims stand for."""
+        """The claims of the pod, and the pod without the resources that claims provide."""
         ...
 
     def positions(self, annotations: Mapping[str, str], node: str) -> DevicePositions:
-        """Devices that a pod on the node says it holds."""
+        """The devices that a pod on the node names as its own."""
         ...
 
     def ids(self, node: str) -> NodeIds:
-        """What the node's devices are called."""
+        """The ids of the node's devices."""
         ...
 
 
 class Volumes(Protocol):
     def rule(self, pod: Pod) -> NodeAffinity | str | None:
-        """Nodes from which the pod's volumes can be reached; a text says why the pod has to wait for them."""
+        """The nodes that can reach the pod's volumes; a text gives the reason why the pod must wait for them."""
         ...
 
     def refused(self, pod: Pod) -> str:
-        """What kube-scheduler says of nodes from which they cannot be reached; empty where no node is asked."""
+        """kube-scheduler's message for nodes that cannot reach them; empty where no node is considered."""
         ...

@@ -11,12 +11,12 @@ from shoal.store.watched.pod_heads import PodHead, is_there
 
 
 class PodAnnotationFields(msgspec.Struct, frozen=True, gc=False):
-    """What is written on a pod beside its specification."""
+    """The labels, annotations and owners of a pod."""
 
     labels: dict[str, str]
     annotations: dict[str, str]
     allocated: str = ""
-    """The devices that its kubelet gave it, as `Status.allocated` has them."""
+    """The devices that the kubelet allocated, as in `Status.allocated`."""
 
 
 _group = msgspec.json.Decoder(SchedulingGroup)
@@ -24,7 +24,7 @@ _workload = msgspec.json.Decoder(WorkloadReference)
 
 
 def pod_of(item: Item, head: PodHead) -> Pod:
-    """The pod as far as its standing and its gang are read from it."""
+    """The parts of the pod from which its identity and gang are read."""
     meta, spec = head.metadata, head.spec
     owners = tuple(
         OwnerReference(kind=owner.kind, name=owner.name, controller=owner.controller) for owner in meta.owner_references

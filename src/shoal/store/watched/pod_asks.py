@@ -1,7 +1,7 @@
 """Computes the requests and identities of pods, once for all pods with equal templates.
 
-Pods of one template share one ask, and those with equal labels one standing: thousands are kept for as long as they
-live, and a new one costs a look-up.
+Pods of one template share one ask, and those with equal labels share one identity: thousands are kept while their pods
+exist, and a new pod costs a look-up.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from shoal.units.errors import UserError, Where
 _Key = tuple[object, ...]
 _MOST = 16_384
 _SAMPLE = "~"
-"""No pod's name begins so."""
+"""A prefix that no pod name has."""
 _UNKNOWN: Any = object()
 _ASKED = frozenset(
     {
@@ -42,7 +42,7 @@ _ASKED = frozenset(
         names.OWN_NUMA_NODE,
     }
 )
-"""Annotations that change what a pod asks for."""
+"""Annotations that change the ask of a pod."""
 
 
 class PodAsks:
@@ -53,25 +53,25 @@ class PodAsks:
         volumes: Volumes | None,
         spreading: frozenset[str] = frozenset(),
     ) -> None:
-        """`profiles` by scheduler; `spreading`: schedulers that spread replicas which say nothing about it."""
+        """`profiles`: by scheduler name; `spreading`: schedulers that spread replicas without spread rules."""
         self._profiles = profiles
         self._spreading = spreading
         self._devices = devices
         self._volumes = volumes
         self.priorities = Priorities()
         self._asks: dict[_Key, Ask | UserError | None] = {}
-        """None: the pods of this template claim devices, each its own."""
+        """None: each pod of this template has device claims of its own."""
         self._samples: dict[str, _Key] = {}
         """Templates by the name under which their devices were looked up."""
         self._numbers = count()
         self._equal: dict[Ask, Ask] = {}
         self._identities: dict[_Key, PodIdentity] = {}
         self._whos: dict[tuple[PodLabels, _Key], PodIdentity] = {}
-        """Of those that do not run: thousands of one template wait."""
+        """Asks of pending pods: thousands of one template may wait."""
         self._ranks: dict[tuple[int | None, str, str], Rank | UserError] = {}
 
     def put_priorities(self, priorities: Priorities) -> bool:
-        """Whether any pod that was read has another rank by now."""
+        """Set the priority classes; returns whether the priority of any read pod changed."""
         self.priorities = priorities
         before, self._ranks = self._ranks, {}
         return any(self._rank(key) != rank for key, rank in before.items())
@@ -101,7 +101,7 @@ class PodAsks:
     # -- asks -------------------------------------------------------------------------------------------------------
 
     def ask(self, item: Item, head: PodHead, *, is_ours: bool) -> Ask | str:
-        """What the pod asks for; a text says why it has to wait before it can ask."""
+        """The ask of the pod; a text gives the reason why the pod must wait first."""
         spec = head.spec
         if is_ours and self._volumes is not None and not spec.node_name and spec.mounts_claims:
             rule = self._volumes.rule(value_of(PODS, item, Pod))
@@ -112,7 +112,9 @@ class PodAsks:
         return self._ask(item, head, is_ours=is_ours)
 
     def beside_volumes(self, item: Item) -> tuple[Ask, str] | None:
-        """What one of our pods asks for apart from its volumes, and what is said of nodes that only they rule out."""
+        """The ask of one of Shoal's pods without its volumes, and the message for nodes that only its volumes
+        exclude.
+        """
         head = head_of(item)
         said = self._volumes.refused(value_of(PODS, item, Pod)) if self._volumes and head.spec.mounts_claims else ""
         return (self._ask(item, head, is_ours=True), said) if said else None
@@ -155,7 +157,9 @@ class PodAsks:
         return ask
 
     def _claims_anyway(self, key: _Key, pod: Pod) -> bool:
-        """Whether claims stand for some of the resources of a pod that names none. Asked once for each template."""
+        """Whether claims provide some of the resources of a pod that names no claim. Evaluated once for each
+        template.
+        """
         if self._devices is None:
             return False
         name = f"{_SAMPLE}{next(self._numbers)}"
@@ -164,7 +168,7 @@ class PodAsks:
         return bool(self._devices.refs(sample)[0])
 
     def _own(self, item: Item, profile: PodProfile) -> Ask:
-        """Of a pod with claims, which are its own."""
+        """The ask of a pod with its own claims."""
         pod = value_of(PODS, item, Pod)
         if self._devices is None:
             return self._shared(profile.named(ask_of_pod(pod, profile.added)))
@@ -172,7 +176,7 @@ class PodAsks:
         return self._shared(profile.named(ask_of_pod(asking, profile.added, refs)))
 
     def bare(self, item: Item) -> Ask | None:
-        """What a pod with a fault takes on its node, as far as that can be said."""
+        """The resources that an invalid pod uses on its node, as far as they can be determined."""
         try:
             pod = value_of(PODS, item, Pod)
             meta = structs.replace(pod.metadata, annotations={})
@@ -182,20 +186,20 @@ class PodAsks:
             return None
 
     def forget_sample(self, name: str) -> bool:
-        """Whether this is no pod but a template, which is to be read anew from now on."""
+        """Forget the template of this name, so that it is read again; returns False if the name is that of a pod."""
         key = self._samples.pop(name, None)
         if key is not None:
             self._asks.pop(key, None)
         return key is not None
 
     def _shared(self, ask: Ask) -> Ask:
-        """The same ask, as the one that others have."""
+        """The shared instance of an equal ask."""
         if len(self._equal) >= _MOST:
-            # Asks with claims of their own are not shared, and pods come and go.
+            # Asks with claims are not shared, because they would accumulate as pods come and go.
             self._equal.clear()
         return self._equal.setdefault(ask, ask)
 
-    # -- standings --------------------------------------------------------------------------------------------------
+    # -- identities --------------------------------------------------------------------------------------------------
 
     def who(self, item: Item, head: PodHead, rank: Rank) -> PodIdentity:
         meta, spec = head.metadata, head.spec
@@ -210,7 +214,8 @@ class PodAsks:
         if identity is None:
             if len(self._identities) >= _MOST:
                 self._identities.clear()
-            # Since when it runs and what others see of it are its own; all else it has in common with its like.
+            # Its start time and the labels that other pods' rules match are its own; all other parts are shared between
+            # equal pods.
             pod = structs.replace(pod_of(item, head), status=PodStatus())
             identity = self._identities[key] = who_of_pod(pod, rank)
         if start is not None:

@@ -1,10 +1,10 @@
 """Detects changes of a pod's status alone: most changes are of that kind and concern no decision.
 
-Told from the bytes of the pod before and after, of which only the status is decoded. What is written otherwise than
-servers write it counts as changed altogether.
+Compares the bytes of the pod before and after, and decodes only the status. A pod in another format than that of API
+servers counts as changed altogether.
 
-Rejected: a number for each pod that says how the rest of it was. Fifty thousand of them are made at a start, and most
-pods never change again.
+Rejected: a hash of the rest of each pod. Fifty thousand hashes would be computed at the start, and most pods never
+change again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shoal.client.json_sections import beginning_of, status_of
 from shoal.store.watched.pod_heads import Status
 
 _CLAIMS = b'"resourceClaimStatuses"'
-"""Of the status, but part of what a pod asks for."""
+"""Fields of the status that are part of the ask of a pod."""
 
 
 class StatusChange(NamedTuple):
@@ -28,7 +28,7 @@ class StatusChange(NamedTuple):
 
 
 class _RawPodMeta(msgspec.Struct, rename="camel", gc=False):
-    """What a pod is read by; versions and managers change with the status."""
+    """The metadata from which a pod is read; resourceVersion and managedFields change with the status."""
 
     labels: Raw = Raw()
     annotations: Raw = Raw()
@@ -41,7 +41,7 @@ _statuses = msgspec.json.Decoder(Status)
 
 
 def status_change(before: Item, after: Item) -> StatusChange | None:
-    """None: more has changed, or it cannot be told."""
+    """None: more has changed, or the change cannot be determined."""
     old, new = before.data, after.data
     old_status, new_status = status_of(old), status_of(new)
     old_head, new_head = beginning_of(old), beginning_of(new)

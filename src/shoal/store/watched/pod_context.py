@@ -1,5 +1,6 @@
-"""Provides what pods are interpreted with: namespaces, priority classes, topologies, and DaemonSets that need
-capacity."""
+"""Provides the objects with which pods are interpreted: namespaces, priority classes, topologies, and DaemonSets that
+need capacity.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ class PodContext:
         self._kai = topologies
         topologies.on_change(lambda *_: self._topologies_changed())
 
-    # -- hearing ----------------------------------------------------------------------------------------------------
+    # -- event handlers
+    # ----------------------------------------------------------------------------------------------------
 
     def _namespace_changed(self, before: Item | None, after: Item | None) -> None:
         if after is None and before is not None:
@@ -80,10 +82,10 @@ class PodContext:
             self._dirty_daemons[item.key] = None
             self._stir()
 
-    # -- telling ----------------------------------------------------------------------------------------------------
+    # -- reporting ----------------------------------------------------------------------------------------------------
 
     def new_priorities(self) -> Priorities | None:
-        """The classes as they are now, if they have changed since the last call."""
+        """The current classes, if they have changed since the last call."""
         if not self._classes_are_old:
             return None
         found = Priorities(self._values(self._informers.of(PRIORITY_CLASSES), PriorityClass))
@@ -91,7 +93,7 @@ class PodContext:
         return found
 
     def renew_topologies(self, tree: HyperTree, *, is_new_tree: bool) -> list[Event] | None:
-        """The topologies as they are now; None if nothing about them changed."""
+        """The current topologies; None if they have not changed."""
         if not (self._topologies_are_old or is_new_tree):
             return None
         kueue = self._values(self._kueue, KueueTopology)

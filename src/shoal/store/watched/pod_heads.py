@@ -1,7 +1,8 @@
-"""The parts of a pod that can change the engine's events, its parts left as bytes wherever pods of one template share
-them: what remains the same among these is a key to what was read of it before.
+"""Decodes the parts of a pod that can change the engine's events; parts that pods of one template share stay bytes and
+are a key to what was read before.
 
-Rejected: decoding every pod into `api.pod.Pod`. It takes ten times as long, and fifty thousand pods come at a start.
+Rejected: decoding every pod into `api.pod.Pod`. It takes ten times as long, and fifty thousand pods are read at a
+start.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from shoal.client.item import Item
 
 _NOTHING = Raw()
 _BETWEEN = b"\0"
-"""Stands in no JSON."""
+"""A value that no JSON contains."""
 _CLAIMED = (b'"persistentVolumeClaim":{', b'"ephemeral":{')
 _REFUSED, _OUT_OF = "UnexpectedAdmissionError", "OutOf"
 _DEVICES = "nvidia.com/"
-"""Other plugins give devices too, whose ids may look like places of GPUs."""
+"""Other plugins allocate devices too, and their ids may look like positions of GPUs."""
 _GPUS = b'"nvidia.com/'
 _ALLOCATED = b'"allocatedResourcesStatus"'
 
@@ -57,21 +58,24 @@ class Status(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def lacked(self) -> str | None:
-        """The resource for lack of which the kubelet of its node would not have it, empty where it does not say of
-        which; None: it was not refused."""
+        """The resource for lack of which the kubelet rejected the pod, empty where the kubelet names none; None: the
+        pod was not rejected.
+        """
         if self.phase != "Failed" or not self.reason.startswith((_REFUSED, _OUT_OF)):
             return None
         return self.reason.removeprefix(_OUT_OF) if self.reason.startswith(_OUT_OF) else ""
 
     def bound_s(self) -> float:
-        """When the pod was bound; the conditions say it, and the start of the pod where they do not."""
+        """The time at which the pod was bound: from its conditions, else its start time."""
         for condition in self.conditions:
             if condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
                 return condition.last_transition_time.timestamp()
         return self.start_time.timestamp() if self.start_time is not None else 0.0
 
     def allocated(self) -> str:
-        """The devices that the kubelet gave the pod, written as the annotation `shoal.dev/devices`; or nothing."""
+        """The devices that the kubelet allocated to the pod, in the format of the annotation `shoal.dev/devices`; or
+        nothing.
+        """
         found: dict[str, dict[str, list[str]]] = {}
         for reported in (self.init_container_statuses, self.container_statuses):
             for holder in _holders.decode(reported) if _ALLOCATED in bytes(reported) else ():
@@ -102,7 +106,7 @@ class PodHeadMeta(msgspec.Struct, rename="camel", gc=False):
 
 
 class _RawContainer(msgspec.Struct, rename="camel", gc=False):
-    """The rest concerns the kubelet only."""
+    """The other fields concern the kubelet only."""
 
     resources: Raw = _NOTHING
     ports: Raw = _NOTHING
@@ -140,22 +144,22 @@ class Spec(msgspec.Struct, rename="camel", gc=False):
 
     @property
     def asks_gpus(self) -> bool:
-        """Whether it asks for what a device plugin of GPUs gives."""
+        """Whether it requests a resource of a GPU device plugin."""
         return any(_GPUS in bytes(one.resources) for one in (*self.containers, *self.init_containers))
 
     @property
     def mounts_claims(self) -> bool:
-        """Whether it waits for claimed volumes."""
+        """Whether it mounts volume claims."""
         volumes = bytes(self.volumes)
         return any(kind in volumes for kind in _CLAIMED)
 
     @property
     def has_pod_rules(self) -> bool:
-        """Whether its rules may speak of other pods, and so depend on its own labels and namespace."""
+        """Whether it has rules about other pods, which may depend on its own labels and namespace."""
         return b"odA" in bytes(self.affinity) or is_there(self.topology_spread_constraints)
 
     def key(self) -> tuple[object, ...]:
-        """Equal keys, equal asks, as far as the specification says."""
+        """Pods with equal keys have equal asks, as far as the specification determines them."""
         parts = [
             self.node_selector,
             self.affinity,
@@ -183,7 +187,7 @@ _holders = msgspec.json.Decoder(tuple[_Holder, ...])
 
 
 def head_of(item: Item) -> PodHead:
-    """Raises msgspec.DecodeError for what no server accepts as a pod."""
+    """Raises msgspec.DecodeError for input that no server accepts as a pod."""
     try:
         return _heads.decode(item.data)
     except msgspec.ValidationError:
@@ -195,7 +199,7 @@ def is_there(raw: Raw) -> bool:
 
 
 def _without_nulls(data: bytes) -> bytes:
-    """What is null is absent; servers seldom write it."""
+    """Null counts as absent; servers seldom write it."""
     return msgspec.json.encode(_cleaned(msgspec.json.decode(data)))
 
 

@@ -1,4 +1,4 @@
-"""The stored state of one pod. There are fifty thousand of them: what many have in common is one object."""
+"""The stored state of one pod. With fifty thousand of them, equal parts are shared objects."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ Owner = tuple[str, str, str]
 class PodState(msgspec.Struct, gc=False):
     uid: str
     born: int
-    """The version at which it was first seen: among pods of one second, the older is the lower."""
+    """The resourceVersion at which it was first seen: among pods of one second, the lower is the older."""
     scheduler: str = ""
     ask: Ask | None = None
     who: PodIdentity = NO_IDENTITY
-    """Before its gang completes it."""
+    """The identity before its gang completes it."""
     priority: int = 0
     owner: Owner | None = None
     daemon_set: str = ""
     node: str = ""
     nominated: str = ""
     names_devices: PodAnnotationFields | None = None
-    """Its devices as it names them, until they are reported: the node's names may become known later."""
+    """Its devices by name, until they are reported: the ids of the node may become known later."""
     allocated: int = 0
-    """A hash of the devices that its kubelet gave it, so that only other ones are read."""
+    """A hash of the devices that its kubelet allocated, so that only changed ones are read."""
     positions: DevicePositions = ()
-    """The devices that it says it holds, once it was told of."""
+    """The devices that it names, once it was reported."""
     gates: tuple[str, ...] = ()
     fault: str = ""
     waits_for: str = ""
-    """Volumes that are not there, say."""
+    """A reason to wait, such as missing volumes."""
     workload: str = ""
     pod_set: str = ""
     has_group_annotations: bool = False
-    """Whether it says itself how close to its like it wants to be, or that it is to meet them."""
+    """Whether it has topology annotations, or requests the addresses of its gang."""
     phase: str = ""
     is_finished: bool = False
     lacked: str | None = None
-    """Of which resource its node has too little, in the words of the kubelet that refused it (`Status.lacked`)."""
+    """The resource that its node lacks according to the kubelet that rejected it (`Status.lacked`)."""
     has_waited: bool = False
-    """Whether it was seen without a node, so that a scheduler of its name bound it and not its creator."""
+    """Whether it was seen without a node, so that its scheduler bound it and not its creator."""
     is_terminating: bool = False
     is_ready: bool = False
     generation: int = 0
@@ -73,7 +73,7 @@ class PodState(msgspec.Struct, gc=False):
 
     @property
     def held(self) -> str:
-        """Why the engine does not hear of it, though it waits."""
+        """Why it is not reported to the engine though it is pending."""
         if self.fault:
             return self.fault
         return _GATED + ", ".join(self.gates) if self.gates else self.waits_for
@@ -94,14 +94,17 @@ class PodState(msgspec.Struct, gc=False):
         return True
 
     def knows(self, status: Status) -> bool:
-        """Whether it is known since when it runs, which its standing says, and which devices its kubelet gave it."""
+        """Whether the stored start time, which is part of the identity, and the stored devices equal those of the
+        status.
+        """
         start = status.start_time
         is_start_known = start is None or start.timestamp() == self.who.since_s
         return is_start_known and (not self.node or self.allocated == hash(status.allocated()))
 
     def asks_on(self, spec: Spec) -> bool:
-        """Whether the pod, now that it is on a node, asks what it asked before. What it was bound by must stay what it
-        holds; later only resources may change, and claims and volumes are not looked up again for those with any."""
+        """Whether the stored ask is kept for the pod, which is now on a node. The pod holds what it was bound with.
+        Later only resources may change, so the claims and volumes of a pod that has any are not looked up again.
+        """
         return self.ask is not None and (not self.node or spec.claims_devices or spec.mounts_claims)
 
     def view(self, key: str, item: Item, *, is_ours: bool) -> PodView:
@@ -127,7 +130,7 @@ class PodState(msgspec.Struct, gc=False):
 
 
 def state_of(item: Item, head: PodHead, before: PodState | None) -> PodState:
-    """All that is written on the pod; what it asks and who it is are read against other objects."""
+    """The state of a pod from its own fields; its ask and identity also depend on other objects."""
     meta, spec = head.metadata, head.spec
     words = words_on(head)
     state = PodState(item.uid, item.version if before is None else before.born)

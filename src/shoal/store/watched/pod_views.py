@@ -1,4 +1,6 @@
-"""The view of one pod: enough to decide about it, to write to it, and to report why it is not considered."""
+"""The view of one pod: the fields for decisions about it, for writes to it, and for reports why it is not
+considered.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from shoal.engine.events import PodArrived, PodBound
 
 
 class PodView(msgspec.Struct, frozen=True):
-    """A pod as it was seen last. `key` is what the engine calls it: namespace/name."""
+    """The last seen state of a pod. `key`: the name of the pod in the engine, namespace/name."""
 
     key: str
     namespace: str
@@ -17,17 +19,17 @@ class PodView(msgspec.Struct, frozen=True):
     version: int
     scheduler: str
     event: PodArrived | PodBound | None = None
-    """What the engine was told of it; None while it is kept from the engine."""
+    """The event that was reported to the engine; None while the pod is held back."""
     held: str = ""
-    """Why it is kept from the engine though it waits for us: closed gates, volumes that are not there, a fault."""
+    """Why a pending pod of Shoal is not reported to the engine: scheduling gates, missing volumes, a fault."""
     node: str = ""
     nominated: str = ""
     generation: int = 0
     created_s: float = 0.0
     bound_s: float = 0.0
-    """When it was bound, as its PodScheduled condition says."""
+    """When it was bound, according to its PodScheduled condition."""
     workload: str = ""
     """The Workload that it belongs to as namespace/name, where the pod says so."""
     pod_set: str = ""
-    """And the pod set of it."""
+    """The pod set of the Workload."""
     has_succeeded: bool = False

@@ -70,7 +70,8 @@ class Pods:
         namespace, _, name = key.partition("/")
         return self._informer.get(namespace, name)
 
-    # -- hearing ----------------------------------------------------------------------------------------------------
+    # -- event handlers
+    # ----------------------------------------------------------------------------------------------------
 
     def _changed(self, before: Item | None, after: Item | None) -> None:
         if after is None:
@@ -91,7 +92,7 @@ class Pods:
             self._drop(key)
             self._troubles.put(ObjectFault(PODS, key, after.uid, UNREADABLE, f"cannot be read: {error}"))
         except Exception:
-            # It may run, and take room: nothing is decided before it has been tried again.
+            # It may run, and use capacity: no decision is made before it has been read again.
             self._unread[key] = None
             self._stir()
             raise
@@ -108,7 +109,7 @@ class Pods:
             self._touch(key)
 
     def _let_go(self, key: str, state: PodState) -> None:
-        """It holds no devices any more."""
+        """Forget its devices."""
         if state.positions:
             self._held.release(key, state.node, state.positions)
             state.positions = ()
@@ -118,7 +119,7 @@ class Pods:
         self._stir()
 
     def read_again(self, keys: Iterable[str]) -> None:
-        """What these were read with has changed; and those that could not be read when they came."""
+        """Read the pods again whose dependencies changed, and those that could not be read before."""
         unread, self._unread = self._unread, {}
         self._unread.update(read_each("pod", unread | dict.fromkeys(keys), lambda key: self._read_now(key, unread)))
 
@@ -128,7 +129,7 @@ class Pods:
             self._read(key, item, head_of(item))
 
     def name_again(self, nodes: Collection[str]) -> None:
-        """These call their devices otherwise than before."""
+        """The device ids of these nodes changed."""
         for key, state in self._states.items():
             if state.node in nodes and isinstance(state.reported, PodBound) and (item := self.item(key)) is not None:
                 words = words_on(head_of(item))
@@ -159,7 +160,7 @@ class Pods:
             state.fault = message_of(error)
             self._troubles.put(ObjectFault(PODS, key, item.uid, UNREADABLE, state.fault))
             if state.node:
-                # It runs whatever is wrong with it, and takes room.
+                # It runs in spite of the fault, and uses capacity.
                 state.ask = self._asks.bare(item)
         else:
             fault = devices_fault(head.metadata.annotations)
@@ -180,14 +181,14 @@ class Pods:
             # A pod of another scheduler, which causes no cycle.
             self._dirty[key] = None
 
-    # -- telling ----------------------------------------------------------------------------------------------------
+    # -- reporting ----------------------------------------------------------------------------------------------------
 
     @property
     def is_quiet(self) -> bool:
         return not (self._dirty or self._unread)
 
     def touch(self, key: str) -> None:
-        """Something that its event hangs on has changed elsewhere."""
+        """Another object that its event depends on has changed."""
         self._dirty[key] = None
 
     def report_again(self, key: str) -> None:
@@ -199,7 +200,7 @@ class Pods:
         self._dirty[key] = None
 
     def take_dirty(self) -> list[str]:
-        """Pods that came, went or changed since the last call."""
+        """Pods that were created, deleted or changed since the last call."""
         dirty, self._dirty = self._dirty, {}
         return list(dirty)
 
@@ -209,7 +210,7 @@ class Pods:
         return bool(self._others)
 
     def unheard(self, node: str) -> list[tuple[str, Ask]]:
-        """Pods that were seen on the node, and of whose being there nothing was told yet, with their asks."""
+        """Pods that were seen on the node but are not reported yet, with their asks."""
         if not self._unheard:
             return []
         states = ((key, self._states[key]) for key in self._unheard)
@@ -224,7 +225,9 @@ class Pods:
         return [PodGone(key) for key in gone]
 
     def refusal(self, key: str, at_s: float) -> NodeRefused | None:
-        """That a node refuses a pod which we bound, and of whose end nothing was told yet."""
+        """The event that the node's kubelet rejected a pod that Shoal bound, if the end of the pod is not reported
+        yet.
+        """
         state = self._states.get(key)
         if state is None or state.ask is None or not (state.has_waited and state.reported is not None):
             return None

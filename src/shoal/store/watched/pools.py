@@ -1,4 +1,4 @@
-"""Slices as they are known, by pool and by node: what writers and readers of single devices look up."""
+"""Indexes resource slices by pool and by node, for look-ups of single devices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class KnownPools:
         return self._pieces.get(name)
 
     def put(self, name: str, facts: SliceFacts | None) -> bool:
-        """The slice of that name is this, or is gone; whether that is news."""
+        """Set or remove the slice of that name; returns whether it changed."""
         known = self._pieces.get(name)
         if facts == known:
             return False
@@ -34,23 +34,23 @@ class KnownPools:
         return True
 
     def on(self, node: str) -> list[SliceFacts]:
-        """Slices of the node alone."""
+        """Slices of one node."""
         return list(self._of_node.get(node, {}).values())
 
     def reach(self, picks: Picks) -> list[Reach]:
-        """Where these devices can be used."""
+        """The nodes on which these devices can be used."""
         return list(dict.fromkeys(each.reach for pick in picks for each in self._named(pick.device)))
 
     def binding(self, device: str) -> Binding | None:
-        """What has to happen to the device before a pod is bound to it."""
+        """The binding conditions of the device."""
         return next((each.binding for each in self._named(device)), None)
 
     def is_shared(self, device: str) -> bool:
-        """Whether several claims may have it."""
+        """Whether several claims may use it."""
         return any(each.shared for each in self._named(device))
 
     def _named(self, device: str) -> Iterator[DeviceFacts]:
-        """In the newest slices of its pool."""
+        """The device in the newest slices of its pool."""
         pieces = self._of_pool.get(pool_of(device), {}).values()
         newest = max((piece.generation for piece in pieces), default=0)
         for piece in pieces:

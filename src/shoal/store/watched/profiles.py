@@ -11,7 +11,7 @@ from shoal.engine.asks import Ask
 
 class PodProfile(msgspec.Struct, frozen=True):
     name: str = ""
-    """Of the placement's profiles; empty is the first of them."""
+    """The name of the placement profile; empty: the first one."""
     added: NodeAffinity | None = None
 
     def named(self, ask: Ask) -> Ask:

@@ -1,6 +1,6 @@
-"""The caches that queues are read from, as far as the server serves their kinds, and what changed in them.
+"""Provides the caches of queue objects, for the kinds that the server serves, and collects their changes.
 
-A kind is called by its newest version here, whichever is served.
+Each kind is named by its newest version here, whichever version is served.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ REPORTED: tuple[Kind, ...] = (
     NODES,
     NAMESPACES,
 )
-"""In the order in which they are told."""
+"""Kinds in the order in which their changes are reported."""
 _OWN = frozenset({NODES, NAMESPACES})
-"""Kinds that every server has."""
+"""Kinds that every server serves."""
 
 
 def name_of(item: Item) -> str:
@@ -42,13 +42,13 @@ def name_of(item: Item) -> str:
 
 
 class QueueCaches:
-    """`wake` is called when something changed."""
+    """`wake` is called after a change."""
 
     def __init__(self, context: Context, served: Served, wake: Callable[[], None]) -> None:
         self._informers = context.informers
         self._wake = wake
         self._kinds: dict[Kind, Kind] = {}
-        """As our code calls them -> as they are served."""
+        """The newest version of a kind -> the served version."""
         self._changed: dict[Kind, dict[str, Item | None]] = {kind: {} for kind in (*REPORTED, WORKLOADS)}
         for kind in self._changed:
             if kind in _OWN:
@@ -57,7 +57,7 @@ class QueueCaches:
                 served.when_there(kind, partial(self._follow, kind), kind._replace(version="v1beta1"))
 
     def kind(self, kind: Kind) -> Kind | None:
-        """As it is served; None while it is not."""
+        """The served version; None while the kind is not served."""
         return self._kinds.get(kind)
 
     def item(self, kind: Kind, namespace: str, name: str) -> Item | None:
@@ -72,21 +72,21 @@ class QueueCaches:
         await self._informers.synced(set(self._kinds.values()))
 
     def again(self, kind: Kind) -> None:
-        """As if all of the kind had changed."""
+        """Report all objects of the kind as changed."""
         for item in self.items(kind):
             self._changed[kind].setdefault(name_of(item), item)
 
     def once_again(self, kind: Kind, name: str) -> None:
-        """As if this one had changed."""
+        """Report this object as changed."""
         namespace, _, short = name.rpartition("/")
         self._changed[kind][name] = self.item(kind, namespace, short)
 
     def take(self, kind: Kind) -> dict[str, Item | None]:
-        """What changed since the last call; None for what is gone."""
+        """The changes since the last call; None for deleted objects."""
         changed, self._changed[kind] = self._changed[kind], {}
         return changed
 
-    # Inside
+    # internals
 
     def _follow(self, kind: Kind, served: Kind) -> None:
         self._kinds[kind] = served

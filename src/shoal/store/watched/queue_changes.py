@@ -10,7 +10,7 @@ from shoal.engine.queues.state import Fact
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """A condition as far as decisions read it."""
+    """The parts of a condition that decisions read."""
 
     is_true: bool
     reason: str = ""
@@ -22,7 +22,7 @@ ABSENT = Mark(False)
 
 
 class WorkloadView(msgspec.Struct, frozen=True):
-    """A Workload as it was seen last."""
+    """The last seen state of a Workload."""
 
     key: str
     """namespace/name"""
@@ -34,11 +34,11 @@ class WorkloadView(msgspec.Struct, frozen=True):
     fault: str = ""
     """Why it cannot be read."""
     queue: str = ""
-    """Key of its local queue, read or not."""
+    """Key of its local queue, known or not."""
     is_finished: bool = False
     is_terminating: bool = False
     ran_s: float | None = None
-    """How long its work took, once that was done."""
+    """The duration of a finished Workload."""
     marks: dict[str, Mark] = {}
     """Conditions by type."""
     owner: tuple[str, str] = ("", "")
@@ -52,7 +52,7 @@ class QueueChanges(msgspec.Struct):
     """The changes since the last call. They are applied in this order: facts, namespaces, workloads."""
 
     settings: Settings | None = None
-    """The configuration is another one: everything is decided anew by it."""
+    """Whether the configuration changed: all decisions are made again with it."""
     facts: list[Fact] = []
     dropped: list[tuple[type[Fact], str]] = []
     namespaces: list[tuple[str, dict[str, str]]] = []

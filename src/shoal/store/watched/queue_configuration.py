@@ -1,4 +1,4 @@
-"""Kueue's configuration as a cluster keeps it: the ConfigMap of its controller, followed by itself.
+"""Watches Kueue's configuration in a cluster: one ConfigMap of its controller, with a watch of its own.
 
 Guarantees: only the ConfigMap in Kueue's own namespace counts, so that users who may write ConfigMaps in other
 namespaces cannot change the queues of the cluster.
@@ -29,11 +29,11 @@ _log = logging.getLogger("shoal.queues")
 NAME = "kueue-manager-config"
 _GROUP = "config.kueue.x-k8s.io/"
 WhenNew = Callable[[Callable[[], None]], None]
-"""Takes what is to be called when other rules follow from the configuration."""
+"""Registers the callback for changed rules."""
 
 
 def never_new(_then: Callable[[], None]) -> None:
-    """Of rules that stay as they are."""
+    """A watch for fixed rules."""
 
 
 class _ConfigMap(msgspec.Struct):
@@ -41,7 +41,7 @@ class _ConfigMap(msgspec.Struct):
 
 
 class ConfigurationWatch:
-    """`then` is called with the configuration of the cluster; None once there is none."""
+    """`then` is called with the configuration of the cluster; with None after its deletion."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""One object of Kueue's kinds, or a node, as the queue engine's fact: which reader is for which kind."""
+"""Converts one object of Kueue's kinds, or a node, to the queue engine's fact, with the reader of its kind."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FACT_OF: dict[Kind, type[Fact]] = {
     COHORTS: CohortFacts,
     ADMISSION_CHECKS: CheckFacts,
 }
-"""What each kind becomes."""
+"""The fact type of each kind."""
 
 _PLAIN: dict[Kind, Callable[[Kind, Item], Fact]] = {
     CLUSTER_QUEUES: lambda served, item: cluster_queue_facts_of(value_of(served, item, ClusterQueue)),
@@ -52,17 +52,17 @@ _PLAIN: dict[Kind, Callable[[Kind, Item], Fact]] = {
     COHORTS: lambda served, item: cohort_facts_of(value_of(served, item, Cohort)),
     ADMISSION_CHECKS: lambda served, item: check_facts_of(value_of(served, item, AdmissionCheck)),
 }
-"""Those that nothing but the object itself is needed for."""
+"""Readers that need the object only."""
 
 
 class FactReader:
-    """`taken` tells what runs on a node beside the work of queues."""
+    """`taken`: the usage of a node by pods outside queues."""
 
     def __init__(self, taken: Callable[[str], Amounts]) -> None:
         self._taken = taken
 
     def read(self, kind: Kind, served: Kind, item: Item, weights: Mapping[str, float]) -> Fact:
-        """`weights`: of resources, where local queues are told apart by use. Raises UserError."""
+        """`weights`: the resource weights, where local queues are ordered by usage. Raises UserError."""
         if kind is NODES:
             return queue_node_of(value_of(served, item, Node), self._taken(item.name))
         if kind is LOCAL_QUEUES:
@@ -71,7 +71,7 @@ class FactReader:
 
 
 def _local_queue(queue: LocalQueue, weights: Mapping[str, float]) -> LocalQueueFacts:
-    """What was told of its use was so when it was told: time went by since, and its work went on."""
+    """The recorded usage is that of its last update; it has changed since then."""
     reported = queue.status.fair_sharing
     sharing = reported.admission_fair_sharing_status if reported is not None else None
     since = sharing.last_update if sharing is not None else None

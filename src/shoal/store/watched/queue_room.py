@@ -1,7 +1,7 @@
 """Tracks the usage of nodes by pods outside queues, as topology placement counts it, pod by pod.
 
-Pods of a workload whose pod set has a topology assignment are counted by that assignment, wherever they are by now; all
-other pods on a node are taken room. Without a queue that places by topology, no pod is read.
+Pods of a workload whose pod set has a topology assignment are counted by that assignment, wherever they run; all other
+pods on a node count as used capacity. Without a queue that places by topology, no pod is read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Taking(msgspec.Struct, frozen=True):
 
 
 class TakenRoom:
-    """`accounted` tells the pod sets of a workload that topology assignments account for."""
+    """`accounted`: the pod sets of a workload that topology assignments cover."""
 
     def __init__(self, accounted: Callable[[str], Collection[str]]) -> None:
         self._accounted = accounted
@@ -69,14 +69,14 @@ class TakenRoom:
         """By workload."""
         self._on: dict[str, Amounts] = {}
         self._counts: dict[tuple[str, str], bool] = {}
-        """Pods, and whether each is counted as taken."""
+        """Pods, and whether each counts as usage outside queues."""
         self._amounts: dict[bytes, Amounts] = {}
         self.stirred: set[str] = set()
-        """Nodes on which it is another amount by now."""
+        """Nodes whose usage changed."""
         self.is_on = False
 
     def follow(self, context: Context, wake: Callable[[], None]) -> None:
-        """From now on pods are read."""
+        """Start reading pods."""
         if self.is_on:
             return
         self.is_on = True
@@ -96,7 +96,7 @@ class TakenRoom:
         return {name: amount for name, amount in self._on.get(node, {}).items() if amount}
 
     def recount(self, workload: str) -> None:
-        """What accounts for its pods is something else by now."""
+        """Count the pods of a workload again, after a change of its topology assignments."""
         for key in self._of.get(workload, ()):
             self._count(key)
 
@@ -154,6 +154,6 @@ class TakenRoom:
         for name, amount in taking.amounts.items():
             there[name] = there.get(name, 0) + sign * amount
         if not any(there.values()):
-            # The node may be gone with its pods.
+            # The node may have been deleted with its pods.
             del self._on[taking.node]
         self.stirred.add(taking.node)

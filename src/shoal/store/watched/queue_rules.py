@@ -1,8 +1,8 @@
-"""By which rules workloads are read: classes of priority, limit ranges, runtime classes, device mappings and the
-configuration, kept up as they change.
+"""Provides the rules by which workloads are read: priority classes, limit ranges, runtime classes, device mappings and
+the configuration, updated as they change.
 
-A change of any of them may change what a workload asks for, and all workloads are read anew. That is rare: they are
-written by administrators, by hand.
+A change of any of them may change the requests of workloads, and all workloads are read again. That is rare, because
+administrators write these objects by hand.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ V = TypeVar("V", bound=ApiStruct)
 
 
 class QueueRules:
-    """`moved` is called when workloads have to be read anew."""
+    """`moved` is called when workloads must be read again."""
 
     def __init__(
         self, context: Context, troubles: ObjectFaults, moved: Callable[[], None], configuration: Configuration | None
@@ -70,7 +70,7 @@ class QueueRules:
         return self._configuration
 
     def configure(self, configuration: Configuration | None) -> None:
-        """Raises UserError for what cannot be meant; everything stays as it was then."""
+        """Raises UserError for an invalid configuration; the previous rules then stay in force."""
         settings = Settings() if configuration is None else settings_of(configuration, Where())
         self.settings, self._configuration = settings, configuration
         if configuration is not None and configuration.resources.device_class_mappings and not self._templates:
@@ -78,7 +78,7 @@ class QueueRules:
         self._stir()
 
     def follow_classes(self, kind: Kind) -> None:
-        """WorkloadPriorityClasses, once they are served."""
+        """Follow the WorkloadPriorityClass objects, once the kind is served."""
         self._follow(kind, WorkloadPriorityClass, self._own_classes)
 
     async def synced(self) -> None:
@@ -93,7 +93,7 @@ class QueueRules:
             self._reader = WorkloadReader(self.settings, self._counting(), classes, local_queues)
         return self._reader
 
-    # Inside
+    # internals
 
     def _stir(self) -> None:
         self._reader = None

@@ -1,10 +1,10 @@
-"""The queues of a living cluster as the queue engine's facts: the same reading as of a set of manifests, kept up as
-objects change.
+"""Converts the queues and workloads of a live cluster to the queue engine's facts as they change, with the rules that
+also read manifests.
 
 Guarantees: only changed objects are decoded, once; a fact is reported when it differs, whatever else changed in its
 object; an object that cannot be read is reported, and the others are read all the same.
 
-Rejected: reading all workloads anew for each round. Five thousand that wait would cost a second of each.
+Rejected: reading all workloads in each cycle. Five thousand pending ones would cost a second in each.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _AGAIN_S = 1.0
 
 
 class WatchedQueues:
-    """`wake` is called when there is something to drain."""
+    """`wake` is called when there are changes to drain."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class WatchedQueues:
         configuration: Configuration | None = None,
         namespace: str = KUEUE.namespace,
     ) -> None:
-        """`configuration` given here is not looked for in the cluster, nor in Kueue's namespace there."""
+        """A `configuration` that is given here replaces that of the cluster."""
         self.troubles = ObjectFaults()
         self._context = context
         self._served = served
@@ -73,7 +73,7 @@ class WatchedQueues:
         classes = WORKLOAD_PRIORITY_CLASSES
         served.when_there(classes, self.rules.follow_classes, classes._replace(version="v1beta1"))
 
-    # -- what others ask -------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------
 
     @property
     def settings(self) -> Settings:
@@ -85,14 +85,14 @@ class WatchedQueues:
         return self.rules.priorities
 
     def kind(self, kind: Kind) -> Kind | None:
-        """As it is served; None while it is not."""
+        """The served version; None while the kind is not served."""
         return self._caches.kind(kind)
 
     def item(self, kind: Kind, namespace: str, name: str) -> Item | None:
         return self._caches.item(kind, namespace, name)
 
     def workload(self, key: str) -> Workload | None:
-        """The whole of it, decoded anew; None where it is not there or cannot be read."""
+        """The whole Workload, decoded again; None where it is missing or cannot be read."""
         namespace, _, name = key.partition("/")
         item, kind = self.item(WORKLOADS, namespace, name), self.kind(WORKLOADS)
         if item is None or kind is None:
@@ -109,7 +109,7 @@ class WatchedQueues:
         return list(self._views.values())
 
     async def synced(self) -> None:
-        """Returns when all that is served is known."""
+        """Returns when the caches of all served kinds are filled."""
         await self._synced.wait()
 
     @property
@@ -117,7 +117,7 @@ class WatchedQueues:
         return self._synced.is_set()
 
     async def run(self) -> None:
-        """Follow what only this follows, until cancelled."""
+        """Run the watches of its own, until cancelled."""
         async with asyncio.TaskGroup() as group:
             if self._configuration is not None:
                 group.create_task(self._configuration.run())
@@ -125,18 +125,18 @@ class WatchedQueues:
             self._synced.set()
             self._wake()
 
-    # -- news ------------------------------------------------------------------------------------------------
+    # -- changes ------------------------------------------------------------------------------------------------
 
     def again(self, key: str) -> None:
-        """Tell a workload once more, as it is now."""
+        """Report the current state of a workload again."""
         self._caches.once_again(WORKLOADS, key)
 
     def tell_all_again(self) -> None:
-        """Tell all workloads once more at the next drain."""
+        """Report all workloads again at the next drain."""
         self._rereads = True
 
     def drain(self) -> QueueChanges:
-        """What happened since the last call; what could not be read is read again a moment later."""
+        """The changes since the last call; unreadable objects are read again after a moment."""
         news = QueueChanges()
         if self._is_configured:
             self._is_configured = False
@@ -162,7 +162,7 @@ class WatchedQueues:
             self._caches.once_again(kind, name)
             self._context.clock.call_later(_AGAIN_S, self._wake)
 
-    # -- inside ----------------------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------------------------
 
     async def _know_all(self) -> None:
         while True:

@@ -1,7 +1,7 @@
-"""Objects of a cache as the typed, checked values that manifests are read into.
+"""Decodes objects of a cache to the typed, validated values that manifests are read into.
 
-The server has checked most of it already. What it lets through and no decision can be made on (custom resources with
-loose schemas, mostly) is a `UserError` here as it is there.
+The server has checked most of it already. Objects that the server accepts and that no decision can use (mostly custom
+resources with loose schemas) raise `UserError`, as they do in manifests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def place_of(kind: Kind, item: Item) -> Where:
 
 
 def document_of(kind: Kind, item: Item) -> Document:
-    """As if it had stood in a manifest."""
+    """The object as a document of a manifest."""
     typed = find_kind(kind.api_version, kind.name)
     where = place_of(kind, item)
     if typed is None:

@@ -1,7 +1,7 @@
 """Computes from which nodes the volumes of a Workload's pods can be reached before the pods exist.
 
-Guarantees: whatever made an answer may change it, and who asked is named then (`stirred`). An answer never says that
-pods have to wait: a claim that is not there yet may get its volume anywhere.
+Guarantees: when an object that a result depends on changes, the workloads with that result are listed (`stirred`). A
+result never makes pods wait: a claim that does not exist yet may get its volume anywhere.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TemplateVolumes:
         context.informers.of(STORAGE_CLASSES).on_change(self._class_changed)
 
     def rules(self, key: str, workload: Item) -> dict[str, NodeAffinity]:
-        """By pod set; none where pods may go anywhere as far as volumes are concerned."""
+        """By pod set; pod sets whose volumes allow every node are not included."""
         rules: dict[str, NodeAffinity] = {}
         hangs_on: list[Hashable] = []
         classes = tuple(self._needs.classes)
@@ -55,10 +55,10 @@ class TemplateVolumes:
         self._asked.drop(key)
 
     def stirred(self) -> set[str]:
-        """Workloads whose answer above may be another one by now."""
+        """Workloads for which the result above may have changed."""
         return self._asked.take()
 
-    # Inside
+    # internals
 
     def _hangs_on(self, mounts: TemplateMounts) -> Iterator[Hashable]:
         for key in mounts.claims:

@@ -1,5 +1,5 @@
-"""Reads objects one by one: one that raises an error is logged and read again later, without affecting
-else waiting.
+"""Reads objects one by one: an object that raises an error is logged and read again later, without a delay of other
+objects.
 
 Invalid objects are reported on the object and do not come here. This is for unexpected errors: a transient one delays
 its object, and a permanent one does not affect other objects.
@@ -16,12 +16,12 @@ _log = logging.getLogger("shoal.store")
 
 
 def read_each(what: str, keys: Iterable[K], read: Callable[[K], object]) -> dict[K, None]:
-    """Those whose reading broke."""
+    """Objects whose reading failed."""
     left: dict[K, None] = {}
     for key in keys:
         try:
             read(key)
-        except Exception:  # noqa: BLE001 - whatever it is, it is about this one
+        except Exception:  # noqa: BLE001 - any error concerns this object only
             _log.exception("%s %s cannot be taken in", what, key)
             left[key] = None
     return left

@@ -1,8 +1,8 @@
-"""Replicas are spread over nodes where their author said nothing, as kube-scheduler's usual constraints would have it.
+"""Computes the spread constraints of replicas without constraints of their own, as kube-scheduler's defaults do.
 
-Only for schedulers of which that is expected, and only for pods that ask for no device: a service should outlive the
-loss of a node, while every node that a GPU pod touches without need is one less for those who want it whole. It is a
-preference. Zones are left to those who name them: a node without a zone would count as being nowhere.
+They apply only to schedulers that are expected to do so, and only to pods that request no device: a service should
+survive the loss of a node, while each node that a GPU pod occupies without need is lost to pods that need a whole node.
+The constraint is a preference. Zones are not included: a node without a zone would not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Shared = tuple[tuple[str, str], ...]
 
 
 def shared_labels(head: PodHead) -> Shared:
-    """Labels that the pod has in common with its fellows; none where it is no replica or says itself how to spread."""
+    """The labels that the pod shares with its replicas; none where it is not a replica or has its own constraints."""
     if head.spec.node_name or head.spec.has_pod_rules:
         return ()
     if _REPLICAS.isdisjoint(owner.kind for owner in head.metadata.owner_references):
@@ -31,7 +31,7 @@ def shared_labels(head: PodHead) -> Shared:
 
 
 def is_spread(ask: Ask) -> bool:
-    """Whether it asks for no device: names of such resources have a domain."""
+    """Whether it requests no device: the resource names of devices have a domain."""
     return ask.devices is None and not any("/" in name for name, _ in ask.requests)
 
 

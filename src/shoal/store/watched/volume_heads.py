@@ -1,4 +1,4 @@
-"""The parts of nodes and volumes that decide which nodes reach which volumes."""
+"""Decodes the parts of nodes and volumes that decide which nodes reach which volumes."""
 
 from __future__ import annotations
 
@@ -35,5 +35,7 @@ def places(nodes: Iterable[Item]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def touched_by(volume: Item) -> tuple[Hashable, ...]:
-    """What may be answered another way when this volume changes: for who has it, and for who looks for one."""
+    """The dependencies that a change of this volume affects: those on the volume itself, and those on the volumes of
+    its class.
+    """
     return ("volume", volume.name), ("volumes", volume.read(_Volume).spec.storage_class_name)

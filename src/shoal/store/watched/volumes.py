@@ -1,7 +1,7 @@
-"""Volumes of a living cluster: from which nodes a pod's volumes can be reached, or why it has to wait for them.
+"""Determines from which nodes of a live cluster the volumes of a pod can be reached, or why it must wait for them.
 
-Guarantees: a pod is named (`stirred`) when its claims, their volumes or their classes have changed, and no other; the
-words are kube-scheduler's. Volumes of a decision that is being written (`needs.reserve`) are reserved for it.
+Guarantees: a pod is listed (`stirred`) when its claims, their volumes or their classes have changed, and only then; the
+messages are those of kube-scheduler. Volumes of a decision that is being written (`needs.reserve`) are reserved for it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Placed(msgspec.Struct, gc=False):
 
 
 class WatchedVolumes:
-    """`wake` is called when a pod is stirred."""
+    """`wake` is called when the result of a pod may have changed."""
 
     def __init__(self, context: Context, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -49,14 +49,14 @@ class WatchedVolumes:
         self._pods = of.of(PODS)
         self._asked = Dependents()
         self._users: Index | None = None
-        """Pods on nodes, by the claims they use; made when a claim is for one pod only."""
+        """Pods on nodes, by the claims that they use; built when a claim is for one pod only."""
         self.needs = VolumeNeeds(
             Known(of.of(VOLUME_CLAIMS), VolumeClaim),
             Known(of.of(VOLUMES), Volume),
             Known(of.of(STORAGE_CLASSES), StorageClass),
         )
         self._rules = VolumeRules(self.needs, partial(places, of.of(NODES)), self._is_used)
-        # After the values above have read the same change.
+        # This handler runs after the values above have read the same change.
         of.of(VOLUME_CLAIMS).on_change(self._stirring(lambda item: ("claim", item.key)))
         of.of(STORAGE_CLASSES).on_change(self._stirring(lambda item: ("class", item.name)))
         of.of(VOLUMES).on_change(self._volume_changed)
@@ -67,10 +67,10 @@ class WatchedVolumes:
     async def synced(self) -> None:
         await self._informers.synced((*_KINDS, PODS, NODES))
 
-    # -- asking -----------------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     def rule(self, pod: Pod) -> NodeAffinity | str | None:
-        """Nodes from which the pod's volumes can be reached; a text says why the pod has to wait for them."""
+        """The nodes that can reach the pod's volumes; a text gives the reason why the pod must wait for them."""
         meta, mounts = pod.metadata, self._mounts(pod)
         if not mounts.claims:
             self._asked.put(meta.key, ())
@@ -82,7 +82,7 @@ class WatchedVolumes:
         return self._rules.of(meta.key, needed)
 
     def refused(self, pod: Pod) -> str:
-        """What kube-scheduler says of nodes from which they cannot be reached; empty where no node is asked."""
+        """kube-scheduler's message for nodes that cannot reach them; empty where no node is considered."""
         mounts = self._mounts(pod)
         needed = self.needs.needed(mounts) if mounts.claims else ""
         if isinstance(needed, str):
@@ -94,11 +94,11 @@ class WatchedVolumes:
         return mounts_of(item) if item is not None and any(word in item.data for word in _MOUNTS) else Mounts(())
 
     def stirred(self) -> set[str]:
-        """Pods (namespace/name) whose answer above may be another one by now."""
+        """Pods (namespace/name) for which the result above may have changed."""
         return self._asked.take()
 
     def reserve(self, wanted: list[WantedClaim]) -> None:
-        """These volumes are in use by decisions that are not written yet."""
+        """Reserve these volumes for decisions that are not written yet."""
         self.needs.reserve(wanted)
         self._stir_rivals(wanted)
 
@@ -132,7 +132,8 @@ class WatchedVolumes:
             self._users = self._pods.index(_USERS, _claims_in_use)
         return any(f"{item.namespace}/{item.name}" != pod for item in self._users["/".join(claim.key)])
 
-    # -- hearing ----------------------------------------------------------------------------------------------------
+    # -- event handlers
+    # ----------------------------------------------------------------------------------------------------
 
     def _stirring(self, name: Callable[[Item], Hashable]) -> Handler:
         def changed(before: Item | None, after: Item | None) -> None:
@@ -169,7 +170,7 @@ class WatchedVolumes:
 
 
 def _claims_in_use(item: Item) -> list[str]:
-    """Of a pod on a node."""
+    """The claims that a pod on a node uses."""
     if not any(word in item.data for word in _MOUNTS) or any(word in item.data for word in _ENDED):
         return []
     if not item.read(_Placed).spec.node_name:

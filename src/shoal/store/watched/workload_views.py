@@ -1,4 +1,4 @@
-"""A Workload as a sight: what decisions read of it, and nothing of its templates."""
+"""Decodes a Workload to its view: the fields that decisions read, without its templates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def key_of(item: Item) -> str:
 
 
 def sight_of(kind: Kind, item: Item, reader: WorkloadReader) -> WorkloadView:
-    """One that cannot be read is a sight too, so that it can be told."""
+    """An unreadable Workload has a view too, so that its fault can be reported."""
     try:
         workload = value_of(kind, item, Workload)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Reads whether a job has finished, and its message."""
+"""Reads whether a job has finished, and its final message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shoal.store.queues.job_parts.part import Ending, Obj, Steps, dig
 
 
 def conditions(job: Obj) -> dict[str, Obj]:
-    """Those that are true, by type."""
+    """The conditions with status True, by type."""
     found = dig(job, ("status", "conditions"))
     each = found if isinstance(found, list) else []
     return {str(one.get("type")): one for one in each if isinstance(one, dict) and one.get("status") == "True"}
@@ -26,7 +26,7 @@ def by_condition(success: str, failure: str = "Failed") -> Callable[[Obj], Endin
 
 
 def by_phase(phase: Steps, message: Steps, ends: Mapping[str, bool]) -> Callable[[Obj], Ending | None]:
-    """`ends`: the phases in which it is over, and whether that is a success."""
+    """`ends`: the final phases, and whether each is a success."""
 
     def ending(job: Obj) -> Ending | None:
         said = dig(job, phase)
@@ -38,7 +38,7 @@ def by_phase(phase: Steps, message: Steps, ends: Mapping[str, bool]) -> Callable
 
 
 def ray_job(job: Obj) -> Ending | None:
-    """One status describes its pods, another its success."""
+    """One status field describes the pods of the job, another its success."""
     status = job.get("status") or {}
     if status.get("jobDeploymentStatus") not in ("Complete", "Failed"):
         return None
@@ -55,5 +55,5 @@ def app_wrapper(job: Obj) -> Ending | None:
 
 
 def never(_job: Obj) -> Ending | None:
-    """It serves until it is deleted."""
+    """The kind serves until it is deleted."""
     return None

@@ -1,7 +1,8 @@
-"""One pod set of a job, as plain values: code that writes jobs needs the fields that this package does not model.
+"""The pod sets of a job, and the row of a job kind in the table, as plain values: code that writes jobs needs fields
+that this package does not model.
 
-Rejected: typed templates here. They leave out what they do not know, and a Workload made of them would promise other
-pods than the job makes.
+Rejected: typed templates here. They omit unknown fields, and a Workload made of them would describe other pods than
+those that the job creates.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from shoal.units.errors import Where
 
 Obj = dict[str, Any]
 Steps = tuple[str | int, ...]
-"""The way from an object to a field in it."""
+"""The path from an object to one of its fields."""
 Replicas = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
@@ -26,13 +27,13 @@ class PodPart(msgspec.Struct, frozen=True):
     count: int
     template: Obj
     at: Steps
-    """Where the template stands in the object."""
+    """The path of the template in the object."""
     is_made: bool = False
-    """The template stands nowhere: it was made of what stands there, or of another object."""
+    """The template is not a field: it was derived from the field at `path`, or from another object."""
     least: int | None = None
-    """With so many it may start, and is made smaller then."""
+    """The minimum count; the job may start with so many pods and is then scaled down."""
     index_label: str = ""
-    """By which the pods are numbered."""
+    """The label with the index of a pod."""
     sub_group_label: str = ""
     sub_groups: int | None = None
 
@@ -45,7 +46,7 @@ class Ending(msgspec.Struct, frozen=True):
 ObjectLookup = Callable[[str, str, str], Obj | None]
 """An object that a job refers to: kind, namespace (empty: cluster-wide) and name."""
 Reader = Callable[[Obj, Where, ObjectLookup], tuple[PodPart, ...]]
-"""Of a whole object. Complaints name the field; the place is the object's."""
+"""Reads the parts of a whole object. Errors name the field; the location is that of the object."""
 
 
 def _never(_job: Obj) -> bool:
@@ -55,11 +56,11 @@ def _never(_job: Obj) -> bool:
 class JobShape(msgspec.Struct, frozen=True):
     read: Reader
     suspend: Steps
-    """The field that holds its pods back; empty for a kind that has none."""
+    """The field that suspends the job; empty for a kind without one."""
     ending: Callable[[Obj], Ending | None]
-    """None while it may still make pods."""
+    """None while the job may still create pods."""
     is_left_alone: Callable[[Obj], bool] = _never
-    """Queues have nothing to say about such a one: its pods are another's."""
+    """Whether queues ignore the object, because its pods belong to another one."""
 
 
 class JobKind(msgspec.Struct, frozen=True):
@@ -68,11 +69,11 @@ class JobKind(msgspec.Struct, frozen=True):
     kind: Kind
     shape: JobShape
     older: tuple[str, ...] = ()
-    """Older versions that are read as well."""
+    """Older supported versions."""
     replica_types: bool = False
-    """A kind of Kubeflow's training operator: its pods have the labels of that operator."""
+    """Whether the kind belongs to Kubeflow's training operator: its pods have the labels of that operator."""
     has_predictable_pods: bool = False
-    """Its pods follow from the object alone, so that a manifest is enough to know them."""
+    """Whether the pods follow from the object alone, so that its manifest determines them."""
 
     @property
     def versions(self) -> tuple[Kind, ...]:
@@ -81,12 +82,12 @@ class JobKind(msgspec.Struct, frozen=True):
 
 
 def no_lookup(_kind: str, _namespace: str, _name: str) -> Obj | None:
-    """Where no other object can be looked up."""
+    """For callers that cannot look up other objects."""
     return None
 
 
 def dig(value: Any, steps: Iterable[str | int]) -> Any:
-    """What stands there; None where the way ends earlier."""
+    """The value at a path; None where the path does not exist."""
     for step in steps:
         if isinstance(step, int):
             value = value[step] if isinstance(value, list) and 0 <= step < len(value) else None

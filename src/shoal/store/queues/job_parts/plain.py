@@ -18,7 +18,7 @@ JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 
 _ORDER = ("chief", "launcher", "master", "ps", "worker")
-"""Leaders come first. Roles that are not named here follow by name."""
+"""Roles in their order: leaders first. Roles that are not listed here follow by name."""
 
 
 class _Batch(ApiStruct, frozen=True):
@@ -67,7 +67,7 @@ def job_set(job: Obj, where: Where, _look: ObjectLookup) -> tuple[PodPart, ...]:
 
 
 def replicated_jobs(spec: Obj, where: Where, root: Steps) -> tuple[PodPart, ...]:
-    """Of a JobSet's spec, which stands at `root`: a list of jobs, each so many times."""
+    """The parts of a JobSet's spec at `root`: a list of jobs, each with a number of replicas."""
     here = where.below("replicatedJobs")
     jobs = convert(spec.get("replicatedJobs") or [], tuple[_ReplicatedJob, ...], here)
     return tuple(
@@ -85,7 +85,7 @@ def replicated_jobs(spec: Obj, where: Where, root: Steps) -> tuple[PodPart, ...]
 
 
 def replica_specs(name: str) -> Reader:
-    """A map from the name of a role to its template and number."""
+    """The parts of a map from the name of a role to its template and replicas."""
 
     def read(job: Obj, where: Where, _look: ObjectLookup) -> tuple[PodPart, ...]:
         spec = job.get("spec") or {}
@@ -113,7 +113,7 @@ def volcano_job(job: Obj, where: Where, _look: ObjectLookup) -> tuple[PodPart, .
     spec = job.get("spec") or {}
     tasks = convert(spec.get("tasks") or [], tuple[_Task, ...], where.below("spec.tasks"))
     return tuple(
-        # Volcano calls tasks without a name so.
+        # Volcano's default name of a task.
         PodPart((each.name or f"default{index}").lower(), each.replicas, each.template, _task_at(index))
         for index, each in enumerate(tasks)
     )

@@ -26,7 +26,7 @@ class _Workers(ApiStruct, frozen=True):
 
 
 def ray_cluster(root: Steps) -> Reader:
-    """The spec of the cluster stands at `root`."""
+    """The parts of the cluster spec at `root`."""
 
     def read(job: Obj, where: Where, _look: ObjectLookup) -> tuple[PodPart, ...]:
         spec = dig(job, root) or {}
@@ -65,7 +65,7 @@ def ray_job(job: Obj, where: Where, look: ObjectLookup) -> tuple[PodPart, ...]:
 
 
 def uses_a_cluster_that_is_there(job: Obj) -> bool:
-    """Such a job brings no pods but the submitter's."""
+    """Whether the job uses an existing cluster: it creates the submitter pod only."""
     return bool(dig(job, ("spec", "clusterSelector")))
 
 

@@ -1,4 +1,4 @@
-"""SparkApplications say what their pods need in Spark's words: cores, memory and its overhead, GPUs."""
+"""Computes the pod templates of SparkApplications from Spark's fields: cores, memory and its overhead, GPUs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _template(spec: _SparkSpec, role: _Role, name: str, where: Where) -> Obj:
         container["image"] = spec.image
     inner = role.template.get("spec") or {}
     others = [one for one in inner.get("containers") or () if one.get("name") != container["name"]]
-    # The first container of a template is the one that Spark makes its own.
+    # Spark uses the first container of a template as its own.
     made: Obj = {**inner, "containers": [container, *others[1:]]}
     for key, value in (
         ("nodeSelector", {**spec.node_selector, **role.node_selector}),

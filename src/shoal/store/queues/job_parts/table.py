@@ -1,6 +1,6 @@
-"""The table of job kinds: where each has its pod templates, the field that suspends it, and how it says that it ended.
+"""Lists the job kinds: the paths of the pod templates of each, the field that suspends it, and how it reports its end.
 
-Other lists are derived from it: the kinds that are held back at their creation (`controllers/gatekeeping`), that a
+Other lists are derived from it: the kinds that are suspended at their creation (`controllers/gatekeeping`), that a
 snapshot contains (`store/snapshot`), whose pods follow from manifests (`store/operator_pods`), and that the advisor
 checks. How a kind's progress is read and its admission injected is in `controllers/queued_jobs/job_kinds.py`.
 """

@@ -1,4 +1,6 @@
-"""TrainJobs name a runtime, which is the template of a JobSet; what the job says itself goes over it."""
+"""Computes the pod templates of TrainJobs: the runtime that a job names is the template of a JobSet, and the job's own
+fields override it.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ def train_job(job: Obj, where: Where, look: ObjectLookup) -> tuple[PodPart, ...]
 
 
 def _made(part: PodPart, ancestor: str, trainer: _Trainer, nodes: int | None, *, leads: bool) -> PodPart:
-    """`leads`: the launcher is one of the nodes."""
+    """`leads`: the launcher runs on one of the nodes."""
     is_node = part.name == "node"
     count, template = part.count, part.template
     if nodes is not None and (is_node or (ancestor == "trainer" and part.name != "launcher")):
@@ -81,7 +83,7 @@ def _ancestor(replicated: Any) -> str:
 
 
 def _with_resources(template: Obj, trainer: _Trainer) -> Obj:
-    """The container named `node` is the trainer's."""
+    """The container named `node` is the trainer."""
     spec = template.get("spec") or {}
     said: Obj = {"image": trainer.image} if trainer.image else {}
     if trainer.resources_per_node:

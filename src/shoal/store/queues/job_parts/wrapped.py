@@ -1,4 +1,6 @@
-"""AppWrappers hold other objects whole, and say where in them the pod templates stand; or leave that to be known."""
+"""Reads the pod templates of AppWrappers, which contain other objects and may list the paths of the pod templates in
+them.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ class _AppWrapperSpec(ApiStruct, frozen=True):
 
 
 def app_wrapper(shapes: Mapping[tuple[str, str], JobShape]) -> Reader:
-    """`shapes`: what may be inside, by API group and kind."""
+    """`shapes`: the supported inner kinds, by API group and kind."""
 
     def read(job: Obj, where: Where, look: ObjectLookup) -> tuple[PodPart, ...]:
         spec = convert(job.get("spec") or {}, _AppWrapperSpec, where.below("spec"))
@@ -68,7 +70,7 @@ def _inside(
 
 
 def _declared(pod_set: _ComponentPodSet, template: Obj, where: Where) -> tuple[int, Steps, Obj]:
-    """Paths begin at the component: `template.spec.template`."""
+    """Paths are relative to the component: `template.spec.template`."""
     words = pod_set.path.replace("[", ".[").split(".")
     steps = tuple(int(word[1:-1]) if word.startswith("[") and word[1:-1].isdigit() else word for word in words if word)
     found = dig({"template": template}, steps)
