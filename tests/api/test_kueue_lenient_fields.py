@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.api.decode import Document, read
 from shoal.api.kueue import ClusterQueue, WorkloadPriorityClass
-from shoal.api.kueue.lenient_fields import QUEUE_NAME, misplaced_queue, slips
+from shoal.api.kueue.probable_mistakes import QUEUE_NAME, misplaced_queue, slips
 
 OLD, NEW = "kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2"
 Plain = dict[str, Any]

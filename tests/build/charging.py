@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from build.cluster_reader import FakeReader, Obj, named
-from shoal.embedded.apiserver.admission.quota.book import QuotaCharge
-from shoal.embedded.apiserver.admission.quota.ledger import Quota
+from shoal.embedded.apiserver.admission.quota.plugin import Quota
+from shoal.embedded.apiserver.admission.quota.usage_arithmetic import QuotaCharge
 from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.status import ApiError
 

@@ -21,7 +21,7 @@ from shoal.client.port import Api
 from shoal.client.recorder import Recorder
 from shoal.client.served import Served
 from shoal.client.write_through import WriteThroughApi
-from shoal.controllers.binding.writer import Writer
+from shoal.controllers.bind_preparation.writer import Writer
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
 from shoal.engine.events import (

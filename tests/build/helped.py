@@ -21,10 +21,10 @@ from shoal.engine.queues.facts import (
     WorkloadFacts,
 )
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.remedies import Effect, FieldChange, Remedy, RemedyKind, remedies
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
-from shoal.engine.queues.tree import CohortNode
 
 KEY = "default/incoming"
 """The workload that waits."""

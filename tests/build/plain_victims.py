@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from build.queues import queues
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, WorkloadFacts
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Fact, Queues
-from shoal.engine.queues.tree import Cohort, CohortNode
 
 Found = dict[str, str]
 

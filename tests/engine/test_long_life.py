@@ -21,7 +21,7 @@ def test_pods_that_come_and_go_behind_one_that_waits_leave_nothing_in_line() -> 
     world = Scenario(node("n").cpu(1)).arrive("stays", ask().cpu(2), priority=1)
     for _ in range(3000):
         world.arrive("p", ask().cpu(2)).go("p")
-    assert sum(map(len, world.cluster.pending._lines.values())) < 300
+    assert sum(map(len, world.cluster.pending._heaps.values())) < 300
     assert world.arrive("last", ask().cpu(2)).waiting() == ["stays", "last"]
     assert sorted(place.pod for place in world.see(node("m").cpu(4)).round().placed) == ["last", "stays"]
 
@@ -33,7 +33,7 @@ def test_pods_that_fit_nowhere_and_go_leave_nothing_aside() -> None:
         world.round()
         world.go("p")
     pending = world.cluster.pending
-    assert len(pending._aside) + len(pending._lines) + len(pending._possible) < 100
+    assert len(pending._impossible) + len(pending._heaps) + len(pending._possible) < 100
 
 
 def test_a_node_that_reports_itself_unchanged_makes_no_shape_look_at_labels_again() -> None:

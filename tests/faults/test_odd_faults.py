@@ -82,7 +82,7 @@ _PARTS: dict[str, Callable[[Any], object]] = {
 }
 _POINTS = [
     ("placement", "renew"),
-    ("placement", "spot"),
+    ("placement", "choose"),
     ("world", "drain"),
     ("nodes", "_seen"),
     ("pods", "ask"),

@@ -46,7 +46,7 @@ _VOLCANO: Parts = {
     ),
     "discipline": (lambda discipline: discipline._sharing._kueue, ("cycle", "put_workload", "drop_workload")),
     "proof": (lambda discipline: discipline._sharing._proof, ("admit", "would_fit")),
-    "placement": (lambda discipline: discipline._scheduling.placement, ("spot",)),
+    "placement": (lambda discipline: discipline._scheduling.placement, ("choose",)),
 }
 _KAI: Parts = {
     "admission": (
@@ -59,7 +59,7 @@ _KAI: Parts = {
     "tree-updater": (lambda discipline: discipline._tree_updater, ("refresh",)),
     "status-writer": (lambda discipline: discipline._status_writer, ("round_done", "mark_refused")),
     "discipline": (lambda discipline: discipline.kueue, ("cycle", "put_workload", "drop_workload")),
-    "placement": (lambda discipline: discipline._scheduling.placement, ("spot",)),
+    "placement": (lambda discipline: discipline._scheduling.placement, ("choose",)),
 }
 _MADE: Mapping[str, tuple[Callable[[Path], AbstractAsyncContextManager[QueuedWork]], Parts]] = {
     "volcano": (VolcanoWork.begun, _VOLCANO),

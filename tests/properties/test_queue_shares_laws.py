@@ -15,10 +15,10 @@ from build.queue_worlds import stories
 from build.queues import cluster_queue, cohort, queues, workload
 from shoal.engine.queues.facts import FlavorResource, PreemptionRules
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.shares import less, share_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import CohortNode
 
 WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 8.0])
 

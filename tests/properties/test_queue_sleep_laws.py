@@ -17,10 +17,10 @@ from shoal.engine.queues.entry import CycleEntry
 from shoal.engine.queues.facts import FlavorFacts, PodSet, PreemptionRules
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.pending_workloads import LocalUse
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.topology_facts import TopologyLevels, TopologyRequest
-from shoal.engine.queues.tree import CohortNode
 
 ONE_FLAVOR = Bounds(shapes=(ONE, BOTH))
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from build.depth import examples
 from build.queue_loads import RACK, load, racks, work
-from shoal.engine.queues.tree import Cohort, CohortNode
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.sim.queue_life import BATCH_MS, Batch, QueueLife
 from shoal.sim.queue_load import QueueLoad
 

@@ -18,7 +18,7 @@ from shoal.client.http.locate import locate
 from shoal.client.item import Obj
 from shoal.client.kind import PODS, SERVICE_ACCOUNTS
 from shoal.train import Progress, reporter_of
-from shoal.train.progress import PodReporter
+from shoal.train.progress import ProgressAnnotator
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +65,7 @@ def test_a_pod_is_annotated_with_how_far_it_is_and_when_it_was_saved(access: Acc
         "POD_NAMESPACE": "default",
     }
     reporter = reporter_of(environment, tmp_path)
-    assert isinstance(reporter, PodReporter)
+    assert isinstance(reporter, ProgressAnnotator)
     reporter.tell(Progress(7, 100, 60.0))
     reporter.close()
     assert asyncio.run(noted(access)) == {

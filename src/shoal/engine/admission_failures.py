@@ -31,7 +31,7 @@ class _Failure(msgspec.Struct, frozen=True):
 
 
 class AdmissionFailures:
-    """By row. Whatever changes is noted in both logs, as other asks suit the row then."""
+    """The failures by row. Each change is noted in both change logs, because it changes which requests fit the row."""
 
     def __init__(self, changes: ChangeLog, static_changes: ChangeLog) -> None:
         self._logs = (changes, static_changes)

@@ -272,7 +272,7 @@ class Cluster:
         if who is not NO_IDENTITY or (allocation.state is not BOUND and allocation.state is not ASSUMED):
             self._note(key, allocation)
         if self.counts.active:
-            self.counts.comes(row, charge.ask, who.traits, allocation.is_terminating)
+            self.counts.add_pod(row, charge.ask, who.traits, allocation.is_terminating)
         self.changes.append(row)
 
     def release(self, key: str) -> PodAllocation:
@@ -306,7 +306,7 @@ class Cluster:
         if who is not NO_IDENTITY or (allocation.state is not BOUND and allocation.state is not ASSUMED):
             self._unnote(key, allocation)
         if self.counts.active:
-            self.counts.goes(row, charge.ask, who.traits, allocation.is_terminating)
+            self.counts.remove_pod(row, charge.ask, who.traits, allocation.is_terminating)
         self.changes.append(row)
         return allocation
 

@@ -49,7 +49,7 @@ class CycleState:
             self.intentions.append(Place(pod, names[allocation.row], allocation.grant))
 
     def nomination(self, attempt: Callable[[], bool], gone: list[str]) -> bool:
-        """Try as if some pods were gone; what that makes possible is promised, and nothing else changes."""
+        """Try as if some pods had terminated; pods that fit then are nominated, and nothing else changes."""
         ledger, cluster = self.ledger, self.cluster
         mark = ledger.mark()
         for pod in gone:

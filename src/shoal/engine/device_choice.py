@@ -13,7 +13,7 @@ from shoal.engine.devices.whole import first_empty
 
 
 class TightestDevice:
-    """The device that is left with least; whole GPUs are the empty ones of lowest number."""
+    """Chooses the device that has least left afterwards; whole GPUs are the empty ones of lowest number."""
 
     def grant(self, cluster: Cluster, ask: Ask, row: int, _draw: int) -> DeviceGrant | None:
         demand = ask.devices

@@ -112,17 +112,17 @@ class Allocator:
                 self.usage.give(grant.picks)
             self._touch(row, grant.picks)
 
-    def settle_pod(self, pod: str) -> None:
+    def release_reservations(self, pod: str) -> None:
         """The pod is seen on a node, or is gone: reservations in its name are settled."""
         before = self.shared.version
-        self.shared.settle_pod(pod)
+        self.shared.release_reservations(pod)
         if self.shared.version != before:
             self._wide += 1
 
     # -- answers ---------------------------------------------------------------------------------------------
 
     def blocked(self, refs: Refs) -> str:
-        """Why the claims can be had nowhere, whatever is free; empty when nothing stands against them."""
+        """Why the claims can be allocated nowhere, whatever is free; empty if there is no such reason."""
         for ref in refs:
             if ref.trouble:
                 return ref.trouble

@@ -43,7 +43,7 @@ class NodeSeen(msgspec.Struct, frozen=True):
 
 
 class NodeRefused(msgspec.Struct, frozen=True):
-    """The kubelet of a node refused a pod that we bound to it; told after the end of that pod."""
+    """The kubelet of a node refused a pod that we bound to it; sent after the end of that pod."""
 
     name: str
     ask: Ask
@@ -76,7 +76,7 @@ class PodArrived(msgspec.Struct, frozen=True, gc=False):
     """The DaemonSet whose pod this is: the room set aside for it on its node is for this pod."""
     who: PodIdentity = NO_IDENTITY
     nominated: str = ""
-    """The node that was promised to it before."""
+    """The node for which it was nominated before."""
 
 
 class PodBound(msgspec.Struct, frozen=True, gc=False):
@@ -90,11 +90,11 @@ class PodBound(msgspec.Struct, frozen=True, gc=False):
     daemon_set: str = ""
     who: PodIdentity = NO_IDENTITY
     terminating: bool = False
-    """It is being terminated: it still holds what it holds, and what it holds may be promised to others."""
+    """The pod is terminating: it still uses its resources, for which other pods may be nominated."""
     positions: tuple[tuple[int, int], ...] = ()
     """Where no grant came with it: the devices it is said to hold, and on each the first MIG slice, if any."""
     anew: bool = False
-    """It holds other devices than those that were told before."""
+    """The pod holds other devices than those reported before."""
 
 
 class PodRejected(msgspec.Struct, frozen=True, gc=False):
@@ -104,7 +104,7 @@ class PodRejected(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodStays(msgspec.Struct, frozen=True, gc=False):
-    """The world would not end a pod that our plan told to end, for the sake of a budget, say: it runs on."""
+    """The environment refused to evict a pod of our plan, for a disruption budget for example: the pod runs on."""
 
     key: str
 
@@ -116,7 +116,7 @@ class PodGone(msgspec.Struct, frozen=True, gc=False):
 
 
 class DaemonSetSeen(msgspec.Struct, frozen=True):
-    """A DaemonSet exists: every node that it may run on owes it room until its pod is there."""
+    """A DaemonSet exists: every node that it may run on reserves capacity until its pod is there."""
 
     name: str
     ask: Ask

@@ -32,7 +32,7 @@ from shoal.engine.window import Window
 
 Tally = Counter[tuple[Code, str]]
 
-_BEFORE_ROOM = frozenset({Code.PORTS})
+_BEFORE_CAPACITY = frozenset({Code.PORTS})
 _ABOUT_CLAIMS = frozenset({Code.CLAIM_UNUSABLE, Code.CLAIM_ELSEWHERE, Code.CLAIMS})
 _DEVICE_UNITS = {facts.GPU_WHOLE: EMPTY_GPUS, facts.GPU_BEST: GPU_PIECE}
 
@@ -68,7 +68,7 @@ def evidence(cluster: Cluster, ask: Ask, who: PodIdentity = NO_IDENTITY) -> Evid
             _count_static(cluster, ask, rule, rows[~verdicts], domain_count)
             rows = rows[verdicts]
     lacks = _Lacks(cluster, ask, need, rows)
-    lacks.mind(rule_refusals(cluster, ask, who, rows))
+    lacks.add_pod_rules(rule_refusals(cluster, ask, who, rows))
     lacks.count(domain_count)
     nearest, shortfalls = lacks.nearest()
     causes = sorted(
@@ -115,7 +115,7 @@ class _Lacks:
         for _, refused in self._refused:
             self._lacking += refused
 
-    def mind(self, rule_refusals: list[tuple[Code, Verdicts]]) -> None:
+    def add_pod_rules(self, rule_refusals: list[tuple[Code, Verdicts]]) -> None:
         """Take rules about other pods into account."""
         for code, refused in rule_refusals:
             self._pod_rules.append((code, refused))
@@ -127,8 +127,8 @@ class _Lacks:
 
     def count(self, domain_count: Tally) -> None:
         """Stage by stage: a node that one of them turns away is not asked in the next."""
-        left = self._count_first(domain_count, _BEFORE_ROOM, np.ones(len(self._rows), np.bool_))
-        left = self._count_room(domain_count, left)
+        left = self._count_first(domain_count, _BEFORE_CAPACITY, np.ones(len(self._rows), np.bool_))
+        left = self._count_capacity(domain_count, left)
         for code, refused in self._pod_rules:
             # Of these, each has only what those before it let through.
             nodes = int(np.count_nonzero(refused & left))
@@ -138,7 +138,7 @@ class _Lacks:
             left &= ~refused
         self._count_first(domain_count, _ABOUT_CLAIMS, left)
 
-    def _count_room(self, domain_count: Tally, left: Verdicts) -> Verdicts:
+    def _count_capacity(self, domain_count: Tally, left: Verdicts) -> Verdicts:
         """Under all that a node lacks; which nodes lack nothing."""
         short = self._short & left[:, None]
         for place, nodes in enumerate(short.sum(axis=0).tolist()):
@@ -147,12 +147,12 @@ class _Lacks:
                 domain_count[self._cause(place)] += nodes - others
             if others:
                 domain_count[self._cause(place, other=True)] += others
-        roomy = left & ~short.any(axis=1)
+        sufficient = left & ~short.any(axis=1)
         for rule, refused in self._refused:
-            if rule.code not in _BEFORE_ROOM and rule.code not in _ABOUT_CLAIMS:
+            if rule.code not in _BEFORE_CAPACITY and rule.code not in _ABOUT_CLAIMS:
                 self._count(domain_count, rule, refused & left)
-                roomy &= ~refused
-        return roomy
+                sufficient &= ~refused
+        return sufficient
 
     def _count_first(self, domain_count: Tally, codes: Collection[Code], left: Verdicts) -> Verdicts:
         """Under the first of these rules that a node fails; which nodes pass them all."""

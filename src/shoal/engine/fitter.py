@@ -44,6 +44,6 @@ class Fitter:
         return True
 
     def _kept(self, waiting: Waiting, chance: int) -> tuple[int, DeviceGrant | None] | None:
-        """A promise is kept where it was given; only if that cannot be does the pod look elsewhere."""
+        """Place the pod on the node of its nomination; other nodes are tried only if it does not fit there."""
         row = self.cluster.row_of.get(waiting.nominated)
         return None if row is None else self.placement.choose(waiting.charge, chance, waiting.who, np.array([row]))

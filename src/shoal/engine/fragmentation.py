@@ -136,7 +136,7 @@ class Fragmentation:
     def of_rows(self, rows: Rows) -> Floats:
         """F of nodes as they are."""
         models = self.models(rows)
-        compute = self._cluster.devices.free_lines(rows)
+        compute = self._cluster.devices.free_rows(rows)
         prints, ranks = self.surroundings(models, self._cluster.free[rows, CPU])
         return self.of_states(prints + self.pieces(compute), lambda lost: (models[lost], ranks[lost], compute[lost]))
 

@@ -33,7 +33,7 @@ class Gang:
     turn: int | None = None
     waiting: dict[str, None] = field(default_factory=dict)
     running: dict[str, None] = field(default_factory=dict)
-    """Pods on nodes: bound, assumed by our plan, promised or leaving."""
+    """Pods on nodes: bound, assumed by our plan, nominated or terminating."""
     was_on: dict[str, dict[str, None]] = field(default_factory=dict)
     """Part -> nodes its pods ended on since any of them was last bound; parts and nodes in order, the latest last."""
 
@@ -93,7 +93,7 @@ class Gangs:
         self._forget_if_empty(gang)
 
     def bound(self, name: str, part: str) -> None:
-        """A pod of it is known to run: from now on this tells where the part is."""
+        """Record that a pod of the part runs: from now on its node determines the place of the part."""
         gang = self._by_name.get(name)
         if gang is not None:
             gang.was_on.pop(part, None)

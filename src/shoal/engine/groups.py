@@ -14,7 +14,7 @@ class TopologyRequirement(msgspec.Struct, frozen=True):
     """How close together pods should be, in levels of one topology."""
 
     topology: str = ""
-    """Name of the topology whose levels these are; empty: each level is the key of a node label and stands alone."""
+    """Name of the topology with these levels; if empty, each level is the key of a node label, without a topology."""
     required: str = ""
     """Level: all in one domain of it, or not at all."""
     preferred: str = ""

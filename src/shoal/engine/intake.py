@@ -114,7 +114,7 @@ class Intake:
         allocation = cluster.pods.get(event.key)
         if allocation is not None and allocation.is_bound and allocation.who.group:
             cluster.gangs.ended(allocation.who.group, allocation.who.part, cluster.names[allocation.row])
-        self._gone(event.key)
+        self._remove_pod(event.key)
         if allocation is not None:
             if allocation.is_bound:
                 cluster.refusing.lift(allocation.row)
@@ -125,9 +125,9 @@ class Intake:
         turn: int | None = None
         allocation = self.cluster.pods.get(event.key)
         if allocation is not None and allocation.is_nominated and not _is_known(allocation, event):
-            # What it asks has changed since room was promised to it: it asks anew, at its old place.
+            # Its request has changed since its nomination: it is pending again, at its old place.
             self._release(event.key)
-            self._back_in_line(event.key, allocation)
+            self._requeue(event.key, allocation)
         elif allocation is not None or event.key in self._stray_node:
             return
         if event.key in pending:
@@ -150,7 +150,7 @@ class Intake:
         if event.daemon_set:
             self._daemon_sets.await_pod(event.key, event.daemon_set, event.ask)
 
-    def _gone(self, key: str) -> None:
+    def _remove_pod(self, key: str) -> None:
         cluster = self.cluster
         cluster.pending.remove(key)
         if key in cluster.pods:
@@ -158,7 +158,7 @@ class Intake:
         if self._stray_node:
             self._forget_stray(key)
         self._daemon_sets.forget_pod(key)
-        cluster.dra.settle_pod(key)
+        cluster.dra.release_reservations(key)
 
     def _forget_stray(self, key: str) -> None:
         node = self._stray_node.pop(key, None)
@@ -174,14 +174,14 @@ class Intake:
         if allocation is None or allocation.is_bound:
             return
         self._release(key)
-        self._back_in_line(key, allocation)
+        self._requeue(key, allocation)
         self._guess_again(allocation.row)
 
     def _stays(self, event: PodStays) -> None:
         if event.key in self.cluster.terminating:
             self.cluster.mark_terminating(event.key, False)
 
-    def _back_in_line(self, key: str, allocation: PodAllocation) -> None:
+    def _requeue(self, key: str, allocation: PodAllocation) -> None:
         self.cluster.pending.add(
             key,
             allocation.charge,
@@ -195,7 +195,7 @@ class Intake:
         cluster = self.cluster
         row = cluster.row_of.get(event.node)
         if row is None:
-            self._gone(event.key)
+            self._remove_pod(event.key)
             self._stray(event)
             return
         if self._stray_node:
@@ -213,7 +213,7 @@ class Intake:
                     # The other way round it is old news: the end of a pod cannot be called off, only refused.
                     cluster.mark_terminating(event.key)
                 if event.daemon_set:
-                    self._settle_daemon(event, allocation)
+                    self._update_daemon_set(event, allocation)
                 return
             self._release(event.key)
             if allocation.row != row:
@@ -233,9 +233,9 @@ class Intake:
         self._guess_again(row)
         self._has_started(event.who)
         if event.ask.claims:
-            cluster.dra.settle_pod(event.key)
+            cluster.dra.release_reservations(event.key)
         if event.daemon_set:
-            self._settle_daemon(event, allocation)
+            self._update_daemon_set(event, allocation)
 
     def _grant(self, event: PodBound, row: int) -> tuple[DeviceGrant | None, bool]:
         """What the pod holds on the row, and whether that is a guess."""
@@ -283,15 +283,15 @@ class Intake:
                 allocation.grant = structs.replace(grant, claims=claims) if claims else grant
             cluster.hold(key, allocation)
 
-    def _settle_daemon(self, event: PodBound, allocation: PodAllocation) -> None:
+    def _update_daemon_set(self, event: PodBound, allocation: PodAllocation) -> None:
         allocation.daemon_set = event.daemon_set
         self._daemon_sets.forget_pod(event.key)
-        self._daemon_sets.settle(event.daemon_set, allocation.row)
+        self._daemon_sets.update_reservation(event.daemon_set, allocation.row)
 
     def _release(self, key: str) -> None:
         allocation = self.cluster.release(key)
         if allocation.daemon_set:
-            self._daemon_sets.settle(allocation.daemon_set, allocation.row)
+            self._daemon_sets.update_reservation(allocation.daemon_set, allocation.row)
 
     def _node_seen(self, event: NodeSeen) -> None:
         cluster = self.cluster
@@ -303,7 +303,7 @@ class Intake:
             self._bound(stray)
         self._strays.pop(event.node.name, None)
         if cluster.static_changes.end != static:
-            self._daemon_sets.settle_row(row)
+            self._daemon_sets.update_row(row)
 
     def _node_refused(self, event: NodeRefused) -> None:
         row = self.cluster.row_of.get(event.name)
@@ -325,7 +325,7 @@ class Intake:
                 self._stray(_as_bound(key, allocation, event.name))
             else:
                 # It was only assumed there and not deleted, so it waits again.
-                self._back_in_line(key, allocation)
+                self._requeue(key, allocation)
 
     def _stray(self, event: PodBound) -> None:
         self._strays.setdefault(event.node, {})[event.key] = event

@@ -35,7 +35,7 @@ class LabelColumn:
     def __init__(self, rows: int) -> None:
         self.codes: NDArray[np.int32] = np.zeros(rows, np.int32)
         self.values: list[str] = [""]
-        """They are only added to while the epoch stands still."""
+        """Values are only added while the epoch does not change."""
         self.epoch = 0
         """Grows when codes come to mean other values: what was derived from codes before is worth nothing."""
         self._code_of: dict[str, int] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import DeviceGrant
-from shoal.engine.pending import in_line
+from shoal.engine.pending import new_waiting
 from shoal.engine.pods import PodAllocation, PodState, Waiting
 from shoal.units.errors import BugError
 
@@ -67,11 +67,11 @@ class Ledger:
         raise BugError(f"reinstating {key}, which no step of this trial evicted")
 
     def withdraw(self, key: str) -> None:
-        """A pod that only our plan put on a row waits again, at its old place and with the row promised to it."""
+        """Make a pod that only our plan placed pending again, at its old place and nominated for the row."""
         cluster = self._cluster
         allocation = cluster.release(key)
         cluster.pending.restore(
-            key, _in_line_again(allocation, cluster.names[allocation.row] if allocation.is_nominated else "")
+            key, _waiting_again(allocation, cluster.names[allocation.row] if allocation.is_nominated else "")
         )
         self._steps.append((key, allocation))
 
@@ -103,8 +103,8 @@ class Ledger:
         self._steps.clear()
 
 
-def _in_line_again(allocation: PodAllocation, nominated: str) -> Waiting:
-    return in_line(
+def _waiting_again(allocation: PodAllocation, nominated: str) -> Waiting:
+    return new_waiting(
         allocation.charge,
         allocation.priority,
         allocation.turn or 0,

@@ -28,7 +28,7 @@ class _Awaited(msgspec.Struct):
 
 
 class DaemonSets:
-    """Which node owes which DaemonSet."""
+    """Reservations on nodes for pods of DaemonSets."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -42,11 +42,11 @@ class DaemonSets:
         """A DaemonSet appeared or changed."""
         if name in self._asks:
             self.drop(name)
-        # Its devices and neighbours are the pod's own affair; set aside is what a sum can hold.
+        # Devices, claims and rules about other pods cannot be reserved as sums; only amounts are.
         self._asks[name] = msgspec.structs.replace(ask, devices=None, near=NO_RULES, claims=())
         self._reserved[name] = set()
         for row in self._rows_for(self._asks[name]):
-            self.settle(name, row)
+            self.update_reservation(name, row)
 
     def drop(self, name: str) -> None:
         ask = self._asks.pop(name, None)
@@ -57,28 +57,28 @@ class DaemonSets:
             self._cluster.reserve(row, taken, -1)
 
     def await_pod(self, key: str, name: str, ask: Ask) -> None:
-        """A DaemonSet's own pod is in line: the room on the node it is meant for is no longer withheld from it."""
+        """A pod of the DaemonSet is pending: the capacity reserved on its node is released for it."""
         self.forget_pod(key)
         awaited = self._awaited[key] = _Awaited(name, ask, set())
         for row in self._rows_for(ask):
             self._expect(awaited, row, expected=True)
 
     def forget_pod(self, key: str) -> None:
-        """The pod has gone, or has arrived on a node."""
+        """The pod was deleted or bound to a node."""
         awaited = self._awaited.pop(key, None)
         if awaited is not None:
             for row in list(awaited.rows):
                 self._expect(awaited, row, expected=False)
 
-    def settle_row(self, row: int) -> None:
-        """The node appeared or changed: compare what it owes with what it should."""
+    def update_row(self, row: int) -> None:
+        """Update the reservations of a node that was added or changed."""
         for awaited in self._awaited.values():
             self._expect(awaited, row, expected=self._may_run(awaited.ask, row))
         for name in self._asks:
-            self.settle(name, row)
+            self.update_reservation(name, row)
 
     def forget_row(self, row: int) -> None:
-        """The node is about to leave."""
+        """The node is about to be removed."""
         for awaited in self._awaited.values():
             self._expect(awaited, row, expected=False)
         for name, reserved in self._reserved.items():
@@ -86,8 +86,8 @@ class DaemonSets:
                 reserved.discard(row)
                 self._cluster.reserve(row, self._cluster.charge(self._asks[name]), -1)
 
-    def settle(self, name: str, row: int) -> None:
-        """Owe exactly when the DaemonSet may run on the node and does not yet."""
+    def update_reservation(self, name: str, row: int) -> None:
+        """Reserve capacity exactly when the DaemonSet may run on the node and does not yet."""
         ask = self._asks.get(name)
         if ask is None:
             return
@@ -113,7 +113,7 @@ class DaemonSets:
             self._awaited_at[place] -= 1
             if not self._awaited_at[place]:
                 del self._awaited_at[place]
-        self.settle(*place)
+        self.update_reservation(*place)
 
     def _rows_for(self, ask: Ask) -> list[int]:
         """All rows on which the ask may run, whatever room there is."""

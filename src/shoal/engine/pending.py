@@ -1,12 +1,13 @@
 """Stores pending pods, grouped by equal requests: a cycle looks at one head per request, not at every pod.
 
-When an ask fits nowhere, every pod behind it with the same ask fits nowhere either, so a backlog of ten thousand
-equal pods costs a round as much as one. Where rules about pods exist that holds for pods of one kin only (another pod's
-anti-affinity may mean the head and not the pod behind it), so each kin has a line of its own. Order is priority, then
-arrival; a pod sent back keeps its old place. Pods of a gang stand in no line: they are decided together.
+When a request fits nowhere, no pending pod with the same request fits, so a backlog of ten thousand equal pods costs a
+cycle as much as one pod. Where rules about pods exist, that holds only for pods with the same relevant labels (another
+pod's anti-affinity may select the head and not the pod behind it), so each such group of pods has a heap of its own.
+The order is priority, then arrival; a pod that is requeued keeps its old place. Pods of a gang are in no heap: they are
+decided together.
 
-A line for which no node would do even if it were empty is set aside: a round does not look at it again before the nodes
-change. Without that, two thousand pods with distinct impossible requests cost each round 80 ms.
+A group whose request no node could satisfy even if it were empty is left out: a cycle does not try it again before the
+nodes change. Without that, two thousand pods with distinct impossible requests cost each cycle 80 ms.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from shoal.engine.gang_members import Gangs
 from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.pods import Waiting
 
-LineKey = tuple[Charge, LabelKey]
+EquivalenceKey = tuple[Charge, LabelKey]
 
 _FIRST: Final = -(1 << 40)
 
 _MOST_STALE: Final = 64
-"""Entries of pods that wait no more, beside as many as there are pods, before a line is cleared of them; and lines."""
+"""How many stale entries a heap may have beyond twice the number of pending pods before they are removed; also the
+limit for impossible groups."""
 
 # Among equals in priority: nominated pods, then all others, then pods beyond the minimum of gangs.
 NOMINATED: Final = 0
@@ -39,7 +41,7 @@ def queue_rank(priority: int, phase: int) -> int:
     return phase - (priority << 2)
 
 
-def in_line(
+def new_waiting(
     charge: Charge,
     priority: int,
     turn: int,
@@ -48,7 +50,7 @@ def in_line(
     who: PodIdentity = NO_IDENTITY,
     nominated: str = "",
 ) -> Waiting:
-    """A pod at its place."""
+    """A pending pod with its position in the order."""
     first = _FIRST if has_precedence else queue_rank(priority, NOMINATED if nominated else USUAL)
     return Waiting(charge, priority, turn, has_precedence, who, nominated, first)
 
@@ -57,12 +59,12 @@ class Pending:
     """All waiting pods of a cluster."""
 
     __slots__ = (
-        "_aside",
         "_counts",
         "_fresh",
         "_gangs",
+        "_heaps",
+        "_impossible",
         "_kinship",
-        "_lines",
         "_nodes",
         "_pods",
         "_possible",
@@ -74,11 +76,11 @@ class Pending:
         self._counts = counts
         self._kinship = counts.kinship
         self._pods: dict[str, Waiting] = {}
-        self._lines: dict[LineKey, list[tuple[int, int, str]]] = {}
-        self._aside: dict[LineKey, list[tuple[int, int, str]]] = {}
-        """Lines that no node could take even if it were empty."""
-        self._possible: set[LineKey] = set()
-        """Lines that some node could take if it were empty, as far as that was examined."""
+        self._heaps: dict[EquivalenceKey, list[tuple[int, int, str]]] = {}
+        self._impossible: dict[EquivalenceKey, list[tuple[int, int, str]]] = {}
+        """Groups of pods that no node could run even if it were empty."""
+        self._possible: set[EquivalenceKey] = set()
+        """Groups of pods that some node could run if it were empty, as far as that was examined."""
         self._nodes = 0
         """The version of the nodes' properties for which both hold."""
         self._fresh: dict[str, None] = {}
@@ -112,13 +114,15 @@ class Pending:
         who: PodIdentity = NO_IDENTITY,
         nominated: str = "",
     ) -> None:
-        """Put a pod in line; with the turn it had before, at its old place."""
+        """Add a pending pod; with the turn that it had before, it gets its old place."""
         if turn is None:
             turn = self._turns
             self._turns += 1
         if who.group:
             self._gangs.queues(who.group, turn)
-        self.restore(key, in_line(charge, priority, turn, has_precedence=has_precedence, who=who, nominated=nominated))
+        self.restore(
+            key, new_waiting(charge, priority, turn, has_precedence=has_precedence, who=who, nominated=nominated)
+        )
         self._fresh[key] = None
 
     def remove(self, key: str) -> Waiting | None:
@@ -129,7 +133,7 @@ class Pending:
         return waiting
 
     def restore(self, key: str, waiting: Waiting) -> None:
-        """Undo `remove`. The line may have dropped the entry meanwhile; a second one is skipped as easily as none."""
+        """Undo `remove`. The heap may have dropped the entry meanwhile; a duplicate entry is skipped."""
         self._pods[key] = waiting
         if waiting.who.group:
             self._gangs.waits(waiting.who.group, key, waiting.turn)
@@ -138,93 +142,93 @@ class Pending:
 
     def _queue(self, key: str, waiting: Waiting) -> None:
         at = waiting.charge, self._counts.label_key(waiting.who.traits)
-        lines = self._aside if at in self._aside else self._lines
-        line = lines.get(at)
-        if line is None:
-            line = lines[at] = []
-        heappush(line, (waiting.first, waiting.turn, key))
-        if len(line) > 2 * len(self._pods) + _MOST_STALE:
-            # Entries that come and go behind a head that waits for long are not skipped. A sorted list is a heap.
-            lines[at] = [(*self._pods[pod].order, pod) for pod in self.line(at)]
+        heaps = self._impossible if at in self._impossible else self._heaps
+        heap = heaps.get(at)
+        if heap is None:
+            heap = heaps[at] = []
+        heappush(heap, (waiting.first, waiting.turn, key))
+        if len(heap) > 2 * len(self._pods) + _MOST_STALE:
+            # Stale entries behind a head that waits for long are not skipped. A sorted list is a heap.
+            heaps[at] = [(*self._pods[pod].order, pod) for pod in self.equivalent_pods(at)]
 
     def note_nodes(self, version: int) -> None:
-        """The version of the nodes' properties. After a change `heads` returns every line again."""
+        """Record the version of the nodes' properties. After a change `heads` returns every group again."""
         if version != self._nodes:
             self._nodes = version
-            self._lines |= self._aside
-            self._aside = {}
+            self._heaps |= self._impossible
+            self._impossible = {}
             self._possible.clear()
 
-    def is_known_possible(self, at: LineKey) -> bool:
-        """Whether `note_possible` has said since the nodes changed that some node could take the line's ask."""
+    def is_known_possible(self, at: EquivalenceKey) -> bool:
+        """Whether `note_possible` has recorded since the nodes changed that some node could run the group's pods."""
         return at in self._possible
 
-    def note_possible(self, at: LineKey, *, is_possible: bool) -> None:
-        """Record whether some node could take the line's ask if it were empty. If none could, `heads` leaves the line
+    def note_possible(self, at: EquivalenceKey, *, is_possible: bool) -> None:
+        """Record whether some node could run the group's pods if it were empty. If none could, `heads` leaves the group
         out until the nodes change."""
         if is_possible:
             self._possible.add(at)
             return
-        if at in self._lines:
-            self._aside[at] = self._lines.pop(at)
-        if len(self._aside) > 2 * len(self._pods) + _MOST_STALE:
-            # No walk clears these of pods that came and went.
-            self._aside = {kept: line for kept, line in self._aside.items() if self.line(kept)}
+        if at in self._heaps:
+            self._impossible[at] = self._heaps.pop(at)
+        if len(self._impossible) > 2 * len(self._pods) + _MOST_STALE:
+            # `head` never removes the stale entries of these groups.
+            self._impossible = {kept: heap for kept, heap in self._impossible.items() if self.equivalent_pods(kept)}
 
-    def heads(self) -> list[tuple[int, int, str, LineKey]]:
-        """The first pod of every line, as a heap."""
+    def heads(self) -> list[tuple[int, int, str, EquivalenceKey]]:
+        """The first pod of every group, as a heap."""
         if self._kinship != self._counts.kinship:
-            self._line_up_again()
+            self._regroup()
         heads = []
-        for at in list(self._lines):
+        for at in list(self._heaps):
             head = self.head(at)
             if head is not None:
                 heads.append((*head, at))
         heapify(heads)
         return heads
 
-    def line(self, at: LineKey) -> list[str]:
-        """All pods of a line, in order."""
+    def equivalent_pods(self, at: EquivalenceKey) -> list[str]:
+        """All pods of a group, in order."""
         there = {
             key
-            for first, turn, key in self._lines.get(at) or self._aside.get(at) or ()
+            for first, turn, key in self._heaps.get(at) or self._impossible.get(at) or ()
             if (pod := self._pods.get(key)) is not None
             and (pod.first, pod.turn) == (first, turn)
             and pod.charge is at[0]
         }
         return sorted(there, key=lambda key: self._pods[key].order)
 
-    def _line_up_again(self) -> None:
-        """Pods that were alike may differ now."""
+    def _regroup(self) -> None:
+        """Group the pods again: pods that were equivalent may differ now."""
         self._kinship = self._counts.kinship
-        self._lines = {}
-        self._aside = {}
+        self._heaps = {}
+        self._impossible = {}
         self._possible.clear()
         for key, waiting in self._pods.items():
             if not waiting.who.group:
                 self._queue(key, waiting)
 
-    def head(self, at: LineKey) -> tuple[int, int, str] | None:
-        """The first pod still waiting in a line."""
+    def head(self, at: EquivalenceKey) -> tuple[int, int, str] | None:
+        """The first pod of a group that is still pending."""
         charge = at[0]
-        line = self._lines[at]
-        while line:
-            first = line[0]
+        heap = self._heaps[at]
+        while heap:
+            first = heap[0]
             pod = self._pods.get(first[2])
-            # A pod that left, or came back with another ask or priority, has another turn or none.
+            # A pod that was removed, or added again with another request or priority, has another turn or none.
             if pod is not None and pod.turn == first[1] and pod.first == first[0] and pod.charge is charge:
                 return first
-            heappop(line)
-        del self._lines[at]
+            heappop(heap)
+        del self._heaps[at]
         self._possible.discard(at)
         return None
 
     def take_fresh(self) -> list[str]:
-        """Pods that joined since the last call and still wait: the ones that are owed an answer."""
+        """Pods that were added since the last call and are still pending: their refusals are not reported yet."""
         fresh = [key for key in self._fresh if key in self._pods]
         self._fresh = {}
         return fresh
 
     def still_fresh(self, keys: list[str]) -> None:
-        """They have got no answer yet."""
+        """Nothing was reported for these pods yet."""
         self._fresh = dict.fromkeys(keys) | self._fresh

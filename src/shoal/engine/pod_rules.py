@@ -74,9 +74,9 @@ class PodRules(msgspec.Struct, frozen=True, cache_hash=True):
     """All rules of a pod about pods."""
 
     affinity: tuple[Term, ...] = ()
-    """Required: each names a domain in which some pod stands that all of these mean."""
+    """Required: each needs a domain with some pod that all of these terms select."""
     anti: tuple[Term, ...] = ()
-    """Required: no pod that one of these means stands in its domain."""
+    """Required: no pod that one of these terms selects is in its domain."""
     weighted: tuple[WeightedTerm, ...] = ()
     spread: tuple[Spread, ...] = ()
 

@@ -96,7 +96,7 @@ class NodePower:
         cluster = self._cluster
         models = self._models(rows)
         count = cluster.devices.count.take(rows)
-        compute = cluster.devices.free_lines(rows)
+        compute = cluster.devices.free_rows(rows)
         present = np.arange(compute.shape[1]) < count[:, None]
         busy = (present & (compute < FULL_MILLI)).sum(axis=1)
         total = cluster.total[rows, facts.CPU]

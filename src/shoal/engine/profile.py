@@ -43,7 +43,7 @@ class Profile:
 SOFT_PREFERENCES: tuple[tuple[StaticScore, int], ...] = ((PreferredAffinity(), 1000), (SoftTaints(), 1000))
 """What a pod's author asked for outweighs what the fleet would like; a pod without preferences is not touched."""
 
-SOFT_COMPANY = Soft(affinity=1000, spread=1000)
+SOFT_POD_RULES = Soft(affinity=1000, spread=1000)
 """The same for preferences about other pods."""
 
 
@@ -78,7 +78,7 @@ def _least_loss(cluster: Cluster, mix: PodMix) -> Profile:
         "Shoal",
         SOFT_PREFERENCES,
         ((rule, 1),),
-        SOFT_COMPANY,
+        SOFT_POD_RULES,
         devices=rule,
         epoch=rule.renewed,
         forget=rule.columns.forget,
@@ -93,7 +93,7 @@ def _least_loss_and_power(cluster: Cluster, mix: PodMix) -> Profile:
         "Shoal+Power",
         SOFT_PREFERENCES,
         scores,
-        SOFT_COMPANY,
+        SOFT_POD_RULES,
         devices=loss,
         epoch=power.renewed,
         forget=loss.columns.forget,

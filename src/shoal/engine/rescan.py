@@ -9,7 +9,7 @@ import numpy as np
 
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import RANK_BITS, Cluster
-from shoal.engine.domains.relevant_counts import census_of
+from shoal.engine.domains.relevant_counts import counts_for
 from shoal.engine.domains.verdict import Domains
 from shoal.engine.facts import fits
 from shoal.engine.filters import NODE_FILTERS
@@ -54,7 +54,7 @@ class Rescan:
         for score, weight in self._compiled(charge):
             keys += (score(window) * weight) << RANK_BITS
         if cluster.counts.active:
-            pod_verdict = Domains(cluster, self._profile.soft, census_of(cluster, ask)).verdict(ask, who)
+            pod_verdict = Domains(cluster, self._profile.soft, counts_for(cluster, ask)).verdict(ask, who)
             if pod_verdict is not None:
                 verdicts = verdicts if pod_verdict.allowed is None else verdicts & pod_verdict.allowed
                 keys = keys if pod_verdict.extra is None else keys + pod_verdict.extra

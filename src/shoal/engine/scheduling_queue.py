@@ -14,10 +14,10 @@ from heapq import heapify, heappop, heappush, heapreplace
 from shoal.engine.cluster import Cluster
 from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import gang_phase
-from shoal.engine.pending import NOMINATED, LineKey, queue_rank
+from shoal.engine.pending import NOMINATED, EquivalenceKey, queue_rank
 from shoal.engine.suitability import has_possible_node
 
-Head = tuple[int, int, str, LineKey | Gang]
+Head = tuple[int, int, str, EquivalenceKey | Gang]
 
 
 class SchedulingQueue:
@@ -82,7 +82,7 @@ def gang_priority(cluster: Cluster, gang: Gang) -> int:
 
 
 def gang_order(cluster: Cluster, gang: Gang, phase: int | None = None) -> tuple[int, int]:
-    """Its place in line, by the measure of `Waiting.order`; unless told otherwise, by what it has and was promised."""
+    """The gang's place in the order, comparable with `Waiting.order`; by default from its pods and nominations."""
     if phase is None:
         nominated = any(cluster.pending[pod].nominated for pod in gang.waiting)
         phase = NOMINATED if nominated else gang_phase(cluster, gang)

@@ -23,7 +23,7 @@ from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.devices.planes import DevicePlanes
 
 Record = NDArray[np.int64]
-Rooms = dict[int, int]
+Capacities = dict[int, int]
 
 
 class Summaries:
@@ -39,9 +39,9 @@ class Summaries:
     def take(self, row: int, free: Record, charge: Charge, grant: DeviceGrant, *, nominated: bool) -> int:
         """Take the grant after the charge was taken; returns by how much the row's free compute changed."""
         devices = self._devices
-        milli, rooms = devices.sum_left(row), self._rooms(row)
+        milli, capacities = devices.sum_left(row), self._mig_capacities(row)
         left = devices.take_any(row, grant, nominated=nominated)
-        self._book(row, free, left, rooms, charge.taken)
+        self._update_columns(row, free, left, capacities, charge.taken)
         # A plain grant is booked by its charge, as on plain rows: the row may be one when the pod goes.
         change = -charge.gpu_milli if grant.is_plain() else devices.sum_left(row) - milli
         free[facts.GPU_MILLI] += change + charge.gpu_milli
@@ -50,9 +50,9 @@ class Summaries:
     def give(self, row: int, free: Record, charge: Charge, grant: DeviceGrant, *, nominated: bool) -> int:
         """Exactly undo `take`, after the charge was given back."""
         devices = self._devices
-        milli, rooms = devices.sum_left(row), self._rooms(row)
+        milli, capacities = devices.sum_left(row), self._mig_capacities(row)
         left = devices.give_any(row, grant, nominated=nominated)
-        self._book(row, free, left, rooms, -charge.taken)
+        self._update_columns(row, free, left, capacities, -charge.taken)
         change = charge.gpu_milli if grant.is_plain() else devices.sum_left(row) - milli
         free[facts.GPU_MILLI] += change - charge.gpu_milli
         return change
@@ -98,20 +98,20 @@ class Summaries:
                 total[row, column] = most_mig(self._devices, row, profile)
                 free[row, column] = mig_capacity(self._devices, row, profile)
 
-    def _book(self, row: int, free: Record, left: list[int], before: Rooms, taken: Record) -> None:
+    def _update_columns(self, row: int, free: Record, left: list[int], before: Capacities, taken: Record) -> None:
         free[facts.GPU_WHOLE] = self._whole(row, left)
         free[facts.GPU_BEST] = max(left)
-        for column, room in self._rooms(row).items():
+        for column, capacity in self._mig_capacities(row).items():
             # What the charge took is undone: an instance here may cost more, or less, than one of its kind.
-            free[column] += room - before[column] + taken[column]
+            free[column] += capacity - before[column] + taken[column]
 
-    def _rooms(self, row: int) -> Rooms:
+    def _mig_capacities(self, row: int) -> Capacities:
         layout = self._devices.odd.get(row)
         if layout is None or not layout.mig:
             return {}
         return {column: mig_capacity(self._devices, row, profile) for column, profile in self._profiles.items()}
 
-    def _asides(self, row: int, free: Record, total: Record, held: list[Charge]) -> Rooms:
+    def _asides(self, row: int, free: Record, total: Record, held: list[Charge]) -> Capacities:
         """What is booked in the columns of profiles beside the pods that are there."""
         return {column: self._unbooked(row, column, total, held) - int(free[column]) for column in self._profiles}
 

@@ -21,7 +21,7 @@ from shoal.data.gpus import PRODUCT_LABEL, family, meant_products
 from shoal.engine.cluster import Cluster
 
 _MOST = 20
-"""Conditions that are told of, and values of each."""
+"""Conditions that are reported, and values of each."""
 _MOST_NEAR = 3
 _LEAST_TYPED = 3
 """Shorter text is inside of nearly everything."""
@@ -46,7 +46,7 @@ def unmatched(cluster: Cluster, rule: NodeRule) -> tuple[Unmatched, ...]:
         by_term = [list(filter(labels.lack, term.match_expressions)) for term in rule.terms]
         if all(by_term):
             found += chain.from_iterable(by_term)
-    return tuple(labels.story(each) for each in islice(dict.fromkeys(found), _MOST))
+    return tuple(labels.describe(each) for each in islice(dict.fromkeys(found), _MOST))
 
 
 class _NodeLabels:
@@ -64,8 +64,8 @@ class _NodeLabels:
         values = self._of(requirement.key)
         return not values or (requirement.operator == "In" and values.isdisjoint(requirement.values))
 
-    def story(self, requirement: Requirement) -> Unmatched:
-        """Of one that does."""
+    def describe(self, requirement: Requirement) -> Unmatched:
+        """Describe a requirement that leaves no node."""
         asked = requirement.values[:_MOST]
         values = self._of(requirement.key)
         if not values:

@@ -37,7 +37,7 @@ class Window:
     @property
     def compute(self) -> NDArray[np.int32]:
         """Compute that can be had per device slot, one line per row."""
-        return self._cluster.devices.free_lines(self.rows)
+        return self._cluster.devices.free_rows(self.rows)
 
     @property
     def device_count(self) -> NDArray[np.int32]:

@@ -27,7 +27,7 @@ MAX_NODES = 20_000
 DEMAND = 0.98
 
 
-class _Kind(NamedTuple):
+class _MachineKind(NamedTuple):
     model: str
     gpus: int
     vcpus: int
@@ -36,11 +36,11 @@ class _Kind(NamedTuple):
 
 
 _KINDS = (
-    _Kind("H100", 8, 192, 2048, 0.15),
-    _Kind("A100", 8, 96, 1024, 0.20),
-    _Kind("L40S", 4, 64, 768, 0.25),
-    _Kind("A10", 4, 48, 384, 0.20),
-    _Kind("T4", 2, 32, 128, 0.20),
+    _MachineKind("H100", 8, 192, 2048, 0.15),
+    _MachineKind("A100", 8, 96, 1024, 0.20),
+    _MachineKind("L40S", 4, 64, 768, 0.25),
+    _MachineKind("A10", 4, 48, 384, 0.20),
+    _MachineKind("T4", 2, 32, 128, 0.20),
 )
 
 

@@ -283,7 +283,7 @@ class _Gatherer:
         if not annotations:
             return TopologyRequirement()
         requirement = self._topologies.kueue_wish(annotations, where)
-        return self._topologies.kai_annotations_wish(annotations, where) if requirement.is_empty else requirement
+        return self._topologies.kai_annotations_requirement(annotations, where) if requirement.is_empty else requirement
 
 
 def _is_kueues_alone(members: list[GangMember]) -> bool:

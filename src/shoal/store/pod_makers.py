@@ -35,13 +35,13 @@ Owner = tuple[str, str, str]
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 
-class _JobTemplate(ApiStruct, frozen=True):
+class _ReplicatedJobTemplate(ApiStruct, frozen=True):
     spec: JobSpec = field(default_factory=JobSpec)
 
 
 class _ReplicatedJob(ApiStruct, frozen=True):
     replicas: Count = 1
-    template: _JobTemplate = field(default_factory=_JobTemplate)
+    template: _ReplicatedJobTemplate = field(default_factory=_ReplicatedJobTemplate)
 
 
 class _JobSetSpec(ApiStruct, frozen=True):

@@ -11,8 +11,8 @@ from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.facts import PODS, Amounts, LocalQueueFacts, Usage
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.queue_counts import AllQueueCounts, QueueCounts, WorkloadState, count_queues, is_pending
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.shares import share_of
-from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import totals_of
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure, QuotaFigure
 from shoal.telemetry.unadmitted import UnadmittedFigure

@@ -78,7 +78,7 @@ class FileReporter:
         """Nothing is open."""
 
 
-class PodReporter:
+class ProgressAnnotator:
     """The pod's own annotations, by one request at a time; of several that wait the latest counts."""
 
     def __init__(self, url: str, account: Path = SERVICE_ACCOUNT, trusted: ssl.SSLContext | None = None) -> None:
@@ -137,4 +137,4 @@ def reporter_of(environment: Mapping[str, str], account: Path = SERVICE_ACCOUNT)
         return Silence()
     shown = f"[{host}]" if ":" in host else host
     path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
-    return PodReporter(f"https://{shown}:{port}{path}?fieldManager=shoal-train", account)
+    return ProgressAnnotator(f"https://{shown}:{port}{path}?fieldManager=shoal-train", account)

@@ -8,8 +8,8 @@ borrowed quota has a lender, unless a quota was cut below its use.
 from __future__ import annotations
 
 from shoal.engine.queues.facts import FlavorResource, Usage
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Cohort, CohortNode
 
 
 def lending_of(queues: Queues) -> dict[CohortNode, Usage]:

@@ -17,9 +17,9 @@ import msgspec
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import Amounts, FlavorResource, Usage
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.shares import MOST, share_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.views.queue_backlog import Backlog, Number, Waiter, backlog_of, plain
 from shoal.views.queue_lending import lending_of
 

@@ -49,7 +49,7 @@ def _executors(
     rolled_back: Callable[[], None],
 ) -> PlanExecutor:
     # Imported here: a process that decides only about queues saves the memory of the writer.
-    from shoal.controllers.binding.writer import Writer
+    from shoal.controllers.bind_preparation.writer import Writer
     from shoal.controllers.scheduler.executor import SchedulerExecutor
 
     return SchedulerExecutor(context, scheduling, scheduling.watched, Writer(context, devices, volumes), rolled_back)

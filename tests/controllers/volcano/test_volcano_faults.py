@@ -55,5 +55,5 @@ async def test_pods_that_are_kept_wait_for_no_further_event(tmp_path: Path, capl
         await scene.pod("p", "g", gpus=1)
         await scene.cluster.pass_time(20)
         assert faulty[0].left == 0
-        assert "a round of VolcanoAdmission broke" in caplog.text
+        assert "admission cycle of VolcanoAdmission failed" in caplog.text
         assert await scene.bound() == {"p"}

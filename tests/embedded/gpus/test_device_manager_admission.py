@@ -16,7 +16,7 @@ from build.gpu_pods import (
     refused,
     status_of,
 )
-from shoal.embedded.gpus.node_gpus import Counted, Refused
+from shoal.embedded.gpus.node_gpus import ExtendedResourceAmounts, Refused
 
 UNEXPECTED = "UnexpectedAdmissionError"
 MIG = "nvidia.com/mig-1g.10gb"
@@ -88,7 +88,7 @@ def test_a_resource_that_the_node_never_had_is_not_looked_at() -> None:
 def test_a_resource_that_is_gone_is_refused() -> None:
     node = device_manager("dgx-a100-80[mig=all-1g.10gb]")
     node.configure({"nvidia.com/mig.config": "all-disabled"}, {})
-    assert node.resources() == {GPU: Counted(8, 8), MIG: Counted(0, 0)}
+    assert node.resources() == {GPU: ExtendedResourceAmounts(8, 8), MIG: ExtendedResourceAmounts(0, 0)}
     assert "no healthy devices present" in refused(node.admit(gpu_pod("a", 1, MIG))).message
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from build.gpu_pods import GPU, Obj, config_map, device_manager, gpu_pod, granted
-from shoal.embedded.gpus.node_gpus import Complaint, Counted
+from shoal.embedded.gpus.node_gpus import Complaint, ExtendedResourceAmounts
 from shoal.embedded.machines.mig_layouts import default_layouts
 
 CONFIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
@@ -93,7 +93,7 @@ def test_an_impossible_layout_changes_nothing_and_fails(lines: str, told: str) -
     (said,) = node.configure({CONFIG: "mine"}, mig_config(lines))
     assert told in said
     assert node.labels()[STATE] == "failed"
-    assert node.resources() == {GPU: Counted(8, 8)}
+    assert node.resources() == {GPU: ExtendedResourceAmounts(8, 8)}
 
 
 def test_an_unknown_layout_names_those_that_are_known() -> None:
@@ -130,11 +130,13 @@ def test_single_wants_one_profile_on_all_gpus() -> None:
     node = device_manager("dgx-a100-40[strategy=single]")
     said = node.configure({CONFIG: "all-balanced"}, {})
     assert "the device plugin does not start: all MIG devices on the node must be of the same type" in said
-    assert node.resources() == {GPU: Counted(0, 0)}
+    assert node.resources() == {GPU: ExtendedResourceAmounts(0, 0)}
     assert node.labels()["nvidia.com/gpu.product"] == "NVIDIA-A100-SXM4-40GB-MIG-INVALID"
     node.configure({CONFIG: "all-1g.5gb"}, {})
-    assert node.resources() == {GPU: Counted(56, 56)}
+    assert node.resources() == {GPU: ExtendedResourceAmounts(56, 56)}
 
 
 def test_with_strategy_none_cut_gpus_are_still_offered_whole() -> None:
-    assert device_manager("dgx-a100-40[mig=all-1g.5gb,strategy=none]").resources() == {GPU: Counted(8, 8)}
+    assert device_manager("dgx-a100-40[mig=all-1g.5gb,strategy=none]").resources() == {
+        GPU: ExtendedResourceAmounts(8, 8)
+    }

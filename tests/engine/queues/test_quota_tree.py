@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from build.depth import examples
 from build.queues import Limited, cluster_queue, cohort, hold_usage, limited, queues
 from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts, Quota
+from shoal.engine.queues.quota_tree import CohortNode, lowest_that_fits
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import CohortNode, lowest_that_fits
 
 FR = ("default", "chips")
 NO_QUOTA = Quota(0)

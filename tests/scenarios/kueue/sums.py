@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from shoal.engine.queues.facts import Usage
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Cohort, CohortNode
 
 from .answers import Answer
 from .case import Case

@@ -1,6 +1,6 @@
 """Kueue's kinds, v1beta1 and v1beta2, as one typed value each: shaped like v1beta2, read from both.
 
-`reading.py` says what an older document becomes, `lenient_fields.py` what was accepted though a cluster would refuse
+`reading.py` says what an older document becomes, `probable_mistakes.py` what was accepted though a cluster would refuse
 it, `conversion.py` writes plain objects in either version. What Kueue's webhooks refuse is refused by the checks beside
 the types.
 """

@@ -1,6 +1,6 @@
 """Cluster queues: who has how much quota, and what happens when it is not enough.
 
-An absent `namespaceSelector` lets no namespace in and an empty one lets in all; `lenient_fields.py` warns of the
+An absent `namespaceSelector` lets no namespace in and an empty one lets in all; `probable_mistakes.py` warns of the
 first, which is hardly ever meant.
 """
 

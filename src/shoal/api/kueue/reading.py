@@ -1,7 +1,7 @@
 """Converts older or slightly wrong documents of Kueue to the plain object that the typed value is decoded from.
 
 Each reader is named in `kinds.py` for the versions that need it. Where something was translated that a cluster would
-refuse or drop, the value keeps the old field, so that `lenient_fields.py` can tell.
+refuse or drop, the value keeps the old field, so that `probable_mistakes.py` can tell.
 """
 
 from __future__ import annotations

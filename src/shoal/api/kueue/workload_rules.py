@@ -11,7 +11,7 @@ from shoal.api.kueue.amounts import check_bound
 from shoal.api.kueue.lists import check_most, check_some
 from shoal.api.kueue.references import check_reference
 from shoal.api.kueue.template_rules import check_template
-from shoal.api.kueue.topology_rules import check_topology_request, check_topology_requests
+from shoal.api.kueue.topology_request_rules import check_topology_request, check_topology_requests
 from shoal.api.kueue.workload_status import Admission, PodSetAssignment, WorkloadStatus
 from shoal.api.kueue.workloads import PodSet, PriorityClassRef, Workload, WorkloadSpec
 from shoal.api.validity import check_meta

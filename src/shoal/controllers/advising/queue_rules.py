@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from shoal.api.decode import read
-from shoal.api.kueue.lenient_fields import QUEUE_NAME, slips
+from shoal.api.kueue.probable_mistakes import QUEUE_NAME, slips
 from shoal.api.taints import HARD_EFFECTS, Toleration
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOAD_PRIORITY_CLASSES
 from shoal.client.item import Obj

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from shoal.api.kueue.lenient_fields import QUEUE_NAME
+from shoal.api.kueue.probable_mistakes import QUEUE_NAME
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
 from shoal.client.kind import Kind

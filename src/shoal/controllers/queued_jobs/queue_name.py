@@ -9,7 +9,7 @@ Rejected: using a label of a template as well. It queues each pod by itself, in 
 from __future__ import annotations
 
 from shoal.api.decode import Unknown
-from shoal.api.kueue.lenient_fields import QUEUE_NAME, misplaced_queue
+from shoal.api.kueue.probable_mistakes import QUEUE_NAME, misplaced_queue
 from shoal.api.meta import ObjectMeta
 from shoal.client.item import Item, Obj
 from shoal.controllers.queued_work.fields import string_map

@@ -32,9 +32,9 @@ from shoal.controllers.queues.messages import active_condition
 from shoal.controllers.queues.queue_counts import counts_to_api, put_recent_usage, usage_to_api
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.queue_counts import AllQueueCounts, QueueCounts, count_queues
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.shares import share_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import CohortNode
 from shoal.store.object_faults import ObjectFaults
 from shoal.store.watched.queue_changes import WorkloadView
 from shoal.store.watched.queues import WatchedQueues

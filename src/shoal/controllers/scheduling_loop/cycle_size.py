@@ -13,13 +13,13 @@ FIRST = 16
 
 class CycleSize:
     def __init__(self, most: int, *, is_timed: bool) -> None:
-        """Without timing each round places up to `most`."""
+        """Without timing each cycle places up to `most` pods."""
         self._most = most
         self._first = min(FIRST, most) if is_timed else most
         self.now = self._first
 
     def note(self, took_s: float, *, is_cut: bool) -> None:
-        """How long a round took, and whether it left a backlog."""
+        """Record how long a cycle took, and whether it left a backlog."""
         if not is_cut:
             self.now = self._first
         elif took_s > LONGEST_S:

@@ -4,7 +4,8 @@ An event goes to each discipline in turn until one holds it back. A pod that a d
 after it, and then applied to the facts. A discipline that holds back nothing receives all events. The last one has no
 successor and applies released pods to the facts itself.
 
-A desk that breaks is logged and asked again a moment later; what the others decided stands.
+A failure of one discipline is logged, and the discipline is called again a moment later; the decisions of the others
+remain valid.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from shoal.engine.plan import Evict, Place
 _log = logging.getLogger("shoal.scheduling")
 _AGAIN_S = 1.0
 Onward = Callable[[Event], None]
-"""Where a desk sends a pod that it keeps no longer."""
+"""Receives the pods that a discipline releases."""
 
 
 class Disciplines:
@@ -32,10 +33,10 @@ class Disciplines:
         self._clock = clock
         self._disciplines: list[AdmissionDiscipline] = []
         self._again_s: dict[AdmissionDiscipline, float] = {}
-        """Disciplines that broke in the last round, and when to ask them again."""
+        """Disciplines that failed in the last cycle, and when to call them again."""
 
     def add(self, make: Callable[[Onward], AdmissionDiscipline]) -> None:
-        """After those that are there."""
+        """Add a discipline after the existing ones."""
         after = len(self._disciplines) + 1
         self._disciplines.append(make(lambda event: self._pass_on(event, after)))
 
@@ -67,8 +68,8 @@ class Disciplines:
     def _round_of(self, discipline: AdmissionDiscipline, now_s: float) -> Sequence[Place | Evict]:
         try:
             decided = discipline.round(now_s)
-        except Exception:  # noqa: BLE001 - what the other desks decided stands in the facts, and has to be handed out
-            _log.exception("a round of %s broke", type(discipline).__name__)
+        except Exception:  # noqa: BLE001 - the decisions of the other disciplines are in the facts and must be executed
+            _log.exception("admission cycle of %s failed", type(discipline).__name__)
             self._again_s[discipline] = now_s + _AGAIN_S
             return ()
         self._again_s.pop(discipline, None)

@@ -25,12 +25,12 @@ class ForeignSchedulerGuard:
         self._is_there = is_there
         self._was_there = False
         self._is_to_look = False
-        """A pod of theirs may have come to stand in line."""
+        """A pod of the other scheduler may be among the pending pods."""
         self._onward = onward
         self._kept: dict[str, PodArrived] = {}
 
     async def synced(self) -> None:
-        """Whose desk comes after this one looks who is there."""
+        """Return at once: the discipline after this one checks for the other scheduler."""
 
     def hear(self, event: Event) -> bool:
         if isinstance(event, PodArrived):

@@ -1,6 +1,6 @@
 """Protocols between the scheduling loop, the executors of its decisions and the admission disciplines.
 
-None of them waits inside a round: they note what is to be written and write it beside.
+Guarantees: none of them waits inside a cycle; they record what is to be written, and write it concurrently.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from shoal.store.watched.pod_views import PodView
 
 
 class PlanExecutor(Protocol):
-    """Binds, ends and tells pods."""
+    """Binds and evicts pods, and writes their conditions."""
 
     def carry_out(self, plan: Plan) -> None:
-        """Take on what a round decided. Called once a round, also for an empty plan."""
+        """Take on the decisions of a cycle. Called once per cycle, also for an empty plan."""
         ...
 
     def outcomes(self) -> Sequence[Event]:
-        """What became of it since the last call, as far as the caches do not tell: PodRejected, PodStays."""
+        """The outcomes since the last call that the caches do not show: PodRejected, PodStays."""
         ...
 
     async def run(self) -> None:
@@ -33,28 +33,28 @@ class PlanExecutor(Protocol):
 
 
 class AdmissionDiscipline(Protocol):
-    """Decides who is admitted, over the brain's facts."""
+    """Decides which workloads are admitted, over the facts of the scheduling loop."""
 
     async def synced(self) -> None:
-        """Returns when all that it decides by is known, while it runs."""
+        """Returns when all input of its decisions is known, while it runs."""
         ...
 
     def hear(self, event: Event) -> bool:
-        """Whether the desk keeps this event to itself (a pod that is to take a place kept for it); else the facts
-        take it at once."""
+        """Whether the discipline keeps this event to itself (a pod that is to take a place reserved for it); else the
+        facts take it at once."""
         ...
 
     def round(self, now_s: float) -> Sequence[Place | Evict]:
-        """Decide; the pods that take places which were kept for them, and those that have to yield."""
+        """Decide; returns the pods that take places reserved for them, and those to evict."""
         ...
 
     def next_s(self) -> float | None:
-        """When time alone may change something."""
+        """The next time at which a decision may change without an event."""
         ...
 
     @property
     def is_idle(self) -> bool:
-        """Whether another round would change nothing before something happens."""
+        """Whether another cycle would change nothing before the next event."""
         ...
 
     async def run(self) -> None:
@@ -63,17 +63,17 @@ class AdmissionDiscipline(Protocol):
 
 
 class PodViews(Protocol):
-    """Pods as they were seen last."""
+    """The last known state of pods."""
 
     def view(self, key: str, /) -> PodView | None: ...
 
     def reported(self) -> Sequence[PodArrived | PodBound]:
-        """What is said of each pod that is there, as it stands: for who has to begin anew."""
+        """The current events of all pods, for a reader that starts again."""
         ...
 
 
 class SchedulerState(Protocol):
-    """The brain, as a desk knows it."""
+    """The scheduling loop, as a discipline uses it."""
 
     @property
     def cluster(self) -> Cluster: ...
@@ -85,5 +85,5 @@ class SchedulerState(Protocol):
     def watched(self) -> PodViews: ...
 
     def wake(self) -> None:
-        """A round is due."""
+        """Request a cycle."""
         ...

@@ -94,7 +94,7 @@ class SchedulingLoop:
                 await self._known_to(self.discipline)
             while True:
                 self._wakeup.clear()
-                due_s = self._round_or_story()
+                due_s = self._guarded_round()
                 if due_s is not None and due_s <= 0:
                     # Other tasks run between two cycles.
                     await asyncio.sleep(0)
@@ -116,7 +116,7 @@ class SchedulingLoop:
         finally:
             knowing.cancel()
 
-    def _round_or_story(self) -> float | None:
+    def _guarded_round(self) -> float | None:
         try:
             return self.round()
         except Exception:  # noqa: BLE001 - the cause may be gone in the next cycle, and no other process decides meanwhile

@@ -18,7 +18,7 @@ from shoal.embedded.gpus.environment import environment
 from shoal.embedded.gpus.labels import COMING_AND_GOING, LabelInput, gpu_labels
 from shoal.embedded.gpus.mig_manager import MigManager
 from shoal.embedded.gpus.node_annotations import own_words
-from shoal.embedded.gpus.node_gpus import Complaint, ContainerDevices, Counted, Refused, Use
+from shoal.embedded.gpus.node_gpus import Complaint, ContainerDevices, ExtendedResourceAmounts, Refused, Use
 from shoal.embedded.gpus.plugin_config import PluginConfig
 from shoal.embedded.gpus.plugin_manager import PluginManager
 from shoal.embedded.gpus.programs import Programs
@@ -51,9 +51,9 @@ class DeviceManager:
 
     # What the node offers.
 
-    def resources(self) -> Mapping[str, Counted]:
+    def resources(self) -> Mapping[str, ExtendedResourceAmounts]:
         return {
-            name: Counted(len(devices), len(self._allocation.healthy(devices)))
+            name: ExtendedResourceAmounts(len(devices), len(self._allocation.healthy(devices)))
             for name, devices in self._devices.items()
         }
 

@@ -13,7 +13,7 @@ import msgspec
 Obj = dict[str, Any]
 
 
-class Counted(msgspec.Struct, frozen=True):
+class ExtendedResourceAmounts(msgspec.Struct, frozen=True):
     """An extended resource as the plugin reports it: all, and those that are healthy."""
 
     capacity: int
@@ -59,7 +59,7 @@ class Use(msgspec.Struct, frozen=True):
 class NodeGpus(Protocol):
     """Implemented by `gpus/device_manager.py`: class Book(machine)."""
 
-    def resources(self) -> Mapping[str, Counted]:
+    def resources(self) -> Mapping[str, ExtendedResourceAmounts]:
         """The extended resources of the node now."""
         ...
 

@@ -8,9 +8,9 @@ from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
 from shoal.client.volumes.needs import WantedClaim
-from shoal.controllers.binding.claims import ClaimWriter
-from shoal.controllers.binding.users import User
-from shoal.controllers.binding.volumes import VolumeWriter
+from shoal.controllers.bind_preparation.claims import ClaimWriter
+from shoal.controllers.bind_preparation.users import User
+from shoal.controllers.bind_preparation.volumes import VolumeWriter
 from shoal.embedded.scheduler.device_fit import ClaimDevices, DeviceFit
 from shoal.embedded.scheduler.pod_info import PodInfo
 from shoal.embedded.scheduler.volume_fit import VolumeFit, mounts_of

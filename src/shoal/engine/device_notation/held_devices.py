@@ -74,7 +74,7 @@ class HeldDevices:
         self._users: Counter[tuple[str, str]] = Counter()
 
     def reserve(self, node: str, positions: Iterable[DevicePosition]) -> None:
-        """Numbers that were said outright; to be told before the first name is asked for."""
+        """Record numbers that are given explicitly; call this before the first look-up of a name."""
         self._taken.setdefault(node, Counter()).update({device for device, _ in positions})
 
     def positions(

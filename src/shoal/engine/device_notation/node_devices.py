@@ -53,8 +53,8 @@ def layout_of_node(
     broken: tuple[int, ...] = ()
     if register is None and _UNHEALTHY in annotations.get(names.OWN_TOPOLOGY, ""):
         gpus, broken = _with_broken(node_ids(labels, annotations), gpus)
-    words = _Words(labels, annotations, where)
-    mig, mig_devices = _mig(words, labels, gpus)
+    settings = _NodeSettings(labels, annotations, where)
+    mig, mig_devices = _mig(settings, labels, gpus)
     if mig:
         gpus = max(gpus + len(mig_devices), max(mig_devices, default=-1) + 1)
         left = {name: amount for name, amount in left.items() if not name.startswith(names.MIG_PREFIX)}
@@ -62,12 +62,12 @@ def layout_of_node(
         memory_mib=(register.memory_mib if register else 0) or _memory(labels, where),
         replicas=replicas,
         sharing=sharing,
-        one_per_request=replicas > 1 and _one_per_request(words, sharing),
+        one_per_request=replicas > 1 and _one_per_request(settings, sharing),
         renamed=renamed,
         slots=register.slots if register else SLOTS_PER_DEVICE,
-        islands=_islands(words, labels, gpus, where),
-        numa=_numa(words, gpus) or (register.numa if register else ()),
-        numa_policy=_policy(words),
+        islands=_islands(settings, labels, gpus, where),
+        numa=_numa(settings, gpus) or (register.numa if register else ()),
+        numa_policy=_policy(settings),
         mig=mig,
         mig_devices=tuple(device for device in mig_devices if device not in broken),
         broken=broken,
@@ -81,14 +81,14 @@ def _with_broken(ids: NodeIds, gpus: int) -> tuple[int, tuple[int, ...]]:
     return (len(ids.numbers), ids.broken) if len(ids.numbers) - len(ids.broken) == gpus else (gpus, ())
 
 
-class _Words:
-    """Shoal's own words of a node."""
+class _NodeSettings:
+    """Shoal's own labels and annotations of a node; annotations take precedence."""
 
     def __init__(self, labels: Mapping[str, str], annotations: Mapping[str, str], where: Where) -> None:
         self._places = ((annotations, where.below(_ANNOTATIONS)), (labels, where.below(_LABELS)))
 
     def find(self, name: str) -> tuple[str, Where] | None:
-        return next(((words[name], where.key(name)) for words, where in self._places if name in words), None)
+        return next(((settings[name], where.key(name)) for settings, where in self._places if name in settings), None)
 
 
 def _sharing(labels: Mapping[str, str], where: Where, *, renamed: bool) -> tuple[int, Sharing]:
@@ -104,9 +104,9 @@ def _sharing(labels: Mapping[str, str], where: Where, *, renamed: bool) -> tuple
     return replicas, "time-slicing" if strategy == "none" else strategy
 
 
-def _one_per_request(words: _Words, sharing: Sharing) -> bool:
-    """Whether the device plugin fails a request for two: with MPS unless told otherwise, else only when told."""
-    found = words.find(names.OWN_ONE_PER_REQUEST)
+def _one_per_request(settings: _NodeSettings, sharing: Sharing) -> bool:
+    """Whether the device plugin fails a request for two: by default with MPS, else only if the node says so."""
+    found = settings.find(names.OWN_ONE_PER_REQUEST)
     if found is None:
         return sharing == "mps"
     return one_of(found[0], ("true", "false"), found[1]) == "true"
@@ -126,9 +126,9 @@ def _memory(labels: Mapping[str, str], where: Where) -> int:
     return product.model.memory_mib()
 
 
-def _mig(words: _Words, labels: Mapping[str, str], gpus: int) -> tuple[str, tuple[int, ...]]:
+def _mig(settings: _NodeSettings, labels: Mapping[str, str], gpus: int) -> tuple[str, tuple[int, ...]]:
     """The layout by which devices are cut on demand, and which devices."""
-    found = words.find(names.OWN_MIG_LAYOUT)
+    found = settings.find(names.OWN_MIG_LAYOUT)
     if found is None:
         return "", ()
     one_of(found[0], (_DYNAMIC,), found[1])
@@ -140,7 +140,7 @@ def _mig(words: _Words, labels: Mapping[str, str], gpus: int) -> tuple[str, tupl
             where=found[1],
             fix=f"set the label {names.PRODUCT} to a product that has",
         )
-    listed = words.find(names.OWN_MIG_DEVICES)
+    listed = settings.find(names.OWN_MIG_DEVICES)
     if listed is not None:
         return layout.name, numbers(*listed)
     total = labels.get(names.COUNT)
@@ -152,8 +152,8 @@ def _mig(words: _Words, labels: Mapping[str, str], gpus: int) -> tuple[str, tupl
     return layout.name, tuple(range(count))
 
 
-def _islands(words: _Words, labels: Mapping[str, str], gpus: int, where: Where) -> tuple[int, ...]:
-    found = words.find(names.OWN_ISLANDS)
+def _islands(settings: _NodeSettings, labels: Mapping[str, str], gpus: int, where: Where) -> tuple[int, ...]:
+    found = settings.find(names.OWN_ISLANDS)
     if found is not None:
         return groups(*found)
     here = where.below(_LABELS)
@@ -166,8 +166,8 @@ def _islands(words: _Words, labels: Mapping[str, str], gpus: int, where: Where) 
     return (0,) * gpus if linked == "true" else ()
 
 
-def _numa(words: _Words, gpus: int) -> tuple[int, ...]:
-    found = words.find(names.OWN_NUMA)
+def _numa(settings: _NodeSettings, gpus: int) -> tuple[int, ...]:
+    found = settings.find(names.OWN_NUMA)
     if found is None:
         return ()
     nodes = groups(*found)[:gpus]
@@ -176,8 +176,8 @@ def _numa(words: _Words, gpus: int) -> tuple[int, ...]:
     return nodes
 
 
-def _policy(words: _Words) -> NumaPolicy:
-    found = words.find(names.OWN_NUMA_POLICY)
+def _policy(settings: _NodeSettings) -> NumaPolicy:
+    found = settings.find(names.OWN_NUMA_POLICY)
     if found is None:
         return "none"
     text = one_of(found[0], get_args(NumaPolicy), found[1])

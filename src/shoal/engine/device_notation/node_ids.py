@@ -51,7 +51,7 @@ class NodeIds(msgspec.Struct, frozen=True):
     def position_of(self, device: str) -> DevicePosition | None:
         """Where an id points to, that of a replica too; None when it is not known."""
         own = device.partition(_REPLICA)[0]
-        return self.positions.get(own) or spot_of_text(own)
+        return self.positions.get(own) or parse_position(own)
 
 
 UNKNOWN_IDS = NodeIds()
@@ -142,7 +142,7 @@ def ids_in(text: str) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
         return {}
 
 
-def spot_of_text(text: str) -> DevicePosition | None:
+def parse_position(text: str) -> DevicePosition | None:
     """`3`, or `3:4` with the first memory slice."""
     number, colon, start = text.partition(":")
     if not _is_small(number) or (colon and not _is_small(start)):

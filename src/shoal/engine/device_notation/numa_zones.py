@@ -20,7 +20,7 @@ _POLICIES: dict[str, NumaPolicy] = {
     "restricted": "restricted",
     "single-numa-node": "single-numa-node",
 }
-_OLDER_WORDS: dict[str, NumaPolicy] = {
+_OLDER_POLICIES: dict[str, NumaPolicy] = {
     "SingleNUMANode": "single-numa-node",
     "Restricted": "restricted",
     "BestEffort": "best-effort",
@@ -61,7 +61,7 @@ def _policy(topology: NodeResourceTopology) -> NumaPolicy:
         if attribute.name == _POLICY_ATTRIBUTE:
             return _POLICIES.get(attribute.value, "none")
     for older in topology.topology_policies:
-        for word, policy in _OLDER_WORDS.items():
-            if older.startswith(word):
+        for prefix, policy in _OLDER_POLICIES.items():
+            if older.startswith(prefix):
                 return policy
     return "none"

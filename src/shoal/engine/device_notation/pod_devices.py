@@ -106,26 +106,28 @@ def _virtual(gpus: int, virtual: Requests, containers: Sequence[Requests], where
     if volcano and (gpus or any(name in virtual for name in _HAMI)):
         other = names.GPU if gpus else next(name for name in _HAMI if name in virtual)
         raise _both(next(name for name in _VOLCANO if name in virtual), other, spec)
-    words = _VOLCANO if volcano else _HAMI
-    askers = [c for c in containers if any(c.get(name) for name in words)] or [{words[0]: gpus, **virtual}]
+    resource_names = _VOLCANO if volcano else _HAMI
+    askers = [c for c in containers if any(c.get(name) for name in resource_names)] or [
+        {resource_names[0]: gpus, **virtual}
+    ]
     count = 0
     each: set[tuple[int, int, int]] = set()
     for container in askers:
-        number, mib, percent, cores = (container.get(name, 0) for name in words)
+        number, mib, percent, cores = (container.get(name, 0) for name in resource_names)
         if mib and percent:
-            raise _both(words[1], words[2], spec)
+            raise _both(resource_names[1], resource_names[2], spec)
         if percent > 100 or cores > 100:
-            name = words[2] if percent > 100 else words[3]
+            name = resource_names[2] if percent > 100 else resource_names[3]
             raise UserError(f"must be at most 100, got {max(percent, cores)}", where=spec.key(name))
         count += number or 1
         each.add((mib, percent or 100, cores))
     if len(each) > 1:
         raise UserError(
-            f"containers ask for virtual GPUs of different size ({words[1]}, {words[3]})",
+            f"containers ask for virtual GPUs of different size ({resource_names[1]}, {resource_names[3]})",
             where=spec,
             fix="make them equal, or make them pods of their own",
         )
-    _check_counts({words[0]: count}, where)
+    _check_counts({resource_names[0]: count}, where)
     (mib, percent, cores), *_ = each
     return VirtualGpus(count, mib, percent, cores)
 

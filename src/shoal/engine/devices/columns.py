@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.device_demand import CORES, FULL_MILLI, MEMORY, SLOTS
-from shoal.engine.devices.overload import balanced_lines
+from shoal.engine.devices.overload import balanced_rows
 from shoal.engine.devices.planes import DevicePlanes
 
 Ints = NDArray[np.int64]
@@ -30,7 +30,7 @@ class DeviceColumns:
 
     @property
     def compute(self) -> NDArray[np.int32]:
-        return self.planes.free_lines(self.rows)
+        return self.planes.free_rows(self.rows)
 
     @property
     def exists(self) -> Verdicts:
@@ -65,7 +65,7 @@ class DeviceColumns:
         left = np.where(self.exists, self.planes.slots.take(self.rows)[:, None], 0) - self.taken(SLOTS)
         missing: Verdicts = left.min(axis=1) < 0
         lines = missing.nonzero()[0].tolist()
-        left = balanced_lines(left, {line: self.planes.nominated(SLOTS, self.rows.item(line)) for line in lines})
+        left = balanced_rows(left, {line: self.planes.nominated(SLOTS, self.rows.item(line)) for line in lines})
         replicated = self.planes.replicas.take(self.rows)[:, None] > 0
         return np.where(replicated, self.free_replicas(), left) if replicated.any() else left
 

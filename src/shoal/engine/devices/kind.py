@@ -38,10 +38,10 @@ class DeviceKind(Protocol[D_contra]):
         ...
 
     def asked(self, demand: D_contra, /) -> int:
-        """How much of `room` a node must have; zero when the record alone is exact."""
+        """How much of `capacity` a node must have; zero when the record alone is exact."""
         ...
 
-    def room(self, columns: DeviceColumns, demand: D_contra, /) -> Ints:
+    def capacity(self, columns: DeviceColumns, demand: D_contra, /) -> Ints:
         """How much each row has."""
         ...
 
@@ -50,5 +50,5 @@ class DeviceKind(Protocol[D_contra]):
         ...
 
     def lack(self, demand: D_contra, /) -> tuple[str, str]:
-        """What a node lacks ("a GPU with ... free"), and the unit of `room`."""
+        """What a node lacks ("a GPU with ... free"), and the unit of `capacity`."""
         ...

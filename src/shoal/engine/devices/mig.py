@@ -68,7 +68,7 @@ class MigKind:
     def asked(self, demand: MigTiles) -> int:
         return 1 if len(demand.tiles) > 1 else 0
 
-    def room(self, columns: DeviceColumns, demand: MigTiles) -> Ints:
+    def capacity(self, columns: DeviceColumns, demand: MigTiles) -> Ints:
         """1 where the tiles fit side by side; nodes with fixed instances are left to the record."""
         planes = columns.planes
         result = np.ones(len(columns.rows), np.int64)

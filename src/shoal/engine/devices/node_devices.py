@@ -35,7 +35,7 @@ class NodeDeviceState:
 
     @property
     def is_plain(self) -> bool:
-        """Whole devices are told apart by nothing, and each is one."""
+        """Whole devices have no distinguishing property, and each is one."""
         layout = self._planes.layouts.get(self.row)
         return layout is None or not (layout.islands or layout.numa or layout.is_replicated())
 

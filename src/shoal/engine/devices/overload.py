@@ -41,7 +41,7 @@ def balanced(left: Sequence[int], nominated: Sequence[int] = ()) -> list[int]:
     return result
 
 
-def balanced_lines(left: NDArray[I], lines: Mapping[int, Sequence[int]]) -> NDArray[I]:
+def balanced_rows(left: NDArray[I], lines: Mapping[int, Sequence[int]]) -> NDArray[I]:
     """`left` with these lines balanced in place, each beside what is promised there."""
     for line, nominated in lines.items():
         left[line] = balanced(left[line].tolist(), nominated)

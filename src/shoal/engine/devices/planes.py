@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from shoal.devices.layout import PLAIN, SLOTS_PER_DEVICE, Layout
 from shoal.devices.tiling import is_held_twice
 from shoal.engine.device_demand import COMPUTE, CORES, FULL_MILLI, MEMORY, SLICES, SLOTS, DeviceGrant
-from shoal.engine.devices.overload import balanced, balanced_lines
+from shoal.engine.devices.overload import balanced, balanced_rows
 from shoal.engine.growth import grown, widened
 
 _LEAST_WIDTH: Final = 8
@@ -85,9 +85,9 @@ class DevicePlanes:
         self.strict: dict[int, Layout] = {}
         """Of the rows whose kubelet turns pods away for where their devices lie."""
         self.overloaded: set[int] = set()
-        """Rows with a device of which more is asked than it has, promises included."""
+        """Rows with a device of which more is requested than it has, nominations included."""
         self._nominations: dict[int, list[DeviceGrant]] = {}
-        """What is promised to pods that wait, while others hold it still."""
+        """Amounts for which pending pods are nominated while other pods still hold them."""
 
     @property
     def width(self) -> int:
@@ -134,7 +134,7 @@ class DevicePlanes:
         self.overloaded.discard(row)
 
     def nominated(self, plane: int, row: int) -> list[int]:
-        """What of one plane is promised, per device slot of a row; empty where nothing is."""
+        """The nominated amounts of one plane, per device slot of a row; empty where there are none."""
         amounts: list[int] = []
         for grant in self._nominations.get(row, ()):
             amounts = amounts or [0] * self.width
@@ -193,24 +193,24 @@ class DevicePlanes:
         left: list[int] = self.compute[row].tolist()
         return balanced(left, self.nominated(COMPUTE, row)) if row in self.overloaded else left
 
-    def free_lines(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    def free_rows(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """`free` of many rows, one line per row."""
         left = self.compute.take(rows, axis=0)
         if not self.overloaded:
             return left
         lines = np.isin(rows, list(self.overloaded)).nonzero()[0].tolist()
-        return balanced_lines(left, {line: self.nominated(COMPUTE, rows.item(line)) for line in lines})
+        return balanced_rows(left, {line: self.nominated(COMPUTE, rows.item(line)) for line in lines})
 
     def sum_left(self, row: int) -> int:
         """What is left of all devices together, below zero where more is asked than there is."""
         return int(self.compute[row].sum())
 
     def lacks(self, row: int) -> bool:
-        """Whether pods on the row ask for more of its devices together than there is, promises left out."""
+        """Whether pods on the row together request more of its devices than it has, without nominations."""
         return self.sum_left(row) + sum(self.nominated(COMPUTE, row)) < 0
 
     def is_overloaded(self, row: int) -> bool:
-        """Whether more is asked of some device, slot or slice than it has, promises left out."""
+        """Whether more is requested of some device, slot or slice than it has, without nominations."""
         if row in self.overloaded and self._is_below_zero(self.compute[row], self.nominated(COMPUTE, row)):
             return True
         left = self.planes[SLOTS][row] + self.slots.item(row)

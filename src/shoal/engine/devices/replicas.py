@@ -17,7 +17,7 @@ from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.devices.node_devices import NodeDeviceState
 
 _NAME = "nvidia.com/gpu.shared"
-"""Told by name: a node may have replicas enough and offer them as `nvidia.com/gpu`."""
+"""Matched by name: a node may have enough replicas and advertise them as `nvidia.com/gpu`."""
 
 
 class ReplicaKind:
@@ -42,7 +42,7 @@ class ReplicaKind:
     def asked(self, demand: Replicas) -> int:
         return demand.count
 
-    def room(self, columns: DeviceColumns, _demand: Replicas) -> Ints:
+    def capacity(self, columns: DeviceColumns, _demand: Replicas) -> Ints:
         return self._where_renamed(columns, columns.free_replicas())
 
     def most(self, columns: DeviceColumns, _demand: Replicas) -> Ints:

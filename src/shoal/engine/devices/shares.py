@@ -47,7 +47,7 @@ class FusedShare:
     def asked(self, _demand: GpuShare) -> int:
         return 0
 
-    def room(self, columns: DeviceColumns, _demand: GpuShare) -> Ints:
+    def capacity(self, columns: DeviceColumns, _demand: GpuShare) -> Ints:
         return largest(columns.compute)
 
     def most(self, columns: DeviceColumns, _demand: GpuShare) -> Ints:
@@ -80,7 +80,7 @@ class SeveralShares:
     def asked(self, demand: GpuShares) -> int:
         return demand.count
 
-    def room(self, columns: DeviceColumns, demand: GpuShares) -> Ints:
+    def capacity(self, columns: DeviceColumns, demand: GpuShares) -> Ints:
         return how_many(columns.compute >= demand.milli)
 
     def most(self, columns: DeviceColumns, demand: GpuShares) -> Ints:
@@ -114,7 +114,7 @@ class MemoryKind:
     def asked(self, demand: MemoryShares) -> int:
         return demand.mib if demand.count == 1 else demand.count
 
-    def room(self, columns: DeviceColumns, demand: MemoryShares) -> Ints:
+    def capacity(self, columns: DeviceColumns, demand: MemoryShares) -> Ints:
         left = columns.unshared() * columns.memory_mib // FULL_MILLI - columns.taken(MEMORY)
         return _largest_or_count(left, demand)
 

@@ -53,7 +53,7 @@ class VirtualKind:
     def asked(self, demand: VirtualGpus) -> int:
         return demand.count
 
-    def room(self, columns: DeviceColumns, demand: VirtualGpus) -> Ints:
+    def capacity(self, columns: DeviceColumns, demand: VirtualGpus) -> Ints:
         whole = columns.memory_mib
         compute, unshared = columns.compute, columns.unshared()
         cores = columns.taken(CORES)

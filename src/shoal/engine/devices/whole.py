@@ -57,7 +57,7 @@ class Whole:
     def asked(self, demand: WholeGpus) -> int:
         return demand.count
 
-    def room(self, columns: DeviceColumns, demand: WholeGpus) -> Ints:
+    def capacity(self, columns: DeviceColumns, demand: WholeGpus) -> Ints:
         return most_together(columns, columns.units(), demand)
 
     def most(self, columns: DeviceColumns, demand: WholeGpus) -> Ints:

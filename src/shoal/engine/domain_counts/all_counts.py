@@ -46,15 +46,15 @@ class DomainCounts:
         """Grows when pods that were alike may differ: more labels are read than before."""
         self._namespaces = namespaces
         self._read: set[str] = set()
-        self._kin_of: dict[PodLabels, LabelKey] = {}
+        self._label_keys: dict[PodLabels, LabelKey] = {}
         self._zones: dict[Scope, Zones] = {}
         self._means: dict[_Means, DomainCount] = {}
         self._entered: dict[LabelKey, list[tuple[DomainCount, bool]]] = {}
         """The counts that pods of a kin enter, and whether they leave them as soon as they are being terminated."""
         self._keeping_away: TermIndex[DomainCount] = TermIndex()
         self._attached: TermIndex[DomainCount] = TermIndex()
-        self._wishing_near: TermIndex[DomainCount] = TermIndex()
-        self._wishing_apart: TermIndex[DomainCount] = TermIndex()
+        self._preferring_near: TermIndex[DomainCount] = TermIndex()
+        self._preferring_apart: TermIndex[DomainCount] = TermIndex()
         self._carried: dict[PodRules, list[tuple[DomainCount, int]]] = {}
         self._most_carried = _LEAST_CARRIED
 
@@ -70,7 +70,7 @@ class DomainCounts:
             self._read |= keys
             self.kinship += 1
             self.version += 1
-            self._kin_of.clear()
+            self._label_keys.clear()
             self._entered.clear()
 
     def namespaces_changed(self) -> None:
@@ -82,13 +82,13 @@ class DomainCounts:
         """What all rules together see of a pod."""
         if not self.active:
             return NO_LABELS
-        label_key = self._kin_of.get(traits)
+        label_key = self._label_keys.get(traits)
         if label_key is None:
-            if len(self._kin_of) >= _MOST_KNOWN:
-                self._kin_of.clear()
+            if len(self._label_keys) >= _MOST_KNOWN:
+                self._label_keys.clear()
             read = self._read
             label_key = traits.namespace, tuple(label for label in traits.labels if label[0] in read)
-            self._kin_of[traits] = label_key
+            self._label_keys[traits] = label_key
         return label_key
 
     def is_selected(self, selected: SelectedPods, label_key: LabelKey) -> bool:
@@ -97,10 +97,10 @@ class DomainCounts:
 
     # -- pods come and go: the cluster calls these, once active ------------------------------------------------
 
-    def comes(self, row: int, ask: Ask, traits: PodLabels, terminating: bool) -> None:
+    def add_pod(self, row: int, ask: Ask, traits: PodLabels, terminating: bool) -> None:
         self._count(row, ask, traits, terminating, 1)
 
-    def goes(self, row: int, ask: Ask, traits: PodLabels, terminating: bool) -> None:
+    def remove_pod(self, row: int, ask: Ask, traits: PodLabels, terminating: bool) -> None:
         self._count(row, ask, traits, terminating, -1)
 
     def ends(self, row: int, traits: PodLabels, terminating: bool) -> None:
@@ -144,7 +144,10 @@ class DomainCounts:
     def weighted_terms(self, label_key: LabelKey) -> list[tuple[DomainCount, int]]:
         """Weights of preferences that mean this kin, by term, and whether for (1) or against (-1) its company."""
         of_namespace = self._labels_of(label_key[0])
-        near, apart = self._wishing_near.of(label_key, of_namespace), self._wishing_apart.of(label_key, of_namespace)
+        near, apart = (
+            self._preferring_near.of(label_key, of_namespace),
+            self._preferring_apart.of(label_key, of_namespace),
+        )
         return [*((domain_count, 1) for domain_count in near), *((domain_count, -1) for domain_count in apart)]
 
     def zones(self, scope: Scope) -> Zones:
@@ -214,7 +217,7 @@ class DomainCounts:
                 *((self._carrier(self._attached, term), 1) for term in rules.affinity),
             ]
             for weighted in rules.weighted:
-                index = self._wishing_near if weighted.weight > 0 else self._wishing_apart
+                index = self._preferring_near if weighted.weight > 0 else self._preferring_apart
                 carried.append((self._carrier(index, weighted.term), abs(weighted.weight)))
             self._carried[rules] = carried
         return carried
@@ -235,7 +238,7 @@ class DomainCounts:
             if all(domain_count.by_row for domain_count, _ in tallies)
         }
         self._most_carried = max(2 * len(self._carried), _LEAST_CARRIED)
-        for index in (self._keeping_away, self._attached, self._wishing_near, self._wishing_apart):
+        for index in (self._keeping_away, self._attached, self._preferring_near, self._preferring_apart):
             for domain_count in index.keep(lambda domain_count: bool(domain_count.by_row)):
                 domain_count.zones.domain_counts.remove(domain_count)
         self.version += 1

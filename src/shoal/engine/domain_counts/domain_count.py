@@ -100,6 +100,6 @@ class DomainCount:
         self.version += 1
 
     def in_domain_of(self, rows: int) -> NDArray[np.int64]:
-        """What stands in the domain of each of the first rows."""
+        """The count in the domain of each of the first rows."""
         counts: NDArray[np.int64] = self.by_domain.take(self.zones.codes[:rows])
         return counts

@@ -30,7 +30,7 @@ def rules_of(spec: PodSpec, namespace: str, labels: Mapping[str, str]) -> PodRul
     return PodRules(
         affinity=_once(_term(term, namespace, labels) for term in near.required),
         anti=_once(_term(term, namespace, labels) for term in far.required),
-        weighted=(*_wished(near.preferred, 1, namespace, labels), *_wished(far.preferred, -1, namespace, labels)),
+        weighted=(*_weighted(near.preferred, 1, namespace, labels), *_weighted(far.preferred, -1, namespace, labels)),
         spread=tuple(_spread(constraint, namespace, labels) for constraint in constraints),
     )
 
@@ -39,7 +39,7 @@ def _once(terms: Iterable[Term]) -> tuple[Term, ...]:
     return tuple(dict.fromkeys(terms))
 
 
-def _wished(
+def _weighted(
     terms: Iterable[WeightedPodAffinityTerm], sign: int, namespace: str, labels: Mapping[str, str]
 ) -> Iterator[WeightedTerm]:
     for weighted in terms:

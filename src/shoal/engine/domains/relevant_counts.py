@@ -28,7 +28,7 @@ _ANYWHERE = NodeRule()
 
 
 @dataclass(slots=True)
-class Verdict:
+class DomainVerdict:
     """Over the rows from 0 on. None: all may be used; all are as good."""
 
     allowed: Mask | None
@@ -61,7 +61,7 @@ class RelevantCounts:
     zones: list[Zones] = field(default_factory=list)
     domain_counts: list[DomainCount] = field(default_factory=list)
     stamp: tuple[int, int] = (-1, -1)
-    verdict: Verdict | None = None
+    verdict: DomainVerdict | None = None
 
 
 class AllRelevantCounts:
@@ -107,7 +107,7 @@ class AllRelevantCounts:
         if soft.spread:
             relevant.soft = self._spreads(ask, label_key, hard=False)
         if soft.affinity:
-            relevant.preferences = self._wishes(rules, label_key)
+            relevant.preferences = self._preferences(rules, label_key)
         spreads = [*relevant.hard, *relevant.soft]
         relevant.domain_counts = [
             *relevant.affinity,
@@ -121,7 +121,7 @@ class AllRelevantCounts:
         )
         return relevant if relevant.domain_counts else None
 
-    def _wishes(self, rules: PodRules, label_key: LabelKey) -> list[tuple[DomainCount, int]]:
+    def _preferences(self, rules: PodRules, label_key: LabelKey) -> list[tuple[DomainCount, int]]:
         counts, soft = self._counts, self._soft
         preferences = []
         for weighted in rules.weighted:
@@ -159,7 +159,7 @@ def placed_pods(cluster: Cluster) -> Iterator[tuple[int, PodLabels, bool]]:
         yield allocation.row, allocation.who.traits, allocation.is_terminating
 
 
-def census_of(cluster: Cluster, ask: Ask) -> DomainCounts:
+def counts_for(cluster: Cluster, ask: Ask) -> DomainCounts:
     """All counts made anew for a newcomer, as if they had never been kept."""
     counts = DomainCounts(cluster.namespaces)
     counts.read(ask.near)
@@ -168,5 +168,5 @@ def census_of(cluster: Cluster, ask: Ask) -> DomainCounts:
         counts.read(allocation.ask.near)
     if counts.active:
         for allocation in allocations:
-            counts.comes(allocation.row, allocation.ask, allocation.who.traits, allocation.is_terminating)
+            counts.add_pod(allocation.row, allocation.ask, allocation.who.traits, allocation.is_terminating)
     return counts

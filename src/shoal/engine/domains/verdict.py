@@ -23,7 +23,14 @@ from shoal.engine.asks import Ask
 from shoal.engine.cluster import RANK_BITS, Cluster
 from shoal.engine.domain_counts.all_counts import DomainCounts
 from shoal.engine.domain_counts.domain_count import OUTSIDE, DomainCount
-from shoal.engine.domains.relevant_counts import AllRelevantCounts, Mask, Points, RelevantCounts, SpreadCount, Verdict
+from shoal.engine.domains.relevant_counts import (
+    AllRelevantCounts,
+    DomainVerdict,
+    Mask,
+    Points,
+    RelevantCounts,
+    SpreadCount,
+)
 from shoal.engine.domains.soft import NO_SOFT, Soft, points_of, spread_weight
 from shoal.engine.domains.zoning import follow
 from shoal.engine.pod_identity import PodIdentity
@@ -37,7 +44,7 @@ class Domains:
         self._soft = soft
         self._concerns = AllRelevantCounts(cluster, soft, cluster.counts if counts is None else counts)
 
-    def verdict(self, ask: Ask, who: PodIdentity) -> Verdict | None:
+    def verdict(self, ask: Ask, who: PodIdentity) -> DomainVerdict | None:
         """None when no rule concerns the pod."""
         relevant = self._concerns.of(ask, who)
         if relevant is None:
@@ -50,7 +57,9 @@ class Domains:
             relevant.stamp = stamp
             allowed, points = self._allowed(relevant), self._points(relevant)
             nothing = allowed is None and points is None
-            relevant.verdict = None if nothing else Verdict(allowed, None if points is None else points << RANK_BITS)
+            relevant.verdict = (
+                None if nothing else DomainVerdict(allowed, None if points is None else points << RANK_BITS)
+            )
         return relevant.verdict
 
     def relevant(self, ask: Ask, who: PodIdentity) -> RelevantCounts | None:

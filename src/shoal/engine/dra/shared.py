@@ -73,7 +73,7 @@ class SharedClaims:
         for pod in claim.reserved:
             self._reserved_by.setdefault(pod, set()).add(facts.key)
         claim.is_kept = facts.allocation is not None and not facts.reserved
-        self._settle(claim)
+        self._update_reported(claim)
         return True
 
     def drop(self, key: str) -> bool:
@@ -84,7 +84,7 @@ class SharedClaims:
         self._forget_reservations(key, claim)
         claim.facts = None
         claim.is_kept = False
-        self._settle(claim)
+        self._update_reported(claim)
         self._forget_unused(key, claim)
         return True
 
@@ -105,12 +105,12 @@ class SharedClaims:
         self._forget_unused(grant.shared, claim)
         self.version += claim.state() != before
 
-    def settle_pod(self, pod: str) -> None:
+    def release_reservations(self, pod: str) -> None:
         """The pod is seen on a node, or is gone: its reservations say nothing any more."""
         for key in self._reserved_by.pop(pod, ()):
             claim = self._claims[key]
             claim.reserved.discard(pod)
-            self._settle(claim)
+            self._update_reported(claim)
 
     def in_use(self) -> dict[str, tuple[dict[Picks, int], dict[str, Picks]]]:
         """A copy for comparison."""
@@ -124,7 +124,7 @@ class SharedClaims:
             claim = self._claims[key] = SharedClaim()
         return claim
 
-    def _settle(self, claim: SharedClaim) -> None:
+    def _update_reported(self, claim: SharedClaim) -> None:
         """The allocation of the status counts while a pod outside may be using it."""
         allocation = claim.facts.allocation if claim.facts is not None else None
         reported = (allocation or ()) if claim.reserved or claim.is_kept else ()

@@ -35,4 +35,4 @@ NODE_FILTERS: tuple[NodeFilter, ...] = (
     ClaimsReached(),
     ClaimsServed(),
 )
-"""Read what changes with every pod. Resources, pod slots and whole devices are not listed: the fused record tells."""
+"""Read what changes with every pod. Resources, pod slots and whole devices are not listed: see the fused record."""

@@ -30,7 +30,7 @@ class DeviceCapacity:
         if asked == 0:
             return None
         devices = cluster.devices
-        return lambda window: kind.room(DeviceColumns(devices, window.rows), demand) >= asked
+        return lambda window: kind.capacity(DeviceColumns(devices, window.rows), demand) >= asked
 
     def detail(self, _cluster: Cluster, ask: Ask, _row: int) -> str:
         return "" if ask.devices is None else kind_of(ask.devices).lack(ask.devices)[0]
@@ -43,4 +43,4 @@ def measured(cluster: Cluster, demand: Demand, rows: Rows) -> Measure:
     """What the rows have of what the demand asks for."""
     kind = kind_of(demand)
     columns = DeviceColumns(cluster.devices, rows)
-    return Measure(kind.lack(demand)[1], kind.asked(demand), kind.room(columns, demand), kind.most(columns, demand))
+    return Measure(kind.lack(demand)[1], kind.asked(demand), kind.capacity(columns, demand), kind.most(columns, demand))

@@ -44,7 +44,7 @@ class GangReader:
             minimum=spec.min_member,
             parts=tuple(self._volcano_parts(policies, pieces, here)),
             roles=tuple(sorted(spec.role_minima().items())),
-            requirement=self._topologies.volcano_wish(spec.network_topology, here.below("networkTopology")),
+            requirement=self._topologies.volcano_requirement(spec.network_topology, here.below("networkTopology")),
             priority=self._priority(spec.priority_class_name, here) if self.knows_class(group) else None,
             is_preemptible=group.metadata.annotations.get(PREEMPTABLE_KEY, "").lower() != "false",
         )
@@ -58,7 +58,7 @@ class GangReader:
     ) -> Iterator[GangSubgroup]:
         for index, policy in enumerate(policies):
             there = where.below(f"subGroupPolicy[{index}].networkTopology")
-            requirement = self._topologies.volcano_wish(policy.network_topology, there)
+            requirement = self._topologies.volcano_requirement(policy.network_topology, there)
             # A policy that finds no pod asks for nothing.
             if policy.name not in pieces:
                 continue
@@ -78,7 +78,7 @@ class GangReader:
             minimum=0 if spec.sub_groups else max(spec.min_member or 0, 1),
             parts=tuple(self._kai_parts(spec, here)),
             parts_minimum=spec.min_sub_group,
-            requirement=self._topologies.kai_wish(spec.topology_constraint, here.below("topologyConstraint")),
+            requirement=self._topologies.kai_requirement(spec.topology_constraint, here.below("topologyConstraint")),
             priority=priority,
             is_preemptible=is_preemptible,
         )
@@ -92,7 +92,7 @@ class GangReader:
             else:
                 minimum = 1 if part.min_member is None else part.min_member
             yield GangSubgroup(
-                part.name, part.parent, minimum, self._topologies.kai_wish(part.topology_constraint, here)
+                part.name, part.parent, minimum, self._topologies.kai_requirement(part.topology_constraint, here)
             )
 
     def kubernetes(self, group: PodGroup, where: Where) -> GroupFacts:
@@ -101,7 +101,7 @@ class GangReader:
         requirement = TopologyRequirement()
         if spec.scheduling_constraints is not None and spec.scheduling_constraints.topology:
             levels = [constraint.key for constraint in spec.scheduling_constraints.topology]
-            requirement = self._topologies.label_wish(levels[-1])
+            requirement = self._topologies.label_requirement(levels[-1])
         priority = spec.priority
         if priority is None:
             priority = self._priority(spec.priority_class_name, here)

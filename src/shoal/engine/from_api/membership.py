@@ -74,7 +74,7 @@ def is_in_kueue_group_only(pod: Pod) -> bool:
 
 
 def _is_alone(pod: Pod) -> bool:
-    """Whether it names no group in any way, told quickly: most pods do not, and there are many."""
+    """Whether the pod names no group in any way: a quick check, because most pods do not, and there are many."""
     meta, spec = pod.metadata, pod.spec
     if spec.scheduling_group is not None or spec.workload_ref is not None:
         return False

@@ -39,9 +39,11 @@ StringMap = Mapping[str, str]
 IdentityFields = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
 """Labels and annotations."""
 
-_WORDS = {"true": True, "false": False}
-_SAYS = frozenset({PREEMPTIBLE_ANNOTATION, PREEMPTABLE_KEY, PREEMPTIBILITY_LABEL, QUEUE_LABEL, KAI_GROUP_ANNOTATION})
-_KAI_WORDS = {"preemptible": True, "nonpreemptible": False, "semipreemptible": True}
+_BOOLEANS = {"true": True, "false": False}
+_PREEMPTIBILITY_KEYS = frozenset(
+    {PREEMPTIBLE_ANNOTATION, PREEMPTABLE_KEY, PREEMPTIBILITY_LABEL, QUEUE_LABEL, KAI_GROUP_ANNOTATION}
+)
+_KAI_VALUES = {"preemptible": True, "nonpreemptible": False, "semipreemptible": True}
 
 
 _LABELS = IN_LABELS | {SUB_GROUP_LABEL, ROLE_KEY, QUEUE_LABEL, PREEMPTABLE_KEY, PREEMPTIBILITY_LABEL}
@@ -64,10 +66,10 @@ def identity_metadata(labels: StringMap, annotations: StringMap) -> IdentityFiel
     if _LABELS.isdisjoint(labels) and _ANNOTATIONS.isdisjoint(annotations):
         # Most pods, and there are many.
         return _NO_FIELDS
-    return _chosen(labels, _LABELS), _chosen(annotations, _ANNOTATIONS)
+    return _selected(labels, _LABELS), _selected(annotations, _ANNOTATIONS)
 
 
-def _chosen(words: StringMap, wanted: frozenset[str]) -> tuple[tuple[str, str], ...]:
+def _selected(words: StringMap, wanted: frozenset[str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, text) for name, text in words.items() if name in wanted))
 
 
@@ -109,22 +111,22 @@ def _is_preemptible(pod: Pod, priority: int, where: Where) -> bool:
     meta = pod.metadata
     if priority >= SYSTEM_PRIORITY or KUEUE_WORKLOAD_ANNOTATION in meta.annotations:
         return False
-    if _SAYS.isdisjoint(meta.labels) and _SAYS.isdisjoint(meta.annotations):
-        # Most pods say nothing of it, and there are many.
+    if _PREEMPTIBILITY_KEYS.isdisjoint(meta.labels) and _PREEMPTIBILITY_KEYS.isdisjoint(meta.annotations):
+        # Most pods have none of these keys, and there are many pods.
         return True
-    said = [
-        (key, field, _said(text, words, where.with_path(f"metadata.{field}[{key}]")))
-        for field, key, words, there in (
-            ("annotations", PREEMPTIBLE_ANNOTATION, _WORDS, meta.annotations),
-            ("annotations", PREEMPTABLE_KEY, _WORDS, meta.annotations),
-            ("labels", PREEMPTABLE_KEY, _WORDS, meta.labels),
-            ("labels", PREEMPTIBILITY_LABEL, _KAI_WORDS, meta.labels),
+    flags = [
+        (key, field, _parse_flag(text, meanings, where.with_path(f"metadata.{field}[{key}]")))
+        for field, key, meanings, there in (
+            ("annotations", PREEMPTIBLE_ANNOTATION, _BOOLEANS, meta.annotations),
+            ("annotations", PREEMPTABLE_KEY, _BOOLEANS, meta.annotations),
+            ("labels", PREEMPTABLE_KEY, _BOOLEANS, meta.labels),
+            ("labels", PREEMPTIBILITY_LABEL, _KAI_VALUES, meta.labels),
         )
         if (text := there.get(key)) is not None
     ]
-    if said:
-        first, field, is_preemptible = said[0]
-        other = next((key for key, _, word in said if word != is_preemptible), "")
+    if flags:
+        first, field, is_preemptible = flags[0]
+        other = next((key for key, _, flag in flags if flag != is_preemptible), "")
         if other:
             raise UserError(
                 f"{first} and {other} contradict each other",
@@ -137,12 +139,12 @@ def _is_preemptible(pod: Pod, priority: int, where: Where) -> bool:
     return True
 
 
-def _said(text: str, words: dict[str, bool], where: Where) -> bool:
-    word = words.get(text.lower().replace("-", ""))
-    if word is None:
-        spelled = "true or false" if words is _WORDS else "preemptible or non-preemptible"
+def _parse_flag(text: str, meanings: dict[str, bool], where: Where) -> bool:
+    flag = meanings.get(text.lower().replace("-", ""))
+    if flag is None:
+        spelled = "true or false" if meanings is _BOOLEANS else "preemptible or non-preemptible"
         raise UserError(f"expected {spelled}, got {excerpt(text)}", where=where)
-    return word
+    return flag
 
 
 def _seconds(moment: datetime | None) -> float | None:

@@ -45,7 +45,7 @@ class Topologies:
         found = [*self._kueue.values(), *self._kai.values()]
         return [*found, tree] if tree is not None else found
 
-    def label_wish(self, label: str) -> TopologyRequirement:
+    def label_requirement(self, label: str) -> TopologyRequirement:
         """All on nodes with one value of a label."""
         return TopologyRequirement(self._with_levels(label), required=label)
 
@@ -66,7 +66,7 @@ class Topologies:
         topology = self._with_levels(*(key for key in (required, preferred, level) if key))
         return TopologyRequirement(topology, required, preferred, slice_level=level, slice_size=slice_size)
 
-    def kai_annotations_wish(self, annotations: Mapping[str, str], where: Where) -> TopologyRequirement:
+    def kai_annotations_requirement(self, annotations: Mapping[str, str], where: Where) -> TopologyRequirement:
         """`where` is the place of the annotations."""
         constraint = TopologyConstraint(
             annotations.get(KAI_TOPOLOGY, ""), annotations.get(KAI_REQUIRED, ""), annotations.get(KAI_PREFERRED, "")
@@ -75,18 +75,18 @@ class Topologies:
         places = [where.key(name) for name in names]
         if not constraint.topology and (constraint.required_topology_level or constraint.preferred_topology_level):
             raise UserError("is required to find the level", where=places[0])
-        return self._kai_wish(constraint, places)
+        return self._kai_requirement(constraint, places)
 
-    def kai_wish(self, constraint: TopologyConstraint | None, where: Where) -> TopologyRequirement:
+    def kai_requirement(self, constraint: TopologyConstraint | None, where: Where) -> TopologyRequirement:
         """`where` is the place of the constraint."""
         names = ("topology", "requiredTopologyLevel", "preferredTopologyLevel")
         return (
             TopologyRequirement()
             if constraint is None
-            else self._kai_wish(constraint, [where.below(name) for name in names])
+            else self._kai_requirement(constraint, [where.below(name) for name in names])
         )
 
-    def _kai_wish(self, constraint: TopologyConstraint, places: list[Where]) -> TopologyRequirement:
+    def _kai_requirement(self, constraint: TopologyConstraint, places: list[Where]) -> TopologyRequirement:
         required, preferred = constraint.required_topology_level, constraint.preferred_topology_level
         if not (required or preferred):
             return TopologyRequirement()
@@ -98,7 +98,7 @@ class Topologies:
                 raise _unknown(f"level of Topology {constraint.topology}", level, topology.levels, place)
         return TopologyRequirement(topology.name, required, preferred)
 
-    def volcano_wish(self, network: NetworkTopology | None, where: Where) -> TopologyRequirement:
+    def volcano_requirement(self, network: NetworkTopology | None, where: Where) -> TopologyRequirement:
         """`where` is the place of the network topology."""
         if network is None:
             return TopologyRequirement()
@@ -125,7 +125,7 @@ class Topologies:
         return TopologyRequirement(TOPOLOGY, required=tier_label(allowed[-1]), closest=True)
 
     def _with_levels(self, *labels: str) -> str:
-        """A declared topology with these levels; without one, each label stands alone."""
+        """A declared topology with these levels; without one, each label is a topology of its own."""
         for known in (self._kueue, self._kai):
             for _, topology in sorted(known.items()):
                 if all(label in topology.levels for label in labels):

@@ -18,7 +18,7 @@ from shoal.engine.reasons import Code
 
 
 def place_gang(fitter: Fitter, gang: Gang) -> Code:
-    """Place what the gang needs to run (or, once it runs, one thing more); tells what came of it.
+    """Place what the gang needs to run (or, once it runs, one unit more), and return the result.
 
     What was placed stays on the ledger; a failure leaves no trace.
     """
@@ -106,12 +106,12 @@ def _would_fit_apart(fitter: Fitter, want: PodsToPlace) -> bool:
     """Whether the fleet has the room by the count, so that closeness is what is missing."""
     if not _is_bound(want):
         return False
-    rooms = {}
+    capacities = {}
     for load in loads(fitter, want):
         for charge in load.asks:
-            if charge not in rooms:
-                rooms[charge] = int(capacity_now(fitter.placement, charge).sum())
-        if sum(min(rooms[charge], count) for charge, count in load.asks.items()) < load.need:
+            if charge not in capacities:
+                capacities[charge] = int(capacity_now(fitter.placement, charge).sum())
+        if sum(min(capacities[charge], count) for charge, count in load.asks.items()) < load.need:
             return False
     return True
 

@@ -135,17 +135,19 @@ class DomainSearch:
         nominated = {cluster.pending[pod].nominated for pod in want.all_pods()} - {""}
         self._nominated = [cluster.row_of[node] for node in nominated if node in cluster.row_of]
         self.home = None if self._running or self._nominated else self._row_before(cluster, want)
-        """The row that tells where the team ran before, if nothing newer tells where it belongs."""
+        """The row where the team ran before, if nothing newer determines its place."""
         self._loads = loads(fitter, want)
-        self._rooms = {
+        self._capacities = {
             charge: self._inside(capacity_now(fitter.placement, charge)) for load in self._loads for charge in load.asks
         }
 
     def domains(self, level: int, *, must: bool, back: bool | None = None) -> Iterator[CandidateDomain]:
         """The domains of a level that have enough room by the count; only those inside the required domain where the
-        team ran before, or only the others, if told so."""
+        team ran before, or only the others, as requested."""
         tree = self.tree
-        sums = {charge: tree.sums(level, self._countable(capacity, level)) for charge, capacity in self._rooms.items()}
+        sums = {
+            charge: tree.sums(level, self._countable(capacity, level)) for charge, capacity in self._capacities.items()
+        }
         fits = np.ones(len(tree.first_rank[level]), np.bool_)
         for load in self._loads:
             there = sum(np.minimum(sums[charge], count) for charge, count in load.asks.items())
@@ -163,7 +165,7 @@ class DomainSearch:
         taken = np.zeros(len(self.tree.first_rank[level]), np.int64)
         for load in self._loads:
             for charge, count in load.asks.items():
-                taken += np.minimum(self.tree.sums(level, self._countable(self._rooms[charge], level)), count)
+                taken += np.minimum(self.tree.sums(level, self._countable(self._capacities[charge], level)), count)
         held = self._held(level, taken >= 0, must=True)
         order = held[np.lexsort((self.tree.first_rank[level].take(held), -taken.take(held)))]
         return [(int(taken[domain]), domain) for domain in order.tolist()]
@@ -221,7 +223,7 @@ class DomainSearch:
         if level >= inside or not self._loads:
             return breadth
         load = max(self._loads, key=lambda load: load.need)
-        capacity = sum(self._rooms[charge] for charge in load.asks)
+        capacity = sum(self._capacities[charge] for charge in load.asks)
         inner = tree.sums(inside, np.asarray(capacity))
         firsts = np.array([tree.rows_of(inside, code)[0] for code in range(len(inner))], np.int64)
         around = tree.codes[level].take(firsts)

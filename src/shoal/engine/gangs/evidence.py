@@ -199,9 +199,9 @@ def _most_when_empty(fitter: Fitter, charges: Counter[Charge], requirement: Topo
     def per_domain(amounts: NDArray[np.int64]) -> NDArray[np.int64]:
         return amounts.sum(keepdims=True) if tree is None or level < 0 else tree.sums(level, amounts)
 
-    rooms = {charge: capacity_when_empty(cluster, charge) for charge in charges}
-    most = sum(np.minimum(per_domain(capacity), charges[charge]) for charge, capacity in rooms.items())
-    anywhere = sum(capacity > 0 for capacity in rooms.values()) > 0
+    capacities = {charge: capacity_when_empty(cluster, charge) for charge in charges}
+    most = sum(np.minimum(per_domain(capacity), charges[charge]) for charge, capacity in capacities.items())
+    anywhere = sum(capacity > 0 for capacity in capacities.values()) > 0
     odd = cluster.devices.odd
     for column in (facts.CPU, facts.MEMORY, facts.PODS, *(() if odd else (facts.GPU_MILLI,))):
         # Even if amounts could be cut up at will, the smallest askers first.

@@ -94,7 +94,7 @@ class TeamPlacement:
         return need == 0
 
     def most(self, want: PodsToPlace, site: CandidateDomain) -> int:
-        """Place as many of the pods of a team and its parts as fit, whatever else they need; tells how many."""
+        """Place as many pods of a team and its parts as fit, whatever else they need; returns how many."""
         pending = self._fitter.cluster.pending
         equal: dict[Charge, list[str]] = {}
         for pod in want.all_pods():
@@ -118,7 +118,7 @@ class TeamPlacement:
         left = pods[::-1]
         full: list[int] = []
         while left:
-            capacity = self._room(charge, site, full)
+            capacity = self._capacity_of(charge, site, full)
             shares = self._shares(len(left), charge, capacity, site, want)
             shared = sum(count for _, count in shares)
             if shared == 0 or (shared < len(left) and not partly):
@@ -135,7 +135,7 @@ class TeamPlacement:
                     break
         return len(pods) - len(left)
 
-    def _room(self, charge: Charge, site: CandidateDomain, full: list[int]) -> Counts:
+    def _capacity_of(self, charge: Charge, site: CandidateDomain, full: list[int]) -> Counts:
         capacity = capacity_now(self._fitter.placement, charge)
         if site.rows is not None:
             inside = np.zeros_like(capacity)

@@ -19,28 +19,28 @@ Destination = tuple[str, int, DeviceGrant | None]
 
 
 class AfterTerminations:
-    """One step's view ahead, on the round's own ledger."""
+    """The facts after all terminations for one step, on the ledger of the cycle."""
 
-    def __init__(self, round_: CycleState) -> None:
-        self._round = round_
-        ledger = round_.ledger
+    def __init__(self, state: CycleState) -> None:
+        self._state = state
+        ledger = state.ledger
         self._mark = ledger.mark()
         self._destinations: list[Destination] = []
         self._leave: list[Evict | Move] = []
         self._withdraw: list[str] = []
-        self.planned = {intention.pod for intention in round_.intentions if isinstance(intention, Place | Nominate)}
+        self.planned = {intention.pod for intention in state.intentions if isinstance(intention, Place | Nominate)}
         """Pods that found their place in this round: they have not started, and need not."""
-        self._left = {pod: round_.cluster.pods[pod] for pod in round_.cluster.terminating}
+        self._left = {pod: state.cluster.pods[pod] for pod in state.cluster.terminating}
         for pod in self._left:
             ledger.evict(pod)
-        self._arrived = [self._arrive(move) for move in round_.intentions if isinstance(move, Move)]
+        self._arrived = [self._arrive(move) for move in state.intentions if isinstance(move, Move)]
         """Moved earlier in this round: in this view they are on their new nodes, so that their room is not taken."""
 
     def fits(self, claim: Preemptor) -> bool | None:
         """Whether the claimant finds its place ahead, where it is then promised; None when it would find it now."""
-        ledger = self._round.ledger
+        ledger = self._state.ledger
         mark = ledger.mark()
-        if not claim.place(self._round.fitter):
+        if not claim.place(self._state.fitter):
             return False
         if not (self._left or self._leave or self._withdraw):
             ledger.rollback(mark)
@@ -49,7 +49,7 @@ class AfterTerminations:
         return True
 
     def _arrive(self, move: Move) -> str:
-        cluster = self._round.cluster
+        cluster = self._state.cluster
         allocation = self._left[move.pod]
         row = cluster.row_of[move.target]
         # A pod that was just moved is not evicted as well.
@@ -61,14 +61,14 @@ class AfterTerminations:
         return move.pod
 
     def nomination(self, mark: int) -> None:
-        """The claimant's pods, placed since the mark, are to be promised their places."""
-        cluster = self._round.cluster
-        for pod in self._round.ledger.placed_since(mark):
+        """Nominate the preemptor's pods, placed since the mark, for their places."""
+        cluster = self._state.cluster
+        for pod in self._state.ledger.placed_since(mark):
             allocation = cluster.pods[pod]
             self._destinations.append((pod, allocation.row, allocation.grant))
 
     def evict(self, pod: str, beneficiary: str) -> None:
-        """A victim, gone from this view, is to be told to end, or not to start."""
+        """Record a victim, which is removed from these facts, to be evicted or not to be started."""
         if pod in self.planned:
             self._withdraw.append(pod)
         else:
@@ -81,23 +81,23 @@ class AfterTerminations:
 
     def close(self) -> None:
         """Back to now; what was decided happens there."""
-        round_ = self._round
-        ledger, names = round_.ledger, round_.cluster.names
+        state = self._state
+        ledger, names = state.ledger, state.cluster.names
         for pod in self._arrived:
-            round_.cluster.release(pod)
+            state.cluster.release(pod)
         ledger.rollback(self._mark)
         if self._withdraw:
-            gone = set(self._withdraw)
-            round_.intentions[:] = [
+            withdrawn = set(self._withdraw)
+            state.intentions[:] = [
                 intention
-                for intention in round_.intentions
-                if not (isinstance(intention, Place | Nominate) and intention.pod in gone)
+                for intention in state.intentions
+                if not (isinstance(intention, Place | Nominate) and intention.pod in withdrawn)
             ]
             for pod in self._withdraw:
                 ledger.withdraw(pod)
         for intention in self._leave:
             ledger.mark_terminating(intention.pod)
-            round_.intentions.append(intention)
+            state.intentions.append(intention)
         for pod, row, grant in self._destinations:
             ledger.place(pod, row, grant, nominated=True)
-            round_.intentions.append(Nominate(pod, names[row], grant))
+            state.intentions.append(Nominate(pod, names[row], grant))

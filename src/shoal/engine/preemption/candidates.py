@@ -69,7 +69,7 @@ class Candidates:
         self.late: list[int] = []
         """What it adds to the time lost: since it started or saved its work, in milliseconds, and its number."""
         self.queue: list[str] = []
-        self.gone = np.zeros(count, np.bool_)
+        self.evicted = np.zeros(count, np.bool_)
         for key, allocation in allocations:
             gang = cluster.gangs.find(allocation.who.group) if allocation.who.group and not each_alone else None
             self._add(key, allocation, gang, fresh=key in planned)
@@ -100,7 +100,7 @@ class Candidates:
         """Who would have to yield to a claimant of this priority and queue (None: whatever they are), never its own
         gang."""
         mask: Mask = np.ones(len(self), np.bool_) if priority is None else self.priority < priority
-        whole = np.array([unit.may_go for unit in self.units] or [False])
+        whole = np.array([unit.may_be_evicted for unit in self.units] or [False])
         mask &= self.alone | whole[self.unit]
         if queue is not None and set(self.queue) - {queue}:
             mask &= np.array([other == queue for other in self.queue])
@@ -144,18 +144,18 @@ class Candidates:
     def _end(self) -> None:
         """Cut the columns to length, and sum them up by row and company."""
         kept, cluster = len(self.keys), self.cluster
-        for name in ("row", "unit", "priority", "level", "weight", "taken", "alone", "gone"):
+        for name in ("row", "unit", "priority", "level", "weight", "taken", "alone", "evicted"):
             setattr(self, name, getattr(self, name)[:kept])
         for name, place in self._unit_of.items():
             unit = self.units[place]
-            if not unit.may_go:
+            if not unit.may_be_evicted:
                 members = {self.keys[index] for index in unit.members}
                 running = cluster.gangs[name].running
                 unit.others = [cluster.pods[pod].who for pod in running if pod not in members]
         self.late_of = np.array(self.late, np.float64)
         self.unit_weight = np.array([float(unit.weight) for unit in self.units])
         """Of the members that do not yield in the open trial; so are the next two."""
-        self.company_late = np.array([float(unit.late) for unit in self.units])
+        self.unit_late = np.array([float(unit.late) for unit in self.units])
         self.unit_spare = np.array([unit.most_spare for unit in self.units], np.int64)
         self._amounts: dict[tuple[int, ...], NDArray[np.int64]] = {}
         self.by_row = np.argsort(self.row, kind="stable")

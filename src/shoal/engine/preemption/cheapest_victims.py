@@ -26,7 +26,7 @@ class CheapestVictims:
         proves: Callable[[], bool],
         found: list[int] | None,
     ) -> None:
-        """`possible` may err on the side of yes when told who is spared; `proves` asks the facts."""
+        """`possible` gets the spared candidates and may wrongly return true; `proves` tries it on the facts."""
         self._victims = victims
         self._items = sorted(items, key=lambda index: victims.price([index]), reverse=True)
         self._possible = possible

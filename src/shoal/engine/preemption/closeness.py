@@ -32,7 +32,7 @@ class Closeness:
         self._reaches = reaches
 
     def whole_domains(self) -> list[Rows] | None:
-        """Sets of nodes in any of which the whole claimant may be; None when its parts must be told apart."""
+        """Sets of nodes in any of which the whole preemptor may run; None when its parts must be distinguished."""
         want = self._claim.want
         if any(map(_is_bound, want.parts)) or want.requirement.slice_level:
             return None

@@ -25,35 +25,35 @@ class EvictionUnit:
     members: dict[int, PodIdentity] = field(default_factory=dict)
     """Candidates among them, the newest first."""
     others: list[PodIdentity] = field(default_factory=list)
-    gone: set[int] = field(default_factory=set)
-    """Members that yield in the open trial."""
+    evicted: set[int] = field(default_factory=set)
+    """Members that are evicted in the open trial."""
     weight: int = 0
     """Of all members."""
     late: int = 0
 
     @property
-    def may_go(self) -> bool:
-        """Whether all of it may yield."""
+    def may_be_evicted(self) -> bool:
+        """Whether the whole gang may be evicted."""
         return len(self.members) == self.size and not self.stays
 
     @property
-    def goes(self) -> bool:
-        """Whether all of it yields."""
-        return len(self.gone) == self.size
+    def is_evicted(self) -> bool:
+        """Whether the whole gang is evicted in the open trial."""
+        return len(self.evicted) == self.size
 
     @property
     def most_spare(self) -> int:
-        """No more pods than this could yield while the gang runs on."""
-        return 0 if self.facts.is_evicted_whole else max(self.size - len(self.gone) - self.facts.minimum, 0)
+        """At most how many further pods could be evicted while the gang keeps running."""
+        return 0 if self.facts.is_evicted_whole else max(self.size - len(self.evicted) - self.facts.minimum, 0)
 
-    def runs_without(self, gone: AbstractSet[int]) -> bool:
+    def runs_without(self, evicted: AbstractSet[int]) -> bool:
         """Whether the gang has all it needs when exactly these members are gone."""
         facts = self.facts
-        if facts.is_evicted_whole or self.size - len(gone) < facts.minimum:
+        if facts.is_evicted_whole or self.size - len(evicted) < facts.minimum:
             return False
         if not (facts.parts or facts.roles):
             return True
-        left = [*self.others, *(who for index, who in self.members.items() if index not in gone)]
+        left = [*self.others, *(who for index, who in self.members.items() if index not in evicted)]
         roles = Counter(who.role for who in left)
         return all(roles[role] >= least for role, least in facts.roles) and parts_have_what_they_need(
             facts, Counter(who.part for who in left)

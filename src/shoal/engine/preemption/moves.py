@@ -14,7 +14,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.fitter import Fitter
 from shoal.engine.gangs.attempt import place_gang
-from shoal.engine.pending import in_line
+from shoal.engine.pending import new_waiting
 from shoal.engine.plan import Move
 from shoal.engine.preemption.candidates import Mask
 from shoal.engine.preemption.capacity_bounds import FeasibleRows
@@ -73,7 +73,7 @@ class Moves:
         destinations = [(pod, cluster.pods[pod].row, cluster.pods[pod].grant) for pod in ledger.placed_since(mark)]
         for key in keys:
             allocation = before[key]
-            waiting = in_line(allocation.charge, allocation.priority, allocation.turn or 0, who=allocation.who)
+            waiting = new_waiting(allocation.charge, allocation.priority, allocation.turn or 0, who=allocation.who)
             cluster.pending.restore(key, waiting)
         self._place_again(sorted(keys, key=lambda key: -before[key].charge.gpu_milli))
         stuck = [index for index, key in zip(going, keys, strict=True) if key not in cluster.pods]
@@ -93,7 +93,7 @@ class Moves:
         return stuck + [
             index
             for index, key in enumerate(victims.candidates.keys)
-            if stuck_kinds and not victims.candidates.gone[index] and cluster.pods[key].charge in stuck_kinds
+            if stuck_kinds and not victims.candidates.evicted[index] and cluster.pods[key].charge in stuck_kinds
         ]
 
     def _place_again(self, keys: list[str]) -> None:

@@ -216,7 +216,7 @@ class RowBounds:
         pair_weight = np.where(whole, candidates.unit_weight[which_unit], pair_weight)
         # What a gang can spare counts for its number only.
         pair_late = _sums(which, forced[gang], len(pairs))
-        pair_late = np.where(whole, candidates.company_late[which_unit], pair_late)
+        pair_late = np.where(whole, candidates.unit_late[which_unit], pair_late)
         weight += _sums(pairs // size, pair_weight, count)
         late += _sums(pairs // size, pair_late, count)
         return weight, late

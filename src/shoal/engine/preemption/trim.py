@@ -13,13 +13,13 @@ Hope = Callable[[list[int]], bool]
 
 
 def trim(
-    victims: Victims, proves: Callable[[], bool], settled: Collection[int] = (), may_spare: Hope = lambda _: True
+    victims: Victims, proves: Callable[[], bool], fixed: Collection[int] = (), may_spare: Hope = lambda _: True
 ) -> None:
     """Spare what the claimant fits without. More room never does harm, so each part needs to be tried only once.
 
     `may_spare` saves trials: it may err on the side of yes.
     """
-    parts = victims.parts(index for index in victims.chosen if index not in settled)
+    parts = victims.parts(index for index in victims.chosen if index not in fixed)
     if len(parts) > _BY_HALVES:
         _halve(victims, parts, proves)
         return

@@ -13,7 +13,8 @@ from shoal.engine.preemption.candidates import Candidates
 
 
 class UnevictableGangs:
-    """Two verdicts per company: with budgets kept, and whatever budgets say. The last entry stands for no company."""
+    """Two verdicts per gang: with budgets respected, and regardless of budgets. The last entry is for pods without a
+    gang."""
 
     __slots__ = ("_allowances", "_candidates", "_watched", "anyway", "by_budgets")
 
@@ -24,7 +25,7 @@ class UnevictableGangs:
         self.anyway = np.zeros(count + 1, np.bool_)
         self.by_budgets = np.zeros(count + 1, np.bool_)
         covered = {candidates.unit.item(index) for index in allowances.covered} - {-1}
-        torn = {place for place, unit in enumerate(candidates.units) if not unit.may_go}
+        torn = {place for place, unit in enumerate(candidates.units) if not unit.may_be_evicted}
         self._watched = covered | torn
         for place in self._watched:
             self._judge(place)
@@ -44,7 +45,7 @@ class UnevictableGangs:
     def _judge(self, place: int) -> None:
         unit = self._candidates.units[place]
         none_spare = unit.most_spare == 0
-        self.anyway[place] = none_spare and not unit.may_go
+        self.anyway[place] = none_spare and not unit.may_be_evicted
         self.by_budgets[place] = none_spare and (
-            not unit.may_go or self._allowances.broken_by(unit.members.keys() - unit.gone) > 0
+            not unit.may_be_evicted or self._allowances.broken_by(unit.members.keys() - unit.evicted) > 0
         )

@@ -47,11 +47,11 @@ class Victims:
     def together(self, wanted: Iterable[int]) -> list[int] | None:
         """These candidates and all that are evicted with them; None if that is not allowed."""
         candidates = self.candidates
-        gone, unit_of = candidates.gone, candidates.unit
+        evicted, unit_of = candidates.evicted, candidates.unit
         going: dict[int, None] = {}
         members_of: dict[int, set[int]] = {}
         for index in wanted:
-            if gone.item(index):
+            if evicted.item(index):
                 continue
             going[index] = None
             place = unit_of.item(index)
@@ -59,19 +59,19 @@ class Victims:
                 members_of.setdefault(place, set()).add(index)
         for place, members in members_of.items():
             unit = candidates.units[place]
-            if self._spares(place, unit.gone | members):
+            if self._spares(place, unit.evicted | members):
                 continue
-            if not unit.may_go:
+            if not unit.may_be_evicted:
                 return None
             for member in unit.members:
-                if not gone.item(member):
+                if not evicted.item(member):
                     going[member] = None
         if not self.breaking and self.allowances.broken_by(going):
             return None
         return list(going)
 
     def suits(self, going: Iterable[int]) -> bool:
-        """Whether exactly these may yield, of all that do in this trial."""
+        """Whether exactly these may be evicted, out of all victims of this trial."""
         members_of: dict[int, set[int]] = {}
         for index in going:
             place = self.candidates.unit.item(index)
@@ -102,14 +102,14 @@ class Victims:
             place = candidates.unit.item(index)
             if place >= 0:
                 unit = candidates.units[place]
-                if len(unit.gone) + members_of[place] < unit.size:
+                if len(unit.evicted) + members_of[place] < unit.size:
                     # Pods that a gang can spare come before single pods.
                     age &= _NUMBER
             late += age
         return Price(broken, level, weight, late)
 
     def take(self, going: list[int]) -> None:
-        """They yield."""
+        """Evict these candidates in the trial."""
         candidates = self.candidates
         for index in going:
             key = candidates.keys[index]
@@ -119,27 +119,27 @@ class Victims:
         self._firm.look(going)
 
     def take_all(self, wanted: Iterable[int]) -> None:
-        """As many of these as may, each with its company."""
+        """Evict as many of these as allowed, each with the pods that must be evicted together with it."""
         for index in wanted:
             going = self.together([index])
             if going is not None:
                 self.take(going)
 
     def spare(self, going: list[int]) -> None:
-        """They do not yield after all. Nothing may have been placed since."""
+        """Undo the eviction of these victims. Nothing may have been placed since."""
         for index in going:
             self._ledger.reinstate(self.candidates.keys[index], self._held.pop(index))
             self._note(index, -1)
         self._firm.look(going)
 
     def forget(self, going: list[int]) -> None:
-        """The ledger was rolled back to before they yielded."""
+        """Forget these victims: the ledger was rolled back to before their eviction."""
         for index in going:
             del self._held[index]
             self._note(index, -1)
         self._firm.look(going)
 
-    def settle(self) -> list[int]:
+    def confirm(self) -> list[int]:
         """Keep the chosen victims, whatever is tried next."""
         chosen = self.chosen
         self._held.clear()
@@ -148,23 +148,23 @@ class Victims:
             if place >= 0:
                 unit = self.candidates.units[place]
                 del unit.members[index]
-                unit.gone.discard(index)
+                unit.evicted.discard(index)
                 unit.size -= 1
         return chosen
 
     def parts(self, chosen: Iterable[int]) -> list[list[int]]:
-        """What could be spared by itself, the most valuable first: gangs that go whole, and single pods."""
+        """Victims that could be spared separately, the most valuable first: whole evicted gangs, and single pods."""
         candidates = self.candidates
         parts: dict[tuple[int, int], list[int]] = {}
         for index in chosen:
             place = candidates.unit.item(index)
-            whole = place >= 0 and candidates.units[place].goes
+            whole = place >= 0 and candidates.units[place].is_evicted
             parts.setdefault((place, -1) if whole else (-1, index), []).append(index)
         return sorted(parts.values(), key=self._value, reverse=True)
 
     def now(self, eligible: Mask) -> Mask:
-        """Of the eligible, without those that are gone and those that cannot be made to go any more."""
-        mask = eligible & ~self.candidates.gone
+        """The eligible candidates without those that are evicted and those that cannot be evicted any more."""
+        mask = eligible & ~self.candidates.evicted
         if self.breaking:
             return mask & ~self._firm.anyway[self.candidates.unit]
         return mask & ~self._firm.by_budgets[self.candidates.unit] & ~self.allowances.barred
@@ -178,7 +178,7 @@ class Victims:
         return not facts.is_evicted_whole and facts.minimum < len(part)
 
     def rows_touched(self, going: list[int]) -> NDArray[np.int64]:
-        """Rows where these stand, and the rest of their gangs, whose price they change."""
+        """Rows of these pods and of the other members of their gangs, whose price changes with them."""
         candidates = self.candidates
         touched = set(going)
         for place in set(candidates.unit[going].tolist()) - {-1}:
@@ -193,22 +193,22 @@ class Victims:
             sum(candidates.late[index] for index in part),
         )
 
-    def _spares(self, place: int, gone: set[int]) -> bool:
+    def _spares(self, place: int, evicted: set[int]) -> bool:
         """Whether the gang may lose exactly these."""
         alone = self.candidates.alone
-        return all(alone.item(index) for index in gone) and self.candidates.units[place].runs_without(gone)
+        return all(alone.item(index) for index in evicted) and self.candidates.units[place].runs_without(evicted)
 
     def _note(self, index: int, sign: int) -> None:
         candidates = self.candidates
-        candidates.gone[index] = sign > 0
+        candidates.evicted[index] = sign > 0
         self.allowances.take(index, sign)
         place = candidates.unit.item(index)
         if place >= 0:
             unit = candidates.units[place]
             if sign > 0:
-                unit.gone.add(index)
+                unit.evicted.add(index)
             else:
-                unit.gone.discard(index)
+                unit.evicted.discard(index)
             candidates.unit_weight[place] -= sign * candidates.weight.item(index)
-            candidates.company_late[place] -= sign * candidates.late[index]
+            candidates.unit_late[place] -= sign * candidates.late[index]
             candidates.unit_spare[place] = unit.most_spare

@@ -24,11 +24,11 @@ from shoal.engine.queues.nomination import Nominator, fits_quota
 from shoal.engine.queues.order import Classical, Tournament
 from shoal.engine.queues.pending_workloads import LocalUse
 from shoal.engine.queues.proof import Proven, Prover
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.reservations import Reservations
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
-from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.victims.budgets import are_within
 from shoal.engine.queues.victims.preemption_cost import PreemptionCost
 
@@ -39,7 +39,7 @@ _OVERLAP = "Workload has overlapping preemption targets with another workload"
 _OTHERS_VICTIMS = "Waiting for workloads that others preempt"
 _THEIR_PODS = "Waiting for pods of preempted workloads to end"
 _NO_PLACES = "Quota is available, but the pods do not fit on the nodes"
-_LOST = "Workload no longer fits after processing another workload"
+_NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 _BUDGETS = "Workloads that would have to yield are covered by disruption budgets that others of this cycle have used up"
 _NO_CANDIDATES = "Workload requires preemption, but there are no candidate workloads allowed for preemption"
 _NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
@@ -65,7 +65,7 @@ class AdmissionCycle:
         self._reservations = reservations
         self._topologies = Topologies(queues)
         self._nominator = Nominator(queues, self._topologies, local_use, PreemptionCost.of(queues.settings, now_s))
-        self._room = CycleCapacity(queues, self._topologies)
+        self._capacity = CycleCapacity(queues, self._topologies)
         self._granting = Admitter(queues, self._topologies, prover, now_s)
         self._fallbacks = Fallbacks(self._nominator, self._granting)
         self._is_blocked = queues.settings.block_admission and any(
@@ -83,35 +83,35 @@ class AdmissionCycle:
             self._nominator.nominate(entry)
 
     def decide(self, entries: Sequence[CycleEntry]) -> None:
-        """Decide on all that were nominated; their `outcome` says what becomes of each."""
+        """Decide on all nominated heads, and set the `outcome` of each."""
         hopeful = [entry for entry in entries if entry.assignment is not None and entry.assignment.mode]
         fair = self._queues.settings.fair_sharing
         order = Tournament(self._queues, hopeful) if fair else Classical(self._queues, hopeful)
         for entry in order:
             if entry.assignment is not None and self._decide(entry, entry.assignment):
                 order.changed()
-        self._room.give_back()
+        self._capacity.release()
 
     def _decide(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """Decide on one head; whether that changed what others may use."""
         if assignment.mode is not Mode.FIT and entry.is_renewed and not entry.victims:
-            return self._lost(entry, Wait.TOPOLOGY, _LOST)
+            return self._retry(entry, Wait.TOPOLOGY, _NO_LONGER_FITS)
         if assignment.mode is Mode.PREEMPT and not entry.victims:
-            return self._keep_own(entry, assignment)
-        if self._room.is_any_going(entry) and not self._finds_other_victims(entry, assignment):
+            return self._reserve_own_quota(entry, assignment)
+        if self._capacity.shares_victims(entry) and not self._finds_other_victims(entry, assignment):
             return entry.outcome is HeadOutcome.PREEMPTING
-        lack = self._room.lack(entry, assignment)
-        if lack is Shortfall.DOMAINS and not entry.is_renewed and _OTHER_DOMAINS in self._queues.settings.gates:
-            # Its domains are gone: others will do, or other victims, as long as the flavors stay.
+        shortfall = self._capacity.shortfall(entry, assignment)
+        if shortfall is Shortfall.DOMAINS and not entry.is_renewed and _OTHER_DOMAINS in self._queues.settings.gates:
+            # Its domains are taken: other domains or other victims may do, with the same flavors.
             entry.is_renewed = True
             assignment = self._nominator.again(entry, assignment)
             return self._decide(entry, assignment)
-        if lack is not Shortfall.NOTHING:
+        if shortfall is not Shortfall.NOTHING:
             if assignment.mode is Mode.PREEMPT:
                 self._skip(entry.queue)
-            entry.mark_inadmissible(Wait.QUOTA, _LOST, HeadOutcome.RETRY)
+            entry.mark_inadmissible(Wait.QUOTA, _NO_LONGER_FITS, HeadOutcome.RETRY)
             return False
-        if self._delays_somebody(entry, assignment):
+        if self._delays_reservation(entry, assignment):
             return False
         if assignment.mode is Mode.PREEMPT:
             return self._free_capacity(entry, assignment)
@@ -122,31 +122,31 @@ class AdmissionCycle:
             return False
         return self._admit(entry, assignment)
 
-    def _keep_own(self, entry: CycleEntry, assignment: Assignment) -> bool:
+    def _reserve_own_quota(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """No victim can be evicted for it yet; borrowers must not use its own quota meanwhile."""
         entry.mark_inadmissible(entry.why, _joined(entry.message, _NO_CANDIDATES))
         if entry.queue.facts.preemption.reclaim == "Any":
             return False
-        self._room.keep(entry, assignment, own_part(entry.queue, assignment))
+        self._capacity.reserve(entry, assignment, own_part(entry.queue, assignment))
         return True
 
     def _finds_other_victims(self, entry: CycleEntry, assignment: Assignment) -> bool:
-        """A victim does not make room for two heads; returns whether the head continues, with victims of its own."""
+        """A victim frees capacity for one head only; returns whether the head continues, with victims of its own."""
         if self._queues.settings.gates >= _NEW_VICTIMS:
-            with self._room.without_going(entry.queue.root):
+            with self._capacity.without_victims(entry.queue.root):
                 proof = self._topologies.proof(entry.queue, entry.waiting.facts, assignment)
                 waits = fits_quota(entry.queue, assignment.usage) and (proof is None or proof())
                 entry.victims = [] if waits else self._nominator.victims(entry.waiting, entry.queue, assignment)
             if waits:
                 entry.mark_inadmissible(Wait.VICTIMS, _OTHERS_VICTIMS, HeadOutcome.PREEMPTING)
-                self._room.keep(entry, assignment, assignment.usage)
+                self._capacity.reserve(entry, assignment, assignment.usage)
                 return False
             if entry.victims:
                 return True
-        return self._lost(entry, Wait.QUOTA, _OVERLAP)
+        return self._retry(entry, Wait.QUOTA, _OVERLAP)
 
-    def _delays_somebody(self, entry: CycleEntry, assignment: Assignment) -> bool:
-        """Whether a start that was promised would come later for it."""
+    def _delays_reservation(self, entry: CycleEntry, assignment: Assignment) -> bool:
+        """Whether its admission would delay a reserved start."""
         if self._reservations is None:
             return False
         admission = assignment.admission(entry.queue.name)
@@ -159,25 +159,25 @@ class AdmissionCycle:
         return True
 
     def _preempt(self, entry: CycleEntry, assignment: Assignment) -> bool:
-        """Tell its victims to stop, unless the cycle's others have used up what disruption budgets allow."""
+        """Preempt its victims, unless other heads of the cycle have used up what disruption budgets allow."""
         if not are_within(self._queues, (victim.held for victim in entry.victims)):
-            return self._lost(entry, Wait.QUOTA, _BUDGETS)
+            return self._retry(entry, Wait.QUOTA, _BUDGETS)
         for victim in entry.victims:
             held = victim.held
-            self._room.go(held)
+            self._capacity.add_victim(held)
             if held.evicted:
                 continue
             self.touched.add(entry.queue.root)
             held.stop(self._now_s, "Preempted")
             self.decisions.preempted.append(Preempted(held.key, entry.waiting.key, victim.reason))
-        words = f"Pending the preemption of {len(entry.victims)} workload(s)"
-        entry.mark_inadmissible(Wait.VICTIMS, _joined(entry.message, words), HeadOutcome.PREEMPTING)
-        self._keep_for(entry, assignment)
+        message = f"Pending the preemption of {len(entry.victims)} workload(s)"
+        entry.mark_inadmissible(Wait.VICTIMS, _joined(entry.message, message), HeadOutcome.PREEMPTING)
+        self._reserve_for(entry, assignment)
         return True
 
-    def _keep_for(self, entry: CycleEntry, assignment: Assignment) -> None:
-        """Quota and places, until the cycle ends."""
-        self._room.keep(entry, assignment, assignment.usage)
+    def _reserve_for(self, entry: CycleEntry, assignment: Assignment) -> None:
+        """Reserve quota and places until the cycle ends."""
+        self._capacity.reserve(entry, assignment, assignment.usage)
         self._granting.claim(entry, self._granting.admission(entry, assignment))
 
     def _admit(self, entry: CycleEntry, assignment: Assignment) -> bool:
@@ -186,7 +186,7 @@ class AdmissionCycle:
         if proven is Proven.LATER:
             # Its victims have released their quota before their nodes: no other head takes either.
             entry.mark_inadmissible(Wait.VICTIMS, _THEIR_PODS, HeadOutcome.PREEMPTING)
-            self._keep_for(entry, assignment)
+            self._reserve_for(entry, assignment)
             return True
         if proven is Proven.NO_CAPACITY:
             return self._elsewhere(entry, assignment, admission)
@@ -199,18 +199,18 @@ class AdmissionCycle:
         return True
 
     def _free_capacity(self, entry: CycleEntry, assignment: Assignment) -> bool:
-        """Tell victims to stop, if that makes places for its pods as well as quota."""
+        """Preempt victims, if that frees places for its pods as well as quota."""
         admission = self._granting.admission(entry, assignment)
         if not self._granting.would_fit(entry, admission):
             entry.victims = self._fallbacks.capacity_victims(entry, assignment, admission)
             if not entry.victims:
                 return self._elsewhere(entry, assignment, admission)
-            if self._room.is_any_going(entry):
-                return self._lost(entry, Wait.TOPOLOGY, _OVERLAP)
+            if self._capacity.shares_victims(entry):
+                return self._retry(entry, Wait.TOPOLOGY, _OVERLAP)
         return self._preempt(entry, assignment)
 
     def _elsewhere(self, entry: CycleEntry, assignment: Assignment, admission: QuotaAssignment) -> bool:
-        """Quota fits and the nodes do not: try the flavors that are left, then who could go."""
+        """Quota suffices and the nodes do not: try the remaining flavors, then other victims."""
         level = entry.borrow
         found = self._fallbacks.other_flavors(entry, admission)
         if found is not None:
@@ -222,8 +222,8 @@ class AdmissionCycle:
             return self._decide(entry, found)
         if assignment.mode is Mode.FIT:
             entry.assignment, entry.victims = assignment, self._fallbacks.capacity_victims(entry, assignment, admission)
-            if self._room.is_any_going(entry):
-                return self._lost(entry, Wait.TOPOLOGY, _OVERLAP)
+            if self._capacity.shares_victims(entry):
+                return self._retry(entry, Wait.TOPOLOGY, _OVERLAP)
             if entry.victims:
                 return self._preempt(entry, assignment)
         smaller = self._fallbacks.smaller(entry, assignment)
@@ -235,8 +235,8 @@ class AdmissionCycle:
         )
         return False
 
-    def _lost(self, entry: CycleEntry, why: Wait, message: str) -> bool:
-        """It lost to other heads of the cycle, although it had victims: it tries again."""
+    def _retry(self, entry: CycleEntry, why: Wait, message: str) -> bool:
+        """Other heads of the cycle took what it needs, although it had victims: it is tried again."""
         self._skip(entry.queue)
         entry.mark_inadmissible(why, message, HeadOutcome.RETRY)
         return False

@@ -56,8 +56,8 @@ class Admitter:
         """Whether its pods would have places without those that a search for victims has unseated."""
         if self._prover is None:
             return False
-        gone = [key for key, each in self._queues.held.items() if each.evicted or key not in each.queue.held]
-        return bool(gone) and self._prover.would_fit(facts, admission, gone, self._claims)
+        ended = [key for key, each in self._queues.held.items() if each.evicted or key not in each.queue.held]
+        return bool(ended) and self._prover.would_fit(facts, admission, ended, self._claims)
 
     def has_places(self, entry: CycleEntry, admission: QuotaAssignment) -> bool:
         """Whether its pods have places, without taking them."""
@@ -67,9 +67,9 @@ class Admitter:
         """Whether its pods would have places once its victims, and all that are on their way out, are gone."""
         if self._prover is None or any(each.delayed == "Pending" for each in admission.pod_sets):
             return True
-        gone = {key for key, each in self._queues.held.items() if each.evicted}
-        gone.update(victim.held.key for victim in entry.victims)
-        return self._prover.would_fit(entry.waiting.facts, admission, gone, self._claims)
+        ended = {key for key, each in self._queues.held.items() if each.evicted}
+        ended.update(victim.held.key for victim in entry.victims)
+        return self._prover.would_fit(entry.waiting.facts, admission, ended, self._claims)
 
     def grant(self, entry: CycleEntry, admission: QuotaAssignment, proven: Proven) -> Admitted:
         """It holds its quota from now on."""

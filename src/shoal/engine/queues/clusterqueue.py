@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from shoal.engine.queues.facts import ClusterQueueFacts, QuotaAssignment, ResourceGroup, Usage, WorkloadFacts
-from shoal.engine.queues.tree import CohortNode
+from shoal.engine.queues.quota_tree import CohortNode
 
 
 class ClusterQueue(CohortNode):
@@ -43,7 +43,7 @@ class AdmittedWorkload:
     usage: Usage
     stamp_s: float
     evicted: bool = False
-    """It was told to stop and still holds what it holds."""
+    """It is being evicted and still holds its quota."""
     topology_flavors: tuple[str, ...] = field(init=False)
     """Flavors in whose domains it has pods."""
 

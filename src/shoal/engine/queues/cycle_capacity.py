@@ -16,9 +16,9 @@ from shoal.engine.queues.entry import CycleEntry
 from shoal.engine.queues.facts import Usage
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.nomination import fits_quota
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
-from shoal.engine.queues.tree import CohortNode
 
 
 class Shortfall(Enum):
@@ -31,7 +31,7 @@ class Shortfall(Enum):
 
 @dataclass(slots=True)
 class _Charge:
-    """What was charged for the rest of the cycle only."""
+    """A charge for the rest of the cycle only."""
 
     queue: ClusterQueue
     usage: Usage
@@ -45,24 +45,24 @@ class CycleCapacity:
     def __init__(self, queues: Queues, topologies: Topologies) -> None:
         self._queues = queues
         self._topologies = topologies
-        self._going: dict[str, AdmittedWorkload] = {}
+        self._victims: dict[str, AdmittedWorkload] = {}
         """Victims of this cycle."""
-        self._going_from: dict[CohortNode, dict[ClusterQueue, Usage]] = {}
+        self._victim_usage: dict[CohortNode, dict[ClusterQueue, Usage]] = {}
         """Root -> queue -> what they hold together: a tree is as it would be without them after few steps."""
         self._charges: list[_Charge] = []
 
-    def go(self, held: AdmittedWorkload) -> None:
+    def add_victim(self, held: AdmittedWorkload) -> None:
         """A workload became a victim."""
-        if held.key not in self._going:
-            self._going[held.key] = held
-            _add(self._going_from.setdefault(held.queue.root, {}), held)
+        if held.key not in self._victims:
+            self._victims[held.key] = held
+            _add(self._victim_usage.setdefault(held.queue.root, {}), held)
 
-    def is_any_going(self, entry: CycleEntry) -> bool:
+    def shares_victims(self, entry: CycleEntry) -> bool:
         """Whether one of its victims is evicted for another head."""
-        return any(victim.held.key in self._going for victim in entry.victims)
+        return any(victim.held.key in self._victims for victim in entry.victims)
 
-    def keep(self, entry: CycleEntry, assignment: Assignment, usage: Usage) -> None:
-        """Keep so much for it until the cycle ends, and the domains where it will be."""
+    def reserve(self, entry: CycleEntry, assignment: Assignment, usage: Usage) -> None:
+        """Reserve this usage and its domains for the head until the cycle ends."""
         queue = entry.queue
         if not _has_domains(assignment):
             queue.add_all(usage)
@@ -75,8 +75,8 @@ class CycleCapacity:
         del queue.held[facts.key]
         self._charges.append(_Charge(queue, usage, stand_in))
 
-    def give_back(self) -> None:
-        """The cycle has ended."""
+    def release(self) -> None:
+        """Release all reservations at the end of the cycle."""
         for charge in reversed(self._charges):
             if charge.stand_in is None:
                 charge.queue.remove_all(charge.usage)
@@ -86,40 +86,40 @@ class CycleCapacity:
         self._charges.clear()
 
     @contextmanager
-    def without_going(self, root: CohortNode) -> Iterator[None]:
-        """As if all victims of the cycle were gone, as far as that matters to one tree."""
-        gone = self._queues.remove_all_usage(
-            held for held in self._going.values() if held.topology_flavors or held.queue.root is root
+    def without_victims(self, root: CohortNode) -> Iterator[None]:
+        """Remove all victims of the cycle from the state for a while, as far as that matters to one tree."""
+        removed = self._queues.remove_all_usage(
+            held for held in self._victims.values() if held.topology_flavors or held.queue.root is root
         )
         try:
             yield
         finally:
-            self._queues.add_all_usage(gone)
+            self._queues.add_all_usage(removed)
 
-    def lack(self, entry: CycleEntry, assignment: Assignment) -> Shortfall:
-        """What is missing on what the earlier heads left, with all victims gone."""
+    def shortfall(self, entry: CycleEntry, assignment: Assignment) -> Shortfall:
+        """What is missing after the earlier heads of the cycle, with all victims removed."""
         has_domains = _has_domains(assignment)
         fits_now = not entry.victims and fits_quota(entry.queue, assignment.usage)
         if fits_now and (not has_domains or self._topologies.has_capacity(assignment)):
-            # An eviction never reduces the room.
+            # An eviction never reduces capacity.
             return Shortfall.NOTHING
         if not has_domains:
             return Shortfall.NOTHING if self._fits_quota_without(entry, assignment.usage) else Shortfall.QUOTA
-        gone = self._queues.remove_all_usage([*self._going.values(), *(victim.held for victim in entry.victims)])
+        removed = self._queues.remove_all_usage([*self._victims.values(), *(victim.held for victim in entry.victims)])
         found = Shortfall.NOTHING
         if not fits_quota(entry.queue, assignment.usage):
             found = Shortfall.QUOTA
         elif not self._topologies.has_capacity(assignment):
             self._queues.short_of_nodes.add(entry.queue.root)
             found = Shortfall.DOMAINS
-        self._queues.add_all_usage(gone)
+        self._queues.add_all_usage(removed)
         return found
 
     def _fits_quota_without(self, entry: CycleEntry, usage: Usage) -> bool:
-        """Whether quota has room with this cycle's victims and its own gone."""
-        sums = {queue: dict(each) for queue, each in self._going_from.get(entry.queue.root, {}).items()}
+        """Whether quota has capacity without this cycle's victims and its own."""
+        sums = {queue: dict(each) for queue, each in self._victim_usage.get(entry.queue.root, {}).items()}
         for victim in entry.victims:
-            if victim.held.key not in self._going:
+            if victim.held.key not in self._victims:
                 _add(sums, victim.held)
         for queue, each in sums.items():
             queue.remove_all(each)

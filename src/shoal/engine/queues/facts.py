@@ -115,9 +115,9 @@ class LocalQueueFacts(msgspec.Struct, frozen=True):
     stop: Stop = "None"
     weight: float = 1.0
     used: float | None = None
-    """Admission fair sharing: the weighted consumption told so far (before division by `weight`)."""
+    """Admission fair sharing: the weighted consumption reported so far (before division by `weight`)."""
     consumed: dict[str, float] = {}
-    """The same by resource, in cores and whole units, where it was told so."""
+    """The same by resource, in cores and whole units, where it was reported by resource."""
     used_s: float = 0.0
     """When that was so, for who has been using it since; 0 is now."""
 

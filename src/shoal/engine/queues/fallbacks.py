@@ -27,7 +27,7 @@ class Fallbacks:
         return found if found is not None and (found.mode is Mode.FIT or entry.victims) else None
 
     def capacity_victims(self, entry: CycleEntry, assignment: Assignment, admission: QuotaAssignment) -> list[Victim]:
-        """Who would have to go so that the pods have places: those who may be told to for quota's sake."""
+        """Victims whose eviction frees places for the pods, among those that may be preempted for quota."""
 
         def has_places() -> bool:
             return self._granting.would_fit_without_victims(entry.waiting.facts, admission)

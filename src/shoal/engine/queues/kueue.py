@@ -24,12 +24,12 @@ from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.pending_workloads import LocalUse, PendingWorkloads
 from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.quiescence import ActiveTrees
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.readiness import stamp_of
 from shoal.engine.queues.requeue import Requeuing, head_positions
 from shoal.engine.queues.reservations import Reservations
 from shoal.engine.queues.second_pass import SecondPass, is_due
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.usage import LocalUsage
 from shoal.engine.queues.victims.preemption_cost import least_run_times
 
@@ -37,7 +37,7 @@ MOST_CYCLES = 100_000
 
 
 class Kueue:
-    """Who waits, over the facts of the queues."""
+    """The pending workloads of all queues, over the facts of the queues."""
 
     def __init__(self, queues: Queues) -> None:
         self.queues = queues
@@ -147,7 +147,7 @@ class Kueue:
         return self._backlog.pending_of(cluster_queue)
 
     def reported_of(self, workload: str) -> ReportedReason | None:
-        """Why it was turned away last, while it stands in line."""
+        """Why the workload was refused last, while it is pending."""
         return self._backlog.reported_of(workload)
 
     # Inside, the heads of a cycle

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.entry import CycleEntry
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.shares import WeightedShare, share_of
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Cohort, CohortNode
 
 Rank = tuple[int, int, float, str, str]
 

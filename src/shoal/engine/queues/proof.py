@@ -39,7 +39,7 @@ TerminatingPods = Callable[[], Collection[str]]
 
 
 class Proven(Enum):
-    """What a trial says."""
+    """The result of a trial."""
 
     PLACED = auto()
     """Every pod has a place, and keeps it."""
@@ -62,7 +62,7 @@ class Prover(Protocol):
         ...
 
     def would_fit(
-        self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()
+        self, facts: WorkloadFacts, admission: QuotaAssignment, ended: Iterable[str], claims: Sequence[Claim] = ()
     ) -> bool:
         """Whether there would be places without some workloads, besides what others claim."""
         ...
@@ -70,7 +70,7 @@ class Prover(Protocol):
 
 @dataclass(slots=True)
 class Proof:
-    """Trials on one cluster. The placement was renewed at the start of the cycle."""
+    """Runs trials on one cluster. The placement was renewed at the start of the cycle."""
 
     queues: Queues
     intake: Intake
@@ -108,23 +108,23 @@ class Proof:
         return Proven.PLACED
 
     def would_fit(
-        self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()
+        self, facts: WorkloadFacts, admission: QuotaAssignment, ended: Iterable[str], claims: Sequence[Claim] = ()
     ) -> bool:
         """Whether all pods would have places without some workloads. Nothing is left of the trial."""
         if not self.is_known(admission):
             return True
-        return self._all_fit(Ledger(self.cluster), [*claims, (facts, admission)], gone)
+        return self._all_fit(Ledger(self.cluster), [*claims, (facts, admission)], ended)
 
     def _leaves_capacity(self, ledger: Ledger, claims: Sequence[Claim]) -> bool:
         """Whether workloads that wait for terminating pods would fit after these have gone."""
         going = [key for key, held in self.queues.held.items() if held.evicted]
         return not claims or self._all_fit(ledger, claims, going)
 
-    def _all_fit(self, ledger: Ledger, claims: Sequence[Claim], gone: Iterable[str]) -> bool:
+    def _all_fit(self, ledger: Ledger, claims: Sequence[Claim], ended: Iterable[str]) -> bool:
         """Whether all would have places together; the ledger is as before."""
         mark, brought, fits = ledger.mark(), list[str](), True
         try:
-            for pod in chain(self.terminating(), chain.from_iterable(map(self.running_of, gone))):
+            for pod in chain(self.terminating(), chain.from_iterable(map(self.running_of, ended))):
                 if pod in self.cluster.pods:
                     ledger.evict(pod)
             for facts, admission in claims:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import CohortNode
 
 Group = str
 HeadPositions = Mapping[str, Hashable]
@@ -67,25 +67,25 @@ class ActiveTrees:
             self._stir(group)
 
     def active_queues(self) -> list[str]:
-        """The lines to look at now."""
+        """The queues that the next cycle has to look at."""
         return sorted(name for group in self._moving for name in self._active_queues.get(group, ()))
 
     def end_cycle(self, news: Iterable[str], before: HeadPositions, after: HeadPositions) -> set[str]:
-        """A cycle is over. It goes on in trees with news, and where heads stand as they did in no cycle before.
+        """End a cycle. Trees stay active if they have news, or if their heads are in positions of no earlier cycle.
 
-        Returned are the cluster queues whose search has gone round without an end."""
+        Returns the cluster queues whose search has repeated itself without a result."""
         unresolved: set[str] = set()
         moved = {self._group_of[name] for name in news if name in self._group_of}
         for group in self._moving - moved:
             names = [name for name in before if self._group_of.get(name) == group]
-            stood, stands = (tuple((name, each[name]) for name in names) for each in (before, after))
+            earlier, later = (tuple((name, each[name]) for name in names) for each in (before, after))
             seen = self._seen.setdefault(group, set())
-            if stands == stood:
+            if later == earlier:
                 continue
-            if stands in seen or len(seen) >= _MOST_SEEN:
+            if later in seen or len(seen) >= _MOST_SEEN:
                 unresolved.update(name for name in names if before[name] != after[name])
             else:
-                seen.update((stood, stands))
+                seen.update((earlier, later))
                 moved.add(group)
         for group in self._moving - moved:
             self._seen.pop(group, None)

@@ -31,12 +31,13 @@ def backoff_s(settings: Settings, requeues: int) -> float:
 
 
 def is_worn_out(settings: Settings, requeues: int) -> bool:
-    """Whether it has been put back too often and is not tried again."""
+    """Whether it was requeued too often and is not tried again."""
     return settings.backoff_limit is not None and requeues > settings.backoff_limit
 
 
 def stamp_of(settings: Settings, facts: WorkloadFacts) -> float:
-    """By which moment a workload stands in line. Preemption keeps its turn; what is its own doing does not."""
+    """The time that orders a pending workload. It keeps its place after a preemption, but not after an eviction that it
+    caused itself."""
     if facts.evicted_s is None:
         return facts.created_s
     if facts.evicted_why == PODS_READY_TIMEOUT and settings.requeue_by == "Eviction":

@@ -21,7 +21,7 @@ class Wait(StrEnum):
     ON_HOLD = "OnHold"
     INADMISSIBLE = "Inadmissible"
     RESERVED = "ReservedForOthers"
-    """It would delay a gang that has been promised a start."""
+    """It would delay a gang with a reserved start."""
 
 
 class Yield(StrEnum):

@@ -14,9 +14,9 @@ from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.entry import STATES_AFTER, CycleEntry, HeadOutcome, PendingState
 from shoal.engine.queues.pending_workloads import PendingWorkloads
 from shoal.engine.queues.quiescence import ActiveTrees, HeadPositions
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.reservations import Reservations
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import PendingWorkload
 from shoal.units.errors import BugError
 
@@ -31,7 +31,7 @@ class Requeuing:
     def end_cycle(
         self, entries: Sequence[CycleEntry], before: HeadPositions, cycle: AdmissionCycle, now_s: float
     ) -> list[CohortNode]:
-        """Send each where it belongs; returned are the roots of trees in which a promise of a start changed."""
+        """Requeue each head by its outcome; returns the roots of trees in which a reserved start changed."""
         changed: list[CohortNode] = []
         if self._reservations is not None:
             refused = [entry for entry in entries if entry.outcome is HeadOutcome.INADMISSIBLE]
@@ -62,25 +62,27 @@ class Requeuing:
         return not is_active
 
     def _return(self, entry: CycleEntry, pending: PendingWorkloads) -> None:
-        """Back into the line, as what became of it says."""
+        """Return the head to its queue, by its outcome."""
         waiting, reported = entry.waiting, (entry.why, entry.message)
         self._backlog.report(waiting.key, reported)
-        goes_on = entry.outcome is not HeadOutcome.PREEMPTING and waiting.tried is not None and waiting.tried.is_open
+        search_continues = (
+            entry.outcome is not HeadOutcome.PREEMPTING and waiting.tried is not None and waiting.tried.is_open
+        )
         match entry.outcome:
             case HeadOutcome.NAMESPACE_MISMATCH:
                 pending.make_inadmissible(reported, whole_class=False)
             case HeadOutcome.PREEMPTING:
-                # Once they are gone, all flavors are worth another look.
+                # Once the victims have stopped, all flavors are tried again.
                 waiting.tried = None
                 pending.requeue(sticky=True)
             case HeadOutcome.RETRY:
-                waiting.has_lost = True
+                waiting.is_retry = True
                 pending.requeue()
-            case HeadOutcome.INADMISSIBLE if waiting.has_lost and entry.is_resumed and not goes_on:
-                # The flavors behind do not do; those before may.
-                waiting.has_lost, waiting.tried = False, None
+            case HeadOutcome.INADMISSIBLE if waiting.is_retry and entry.is_resumed and not search_continues:
+                # The later flavors do not suffice; the earlier ones may.
+                waiting.is_retry, waiting.tried = False, None
                 pending.requeue()
-            case _ if goes_on and entry.assignment is not None:
+            case _ if search_continues and entry.assignment is not None:
                 pending.requeue()
             case _ if pending.is_strict and not self._has_start(waiting.key):
                 pending.requeue()
@@ -90,12 +92,12 @@ class Requeuing:
                 pending.make_inadmissible(reported, whole_class=True)
 
     def _has_start(self, key: str) -> bool:
-        """Whether others may go ahead without harm: its start is promised."""
+        """Whether its start is reserved, so that later workloads may be admitted before it."""
         return self._reservations is not None and self._reservations.of(key) is not None
 
 
 def head_positions(entries: Sequence[CycleEntry]) -> HeadPositions:
-    """Who is looked at, and from which flavors on."""
+    """The heads of a cycle by queue, each with the flavor from which its search resumes."""
     return {entry.queue.name: _place(entry.waiting) for entry in entries}
 
 

@@ -24,10 +24,10 @@ from shoal.engine.queues.flavors.assigner import assign
 from shoal.engine.queues.flavors.modes import Mode, PreemptionPossibility
 from shoal.engine.queues.order import classical_rank
 from shoal.engine.queues.proof import Prover
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
-from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import PendingWorkload, usage_of
 
 NEEDS_ROOM = frozenset({Wait.QUOTA, Wait.TOPOLOGY})
@@ -36,7 +36,7 @@ QueueOf = Callable[[str], str]
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """Who starts when."""
+    """The reserved start of one workload."""
 
     workload: str
     start_s: float
@@ -74,7 +74,7 @@ class Reservations:
         return [root for root, known in before.items() if self._nominated(root) != known]
 
     def forget(self, workload: str) -> CohortNode | None:
-        """It has been admitted, or is gone; the root of the tree in which it was promised a start."""
+        """Remove the reservation of an admitted or deleted workload; returns the root of its tree."""
         for root, (_, known) in list(self.by_root.items()):
             if known.workload == workload:
                 del self.by_root[root]
@@ -104,26 +104,26 @@ class Reservations:
         usage = usage_of(admission)
         stand_in = AdmittedWorkload(entry.waiting.facts, admission, entry.queue, usage, entry.waiting.stamp_s)
         held = self.queues.held
-        gone = self.queues.remove_all_usage(held[key] for key in reservation.ending if key in held)
+        removed = self.queues.remove_all_usage(held[key] for key in reservation.ending if key in held)
         self.queues.add_usage(stand_in)
-        fits = self._fits(first.waiting, first.queue, gone)
+        fits = self._fits(first.waiting, first.queue, removed)
         self.queues.remove_usage(stand_in)
-        self.queues.add_all_usage(gone)
+        self.queues.add_all_usage(removed)
         return None if fits else reservation
 
     def _earliest(self, waiting: PendingWorkload, queue: ClusterQueue, now_s: float) -> Reservation | None:
         """The first moment at which what will have ended leaves enough room."""
         ends = sorted(self._ends(queue.root, now_s), key=lambda end: (end[0], end[1].key))
-        gone: list[AdmittedWorkload] = []
+        removed: list[AdmittedWorkload] = []
         found: Reservation | None = None
         for index, (end_s, held) in enumerate(ends):
             self.queues.remove_usage(held)
-            gone.append(held)
+            removed.append(held)
             is_last = index + 1 == len(ends) or ends[index + 1][0] > end_s
-            if is_last and self._fits(waiting, queue, gone):
-                found = Reservation(waiting.key, end_s, tuple(each.key for each in gone))
+            if is_last and self._fits(waiting, queue, removed):
+                found = Reservation(waiting.key, end_s, tuple(each.key for each in removed))
                 break
-        self.queues.add_all_usage(gone)
+        self.queues.add_all_usage(removed)
         return found
 
     def _ends(self, root: CohortNode, now_s: float) -> Iterable[tuple[float, AdmittedWorkload]]:
@@ -137,19 +137,19 @@ class Reservations:
                     began_s = held.facts.admitted_s if held.facts.admitted else now_s
                     yield max(now_s, began_s + length), held
 
-    def _fits(self, waiting: PendingWorkload, queue: ClusterQueue, gone: list[AdmittedWorkload]) -> bool:
-        assignment = assign(self.queues, queue, waiting.facts, waiting.totals, _nobody_yields)
+    def _fits(self, waiting: PendingWorkload, queue: ClusterQueue, removed: list[AdmittedWorkload]) -> bool:
+        assignment = assign(self.queues, queue, waiting.facts, waiting.totals, _no_preemption)
         if assignment.mode is not Mode.FIT:
             return False
         Topologies(self.queues).complete(queue, waiting.facts, assignment)
         if assignment.mode is not Mode.FIT or self.prover is None:
             return assignment.mode is Mode.FIT
-        return self.prover.would_fit(waiting.facts, assignment.admission(queue.name), [held.key for held in gone])
+        return self.prover.would_fit(waiting.facts, assignment.admission(queue.name), [held.key for held in removed])
 
 
 def _rank(entry: CycleEntry) -> tuple[int, float, str, str]:
     return classical_rank(entry, by_priority=True)[1:]
 
 
-def _nobody_yields(*_: object) -> PreemptionPossibility:
+def _no_preemption(*_: object) -> PreemptionPossibility:
     return PreemptionPossibility(Mode.NO_CANDIDATES, 0)

@@ -13,10 +13,10 @@ from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.decisions import Admitted, Decisions, Stopped
 from shoal.engine.queues.facts import PodSetAdmission, QuotaAssignment
 from shoal.engine.queues.flavors.eligibility import asks_for_topology
+from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.tas.place import Request, TopologyRefusal, place
 from shoal.engine.queues.tas.replace import replace
-from shoal.engine.queues.tree import CohortNode
 from shoal.engine.queues.workloads import Total
 
 NODE_FAILURES = "NodeFailures"

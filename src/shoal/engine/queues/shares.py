@@ -16,7 +16,7 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from shoal.engine.queues.facts import FlavorResource
-from shoal.engine.queues.tree import CohortNode
+from shoal.engine.queues.quota_tree import CohortNode
 
 MOST = (1 << 63) - 1
 """What a status shows for infinite."""

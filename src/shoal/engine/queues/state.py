@@ -14,15 +14,15 @@ from typing import Any
 
 from shoal.engine.queues.check_facts import CheckFacts
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
-from shoal.engine.queues.cohorts import grown, sum_all
+from shoal.engine.queues.cohort_tree_builder import grown, sum_all
 from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts, FlavorFacts, LocalQueueFacts, WorkloadFacts
 from shoal.engine.queues.flavor_topologies import FlavorTopologies
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.replacements import Replacements
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.tas.flavor_topology import FlavorTopology
 from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import QueueNode, TopologyAssignment, TopologyLevels
-from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.engine.queues.workloads import usage_of
 
 Fact = FlavorFacts | TopologyLevels | CheckFacts | ClusterQueueFacts | CohortFacts | LocalQueueFacts | QueueNode
@@ -49,7 +49,7 @@ class Queues:
         self.unqueued: dict[str, tuple[WorkloadFacts, float]] = {}
         """Workloads that hold quota of a cluster queue that is not there, and their stamps."""
         self.use_generation = 0
-        """Moves when weights or told use of local queues change."""
+        """Changes with the weights and the reported usage of local queues."""
         self.generation = 0
         """Moves when queues, quotas or flavors change."""
         self.nodes_generation = 0
@@ -62,7 +62,7 @@ class Queues:
             LocalQueueFacts: self.local_queues,
             QueueNode: self.nodes,
         }
-        """Facts that are kept as they are told, by kind."""
+        """Facts that are stored as they are given, by kind."""
         self._forests = FlavorTopologies(self.flavors, self.topologies, self.nodes, self.held)
         self.short_of_nodes: set[CohortNode] = set()
         """Trees in which a workload was refused for lack of nodes since nodes were released last."""
@@ -112,8 +112,8 @@ class Queues:
             self.nodes.pop(name, None)
             return
         if kind is ClusterQueueFacts:
-            gone = self.cluster_queues.pop(name, None)
-            for key in list(gone.held) if gone is not None else ():
+            removed = self.cluster_queues.pop(name, None)
+            for key in list(removed.held) if removed is not None else ():
                 held = self.held.pop(key)
                 self.unqueued[key] = (held.facts, held.stamp_s)
         else:
@@ -194,16 +194,16 @@ class Queues:
 
     def remove_all_usage(self, helds: Iterable[AdmittedWorkload]) -> list[AdmittedWorkload]:
         """Those of them that were seated, in order; `add_all_usage` puts them back."""
-        gone = []
+        removed = []
         for held in helds:
             if held.key in held.queue.held:
                 self.remove_usage(held)
-                gone.append(held)
-        return gone
+                removed.append(held)
+        return removed
 
-    def add_all_usage(self, gone: list[AdmittedWorkload]) -> None:
+    def add_all_usage(self, removed: list[AdmittedWorkload]) -> None:
         """The inverse of `remove_all_usage`."""
-        for held in reversed(gone):
+        for held in reversed(removed):
             self.add_usage(held)
 
     def forest(self, flavor: str) -> FlavorTopology | None:

@@ -60,9 +60,9 @@ class Topologies:
         requests = self.requests(queue, facts, assignment)
         if not requests or isinstance(requests, str):
             return
-        gone = self.queues.remove_all_usage(victim.held for victim in victims)
+        removed = self.queues.remove_all_usage(victim.held for victim in victims)
         found = place(self.queues, requests) if victims else self._when_empty(requests)
-        self.queues.add_all_usage(gone)
+        self.queues.add_all_usage(removed)
         if not isinstance(found, TopologyRefusal):
             adopt(assignment, found)
 

@@ -19,7 +19,7 @@ from shoal.engine.queues.topology_facts import TopologyAssignment
 
 
 def predecessor(queues: Queues, facts: WorkloadFacts, queue: ClusterQueue) -> AdmittedWorkload | None:
-    """Who holds what it is to take over."""
+    """The admitted workload that it replaces."""
     held = queues.held.get(facts.replaces) if facts.replaces else None
     if held is None or held.facts.owner != facts.owner:
         return None

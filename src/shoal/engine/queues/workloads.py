@@ -81,14 +81,14 @@ class PendingWorkload:
     facts: WorkloadFacts
     totals: tuple[Total, ...]
     stamp_s: float
-    """By which it stands in line: creation, or an eviction that is not its turn's fault."""
+    """The time that orders it: creation, or an eviction that gives it a new place."""
     tried: FlavorSearchProgress | None = None
     tried_at: int = 0
     """The cycle in which it was looked at last."""
     barred: frozenset[str] = frozenset()
     """Flavors whose nodes had no places for its pods in the cycle before."""
-    has_lost: bool = False
-    """Its search goes on behind a flavor that it lost to others of its cycle, not for want of room."""
+    is_retry: bool = False
+    """Its search resumes after a flavor that other workloads of its cycle took, not one that lacked capacity."""
     label_key: QueueingKey | None = None
     """Equal for workloads of which one is admitted if the other would be; None for one without its like."""
     alone: bool = False
@@ -96,7 +96,7 @@ class PendingWorkload:
 
     @property
     def form(self) -> tuple[object, ...]:
-        """The class of the line in which it stands."""
+        """Its equivalence class in the queue."""
         return (self.facts.key,) if self.alone or self.label_key is None else self.label_key
 
     @property

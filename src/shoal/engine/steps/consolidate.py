@@ -12,8 +12,8 @@ from shoal.engine.preemption.after_terminations import AfterTerminations
 from shoal.engine.preemption.candidates import Candidates, willing
 from shoal.engine.preemption.moves import Moves, could_be_gathered
 from shoal.engine.preemption.policy import Order, VictimPolicy
-from shoal.engine.preemption.preemption_step import PreemptionStep
 from shoal.engine.preemption.preemptor import Preemptor
+from shoal.engine.preemption.step_base import PreemptionStepBase
 from shoal.engine.preemption.victims import Victims
 
 DEFAULT = VictimPolicy()
@@ -22,48 +22,48 @@ DEFAULT = VictimPolicy()
 def consolidate(policy: VictimPolicy = DEFAULT) -> Step:
     """The step, with a policy's minimum runtime and limit of moves; the fewest move, or the newest if it says so."""
 
-    def step(round_: CycleState) -> None:
-        _Consolidation(round_, policy).run()
+    def step(state: CycleState) -> None:
+        _Consolidation(state, policy).run()
 
     return step
 
 
-class _Consolidation(PreemptionStep):
+class _Consolidation(PreemptionStepBase):
     """One run of the step."""
 
-    def __init__(self, round_: CycleState, policy: VictimPolicy) -> None:
-        super().__init__(round_, policy)
+    def __init__(self, state: CycleState, policy: VictimPolicy) -> None:
+        super().__init__(state, policy)
         self._victims: Victims | None = None
         self._waiting: list[Preemptor] = []
         """Waiting pods that could not be helped so far, the most important first."""
 
     def free_capacity(self, claim: Preemptor, ahead: AfterTerminations) -> bool:
-        round_ = self.round
-        if not could_be_gathered(round_.cluster, claim):
+        state = self.round
+        if not could_be_gathered(state.cluster, claim):
             self._waiting.append(claim)
             return False
         victims = self._candidates(ahead)
         eligible = victims.candidates.eligible(None, None, claim.name if claim.gang else "")
         preemptors = [preemptor for preemptor in self._waiting if preemptor.priority > claim.priority]
-        moves = Moves(round_.fitter, victims, claim, self.reaches, preemptors)
+        moves = Moves(state.fitter, victims, claim, self.reaches, preemptors)
         found = moves.find(eligible, self.policy.most_moves)
         if found is None:
             self._waiting.append(claim)
             return False
-        victims.settle()
+        victims.confirm()
         ahead.move(*found)
         return True
 
     def _candidates(self, ahead: AfterTerminations) -> Victims:
         if self._victims is None:
-            round_ = self.round
+            state = self.round
             order = Order.NEWEST if self.policy.order is Order.NEWEST else Order.FEWEST
             policy = VictimPolicy(order, self.policy.min_runtime_s)
             movable = [
                 key
-                for key, allocation in willing(round_.cluster)
+                for key, allocation in willing(state.cluster)
                 if allocation.is_bound and allocation.who.returns and key not in ahead.planned
             ]
-            candidates = Candidates(round_.cluster, policy, round_.now_s, pods=movable)
-            self._victims = Victims(round_.cluster, round_.ledger, candidates)
+            candidates = Candidates(state.cluster, policy, state.now_s, pods=movable)
+            self._victims = Victims(state.cluster, state.ledger, candidates)
         return self._victims

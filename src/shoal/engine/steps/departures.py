@@ -38,7 +38,7 @@ class Departures:
         return [pod for row in rows.tolist() for pod in self._by_row.get(row, ())]
 
     def nominated(self, pods: list[str]) -> Rows:
-        """The nodes on which these pods were promised room."""
+        """The nodes for which these pods were nominated."""
         cluster = self._cluster
         rows = {cluster.row_of.get(cluster.pending[pod].nominated, -1) for pod in pods}
         return np.array(sorted(rows - {-1}), np.int64)

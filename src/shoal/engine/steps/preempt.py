@@ -15,9 +15,9 @@ from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.preemption.after_terminations import AfterTerminations
 from shoal.engine.preemption.candidates import Candidates
 from shoal.engine.preemption.policy import VictimPolicy
-from shoal.engine.preemption.preemption_step import PreemptionStep
 from shoal.engine.preemption.preemptor import Preemptor
 from shoal.engine.preemption.search import Search
+from shoal.engine.preemption.step_base import PreemptionStepBase
 from shoal.engine.preemption.victims import Victims
 
 DEFAULT = VictimPolicy()
@@ -26,17 +26,17 @@ DEFAULT = VictimPolicy()
 def preempt(policy: VictimPolicy = DEFAULT) -> Step:
     """The step under a policy."""
 
-    def step(round_: CycleState) -> None:
-        _Preemption(round_, policy).run()
+    def step(state: CycleState) -> None:
+        _Preemption(state, policy).run()
 
     return step
 
 
-class _Preemption(PreemptionStep):
+class _Preemption(PreemptionStepBase):
     """One run of the step. The columns of candidates are created when first needed."""
 
-    def __init__(self, round_: CycleState, policy: VictimPolicy) -> None:
-        super().__init__(round_, policy)
+    def __init__(self, state: CycleState, policy: VictimPolicy) -> None:
+        super().__init__(state, policy)
         self._victims: Victims | None = None
         self._lowest: float | None = None
 
@@ -46,22 +46,22 @@ class _Preemption(PreemptionStep):
     def free_capacity(self, claim: Preemptor, ahead: AfterTerminations) -> bool:
         if claim.priority <= self._floor():
             return False
-        round_, victims = self.round, self._candidates(ahead)
+        state, victims = self.round, self._candidates(ahead)
         eligible = victims.candidates.eligible(claim.priority, claim.queue, claim.name if claim.gang else "")
         if not eligible.any():
             return False
-        search = Search(round_.fitter, victims, claim, self.reaches)
+        search = Search(state.fitter, victims, claim, self.reaches)
         found = search.find(eligible, may_break=self.policy.may_break_budgets)
         if found is None:
             return False
         victims.take(found)
-        mark = round_.ledger.mark()
-        if not claim.place(round_.fitter):
+        mark = state.ledger.mark()
+        if not claim.place(state.fitter):
             # Found by placing pod by pod where the gang's own order finds no way: then it does not help.
             victims.spare(found)
             return False
         ahead.nomination(mark)
-        for index in victims.settle():
+        for index in victims.confirm():
             ahead.evict(victims.candidates.keys[index], claim.name)
         return True
 
@@ -76,7 +76,7 @@ class _Preemption(PreemptionStep):
 
     def _candidates(self, ahead: AfterTerminations) -> Victims:
         if self._victims is None:
-            round_ = self.round
-            candidates = Candidates(round_.cluster, self.policy, round_.now_s, ahead.planned)
-            self._victims = Victims(round_.cluster, round_.ledger, candidates)
+            state = self.round
+            candidates = Candidates(state.cluster, self.policy, state.now_s, ahead.planned)
+            self._victims = Victims(state.cluster, state.ledger, candidates)
         return self._victims

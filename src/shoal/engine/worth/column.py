@@ -38,9 +38,9 @@ class WorthColumns:
         self.piece_start: Ints = np.zeros(0, np.int64)
         """Where the row's model begins in a flat piece table."""
         self.block_at: Ints = np.zeros(0, np.int64)
-        """Where the row stands in a flat block table."""
+        """The index of the row in a flat block table."""
         self.balance_at: Ints = np.zeros(0, np.int64)
-        """Where the row stands in the flat balance table."""
+        """The index of the row in the flat balance table."""
 
     def refresh(self) -> None:
         """Follow the tables and the change log."""
@@ -77,7 +77,7 @@ class WorthColumns:
         free = self._cluster.free[rows]
         self.block_at[rows] = self._block_start[rows] + self._empty(rows, free)
         gpu = np.clip(free[:, GPU_MILLI] // BALANCE_GRAIN, 0, tables.balance_width - 1)
-        cpu = np.clip(tables.cpu_in_gpus(free[:, CPU]) // BALANCE_GRAIN, 0, tables.balance_lines - 1)
+        cpu = np.clip(tables.cpu_in_gpus(free[:, CPU]) // BALANCE_GRAIN, 0, tables.balance_rows - 1)
         self.balance_at[rows] = cpu * tables.balance_width + gpu
 
     def _empty(self, rows: Ints | slice, free: Ints) -> Ints:
@@ -85,13 +85,13 @@ class WorthColumns:
         if not devices.odd:
             return free[:, GPU_WHOLE]
         # Some nodes count replicas there.
-        left = devices.free_lines(self._cluster.all_rows()[rows])
+        left = devices.free_rows(self._cluster.all_rows()[rows])
         empty: Ints = np.count_nonzero(left == FULL_MILLI, axis=1)
         return empty
 
     def _compute_few(self, rows: list[int]) -> None:
         tables = self._tables
-        lines, width = tables.balance_lines, tables.balance_width
+        lines, width = tables.balance_rows, tables.balance_width
         devices = self._cluster.devices
         odd = devices.odd
         free = self._cluster.free

@@ -81,7 +81,7 @@ class Tables:
         """Units by free CPU and free GPU, both in grains of GPU; flat, `balance_width` to a line of equal CPU."""
         self._balance_padded = self.balance
         self.balance_width = 0
-        self.balance_lines = 0
+        self.balance_rows = 0
         self.models: list[str] = []
         self.piece: Ints = np.zeros((0, STEPS + 1), np.int64)
         """Units by model and free hundredths of a device."""
@@ -162,9 +162,9 @@ class Tables:
         # The table grows with the square of the width: a node that advertises hundreds must not cost gigabytes.
         grains = min(self._cluster.devices.width, _MOST_BALANCED) * FULL_MILLI // BALANCE_GRAIN
         self.balance_width = grains + 1
-        self.balance_lines = 2 * grains + 1
+        self.balance_rows = 2 * grains + 1
         gpu = np.arange(self.balance_width) * float(BALANCE_GRAIN)
-        cpu = np.arange(self.balance_lines)[:, None] * float(BALANCE_GRAIN)
+        cpu = np.arange(self.balance_rows)[:, None] * float(BALANCE_GRAIN)
         both = self._temper.weight_of_balance * gpu * cpu / np.maximum(gpu + cpu, 1.0)
         table = self._units(both).reshape(-1)
         self._balance_padded = np.concatenate((np.full_like(table, table[0]), table))
@@ -212,9 +212,9 @@ class Tables:
             classes = [(c, count) for c, count in self._gpu_classes if c.gpus == size]
             expected = self._remaining() * sum(count for _, count in classes)
             least_cpu = max(min(c.cpu_milli for c, _ in classes), 1)
-            room = int(np.maximum(np.minimum(empty // size, cpu // least_cpu), 0).sum())
+            capacity = int(np.maximum(np.minimum(empty // size, cpu // least_cpu), 0).sum())
             feared = expected + self._temper.safety_of_blocks * expected**0.5
-            pressure = (feared / room if room else _MOST_PRESSURE) ** self._temper.pressure_of_blocks
+            pressure = (feared / capacity if capacity else _MOST_PRESSURE) ** self._temper.pressure_of_blocks
             total += table * min(self._temper.weight_of_blocks * pressure, self._temper.most_weight_of_blocks)
         self.block = self._units(total)
 

@@ -24,7 +24,7 @@ from shoal.api.kueue import (
     Workload,
     WorkloadPriorityClass,
 )
-from shoal.api.kueue.lenient_fields import slips
+from shoal.api.kueue.probable_mistakes import slips
 from shoal.api.meta import Namespace
 from shoal.api.pod import PodTemplate
 from shoal.api.topology import KueueTopology

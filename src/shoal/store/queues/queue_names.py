@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from shoal.api.decode import Unknown
 from shoal.api.kueue import LocalQueue
-from shoal.api.kueue.lenient_fields import QUEUE_NAME, misplaced_queue
+from shoal.api.kueue.probable_mistakes import QUEUE_NAME, misplaced_queue
 from shoal.api.meta import ObjectMeta
 from shoal.api.wire import ApiStruct
 from shoal.store.inventory import Inventory, Placed

@@ -28,12 +28,12 @@ class TemplateMounts(NamedTuple):
     """The claims that would be created for each pod."""
 
 
-class _TemplateMeta(msgspec.Struct, gc=False):
+class _ClaimTemplateMeta(msgspec.Struct, gc=False):
     annotations: dict[str, str] | None = None
 
 
 class _ClaimTemplate(msgspec.Struct, gc=False):
-    metadata: _TemplateMeta = field(default_factory=_TemplateMeta)
+    metadata: _ClaimTemplateMeta = field(default_factory=_ClaimTemplateMeta)
     spec: ClaimSpec = field(default_factory=ClaimSpec)
 
 

@@ -35,7 +35,7 @@ def draw_tiles(tiles: Sequence[Tile], colour: Colour, width: int, height: int) -
     groups: dict[str, list[Tile]] = {}
     for tile in tiles:
         groups.setdefault(tile.node.kind, []).append(tile)
-    kinds = [_Kind(members) for members in groups.values()]
+    kinds = [_TileKind(members) for members in groups.values()]
     for size in _SIZES:
         grids = [_Grid(kind, size, width) for kind in kinds]
         if all(grid.tile <= width for grid in grids) and sum(1 + grid.lines for grid in grids) <= height:
@@ -43,7 +43,7 @@ def draw_tiles(tiles: Sequence[Tile], colour: Colour, width: int, height: int) -
     return _overview(groups, colour, width, height)
 
 
-class _Kind:
+class _TileKind:
     """What tiles of one kind have in common, whatever their size."""
 
     def __init__(self, tiles: Sequence[Tile]) -> None:
@@ -58,7 +58,7 @@ class _Kind:
 class _Grid:
     """Tiles of one kind, all of one size."""
 
-    def __init__(self, kind: _Kind, size: int, width: int) -> None:
+    def __init__(self, kind: _TileKind, size: int, width: int) -> None:
         self._tiles = kind.tiles
         self._size = size
         self._cut, self._name = kind.cut, kind.name

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from build.charging import charged, quota, refused
 from build.cluster_reader import Obj, admission, container, creating, deleting, pod, updating, world
 from build.depth import examples
-from shoal.embedded.apiserver.admission.quota.ledger import Quota
+from shoal.embedded.apiserver.admission.quota.plugin import Quota
 from shoal.embedded.apiserver.status import ApiError
 
 GPU = "nvidia.com/gpu"

@@ -12,7 +12,7 @@ from shoal.client.certificates import Pair
 from shoal.embedded.apiserver.request_info import parse_path
 from shoal.embedded.apiserver.security.authorize import AllowRecognised
 from shoal.embedded.apiserver.server.upgrades import Upgrades
-from shoal.embedded.apiserver.streams.conversations import conversations
+from shoal.embedded.apiserver.streams.kubelet_routes import conversations
 from shoal.embedded.apiserver.streams.kubelets import Kubelets
 from shoal.embedded.apiserver.streams.terminal import CannedTerminal
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from build.virtual_time import virtual
-from shoal.embedded.apiserver.server_faults.fault_paths import LONGEST_BODY, ROOT, FaultPaths, is_of_faults
+from shoal.embedded.apiserver.server_faults.fault_routes import LONGEST_BODY, ROOT, FaultRoutes, is_of_faults
 from shoal.embedded.apiserver.server_faults.faults import Faults
 from shoal.embedded.apiserver.status import ApiError
 
@@ -22,7 +22,7 @@ class AdmissionDiscipline:
     def __init__(self) -> None:
         self.expired = 0
         self.faults = Faults(self._expire, lambda: 0.5)
-        self._paths = FaultPaths(self.faults)
+        self._paths = FaultRoutes(self.faults)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         return self._paths.answer(method, path, b"" if body is None else msgspec.json.encode(body))
@@ -110,7 +110,7 @@ def test_other_paths_methods_and_bodies_are_refused() -> None:
     assert desk.refusal("POST", f"{ROOT}/expire-watches", {"now": True}).code == 400
     assert desk.refusal("POST", SLOW, "x" * LONGEST_BODY).code == 413
     with pytest.raises(ApiError, match="the body is not JSON"):
-        FaultPaths(desk.faults).answer("POST", SLOW, b"{")
+        FaultRoutes(desk.faults).answer("POST", SLOW, b"{")
     assert desk.expired == 0
 
 

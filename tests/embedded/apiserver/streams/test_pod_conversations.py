@@ -15,7 +15,7 @@ from shoal.embedded.apiserver.calls import ANONYMOUS, Actor
 from shoal.embedded.apiserver.security.authorize import AllowRecognised, Authorizer
 from shoal.embedded.apiserver.security.rbac import Rbac
 from shoal.embedded.apiserver.status import ApiError
-from shoal.embedded.apiserver.streams.conversations import REFUSED, conversations
+from shoal.embedded.apiserver.streams.kubelet_routes import REFUSED, conversations
 from shoal.embedded.apiserver.streams.kubelets import Kubelets
 from shoal.embedded.apiserver.streams.terminal import CannedTerminal
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shoal.embedded.apiserver.status import ApiError
-from shoal.embedded.apiserver.streams.pod_log import pod_log
+from shoal.embedded.apiserver.streams.log_without_kubelet import pod_log
 
 Obj = dict[str, Any]
 

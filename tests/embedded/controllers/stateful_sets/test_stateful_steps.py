@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from build.depth import examples
 from build.pod_sights import NOW_S, sight
 from shoal.client.owned_pods.pod_view import PodView
-from shoal.embedded.controllers.stateful_sets.plan import REVISION_LABEL, Create, Delete, DesiredSet, Step, steps
+from shoal.embedded.controllers.stateful_sets.plan import REVISION_LABEL, CreatePod, Delete, DesiredSet, Step, steps
 
 OLD, NEW = "db-old", "db-new"
 
@@ -26,11 +26,11 @@ def asks(replicas: int, **more: Any) -> DesiredSet:
 
 WAITING: dict[str, Any] = {"phase": "Pending", "ready_s": None}
 CASES: dict[str, tuple[DesiredSet, list[tuple[int, PodView]], list[Step]]] = {
-    "the first comes first": (asks(3), [], [Create(0, OLD)]),
-    "in parallel all come": (asks(2, is_ordered=False), [], [Create(0, OLD), Create(1, OLD)]),
+    "the first comes first": (asks(3), [], [CreatePod(0, OLD)]),
+    "in parallel all come": (asks(2, is_ordered=False), [], [CreatePod(0, OLD), CreatePod(1, OLD)]),
     "the next waits for the last": (asks(3), [pod(0, **WAITING)], []),
     "the next waits for one that ends": (asks(3), [pod(0, ending=True)], []),
-    "a hole is filled before more are made": (asks(3), [pod(0), pod(2)], [Create(1, OLD)]),
+    "a hole is filled before more are made": (asks(3), [pod(0), pod(2)], [CreatePod(1, OLD)]),
     "a failed one goes": (asks(2), [pod(0, phase="Failed", ready_s=None), pod(1)], [Delete(0)]),
     "a failed one that ends is waited for": (asks(1), [pod(0, phase="Failed", ready_s=None, ending=True)], []),
     "the highest goes first": (asks(1), [pod(0), pod(1), pod(2)], [Delete(2)]),
@@ -48,10 +48,10 @@ CASES: dict[str, tuple[DesiredSet, list[tuple[int, PodView]], list[Step]]] = {
     "an update waits for the one above": (asks(2, update=NEW), [pod(0), pod(1, NEW, **WAITING)], []),
     "an update goes on": (asks(2, update=NEW), [pod(0), pod(1, NEW)], [Delete(0)]),
     "an update stops at its partition": (asks(2, update=NEW, partition=1), [pod(0), pod(1, NEW)], []),
-    "below the partition the old is made": (asks(2, update=NEW, partition=1), [pod(1, NEW)], [Create(0, OLD)]),
-    "above the partition the new is made": (asks(2, update=NEW, partition=1), [pod(0)], [Create(1, NEW)]),
+    "below the partition the old is made": (asks(2, update=NEW, partition=1), [pod(1, NEW)], [CreatePod(0, OLD)]),
+    "above the partition the new is made": (asks(2, update=NEW, partition=1), [pod(0)], [CreatePod(1, NEW)]),
     "on delete nothing is updated": (asks(1, update=NEW, is_rolling=False), [pod(0)], []),
-    "on delete what is made is new": (asks(1, update=NEW, is_rolling=False), [], [Create(0, NEW)]),
+    "on delete what is made is new": (asks(1, update=NEW, is_rolling=False), [], [CreatePod(0, NEW)]),
     "in parallel a broken old one is updated": (
         asks(2, update=NEW, is_ordered=False),
         [pod(0), pod(1, **WAITING)],
@@ -68,7 +68,7 @@ CASES: dict[str, tuple[DesiredSet, list[tuple[int, PodView]], list[Step]]] = {
         [Delete(1)],
     ),
     "not ready for long enough": (asks(2, min_ready_s=60), [pod(0, ready_s=59)], []),
-    "ready for long enough": (asks(2, min_ready_s=60), [pod(0, ready_s=60)], [Create(1, OLD)]),
+    "ready for long enough": (asks(2, min_ready_s=60), [pod(0, ready_s=60)], [CreatePod(1, OLD)]),
 }
 
 
@@ -85,7 +85,7 @@ def test_many_come_in_parts_and_nothing_else_happens_before_all_are_there() -> N
     while len(pods) < 1_511:
         found = steps(desired, pods, NOW_S)
         assert 0 < len(found) <= 500
-        assert all(isinstance(step, Create) for step in found)
+        assert all(isinstance(step, CreatePod) for step in found)
         pods |= dict(pod(step.ordinal, **WAITING) for step in found)
     assert steps(desired, pods, NOW_S)[0] == Delete(5_000)
     assert steps(asks(0, is_ordered=False), pods, NOW_S)[:2] == [Delete(5_000), Delete(1_509)]
@@ -114,7 +114,7 @@ def test_any_muddle_ends_in_order(
         now = steps(desired, pods, NOW_S)
         assert not is_ordered or len(now) <= 1
         for step in now:
-            if isinstance(step, Create):
+            if isinstance(step, CreatePod):
                 assert step.ordinal not in pods
                 pods |= dict([pod(step.ordinal, step.revision, **WAITING)])
             else:

@@ -19,7 +19,7 @@ from shoal.embedded.apiserver.admission.nodes import TaintNodesByCondition
 from shoal.embedded.apiserver.admission.plugin import AdmissionPlugin
 from shoal.embedded.apiserver.admission.pod_security.plugin import PodSecurity
 from shoal.embedded.apiserver.admission.priority import Priority
-from shoal.embedded.apiserver.admission.quota.ledger import Quota
+from shoal.embedded.apiserver.admission.quota.plugin import Quota
 from shoal.embedded.apiserver.admission.runtime_class import RuntimeClass
 from shoal.embedded.apiserver.admission.service_account import ServiceAccount, suffixes
 from shoal.embedded.apiserver.admission.storage import PersistentVolumeClaimResize, StorageObjectInUseProtection

@@ -28,7 +28,7 @@ from shoal.embedded.apiserver.rest import codec
 from shoal.embedded.apiserver.rest.addresses import ALLOCATION, give_addresses, may_need_others
 from shoal.embedded.apiserver.rest.context import ServerContext, computed
 from shoal.embedded.apiserver.rest.ownership import elsewhere, reset_by, tracked_as
-from shoal.embedded.apiserver.rest.quota import commit_charged, object_lock
+from shoal.embedded.apiserver.rest.quota_status import commit_charged, object_lock
 from shoal.embedded.apiserver.schema.zeros import fill
 from shoal.embedded.apiserver.state.record import Record, Write
 from shoal.embedded.apiserver.strategy import Strategy

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from shoal.embedded.apiserver.admission.quota.accounts import Accounts
-from shoal.embedded.apiserver.admission.quota.book import QuotaCharge
+from shoal.embedded.apiserver.admission.quota.usage_arithmetic import QuotaCharge
 from shoal.embedded.apiserver.calls import AdmissionAttributes, Call, Operation
 from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.large_work import LARGE_BYTES, LargeWork, Turn

@@ -18,7 +18,7 @@ from shoal.embedded.apiserver.rest.addresses import ALLOCATION, give_addresses, 
 from shoal.embedded.apiserver.rest.context import ServerContext, computed
 from shoal.embedded.apiserver.rest.incoming import at_home
 from shoal.embedded.apiserver.rest.ownership import elsewhere, reset_by
-from shoal.embedded.apiserver.rest.quota import commit_charged, object_lock
+from shoal.embedded.apiserver.rest.quota_status import commit_charged, object_lock
 from shoal.embedded.apiserver.schema.zeros import fill, fill_part
 from shoal.embedded.apiserver.state.record import Record, Write
 from shoal.units.errors import BugError

@@ -12,7 +12,7 @@ from shoal.embedded.apiserver.calls import AdmissionAttributes, Call
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.rest import codec
 from shoal.embedded.apiserver.rest.context import ServerContext
-from shoal.embedded.apiserver.rest.quota import commit_charged, object_lock
+from shoal.embedded.apiserver.rest.quota_status import commit_charged, object_lock
 from shoal.embedded.apiserver.rest.selection import Selection
 from shoal.embedded.apiserver.state.record import Record, Write
 

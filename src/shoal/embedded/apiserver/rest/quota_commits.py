@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.embedded.apiserver.admission.quota.book import QUOTAS, QuotaCharge
+from shoal.embedded.apiserver.admission.quota.usage_arithmetic import QUOTAS, QuotaCharge
 from shoal.embedded.apiserver.resource import Ref
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.pending_write import PendingWrite

@@ -11,7 +11,7 @@ from shoal.embedded.apiserver.kinds.pods.binding import check_binding
 from shoal.embedded.apiserver.resource import Home, Obj
 from shoal.embedded.apiserver.rest.changing import change
 from shoal.embedded.apiserver.rest.context import ServerContext
-from shoal.embedded.apiserver.rest.quota import commit_charged
+from shoal.embedded.apiserver.rest.quota_status import commit_charged
 from shoal.embedded.apiserver.state.record import Record, Write
 
 PODS = Home("", "pods")

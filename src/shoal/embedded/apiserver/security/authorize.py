@@ -13,9 +13,9 @@ import msgspec
 from shoal.embedded.apiserver.calls import ANONYMOUS, Actor
 from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.rules import FULL_AUTHORITY, PolicyRule
-from shoal.embedded.apiserver.security.verdict import Verdict
+from shoal.embedded.apiserver.security.verdict import AccessDecision
 
-_ALLOWED, _REFUSED = Verdict(True), Verdict(False)
+_ALLOWED, _REFUSED = AccessDecision(True), AccessDecision(False)
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
 
 
@@ -29,7 +29,7 @@ class UserPermissions(msgspec.Struct, frozen=True):
 class Authorizer(Protocol):
     """Decides each request, and lists the permissions of users and roles."""
 
-    def allows(self, actor: Actor, asked: RequestInfo) -> Verdict: ...
+    def allows(self, actor: Actor, asked: RequestInfo) -> AccessDecision: ...
 
     def held(self, actor: Actor, namespace: str) -> UserPermissions: ...
 
@@ -40,7 +40,7 @@ class Authorizer(Protocol):
 class AllowRecognised:
     """Every authenticated user may do everything."""
 
-    def allows(self, actor: Actor, asked: RequestInfo) -> Verdict:
+    def allows(self, actor: Actor, asked: RequestInfo) -> AccessDecision:
         if actor != ANONYMOUS or (asked.verb == "get" and not asked.is_resource and asked.path in _OPEN_PATHS):
             return _ALLOWED
         return _REFUSED

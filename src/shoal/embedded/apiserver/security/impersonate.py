@@ -21,7 +21,7 @@ from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.field_errors import shown
 from shoal.embedded.apiserver.names import subdomain_fault
 from shoal.embedded.apiserver.request_info import RequestInfo
-from shoal.embedded.apiserver.security.verdict import Verdict, forbidden, refusal
+from shoal.embedded.apiserver.security.verdict import AccessDecision, forbidden, refusal
 from shoal.embedded.apiserver.status import ApiError, bad_request
 
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"
@@ -32,7 +32,7 @@ _MASTERS = "system:masters"
 _MANY = 4
 """From so many groups or extra values on, a constrained mode asks first whether all of them are allowed."""
 _PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
-Allows = Callable[[Actor, RequestInfo], Verdict]
+Allows = Callable[[Actor, RequestInfo], AccessDecision]
 
 
 class ImpersonatedUser(msgspec.Struct, frozen=True):

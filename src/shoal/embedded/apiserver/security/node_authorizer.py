@@ -18,11 +18,11 @@ from shoal.embedded.apiserver.security.node_pods import NodePods
 from shoal.embedded.apiserver.security.rbac import SUPERUSERS, Rbac
 from shoal.embedded.apiserver.security.role_lines import rules
 from shoal.embedded.apiserver.security.rules import read_rules
-from shoal.embedded.apiserver.security.verdict import Verdict
+from shoal.embedded.apiserver.security.verdict import AccessDecision
 
 NODES, NODE_PREFIX = "system:nodes", "system:node:"
 LEASES = "kube-node-lease"
-_ALLOWED, _NO_OPINION = Verdict(True), Verdict(False)
+_ALLOWED, _NO_OPINION = AccessDecision(True), AccessDecision(False)
 _LEASE_VERBS = ("get", "create", "update", "patch", "delete")
 _NO_RULES = "node authorizer does not support user rule resolution"
 
@@ -44,7 +44,7 @@ class NodeAuthorizer:
         self._rules = read_rules(rules(ROLES["system:node"]))
         self.rules_of = rbac.rules_of
 
-    def allows(self, actor: Actor, asked: RequestInfo) -> Verdict:
+    def allows(self, actor: Actor, asked: RequestInfo) -> AccessDecision:
         node = node_of(actor)
         # What RBAC decides is kept by what it was asked, so that it is asked about no more than it looks at.
         plain = msgspec.structs.replace(asked, fields=()) if asked.fields else asked
@@ -53,19 +53,19 @@ class NodeAuthorizer:
         if node:
             own = self._decide(node, asked)
         else:
-            own = Verdict(False, f'unknown node for user "{actor.name}"')
+            own = AccessDecision(False, f'unknown node for user "{actor.name}"')
         if own.allowed:
             return own
         found = self._rbac.allows(actor, plain)
         if found.allowed:
             return found
-        return Verdict(False, "\n".join(reason for reason in (own.reason, found.reason) if reason))
+        return AccessDecision(False, "\n".join(reason for reason in (own.reason, found.reason) if reason))
 
     def held(self, actor: Actor, namespace: str) -> UserPermissions:
         found = self._rbac.held(actor, namespace)
         return found if node_of(actor) is None else UserPermissions(found.rules, (*found.faults, _NO_RULES))
 
-    def _decide(self, node: str, asked: RequestInfo) -> Verdict:
+    def _decide(self, node: str, asked: RequestInfo) -> AccessDecision:
         if not asked.is_resource:
             return self._by_role(asked)
         match asked.group, asked.resource:
@@ -73,7 +73,7 @@ class NodeAuthorizer:
                 return self._namespaced(node, asked)
             case ("", "persistentvolumeclaims") if asked.subresource == "status":
                 if asked.verb not in ("update", "patch"):
-                    return Verdict(False, "can only get/update/patch this type")
+                    return AccessDecision(False, "can only get/update/patch this type")
                 return self._related(node, asked)
             case ("", "persistentvolumeclaims" | "persistentvolumes"):
                 return self._gets(node, asked)
@@ -93,37 +93,37 @@ class NodeAuthorizer:
                 return self._pod(node, asked)
         return self._by_role(asked)
 
-    def _by_role(self, asked: RequestInfo) -> Verdict:
+    def _by_role(self, asked: RequestInfo) -> AccessDecision:
         return _ALLOWED if any(rule.allows(asked) for rule in self._rules) else _NO_OPINION
 
-    def _gets(self, node: str, asked: RequestInfo) -> Verdict:
+    def _gets(self, node: str, asked: RequestInfo) -> AccessDecision:
         if asked.verb != "get":
-            return Verdict(False, "can only get individual resources of this type")
+            return AccessDecision(False, "can only get individual resources of this type")
         if asked.subresource:
-            return Verdict(False, "cannot get subresource")
+            return AccessDecision(False, "cannot get subresource")
         return self._related(node, asked)
 
-    def _namespaced(self, node: str, asked: RequestInfo) -> Verdict:
+    def _namespaced(self, node: str, asked: RequestInfo) -> AccessDecision:
         if asked.verb not in ("get", "list", "watch"):
-            return Verdict(False, "can only read resources of this type")
+            return AccessDecision(False, "can only read resources of this type")
         if asked.subresource:
-            return Verdict(False, "cannot read subresource")
+            return AccessDecision(False, "cannot read subresource")
         if not asked.namespace:
-            return Verdict(False, "can only read namespaced object of this type")
+            return AccessDecision(False, "can only read namespaced object of this type")
         return self._related(node, asked)
 
-    def _account(self, node: str, asked: RequestInfo) -> Verdict:
+    def _account(self, node: str, asked: RequestInfo) -> AccessDecision:
         if asked.verb == "get" and not asked.subresource:
             return self._namespaced(node, asked)
         if asked.verb != "create" or not asked.name:
-            return Verdict(False, "can only create tokens for individual service accounts")
+            return AccessDecision(False, "can only create tokens for individual service accounts")
         if asked.subresource != "token":
-            return Verdict(False, "can only create token subresource of serviceaccount")
+            return AccessDecision(False, "can only create token subresource of serviceaccount")
         return self._related(node, asked)
 
-    def _slice(self, node: str, asked: RequestInfo) -> Verdict:
+    def _slice(self, node: str, asked: RequestInfo) -> AccessDecision:
         if asked.subresource:
-            return Verdict(False, "cannot authorize ResourceSlice subresources")
+            return AccessDecision(False, "cannot authorize ResourceSlice subresources")
         match asked.verb:
             case "create":
                 return _ALLOWED
@@ -133,11 +133,11 @@ class NodeAuthorizer:
                 if ("spec.nodeName", node) in asked.fields:
                     return _ALLOWED
                 words = "can only list/watch/deletecollection resourceslices with nodeName field selector"
-                return Verdict(False, words)
+                return AccessDecision(False, words)
         words = "get, watch, list, create, update, patch, delete, deletecollection"
-        return Verdict(False, f"only the following verbs are allowed for a ResourceSlice: {words}")
+        return AccessDecision(False, f"only the following verbs are allowed for a ResourceSlice: {words}")
 
-    def _pod(self, node: str, asked: RequestInfo) -> Verdict:
+    def _pod(self, node: str, asked: RequestInfo) -> AccessDecision:
         match asked.subresource, asked.verb:
             case "", "get":
                 return self._related(node, asked)
@@ -146,17 +146,17 @@ class NodeAuthorizer:
                     return _ALLOWED
                 if asked.name:
                     return self._related(node, asked)
-                return Verdict(False, "can only list/watch pods with spec.nodeName field selector")
+                return AccessDecision(False, "can only list/watch pods with spec.nodeName field selector")
             case ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create"):
                 return _ALLOWED
         return _NO_OPINION
 
-    def _related(self, node: str, asked: RequestInfo) -> Verdict:
+    def _related(self, node: str, asked: RequestInfo) -> AccessDecision:
         if not asked.name:
-            return Verdict(False, "No Object name found")
+            return AccessDecision(False, "No Object name found")
         if self._is_related(node, asked):
             return _ALLOWED
-        return Verdict(False, f"no relationship found between node '{node}' and this object")
+        return AccessDecision(False, f"no relationship found between node '{node}' and this object")
 
     def _is_related(self, node: str, asked: RequestInfo) -> bool:
         match asked.resource:
@@ -168,27 +168,27 @@ class NodeAuthorizer:
         return found is not None and (found.get("spec") or {}).get("nodeName") == node
 
 
-def _lease(node: str, asked: RequestInfo) -> Verdict:
+def _lease(node: str, asked: RequestInfo) -> AccessDecision:
     if asked.verb not in _LEASE_VERBS:
-        return Verdict(False, "can only get, create, update, patch, or delete a node lease")
+        return AccessDecision(False, "can only get, create, update, patch, or delete a node lease")
     if asked.namespace != LEASES:
-        return Verdict(False, f'can only access leases in the "{LEASES}" system namespace')
+        return AccessDecision(False, f'can only access leases in the "{LEASES}" system namespace')
     if asked.verb != "create" and asked.name != node:
-        return Verdict(False, "can only access node lease with the same name as the requesting node")
+        return AccessDecision(False, "can only access node lease with the same name as the requesting node")
     return _ALLOWED
 
 
-def _csi_node(node: str, asked: RequestInfo) -> Verdict:
+def _csi_node(node: str, asked: RequestInfo) -> AccessDecision:
     if asked.verb not in _LEASE_VERBS:
-        return Verdict(False, "can only get, create, update, patch, or delete a CSINode")
+        return AccessDecision(False, "can only get, create, update, patch, or delete a CSINode")
     if asked.subresource:
-        return Verdict(False, "cannot authorize CSINode subresources")
+        return AccessDecision(False, "cannot authorize CSINode subresources")
     if asked.verb != "create" and asked.name != node:
-        return Verdict(False, "can only access CSINode with the same name as the requesting node")
+        return AccessDecision(False, "can only access CSINode with the same name as the requesting node")
     return _ALLOWED
 
 
-def _node(node: str, asked: RequestInfo) -> Verdict:
+def _node(node: str, asked: RequestInfo) -> AccessDecision:
     match asked.subresource, asked.verb:
         case ("", "create" | "update" | "patch") | ("status", "update" | "patch"):
             return _ALLOWED
@@ -196,5 +196,5 @@ def _node(node: str, asked: RequestInfo) -> Verdict:
             if asked.name == node:
                 return _ALLOWED
             whose = f"'{asked.name}'" if asked.name else "all nodes"
-            return Verdict(False, f"node '{node}' cannot read {whose}, only its own Node object")
+            return AccessDecision(False, f"node '{node}' cannot read {whose}, only its own Node object")
     return _NO_OPINION

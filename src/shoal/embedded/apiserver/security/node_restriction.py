@@ -19,10 +19,10 @@ from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.resource import Resource
 from shoal.embedded.apiserver.security.node_authorizer import LEASES, NODE_PREFIX, node_of
 from shoal.embedded.apiserver.security.node_pods import CLAIMS, CONFIG_MAPS, RESOURCE_CLAIMS, SECRETS, references
-from shoal.embedded.apiserver.security.verdict import Verdict
+from shoal.embedded.apiserver.security.verdict import AccessDecision
 
 Obj = dict[str, Any]
-Allows = Callable[[Actor, RequestInfo], Verdict]
+Allows = Callable[[Actor, RequestInfo], AccessDecision]
 _SIGNERS = ("kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet")
 _OWN_LABELS = frozenset(
     {

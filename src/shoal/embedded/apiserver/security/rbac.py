@@ -23,13 +23,13 @@ from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.aggregation import gathered_rules
 from shoal.embedded.apiserver.security.authorize import UserPermissions
 from shoal.embedded.apiserver.security.rules import PolicyRule, read_rules
-from shoal.embedded.apiserver.security.verdict import Verdict
+from shoal.embedded.apiserver.security.verdict import AccessDecision
 from shoal.embedded.apiserver.status import ApiError, not_found
 
 GROUP = "rbac.authorization.k8s.io"
 SUPERUSERS = "system:masters"
 _KINDS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
-_ALLOWED = Verdict(True)
+_ALLOWED = AccessDecision(True)
 _MOST_VERDICTS = 20_000
 _MOST_GRANTS = 10_000
 _KEPT_LETTERS = 300
@@ -54,9 +54,9 @@ class Rbac:
         self._stamps: tuple[int, ...] = ()
         self._roles: dict[tuple[str, str], tuple[PolicyRule, ...]] = {}
         self._grants: dict[tuple[Who, str], tuple[BindingGrant, ...]] = {}
-        self._verdicts: dict[tuple[Who, RequestInfo], Verdict] = {}
+        self._verdicts: dict[tuple[Who, RequestInfo], AccessDecision] = {}
 
-    def allows(self, actor: Actor, asked: RequestInfo) -> Verdict:
+    def allows(self, actor: Actor, asked: RequestInfo) -> AccessDecision:
         if SUPERUSERS in actor.groups:
             return _ALLOWED
         self._follow()
@@ -91,13 +91,13 @@ class Rbac:
             written = gathered_rules(role, self._reader.all(GROUP, "clusterroles"))
         return self._roles.setdefault((home, name), read_rules(written))
 
-    def _decide(self, actor: Actor, asked: RequestInfo) -> Verdict:
+    def _decide(self, actor: Actor, asked: RequestInfo) -> AccessDecision:
         grants = self._granted(actor, asked.namespace)
         for grant in grants:
             if any(rule.allows(asked) for rule in grant.rules):
-                return Verdict(True, f"RBAC: allowed by {grant.source}")
+                return AccessDecision(True, f"RBAC: allowed by {grant.source}")
         faults = list(dict.fromkeys(grant.fault for grant in grants if grant.fault))
-        return Verdict(False, f"RBAC: {aggregate(faults)}" if faults else "")
+        return AccessDecision(False, f"RBAC: {aggregate(faults)}" if faults else "")
 
     def _granted(self, actor: Actor, namespace: str) -> tuple[BindingGrant, ...]:
         if namespace and not any(True for _ in self._reader.all(GROUP, "rolebindings", namespace)):

@@ -10,12 +10,12 @@ from shoal.embedded.apiserver.field_errors import shown
 from shoal.embedded.apiserver.request_info import RequestInfo
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class AccessDecision(msgspec.Struct, frozen=True):
     allowed: bool
     reason: str = ""
 
 
-def refusal(actor: Actor, asked: RequestInfo, verdict: Verdict) -> status.ApiError:
+def refusal(actor: Actor, asked: RequestInfo, verdict: AccessDecision) -> status.ApiError:
     """401 for requests without credentials, 403 for all others."""
     if actor == ANONYMOUS:
         return status.unauthorized()

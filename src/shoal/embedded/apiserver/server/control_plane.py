@@ -71,7 +71,7 @@ from shoal.embedded.apiserver.server.subresource_bodies import SubresourceBodies
 from shoal.embedded.apiserver.server.upgrades import Upgrades
 from shoal.embedded.apiserver.server.used_tokens import UsedTokens
 from shoal.embedded.apiserver.server.virtual import Virtual, virtual_resources
-from shoal.embedded.apiserver.server_faults.fault_paths import FaultPaths
+from shoal.embedded.apiserver.server_faults.fault_routes import FaultRoutes
 from shoal.embedded.apiserver.server_faults.faults import Faults
 from shoal.embedded.apiserver.settings import Settings
 from shoal.embedded.apiserver.state.record import Write
@@ -79,7 +79,7 @@ from shoal.embedded.apiserver.state.state import State
 from shoal.embedded.apiserver.status import ApiError
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 from shoal.embedded.apiserver.storage.port import Storage
-from shoal.embedded.apiserver.streams.conversations import conversations
+from shoal.embedded.apiserver.streams.kubelet_routes import conversations
 from shoal.embedded.apiserver.streams.kubelets import CLIENT as KUBELET_CLIENT
 from shoal.embedded.apiserver.streams.kubelets import Kubelets
 from shoal.embedded.apiserver.streams.terminal import CannedTerminal
@@ -238,7 +238,7 @@ async def open_plane(
             certificates.hosts_of(authority.server),
         ),
         metrics,
-        FaultPaths(faults),
+        FaultRoutes(faults),
         flow_control,
     )
     services.start()

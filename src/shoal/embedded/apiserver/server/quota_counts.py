@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.embedded.apiserver import status
-from shoal.embedded.apiserver.admission.quota.book import QUOTAS
+from shoal.embedded.apiserver.admission.quota.usage_arithmetic import QUOTAS
 from shoal.embedded.apiserver.resource import Ref
 from shoal.embedded.apiserver.rest.context import ServerContext
 from shoal.embedded.apiserver.rest.quota_commits import quota_writes, quotas_lock

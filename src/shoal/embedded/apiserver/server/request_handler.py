@@ -37,7 +37,7 @@ from shoal.embedded.apiserver.server.request_verb import call_of, verb_of, with_
 from shoal.embedded.apiserver.server.resources import ResourceHandlers
 from shoal.embedded.apiserver.server.routes import check_route, has_path
 from shoal.embedded.apiserver.server.upgrades import Upgrades
-from shoal.embedded.apiserver.server_faults.fault_paths import FaultPaths, is_of_faults
+from shoal.embedded.apiserver.server_faults.fault_routes import FaultRoutes, is_of_faults
 
 _log = logging.getLogger("shoal.cluster")
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -54,7 +54,7 @@ class RequestHandler:
         resources: ResourceHandlers,
         upgrades: Upgrades,
         metrics: Metrics,
-        faults: FaultPaths,
+        faults: FaultRoutes,
         flow_control: FlowControl,
     ) -> None:
         self._context = context

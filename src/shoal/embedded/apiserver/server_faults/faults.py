@@ -18,7 +18,7 @@ from shoal.embedded.apiserver.server_faults.slow_api import SlowApi
 Obj = dict[str, Any]
 
 
-class Counts(msgspec.Struct):
+class FaultCounts(msgspec.Struct):
     """What happened since the server started."""
 
     slow_api: int = 0
@@ -36,7 +36,7 @@ class Faults:
         self._ends_s = 0.0
         self._refused: RefusedRequests | None = None
         self._left = 0
-        self.counts = Counts()
+        self.counts = FaultCounts()
 
     async def before(self, verb: str) -> None:
         """Called before a request is served: waits as long as it has to."""

@@ -17,7 +17,7 @@ from shoal.embedded.controllers.revisions.history import History
 from shoal.embedded.controllers.revisions.revision import template_of
 from shoal.embedded.controllers.stateful_sets.claims import VolumeClaims
 from shoal.embedded.controllers.stateful_sets.identity import INDEX_LABEL, NAME_LABEL, ordinal_of, pod_of_ordinal
-from shoal.embedded.controllers.stateful_sets.plan import REVISION_LABEL, Create, DesiredSet, Step, steps
+from shoal.embedded.controllers.stateful_sets.plan import REVISION_LABEL, CreatePod, DesiredSet, Step, steps
 from shoal.embedded.controllers.stateful_sets.status import stateful_set_status
 from shoal.units.errors import ShoalError
 
@@ -90,7 +90,7 @@ class StatefulSets:
 
         async def take(step: Step) -> None:
             nonlocal stale
-            if not isinstance(step, Create):
+            if not isinstance(step, CreatePod):
                 await self._delete(obj, pods[step.ordinal])
             elif claims.are_stale(step.ordinal):
                 stale = True

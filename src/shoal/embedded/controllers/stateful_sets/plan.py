@@ -39,7 +39,7 @@ class DesiredSet(msgspec.Struct, frozen=True):
         return self.current if ordinal < self.start + kept else self.update
 
 
-class Create(msgspec.Struct, frozen=True):
+class CreatePod(msgspec.Struct, frozen=True):
     ordinal: int
     revision: str
 
@@ -48,7 +48,7 @@ class Delete(msgspec.Struct, frozen=True):
     ordinal: int
 
 
-Step = Create | Delete
+Step = CreatePod | Delete
 
 
 def steps(desired: DesiredSet, pods: Mapping[int, PodView], now_s: float) -> list[Step]:
@@ -77,7 +77,7 @@ class _Planner:
         for ordinal in self._places:
             pod = self._pods.get(ordinal)
             if pod is None:
-                found.append(Create(ordinal, self._desired.revision_for(ordinal)))
+                found.append(CreatePod(ordinal, self._desired.revision_for(ordinal)))
             elif pod.is_finished():
                 if not pod.is_terminating():
                     found.append(Delete(ordinal))

@@ -19,7 +19,7 @@ from shoal.engine.queues.facts import Amounts
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """What one claim made from a template comes to, or why that cannot be told."""
+    """The devices of one claim made from a template, or why they cannot be counted."""
 
     amounts: Amounts = {}
     fault: str = ""

@@ -33,7 +33,7 @@ def is_finished(workload: Workload) -> bool:
 
 
 def ran_s(workload: Workload) -> float | None:
-    """How long its last admission was until its work was done; None where that is not told."""
+    """How long its last admission lasted until its work was done; None where that is not recorded."""
     finished, admitted = workload.status.condition("Finished"), workload.status.condition("Admitted")
     if finished is None or admitted is None or admitted.status != "True" or finished.reason in _TELL_NO_LENGTH:
         return None

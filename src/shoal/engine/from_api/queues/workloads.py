@@ -35,7 +35,7 @@ class TemplatePods(msgspec.Struct, frozen=True):
     name: str = "main"
     least: int | None = None
     path: str = "spec.template"
-    """Where the template stands in the object; empty for a pod, which is its own."""
+    """The path of the template in the object; empty for a pod, which is its own template."""
 
 
 class ExpectedWorkload(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class ExpectedWorkload(msgspec.Struct, frozen=True):
     queue: str
     """Name of its local queue; empty where it names none and has to."""
     meta: ObjectMeta
-    """Of the object that it stands for."""
+    """The metadata of the object that it represents."""
     batches: tuple[TemplatePods, ...]
     longest_s: float | None = None
     """Its workload is stopped after so long."""
@@ -109,7 +109,7 @@ class WorkloadReader:
         )
 
     def of_unmade(self, unmade: ExpectedWorkload) -> WorkloadFacts:
-        """Places in complaints are those in the object that the workload stands for."""
+        """Errors name fields of the object that the workload represents."""
         meta = unmade.meta
         queue = f"{meta.namespace}/{unmade.queue}" if unmade.queue else ""
         home = QuotaScope(meta.namespace, self._covered.get(queue, frozenset()))

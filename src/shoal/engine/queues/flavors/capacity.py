@@ -13,7 +13,7 @@ from typing import NamedTuple
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, WorkloadFacts
 from shoal.engine.queues.flavors.modes import Mode, Oracle
-from shoal.engine.queues.tree import lowest_that_fits
+from shoal.engine.queues.quota_tree import lowest_that_fits
 from shoal.units.quantity import Format, Quantity
 
 

@@ -73,9 +73,9 @@ class _Narrowed:
         return is_spared
 
 
-def _does(trials: Trials, gone: Sequence[AdmittedWorkload]) -> bool:
-    def turn(scene: HypotheticalFacts) -> None:
-        for held in gone:
+def _does(trials: Trials, workloads: Sequence[AdmittedWorkload]) -> bool:
+    def apply(scene: HypotheticalFacts) -> None:
+        for held in workloads:
             scene.end(held)
 
-    return trials.effect(turn) is Effect.ADMITTED
+    return trials.effect(apply) is Effect.ADMITTED

@@ -66,7 +66,7 @@ def _quota(trials: Trials, flavor: FlavorFacts) -> Iterator[MinimumSearch]:
 
 
 def _dials(trials: Trials, pod_set: PodSet, flavor: FlavorFacts) -> Iterator[MinimumSearch]:
-    """One for each condition that stands against the flavor."""
+    """One for each condition that excludes the flavor."""
     for key, value in pod_set.selector.items():
         if flavor.labels.get(key, value) != value:
             yield _dial(trials, pod_set, flavor, ("nodeSelector", f"{key}={value}", None), _drop_selector(key))
@@ -88,12 +88,12 @@ def _dial(
         "Workload", trials.waiting.facts.key, field, before, after, flavor=flavor.name, part=pod_set.name
     )
 
-    def turn(scene: HypotheticalFacts, _amount: int) -> None:
+    def apply(scene: HypotheticalFacts, _amount: int) -> None:
         now = next(each for each in scene.facts.pod_sets if each.name == pod_set.name)
         scene.facts = with_pod_set(scene.facts, edit(now))
         scene.is_placed = False
 
-    return MinimumSearch(1, turn, lambda _amount: change)
+    return MinimumSearch(1, apply, lambda _amount: change)
 
 
 def _drop_selector(key: str) -> Edit:

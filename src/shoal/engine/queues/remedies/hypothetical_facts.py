@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Usage, WorkloadFacts
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import Cohort, CohortNode
 
 
 class _Kept(NamedTuple):
@@ -30,14 +30,14 @@ class _Kept(NamedTuple):
 class HypotheticalFacts:
     """One trial's stage."""
 
-    __slots__ = ("_kept", "_lending", "_queues", "_undo", "facts", "gone", "is_placed")
+    __slots__ = ("_kept", "_lending", "_queues", "_undo", "ended", "facts", "is_placed")
 
     def __init__(self, queues: Queues, facts: WorkloadFacts, root: CohortNode) -> None:
         self.facts = facts
         """The workload as it would be."""
         self.is_placed = True
         """Whether nodes can say anything of it: they know the pods as they are."""
-        self.gone: list[str] = []
+        self.ended: list[str] = []
         """Workloads that would have ended."""
         self._queues = queues
         self._kept: dict[CohortNode, _Kept] = {}
@@ -76,7 +76,7 @@ class HypotheticalFacts:
         self._keep(held.queue.root)
         self._queues.remove_usage(held)
         self._undo.append(lambda: self._queues.add_usage(held))
-        self.gone.append(held.key)
+        self.ended.append(held.key)
 
     def undo(self) -> None:
         """Everything is as it was."""

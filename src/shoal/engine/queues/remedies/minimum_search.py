@@ -22,7 +22,7 @@ class MinimumSearch:
     """One setting: its range, its effect in a trial, and its message."""
 
     most: int
-    turn: Callable[[HypotheticalFacts, int], None]
+    apply: Callable[[HypotheticalFacts, int], None]
     reported: Callable[[int], FieldChange]
 
 
@@ -97,4 +97,4 @@ class _MinimumSearch:
     def _turn(self, scene: HypotheticalFacts, amounts: Sequence[int]) -> None:
         for dial, amount in zip(self.dials, amounts, strict=True):
             if amount:
-                dial.turn(scene, amount)
+                dial.apply(scene, amount)

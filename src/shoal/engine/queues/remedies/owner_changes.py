@@ -36,13 +36,13 @@ def higher_priority(trials: Trials) -> Remedy | None:
     holders = (held for queue in trials.queues.leaves_of(trials.queue.root) for held in queue.held.values())
     highest = max((held.priority for held in holders), default=facts.priority)
 
-    def turn(scene: HypotheticalFacts, amount: int) -> None:
+    def apply(scene: HypotheticalFacts, amount: int) -> None:
         scene.facts = structs.replace(scene.facts, priority=facts.priority + amount)
 
     def reported(amount: int) -> FieldChange:
         return FieldChange("Workload", facts.key, "priority", facts.priority, facts.priority + amount)
 
-    return smallest(trials, RemedyKind.PRIORITY, [MinimumSearch(highest + 1 - facts.priority, turn, reported)])
+    return smallest(trials, RemedyKind.PRIORITY, [MinimumSearch(highest + 1 - facts.priority, apply, reported)])
 
 
 def _least(trials: Trials, pod_set: PodSet) -> MinimumSearch:
@@ -50,7 +50,7 @@ def _least(trials: Trials, pod_set: PodSet) -> MinimumSearch:
     wanted = _wanted(trials, pod_set)
     before = wanted if pod_set.min_count is None else min(wanted, pod_set.min_count)
 
-    def turn(scene: HypotheticalFacts, amount: int) -> None:
+    def apply(scene: HypotheticalFacts, amount: int) -> None:
         scene.facts = with_pod_set(scene.facts, structs.replace(pod_set, min_count=before - amount))
 
     def reported(amount: int) -> FieldChange:
@@ -58,19 +58,19 @@ def _least(trials: Trials, pod_set: PodSet) -> MinimumSearch:
             "Workload", key, "minCount", pod_set.min_count or pod_set.count, before - amount, part=pod_set.name
         )
 
-    return MinimumSearch(before - 1, turn, reported)
+    return MinimumSearch(before - 1, apply, reported)
 
 
 def _count(trials: Trials, pod_set: PodSet) -> MinimumSearch:
     key = trials.waiting.facts.key
 
-    def turn(scene: HypotheticalFacts, amount: int) -> None:
+    def apply(scene: HypotheticalFacts, amount: int) -> None:
         scene.facts = with_pod_set(scene.facts, structs.replace(pod_set, count=pod_set.count - amount))
 
     def reported(amount: int) -> FieldChange:
         return FieldChange("Workload", key, "count", pod_set.count, pod_set.count - amount, part=pod_set.name)
 
-    return MinimumSearch(_wanted(trials, pod_set) - 1, turn, reported)
+    return MinimumSearch(_wanted(trials, pod_set) - 1, apply, reported)
 
 
 def _wanted(trials: Trials, pod_set: PodSet) -> int:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
 from shoal.engine.queues.remedies.minimum_search import MinimumSearch, smallest
 from shoal.engine.queues.remedies.remedy import FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.shortage import Short
 from shoal.engine.queues.remedies.trials import Trials
-from shoal.engine.queues.tree import Cohort, CohortNode
 
 MOST_LENDERS = 6
 """Who keeps most to himself is asked first."""
@@ -55,19 +55,19 @@ def nominal(node: CohortNode, fr: FlavorResource, most: int) -> MinimumSearch:
     """The node's own quota."""
     before = node.nominal.get(fr)
 
-    def turn(scene: HypotheticalFacts, amount: int) -> None:
+    def apply(scene: HypotheticalFacts, amount: int) -> None:
         scene.set_nominal(node, fr, (before or 0) + amount)
 
-    return MinimumSearch(most, turn, lambda amount: _change(node, fr, "nominalQuota", before, (before or 0) + amount))
+    return MinimumSearch(most, apply, lambda amount: _change(node, fr, "nominalQuota", before, (before or 0) + amount))
 
 
 def _borrowing(node: CohortNode, fr: FlavorResource, most: int) -> MinimumSearch:
     before = node.borrowing[fr]
 
-    def turn(scene: HypotheticalFacts, amount: int) -> None:
+    def apply(scene: HypotheticalFacts, amount: int) -> None:
         scene.set_borrowing(node, fr, before + amount)
 
-    return MinimumSearch(most, turn, lambda amount: _change(node, fr, "borrowingLimit", before, before + amount))
+    return MinimumSearch(most, apply, lambda amount: _change(node, fr, "borrowingLimit", before, before + amount))
 
 
 def _lending(node: CohortNode, short: Short) -> list[MinimumSearch]:
@@ -77,11 +77,11 @@ def _lending(node: CohortNode, short: Short) -> list[MinimumSearch]:
 def _lends(node: CohortNode, fr: FlavorResource) -> MinimumSearch:
     before = node.subtree[fr] - node.kept[fr]
 
-    def turn(scene: HypotheticalFacts, amount: int) -> None:
+    def apply(scene: HypotheticalFacts, amount: int) -> None:
         scene.set_lending(node, fr, before + amount)
 
     most = sum(each.kept.get(fr, 0) for each in _below(node))
-    return MinimumSearch(most, turn, lambda amount: _change(node, fr, "lendingLimit", before, before + amount))
+    return MinimumSearch(most, apply, lambda amount: _change(node, fr, "lendingLimit", before, before + amount))
 
 
 def _keepers(trials: Trials, short: Short) -> list[CohortNode]:

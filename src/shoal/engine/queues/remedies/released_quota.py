@@ -50,14 +50,14 @@ def _dial(queue: ClusterQueue, fr: FlavorResource) -> MinimumSearch:
     used = queue.usage[fr]
     borrowed = _borrowed(queue, [fr])
 
-    def turn(scene: HypotheticalFacts, amount: int) -> None:
+    def apply(scene: HypotheticalFacts, amount: int) -> None:
         scene.give_back(queue, fr, amount)
 
     def reported(amount: int) -> FieldChange:
         field, before = ("borrowed", borrowed) if amount <= borrowed else ("used", used)
         return FieldChange("ClusterQueue", queue.name, field, before, before - amount, resource, flavor)
 
-    return MinimumSearch(used, turn, reported)
+    return MinimumSearch(used, apply, reported)
 
 
 def _borrowed(queue: ClusterQueue, short: Short | list[FlavorResource]) -> int:

@@ -14,7 +14,7 @@ class RemedyKind(StrEnum):
     """The cheapest first: what its owner can do alone, then what others have to give, then what has to be bought."""
 
     CORRECT = "Correct"
-    """Stands in the way whatever else is done; told without being tried."""
+    """An obstacle whatever else is changed; reported without a trial."""
     TURN = "Turn"
     """Nothing has to change."""
     FLAVOR = "Flavor"
@@ -34,7 +34,7 @@ class Effect(StrEnum):
     ADMITTED_BY_QUOTA = "AdmittedByQuota"
     """Its pods, as they would be, were not tried on nodes."""
     PREEMPTS = "Preempts"
-    """Others are told to stop for it."""
+    """Other workloads are preempted for it."""
     UNTRIED = "Untried"
 
 
@@ -70,7 +70,7 @@ class Remedy(msgspec.Struct, frozen=True):
     effect: Effect
     changes: tuple[FieldChange, ...] = ()
     message: str = ""
-    """What stands in the way, where that is no field."""
+    """The obstacle, where it is not a field."""
     is_least: bool = True
     """Whether it was tried that less does not do; the search may have been cut short before."""
 

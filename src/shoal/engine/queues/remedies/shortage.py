@@ -24,8 +24,8 @@ def shortages(trials: Trials) -> list[Short]:
     """In the order in which the flavors are tried, without those to which nothing is short."""
     found: list[Short] = []
     for usage in islice(_ways(trials), _MOST_WAYS):
-        room = {fr: amount - trials.queue.available(fr) for fr, amount in usage.items()}
-        short = {fr: amount for fr, amount in room.items() if amount > 0}
+        missing = {fr: amount - trials.queue.available(fr) for fr, amount in usage.items()}
+        short = {fr: amount for fr, amount in missing.items() if amount > 0}
         if short and short not in found:
             found.append(short)
     return found

@@ -1,7 +1,7 @@
 """Runs trials: a cycle for one workload with some change, without lasting effect.
 
-What is asked is the discipline's own cycle, not a model of it; so whatever it heeds (topology, preemption, promised
-starts, places on nodes) a remedy heeds too.
+A trial runs the discipline's own cycle, not a model of it, so a remedy takes into account all that a cycle does
+(topology, preemption, reserved starts, places on nodes).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shoal.engine.queues.workloads import PendingWorkload, totals_of
 MOST_TRIALS = 200
 
 GoOn = Callable[[], bool]
-Turn = Callable[[HypotheticalFacts], None]
+FactsChange = Callable[[HypotheticalFacts], None]
 """Makes changes for one trial."""
 
 
@@ -56,16 +56,16 @@ class _Asking:
     """A prover that takes no places: it only says whether there would be any."""
 
     prover: Prover
-    gone: tuple[str, ...]
+    ended: tuple[str, ...]
 
     def admit(self, facts: WorkloadFacts, admission: QuotaAssignment, claims: Sequence[Claim] = ()) -> Proven:
-        fits = self.prover.would_fit(facts, admission, self.gone, claims)
+        fits = self.prover.would_fit(facts, admission, self.ended, claims)
         return Proven.PLACED if fits else Proven.NO_CAPACITY
 
     def would_fit(
-        self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()
+        self, facts: WorkloadFacts, admission: QuotaAssignment, ended: Iterable[str], claims: Sequence[Claim] = ()
     ) -> bool:
-        return self.prover.would_fit(facts, admission, dict.fromkeys((*self.gone, *gone)), claims)
+        return self.prover.would_fit(facts, admission, dict.fromkeys((*self.ended, *ended)), claims)
 
 
 @dataclass(slots=True)
@@ -89,17 +89,17 @@ class Trials:
     def queues(self) -> Queues:
         return self.kueue.queues
 
-    def effect(self, turn: Turn | None = None) -> Effect | None:
-        """What would become of the workload; None where it would still be turned away."""
-        return self.look(turn)[0]
+    def effect(self, apply: FactsChange | None = None) -> Effect | None:
+        """The effect of a change on the workload; None if it would still be refused."""
+        return self.look(apply)[0]
 
-    def look(self, turn: Turn | None = None) -> tuple[Effect | None, CycleEntry]:
+    def look(self, apply: FactsChange | None = None) -> tuple[Effect | None, CycleEntry]:
         """The same, with the message of the refusal."""
         self.budget.spend()
         scene = HypotheticalFacts(self.queues, self.waiting.facts, self.queue.root)
         try:
-            if turn is not None:
-                turn(scene)
+            if apply is not None:
+                apply(scene)
             entry = self._alone(scene)
         finally:
             scene.undo()
@@ -114,7 +114,7 @@ class Trials:
         """One cycle; what it did to others is taken back."""
         facts = scene.facts
         entry = CycleEntry(PendingWorkload(facts, totals_of(facts), self.waiting.stamp_s), self.queue)
-        prover = _Asking(self.prover, tuple(scene.gone)) if self.prover is not None and scene.is_placed else None
+        prover = _Asking(self.prover, tuple(scene.ended)) if self.prover is not None and scene.is_placed else None
         cycle = AdmissionCycle(
             self.queues,
             self.now_s,

@@ -118,10 +118,10 @@ class DomainAvailability:
                 column = self.forest.capacity.get(name)
             else:
                 column = free_of_all(self.queues, self.forest, name)
-            self._columns[name] = self._less_promised(name, column) if self.nominated else column
+            self._columns[name] = self._less_nominated(name, column) if self.nominated else column
         return self._columns[name]
 
-    def _less_promised(self, name: str, column: Column | None) -> Column | None:
+    def _less_nominated(self, name: str, column: Column | None) -> Column | None:
         if column is None:
             return None
         column = column.copy()

@@ -1,9 +1,9 @@
 """Distributes pods as evenly as possible over as few domains as possible, for gangs whose members all communicate.
 
 With `preferred` at level L, the pods should be even on the domains one level further down (or on L itself where slices
-end there) and stay below one domain of level L-1. The measure is the *floor*: the most that every used domain can get.
-First the highest floor, then the fewest domains of L, then the tightest. Where no domain of L-1 holds all, the usual
-way is taken.
+end there) and stay below one domain of level L-1. The measure is the *minimum*: the most that every used domain can
+get. The order of preference is the highest minimum, then the fewest domains of L, then the tightest. Where no domain of
+L-1 holds all pods, the pods are assigned in the usual way.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Evenness = Callable[[int], float]
 
 @dataclass(slots=True, eq=False)
 class SiblingDomains:
-    """Domains of the preferred level below one parent, pruned of what is smaller than the floor."""
+    """Domains of the preferred level below one parent, pruned of what is smaller than the minimum."""
 
-    floor: int
+    minimum: int
     fewest: int
     domains: Domains
     units: Column
@@ -40,21 +40,21 @@ class SiblingDomains:
 
 
 def balance(pod_counts: DomainPodCounts, need: int) -> tuple[int, list[PodSetPart]] | None:
-    """The depth at which pods are even, and who gets how many; None for the usual way."""
+    """The depth at which pods are even, and the pods of each domain; None for the usual way."""
     depth = pod_counts.ask.depth
     lower = depth + 1 if depth < pod_counts.ask.slice_depth else depth
     families = [family for span in _spans(pod_counts) if (family := _family(pod_counts, lower, span, need)) is not None]
     if not families:
         return None
-    best = max(families, key=lambda family: (family.floor, -family.fewest))
+    best = max(families, key=lambda family: (family.minimum, -family.fewest))
     chosen = _tightest(best.domains, best.units, need, lambda domain: _evenness(pod_counts, lower, best, domain))
     units = pod_counts.level(lower).units
     if lower != depth:
         bounds = pod_counts.forest.bounds[depth]
         inside = np.concatenate([np.arange(bounds[domain], bounds[domain + 1]) for domain in sorted(chosen)])
-        inside = inside[units[inside] >= best.floor]
+        inside = inside[units[inside] >= best.minimum]
         chosen = _tightest(inside, units[inside], need, lambda _: 0.0)
-    return lower, _evenly(chosen, units, need, best.floor)
+    return lower, _evenly(chosen, units, need, best.minimum)
 
 
 def _spans(pod_counts: DomainPodCounts) -> list[tuple[int, int]]:
@@ -78,14 +78,14 @@ def _family(pod_counts: DomainPodCounts, lower: int, span: tuple[int, int], need
     count = _fewest(units, need)
     if not count:
         return None
-    floor = min(int(np.sort(units)[-count]), need // count)
-    if not floor:
+    minimum = min(int(np.sort(units)[-count]), need // count)
+    if not minimum:
         return None
-    pruned = np.where(units >= floor, units, 0)
+    pruned = np.where(units >= minimum, units, 0)
     tops = np.add.reduceat(pruned, starts - starts[0])
     used, left = tops > 0, pruned > 0
     domains = np.arange(first, after)[used]
-    return SiblingDomains(floor, _fewest(tops, need), domains, tops[used], below[left], pruned[left])
+    return SiblingDomains(minimum, _fewest(tops, need), domains, tops[used], below[left], pruned[left])
 
 
 def _fewest(units: Column, need: int) -> int:
@@ -124,18 +124,18 @@ def _tightest(domains: Domains, units: Column, need: int, evenness: Evenness) ->
 def _least_sum(pod_counts: list[tuple[int, int]], count: int, need: int, evenness: Evenness) -> list[int]:
     # sums[k][total] = (evenness, domains): the most even choice of k domains with that total.
     sums: list[dict[int, tuple[float, list[int]]]] = [{0: (0.0, [])}, *({} for _ in range(count))]
-    for domain, room in pod_counts:
+    for domain, capacity in pod_counts:
         even = evenness(domain)
         for used in range(count, 0, -1):
             for total, (so_far, chosen) in sums[used - 1].items():
-                known = sums[used].get(total + room)
+                known = sums[used].get(total + capacity)
                 if known is None or known[0] + 1e-9 < so_far + even:
-                    sums[used][total + room] = (so_far + even, [*chosen, domain])
+                    sums[used][total + capacity] = (so_far + even, [*chosen, domain])
     return min((total, chosen) for total, (_, chosen) in sums[count].items() if total >= need)[1]
 
 
-def _evenly(domains: list[int], units: Column, need: int, floor: int) -> list[PodSetPart]:
-    each = min(floor, need // len(domains))
+def _evenly(domains: list[int], units: Column, need: int, minimum: int) -> list[PodSetPart]:
+    each = min(minimum, need // len(domains))
     left = need - each * len(domains)
     parts = []
     for domain in sorted(domains, key=lambda domain: (-int(units[domain]), domain)):

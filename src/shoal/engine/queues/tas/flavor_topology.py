@@ -47,7 +47,7 @@ class FlavorTopology:
         self.capacity: dict[str, Column] = {}
         """By resource: what each leaf has besides pods that no admission accounts for."""
         self.free: dict[str, Column] = {}
-        """Of that, what no assignment uses; negative where too much is promised."""
+        """The part of it that no assignment uses; negative where too much is assigned."""
         self.suited: dict[object, MatchingLeaves] = {}
         """Which leaves suit a pod, by what it asks of nodes."""
         self.asks: dict[object, TopologyLevelsRequest | str] = {}

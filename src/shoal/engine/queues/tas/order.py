@@ -28,9 +28,9 @@ def in_order(level: TopologyLevel, domains: Domains | None, least: bool, leaders
     smallest room does, are left out."""
     with_leader = bool(leaders) and level.leader is not None
     units, pods = (level.units_led, level.pods_led) if with_leader else (level.units, level.pods)
-    by_room = units if least else -units
+    by_capacity = units if least else -units
     if level.slices:
-        keys = [by_room] if units is pods else [by_room, pods]
+        keys = [by_capacity] if units is pods else [by_capacity, pods]
     else:
         keys = [pods]
     if level.liking is not None:
@@ -66,20 +66,20 @@ def hand_out(level: TopologyLevel, order: Domains, need: int, least: bool, leade
     if leaders:
         if level.leader is None or not len(order) or not level.leader[order[0]]:
             return need
-        room = int(level.units_led[order[0]])
-        if room >= need:
+        capacity = int(level.units_led[order[0]])
+        if capacity >= need:
             return [PodSetPart(int(order[0]) if least else tightest(level, order, need, leaders), need, leaders)]
-        parts.append(PodSetPart(int(order[0]), room, leaders))
-        need -= room
+        parts.append(PodSetPart(int(order[0]), capacity, leaders))
+        need -= capacity
         at = 1
     pod_counts = level.units[order]
-    for room in pod_counts[at:].tolist() if need else ():
-        if room >= need:
+    for capacity in pod_counts[at:].tolist() if need else ():
+        if capacity >= need:
             parts.append(PodSetPart(int(order[at]) if least else tightest(level, order[at:], need, 0), need, 0))
             return parts
-        if room:
-            parts.append(PodSetPart(int(order[at]), room, 0))
-            need -= room
+        if capacity:
+            parts.append(PodSetPart(int(order[at]), capacity, 0))
+            need -= capacity
         at += 1
     return need or parts
 

@@ -61,9 +61,11 @@ def _replace(
 ) -> TopologyAssignment | str:
     forest = site.forest
     left, lost = without(before, failed)
-    gone = next((values for values, _ in left.domains if forest.leaf(left.levels, values) is None), None)
-    if gone is not None:
-        return f"Cannot replace the node, because the existing topologyAssignment is invalid: {gone[-1]} is not there"
+    missing = next((values for values, _ in left.domains if forest.leaf(left.levels, values) is None), None)
+    if missing is not None:
+        return (
+            f"Cannot replace the node, because the existing topologyAssignment is invalid: {missing[-1]} is not there"
+        )
     topology = _alone(pod_set.topology)
     ask = read(forest, topology, site.queues.settings.gates, implied=True)
     if isinstance(ask, str):

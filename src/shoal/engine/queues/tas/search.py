@@ -67,9 +67,9 @@ def _spread(level: TopologyLevel, order: Domains, need: int, leaders: int, least
         first = int(order[0])
         if level.leader is None or not level.leader[first]:
             return TooSmall(0)
-        room = min(left, int(level.units_led[first]))
-        parts.append(PodSetPart(first, room, leaders))
-        left -= room
+        taken = min(left, int(level.units_led[first]))
+        parts.append(PodSetPart(first, taken, leaders))
+        left -= taken
         order = in_order(level, np.sort(order[1:]), least, 0)
     more = hand_out(level, order, left, least, 0)
     return TooSmall(need - more) if isinstance(more, int) else parts + more

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, PreemptionRules, Usage
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.reasons import Yield
-from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.engine.queues.victims.order import ADVANTAGE, OWN, PRIORITY, Source, exceeds, own_source, willing
 from shoal.engine.queues.victims.preemption_request import PreemptionRequest
 

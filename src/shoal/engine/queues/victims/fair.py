@@ -14,9 +14,9 @@ from contextlib import contextmanager
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import Usage
+from shoal.engine.queues.quota_tree import Cohort
 from shoal.engine.queues.reasons import Yield
 from shoal.engine.queues.settings import Settings
-from shoal.engine.queues.tree import Cohort
 from shoal.engine.queues.victims.candidates import could_suffice
 from shoal.engine.queues.victims.order import PRIORITY, Source, exceeds, in_order, own_source, willing
 from shoal.engine.queues.victims.preemption_request import PreemptionRequest, Victim

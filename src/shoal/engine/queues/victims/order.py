@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Reclaim, Within
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.reasons import Yield
-from shoal.engine.queues.tree import Cohort, CohortNode
 from shoal.engine.queues.victims.preemption_cost import PreemptionCost
 from shoal.engine.queues.victims.preemption_request import PreemptionRequest
 

@@ -29,7 +29,7 @@ class PreemptionRequest:
     needs: frozenset[FlavorResource]
     """What is short: only who uses some of it is asked to yield."""
     stamp_s: float
-    """By which it stands in line."""
+    """The time that orders it among pending workloads."""
     fits: Callable[[], bool] | None = None
     """What else must hold once quota fits, such as a place in the topology; asked while the victims are unseated."""
     local_usage: Callable[[str], float] | None = None

@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource, Usage, WorkloadFacts
 from shoal.engine.queues.flavors.modes import Mode, Oracle, PreemptionPossibility
+from shoal.engine.queues.quota_tree import lowest_that_fits
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.tree import lowest_that_fits
 from shoal.engine.queues.victims.classical import classical_victims
 from shoal.engine.queues.victims.fair import fair_victims
 from shoal.engine.queues.victims.preemption_cost import PreemptionCost
@@ -89,5 +89,5 @@ class PreemptionOracle:
 
 
 def oracle(queues: Queues, stamp_s: float, local_usage: Callable[[str], float] | None = None) -> Oracle:
-    """An oracle that stands alone."""
+    """A search that is used by itself."""
     return PreemptionOracle(queues, stamp_s, local_usage=local_usage).ask

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
+from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.shares import share_of
-from shoal.engine.queues.tree import Cohort, CohortNode
 
 Weight = tuple[bool, float]
 """A share as it compares: a borrower with weight 0 is above all others, and then the amount counts."""

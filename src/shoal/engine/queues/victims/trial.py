@@ -90,11 +90,11 @@ class Trial:
         """The victims that are needed: the others are put back, the last taken first."""
         queue = self.want.queue
         looks_at_quota = self.want.fits is None
-        room = self._room()
+        surplus = self._surplus()
         for index in range(len(self._taken) - 2, -1, -1):
             held = self._taken[index][0]
             self._restore(held)
-            is_enough = _use_up(room, held.usage) and looks_at_quota and held.queue is not queue
+            is_enough = _use_up(surplus, held.usage) and looks_at_quota and held.queue is not queue
             if is_enough:
                 del self._taken[index]
                 continue
@@ -103,7 +103,7 @@ class Trial:
             else:
                 self._remove(held)
                 self._missing = 0
-            room = self._room()
+            surplus = self._surplus()
         return [Victim(held, reason) for held, reason in self._taken]
 
     def undo(self) -> None:
@@ -119,7 +119,7 @@ class Trial:
             queue.held.update(holders)
         self._holders.clear()
 
-    def _room(self) -> Usage:
+    def _surplus(self) -> Usage:
         """What is left over."""
         return {fr: self.want.queue.available(fr) - amount for fr, amount in self._wanted if amount > 0}
 
@@ -139,10 +139,10 @@ class Trial:
             self._queues.add_usage(held)
 
 
-def _use_up(room: Usage, usage: Usage) -> bool:
+def _use_up(surplus: Usage, usage: Usage) -> bool:
     """Take from what is left over; whether it was enough."""
     is_enough = True
-    for fr in room:
-        room[fr] -= usage.get(fr, 0)
-        is_enough = is_enough and room[fr] >= 0
+    for fr in surplus:
+        surplus[fr] -= usage.get(fr, 0)
+        is_enough = is_enough and surplus[fr] >= 0
     return is_enough

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from shoal.embedded.apiserver.admission.pod_resources import Amounts
-from shoal.embedded.apiserver.admission.quota.book import Book, QuotaCharge, changed
+from shoal.embedded.apiserver.admission.quota.usage_arithmetic import Book, QuotaCharge, changed
 
 
 class Accounts:

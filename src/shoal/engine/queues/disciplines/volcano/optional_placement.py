@@ -24,9 +24,9 @@ class OptionalPlacementProof:
         return Proven.UNKNOWN if found is Proven.NO_CAPACITY else found
 
     def would_fit(
-        self, facts: WorkloadFacts, admission: QuotaAssignment, gone: Iterable[str], claims: Sequence[Claim] = ()
+        self, facts: WorkloadFacts, admission: QuotaAssignment, ended: Iterable[str], claims: Sequence[Claim] = ()
     ) -> bool:
-        return self._proof.would_fit(facts, admission, gone, claims)
+        return self._proof.would_fit(facts, admission, ended, claims)
 
     def take(self) -> list[Place]:
         placed, self._proof.placed = self._proof.placed, []

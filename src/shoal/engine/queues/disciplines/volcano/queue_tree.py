@@ -50,8 +50,8 @@ class QueueTree:
             return GroupRefusal(QUEUE_MISSING, f'unable to find queue: queues.scheduling.volcano.sh "{name}" not found')
         for each in self.path_to_root(name):
             if not each.is_open:
-                words = f"can only submit PodGroup to queue with state `Open`, queue `{each.name}` status is"
-                return GroupRefusal(QUEUE_CLOSED, f"{words} `{each.status.state}`")
+                message = f"can only submit PodGroup to queue with state `Open`, queue `{each.name}` status is"
+                return GroupRefusal(QUEUE_CLOSED, f"{message} `{each.status.state}`")
         return None
 
     def over_capability(self, name: str, asked: Amounts, *taken: Usage) -> GroupRefusal | None:
@@ -60,8 +60,8 @@ class QueueTree:
             limit = self._limit(queue)
             short = exceeded_resources(asked, (usage.get(queue.name, {}) for usage in taken), limit) if limit else []
             if short:
-                words = "queue resource quota insufficient: " + ", ".join(f"insufficient {one}" for one in short)
-                return GroupRefusal(NOT_ENOUGH_RESOURCES, words, is_quota=True)
+                message = "queue resource quota insufficient: " + ", ".join(f"insufficient {one}" for one in short)
+                return GroupRefusal(NOT_ENOUGH_RESOURCES, message, is_quota=True)
         return None
 
     def _limit(self, queue: Queue) -> dict[str, int]:

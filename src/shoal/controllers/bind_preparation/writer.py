@@ -18,13 +18,13 @@ from shoal.client.item import Item, Key
 from shoal.client.kind import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS
 from shoal.client.refusals import NotFoundError
 from shoal.client.volumes.needs import Mounts, mounts_of
-from shoal.controllers.binding.attachment import Attachment
-from shoal.controllers.binding.claims import ClaimWriter
-from shoal.controllers.binding.device_demands import DeviceDemands
-from shoal.controllers.binding.extended_claims import ExtendedClaims
-from shoal.controllers.binding.used_devices import UsedDevices
-from shoal.controllers.binding.users import User
-from shoal.controllers.binding.volumes import VolumeWriter
+from shoal.controllers.bind_preparation.attachment import Attachment
+from shoal.controllers.bind_preparation.claims import ClaimWriter
+from shoal.controllers.bind_preparation.device_demands import DeviceDemands
+from shoal.controllers.bind_preparation.extended_claims import ExtendedClaims
+from shoal.controllers.bind_preparation.used_devices import UsedDevices
+from shoal.controllers.bind_preparation.users import User
+from shoal.controllers.bind_preparation.volumes import VolumeWriter
 from shoal.engine.device_demand import Demand
 from shoal.engine.device_notation import names
 from shoal.engine.dra.requests import ClaimGrant, Picks

@@ -8,7 +8,7 @@ from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import PODS, VOLUME_CLAIMS, VOLUMES
 from shoal.client.volumes.needs import SELECTED_NODE, Mounts, VolumeNeeds, WantedClaim
-from shoal.controllers.binding.users import User
+from shoal.controllers.bind_preparation.users import User
 from shoal.units.errors import TemporaryError
 
 BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"

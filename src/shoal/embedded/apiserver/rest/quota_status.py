@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from shoal.embedded.apiserver.admission.quota.book import QUOTAS
+from shoal.embedded.apiserver.admission.quota.usage_arithmetic import QUOTAS
 from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.resource import Ref
 from shoal.embedded.apiserver.rest.context import ServerContext

@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from shoal.embedded.apiserver.admission.plugin import forbid
 from shoal.embedded.apiserver.admission.pod_resources import Amounts, add
 from shoal.embedded.apiserver.admission.quota.accounts import Accounts
-from shoal.embedded.apiserver.admission.quota.book import Book, QuotaCharge, difference
 from shoal.embedded.apiserver.admission.quota.evaluator import Evaluator
 from shoal.embedded.apiserver.admission.quota.others import DeviceClaimEvaluator, ServiceEvaluator, VolumeClaimEvaluator
 from shoal.embedded.apiserver.admission.quota.pods import PodEvaluator
+from shoal.embedded.apiserver.admission.quota.usage_arithmetic import Book, QuotaCharge, difference
 from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Home, Ref

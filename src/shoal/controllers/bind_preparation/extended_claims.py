@@ -20,7 +20,7 @@ from shoal.client.kind import PODS, RESOURCE_CLAIMS, Kind
 from shoal.client.owner_reference import controlled_by
 from shoal.client.port import Patch
 from shoal.client.refusals import AlreadyExistsError
-from shoal.controllers.binding.users import User
+from shoal.controllers.bind_preparation.users import User
 from shoal.engine.dra.requests import Picks
 from shoal.units.errors import ConflictError
 

@@ -19,7 +19,7 @@ from shoal.client.context import Context
 from shoal.client.item import Key, Obj
 from shoal.client.kind import DEVICE_CLASSES, RESOURCE_CLAIMS, Kind
 from shoal.client.refusals import StaleError
-from shoal.controllers.binding.users import User
+from shoal.controllers.bind_preparation.users import User
 from shoal.engine.dra.devices import Binding
 from shoal.engine.dra.requests import Pick, Picks
 from shoal.units.errors import ConflictError, ShoalError

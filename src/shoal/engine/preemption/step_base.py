@@ -17,7 +17,7 @@ from shoal.engine.preemption.preemptor import Preemptor
 from shoal.engine.preemption.preemptors import preemptors_in_order
 
 
-class PreemptionStep(ABC):
+class PreemptionStepBase(ABC):
     """One run of such a step."""
 
     def __init__(self, round_: CycleState, policy: VictimPolicy) -> None:

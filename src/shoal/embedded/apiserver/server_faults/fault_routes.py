@@ -33,7 +33,7 @@ def is_of_faults(path: str) -> bool:
     return path == ROOT or path.startswith(f"{ROOT}/")
 
 
-class FaultPaths:
+class FaultRoutes:
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
         self.before = faults.before

@@ -21,7 +21,7 @@ from shoal.embedded.apiserver.streams.exec_pod import asked_of, exec_pod, refuse
 from shoal.embedded.apiserver.streams.kubelet_address import kubelet_of
 from shoal.embedded.apiserver.streams.kubelets import Kubelets
 from shoal.embedded.apiserver.streams.log_options import log_options, passed_on
-from shoal.embedded.apiserver.streams.pod_log import pod_log
+from shoal.embedded.apiserver.streams.log_without_kubelet import pod_log
 from shoal.embedded.apiserver.streams.relays import command_query, relay_command, relay_log, relay_page
 from shoal.embedded.apiserver.streams.service_proxy import check_service
 from shoal.embedded.apiserver.streams.terminal import Terminal
@@ -29,7 +29,7 @@ from shoal.embedded.apiserver.streams.terminal import Terminal
 REFUSED = ("attach", "portforward", "proxy")
 
 
-class Addressed(Protocol):
+class PathTarget(Protocol):
     """The part of a request's target that streams look at."""
 
     @property
@@ -40,7 +40,7 @@ class Addressed(Protocol):
     def rest(self) -> str: ...
 
 
-Conversation = Callable[[web.BaseRequest, Addressed, Any, Actor], Awaitable[web.StreamResponse]]
+Conversation = Callable[[web.BaseRequest, PathTarget, Any, Actor], Awaitable[web.StreamResponse]]
 
 
 def conversations(
@@ -65,7 +65,7 @@ class _Doors:
         self._terminal = terminal
         self._kubelets = kubelets
 
-    async def run_command(self, request: web.BaseRequest, info: Addressed, _: Any, actor: Actor) -> web.StreamResponse:
+    async def run_command(self, request: web.BaseRequest, info: PathTarget, _: Any, actor: Actor) -> web.StreamResponse:
         self._check_create("exec", info, actor)
         pod = self._pod(info)
         node = self._node_of(pod)
@@ -76,7 +76,7 @@ class _Doors:
         path = f"/exec/{info.namespace}/{info.name}/{what.container['name']}"
         return await relay_command(request, self._kubelets, kubelet, path, command_query(what.command, what.wanted))
 
-    async def log(self, request: web.BaseRequest, info: Addressed, _: Any, __: Actor) -> web.StreamResponse:
+    async def log(self, request: web.BaseRequest, info: PathTarget, _: Any, __: Actor) -> web.StreamResponse:
         pod = self._pod(info)
         if not (pod.get("spec") or {}).get("nodeName"):
             log_options(request.query, info.name)
@@ -90,7 +90,7 @@ class _Doors:
         path = f"/containerLogs/{info.namespace}/{info.name}/{container}"
         return await relay_log(request, self._kubelets, kubelet, path, passed_on(request.query))
 
-    async def page(self, request: web.BaseRequest, info: Addressed, _: Any, __: Actor) -> web.StreamResponse:
+    async def page(self, request: web.BaseRequest, info: PathTarget, _: Any, __: Actor) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise method_not_supported("nodes", "")
         node = self._reader.get("", "nodes", "", info.name)
@@ -104,12 +104,12 @@ class _Doors:
             raise bad_request('the path behind a proxy may not have "." or ".." as a segment')
         return await relay_page(request, self._kubelets, kubelet, f"/{path}")
 
-    async def service(self, _: web.BaseRequest, info: Addressed, __: Any, ___: Actor) -> web.StreamResponse:
+    async def service(self, _: web.BaseRequest, info: PathTarget, __: Any, ___: Actor) -> web.StreamResponse:
         check_service(self._reader, info.namespace, info.name)
         raise refused_stream("proxy")
 
     def refused(self, subresource: str) -> Conversation:
-        async def refuse(_: web.BaseRequest, info: Addressed, __: Any, actor: Actor) -> web.StreamResponse:
+        async def refuse(_: web.BaseRequest, info: PathTarget, __: Any, actor: Actor) -> web.StreamResponse:
             if subresource != "proxy":
                 self._check_create(subresource, info, actor)
             self._pod(info)
@@ -117,14 +117,14 @@ class _Doors:
 
         return refuse
 
-    def _check_create(self, subresource: str, info: Addressed, actor: Actor) -> None:
+    def _check_create(self, subresource: str, info: PathTarget, actor: Actor) -> None:
         """A WebSocket is opened with GET, which by itself asks for a right to read only."""
         asked = RequestInfo("create", "", "v1", "pods", subresource, info.namespace, info.name)
         verdict = self._authorizer.allows(actor, asked)
         if not verdict.allowed:
             raise refusal(actor, asked, verdict)
 
-    def _pod(self, info: Addressed) -> dict[str, Any]:
+    def _pod(self, info: PathTarget) -> dict[str, Any]:
         pod = self._reader.get("", "pods", info.namespace, info.name)
         if pod is None:
             raise not_found("pods", "", info.name)

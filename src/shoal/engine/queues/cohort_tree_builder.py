@@ -1,7 +1,7 @@
 """Builds the tree above the cluster queues, again whenever one of its quotas or parents changes.
 
 A cohort exists as long as it has an object or is named. A cohort that is its own ancestor has no parent here, so that
-walks to the root end; `inactive.py` reports that its queues admit no workloads.
+walks to the root end; `state.inactive_reason` reports that its queues admit no workloads.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import CohortFacts
-from shoal.engine.queues.tree import Cohort
+from shoal.engine.queues.quota_tree import Cohort
 
 
 def grown(written: Mapping[str, CohortFacts], queues: Collection[ClusterQueue]) -> tuple[dict[str, Cohort], set[str]]:

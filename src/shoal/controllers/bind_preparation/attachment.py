@@ -19,7 +19,7 @@ from shoal.client.item import Key
 from shoal.client.kind import PODS
 from shoal.client.recorder import SCHEDULING
 from shoal.client.refusals import NotFoundError
-from shoal.controllers.binding.users import User
+from shoal.controllers.bind_preparation.users import User
 from shoal.units.errors import ConflictError
 
 _LONGEST_S, _POLL_S = 600.0, 0.5
