@@ -1,4 +1,4 @@
-"""The pods by the node that they are bound to, and what is read of one: shared by all who care for nodes."""
+"""Indexes pods by the node that they are bound to, and decodes the fields that the controllers of nodes read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pods_by_node(informers: Informers) -> Index:
 
 
 def with_condition(pod: Obj, reason: str, message: str, now: str) -> list[Obj] | None:
-    """The conditions of a pod that is evicted, with DisruptionTarget; None if the pod has it already."""
+    """The conditions of an evicted pod, with DisruptionTarget; None if the pod has that condition already."""
     present = (pod.get("status") or {}).get("conditions") or []
     before = next((one for one in present if one["type"] == "DisruptionTarget"), None)
     if before is not None and (before["status"], before.get("reason"), before.get("message")) == (

@@ -1,4 +1,5 @@
-"""Reports connections that break while they are closed in one line: their users have seen it by failed requests.
+"""Reports connections that break while they are closed in one log line: their users notice the break by failed
+requests.
 
 The loop reports such an end as a fatal error with a traceback (uvloop: a handle that is closed during the TLS
 shutdown), which users cannot act on. All other reports of the loop are unchanged.

@@ -1,9 +1,9 @@
-"""Keys and certificates as values: a certificate authority, what a server shows, what a client shows.
+"""Creates and checks keys and certificates: a certificate authority, and certificates of servers and clients.
 
-Elliptic curve P-256 throughout: a key costs a tenth of a millisecond to make, which start-up notices with RSA, and
-every client of Kubernetes speaks it. Nothing here touches a file or a clock: the embedded server stores its
+All keys use the elliptic curve P-256: a key takes a tenth of a millisecond to generate, where RSA would delay the
+start, and every client of Kubernetes supports it. This module uses no file and no clock: the embedded server stores its
 certificates in its folder (`embedded/apiserver/security/authority.py`), and a webhook in a Secret
-(`gatekeeping/papers.py`).
+(`gatekeeping/webhook_certs.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_LIFE = timedelta(days=3650)
 LEAF_LIFE = timedelta(days=365)
-# Clocks of clients on other machines may be behind a little.
+# Clocks of clients on other machines may be slow by some minutes.
 _BACKDATED = timedelta(minutes=5)
 
 
@@ -74,7 +74,7 @@ def new_authority(now: datetime, common: str = "shoal", life: timedelta = AUTHOR
 def new_server(
     authority: Pair, hosts: Sequence[str], now: datetime, common: str = "kube-apiserver", life: timedelta = LEAF_LIFE
 ) -> Pair:
-    """A certificate for a server that is reached under any of these names and addresses."""
+    """A certificate for a server with these names and addresses."""
     names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
     return _leaf(authority, _name(common), (now, life), (ExtendedKeyUsageOID.SERVER_AUTH, names))
 
@@ -85,16 +85,16 @@ def new_client(authority: Pair, user: str, groups: Sequence[str], now: datetime)
 
 
 def is_good(pair: Pair, authority: Pair, now: datetime, spare: timedelta) -> bool:
-    """Whether a kept certificate is of this authority, belongs to its key, and lives a while yet."""
+    """Whether a stored certificate was issued by this authority, belongs to its key, and remains valid for `spare`."""
     try:
         pair.parsed.verify_directly_issued_by(authority.parsed)
-    except Exception:  # noqa: BLE001 - whatever is wrong with it, it is made anew
+    except Exception:  # noqa: BLE001 - a certificate with any fault is replaced
         return False
     return is_whole(pair) and lives(pair, now, spare)
 
 
 def is_whole(pair: Pair) -> bool:
-    """Whether the certificate belongs to the key; raises ValueError for what cannot be read."""
+    """Whether the certificate belongs to the key; raises ValueError for unreadable input."""
     return pair.parsed.public_key() == pair.private_key.public_key()
 
 

@@ -1,7 +1,8 @@
-"""Time as controllers and simulated kubelets see it: the loop's own, from a date, at a pace.
+"""Defines the clocks of controllers and simulated kubelets: the machine's time, or the event loop's time from a start
+date at a given speed.
 
-Everything that waits does so through the event loop, so one event loop whose time jumps (tests) makes hours pass in
-milliseconds, and a pace of 60 makes a minute of the cluster last a second of yours.
+All waits go through the event loop. With an event loop whose time jumps (tests), hours pass in milliseconds; with a
+speed of 60, a minute of the cluster takes one second of real time.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
     def seconds(self) -> float:
-        """Since 1970, as `now`."""
+        """The time of `now`, in seconds since 1970."""
         ...
 
     def text(self) -> str:
-        """`2026-11-21T10:00:00Z`: as timestamps of objects are written."""
+        """`2026-11-21T10:00:00Z`: the format of timestamps in objects."""
         ...
 
     def micro_text(self) -> str:
-        """`2026-11-21T10:00:00.000000Z`: as leases and events have it."""
+        """`2026-11-21T10:00:00.000000Z`: the format of Leases and Events."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
@@ -34,7 +35,7 @@ class Clock(Protocol):
 
 
 class _Telling:
-    """What every clock says, from its seconds. Texts are kept for the second they are of: many writes share one."""
+    """The texts of a clock, made of its seconds. Texts are cached for their second, because many writes share one."""
 
     def __init__(self) -> None:
         self._second = -1
@@ -58,7 +59,7 @@ class _Telling:
 
 
 class WallClock(_Telling):
-    """The machine's time: right again after the machine was suspended or its clock was set."""
+    """The machine's time, which is correct again after the machine was suspended or its clock was set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,12 +69,12 @@ class WallClock(_Telling):
         return time() + self._ahead_s
 
     def not_before(self, seconds: float) -> None:
-        """Run ahead of the machine from now on, if that time is later."""
+        """Run ahead of the machine from now on, if the given time is later than the machine's."""
         self._ahead_s += max(seconds - self.seconds(), 0.0)
 
     @property
     def is_own(self) -> bool:
-        """Whether it tells another time than the machine."""
+        """Whether its time differs from the machine's."""
         return self._ahead_s > 0
 
     async def sleep(self, seconds: float) -> None:
@@ -84,10 +85,12 @@ class WallClock(_Telling):
 
 
 class LoopClock(_Telling):
-    """The loop's own time from a date on, at a pace. Made inside the loop whose time it tells."""
+    """The event loop's time, from a start date at a given speed. Must be created inside that loop."""
 
     def __init__(self, start_s: float, speed: float = 1.0) -> None:
-        """`start_s` is the date now, in seconds since 1970; `speed` how many seconds pass in one of the loop's."""
+        """`start_s`: the current date, in seconds since 1970. `speed`: the seconds that pass in one second of the
+        loop.
+        """
         super().__init__()
         self._loop = asyncio.get_running_loop()
         self._zero = self._loop.time()
@@ -98,7 +101,9 @@ class LoopClock(_Telling):
         return self._start_s + (self._loop.time() - self._zero) * self._speed
 
     def not_before(self, seconds: float) -> None:
-        """Jump to that time if it is later: a cluster that ran ahead of the world goes on from where it was."""
+        """Jump to that time if it is later: a cluster that ran ahead of the machine's time continues at its own
+        time.
+        """
         self._start_s += max(seconds - self.seconds(), 0.0)
 
     @property

@@ -1,4 +1,6 @@
-"""Conditions of Kueue's objects in a plain status: a condition's time moves when its status does."""
+"""Sets conditions of Kueue's objects in a decoded status: the transition time of a condition changes only with its
+status.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ LONGEST_MESSAGE = 32 * 1024
 
 
 class WriteTime(msgspec.Struct, frozen=True):
-    """When something is written, and of which generation of the object."""
+    """The time of a write, and the observed generation of the object."""
 
     text: str
     seconds: float
@@ -28,7 +30,7 @@ def is_true(status: Status, name: str) -> bool:
 
 
 def put(status: Status, name: str, says: tuple[bool, str, str], moment: WriteTime) -> bool:
-    """`says`: whether it is so, the reason, the message. Whether anything is another than before."""
+    """`says`: status, reason and message. Returns whether the condition changed."""
     is_so, reason, message = says
     word = "True" if is_so else "False"
     message = message[:LONGEST_MESSAGE]
@@ -65,7 +67,7 @@ def remove(status: Status, name: str) -> None:
 
 
 def difference(before: Status, after: Status) -> Status:
-    """The merge patch from the one to the other; empty where they are equal."""
+    """The merge patch from one status to the other; empty if they are equal."""
     found: Status = {}
     for name in before.keys() | after.keys():
         if name not in after:

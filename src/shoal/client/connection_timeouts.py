@@ -1,7 +1,7 @@
 """Closes server connections whose client sends nothing or does not read its answer.
 
-aiohttp ends connections that lie idle after a request. One on which the first request never ends, or whose answer is
-never read, it leaves open; some hundreds of these and the process has no sockets left for the API server.
+aiohttp closes connections that are idle after a request. It keeps a connection open whose first request never ends, or
+whose answer is never read; after some hundreds of these the process has no sockets left for the API server.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 class Timeouts(msgspec.Struct, frozen=True):
     first_request_s: float = 10.0
-    """From the connection to the end of the first request's headers."""
+    """The timeout from the connection to the end of the first request's headers."""
     reading_s: float = 30.0
-    """Until an answer is read."""
+    """The timeout until an answer is read."""
     most: int = 64
-    """Connections at once; further ones are closed."""
+    """The maximum number of concurrent connections; further ones are closed."""
 
 
 class TimedConnection(RequestHandler):
-    """One client's connection: `first_request_s` until its first request is complete, `reading_s` until it has read."""
+    """One client's connection, with `first_request_s` for its first request and `reading_s` for reading an answer."""
 
     __slots__ = ("_alarm", "_first_request_s", "_reading_s")
     timed_from_bytes = 0
-    """What is smaller goes into the buffers of the connection at once."""
+    """The answer size from which reading is timed; smaller answers fit into the buffers of the connection."""
 
     def __init__(self, manager: web.Server, first_request_s: float, reading_s: float, **options: Any) -> None:
         super().__init__(manager, **options)
@@ -68,19 +68,19 @@ class TimedConnection(RequestHandler):
 def size_of(response: web.StreamResponse) -> int:
     body = response.body if isinstance(response, web.Response) else None
     if isinstance(body, Payload):
-        # Until it is sent the response itself does not say.
+        # Before it is sent, the response itself has no length.
         return body.size or 0
     return response.content_length or 0
 
 
 def cut_off(transport: asyncio.Transport | None) -> None:
-    """The end of a connection whose client does not even read that it ends."""
+    """Abort a connection whose client does not read the end of the connection either."""
     if transport is not None:
         transport.abort()
 
 
 class TimedServer(web.Server):
-    """Makes a connection for each client, up to `most`."""
+    """Creates a connection for each client, up to `most`."""
 
     def __init__(self, handler: Handler, haste: Timeouts, **options: Any) -> None:
         super().__init__(handler, **options)

@@ -16,19 +16,19 @@ from shoal.client.recorder import Recorder
 
 class Context(msgspec.Struct, frozen=True):
     name: str
-    """Of the controller, as Kubernetes calls it: `job-controller`. Its user is made of it."""
+    """The name of the controller as in Kubernetes: `job-controller`. The name of its user is derived from it."""
     api: Api
-    """Learning: what is written through it stands in `informers` at once."""
+    """A write-through client: the results of its writes are in `informers` at once."""
     informers: Informers
     clock: Clock
     draw: random.Random
     events: Recorder
     lines: list[Sized] = msgspec.field(default_factory=list)
-    """What waits to be looked at, of each loop of the controller."""
+    """The work queues of the controller's loops."""
 
 
 class Controller(Protocol):
-    """`run` goes on until it is cancelled and comes back to work after any failure of the server."""
+    """`run` continues until it is cancelled, and resumes work after any failure of the server."""
 
     @property
     def name(self) -> str: ...

@@ -1,7 +1,7 @@
 """Lists the kinds of other projects that Shoal's controllers read and write, with the supported versions.
 
-They exist only where they are installed: `served.py` reports which are. Of a kind that a server has in an older
-version only, `served.py` finds that version; `api/` reads both.
+They exist only where they are installed; `served.py` reports which are. If a server has only an older version of a
+kind, `served.py` finds that version, and `api/` reads both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VOLCANO_JOBS = Kind("batch.volcano.sh", "v1alpha1", "jobs", "Job")
 HYPER_NODES = _cluster_wide("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
 
 LIGHT_POD_GROUPS = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
-"""Of scheduler-plugins."""
+"""PodGroups of scheduler-plugins."""
 
 KAI_POD_GROUPS = Kind("scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup")
 KAI_QUEUES = _cluster_wide("scheduling.run.ai", "v2", "queues", "Queue")

@@ -1,12 +1,14 @@
-"""Elects the process that works: the one that holds a Lease, as in client-go's leader election.
+"""Elects the leading process: the holder of a Lease, as in client-go's leader election.
 
-Guarantees: work never runs in two processes at once, as long as it ends within `lease_s - renew_s` of being cancelled.
-Who leads counts from when its renewal was sent, who waits from when it saw it: clocks that disagree, jump or are wrong
-by years change nothing. An answer that is lost, a refusal, a server that is away are tried again until the lease
-cannot be kept any more; seeing another holder ends the work at once, where client-go waits for the deadline.
+Guarantees: work never runs in two processes at once if it ends within `lease_s - renew_s` after its cancellation. The
+leader measures from the time at which it sent its renewal, a candidate from the time at which it saw the renewal, so
+clocks that differ, jump or are wrong by years have no effect. After a lost answer, a refusal or an outage of the
+server, the renewal is retried until the lease cannot be kept; if the leader sees another holder, its work ends at once,
+where client-go waits for the deadline.
 
-Rejected: asking the server before each write whether one still leads. The answer is old when the write arrives; writes
-are safe by the versions and uids that they name. Only the time of the last renewal is looked at before each (`leased`).
+Rejected: asking the server before each write whether the process still leads. The answer is outdated when the write
+arrives; writes are safe because of the versions and uids that they contain. Before each write only the time of the last
+renewal is checked (`leased`).
 """
 
 from __future__ import annotations
@@ -28,15 +30,15 @@ from shoal.units.errors import ConflictError, ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.election")
 _APART_S = 0.1
-"""Candidates that wait for the same expiry do not all write in the same moment."""
+"""Candidates that wait for the same expiry write at different moments."""
 _SELDOM_S = 60.0
 Work = Callable[[], Awaitable[None]]
 Told = Callable[[Lock, str], None]
-"""Of a lease, and who holds it."""
+"""Called with a lease and its holder."""
 
 
 def _stands_by(lock: Lock, holder: str) -> None:
-    # Silence would look like a fault to the user who started it.
+    # Without this line the process would look stuck to the user who started it.
     _log.warning("standing by: %s holds the lease %s/%s and is active", holder, lock.namespace, lock.name)
 
 
@@ -50,21 +52,21 @@ class LeaderElection:
         events: Recorder | None = None,
         waits: Told = _stands_by,
     ) -> None:
-        """`api` is best one of its own: a renewal must not wait behind a thousand bindings. `waits` reports that
-        another process else leads.
+        """`api` should be a separate client, because a renewal must not wait behind a thousand bindings. `waits` is
+        called when another process leads.
         """
         self._lock = lock
         self._timing = lock.timing
         self._api = api
         self._lease = LeaseLock(api, clock, lock)
         self._seen = asyncio.Event()
-        """The lease was read: there is a version from which it can be watched."""
+        """Set when the lease was read, so that there is a version to watch from."""
         self._released = asyncio.Event()
         self._draw = draw
         self._events = events
         self._waits = waits
         self._said = ""
-        """What was refused last: it is tried at each retry, and told once."""
+        """The last refusal, which is logged once although it repeats at each retry."""
 
     @property
     def leader(self) -> str:
@@ -80,8 +82,9 @@ class LeaderElection:
         return self._lease.renewed_at_s + self._timing.renew_s
 
     async def run(self, work: Work) -> None:
-        """Wait to lead, work, and after a lost lease wait again. Ends when the work does. The lease is free then, and
-        also when this is cancelled, so that the next one need not wait it out."""
+        """Wait for the lease, work, and wait again after a lost lease. Returns when the work ends. The lease is then
+        released, also on cancellation, so that the next leader need not wait for its expiry.
+        """
         try:
             while True:
                 await self._acquire()
@@ -94,7 +97,7 @@ class LeaderElection:
             self._lease.forget()
 
     async def _lead(self, work: Work) -> bool:
-        """Whether the work came to an end of its own."""
+        """Returns whether the work ended by itself."""
         self._report("became leader")
         working = asyncio.ensure_future(work())
         keeping = asyncio.ensure_future(self._keep())
@@ -109,7 +112,7 @@ class LeaderElection:
                 await asyncio.gather(working, keeping, return_exceptions=True)
             finally:
                 if not working.done():
-                    # The release was not awaited, so the lease has to expire.
+                    # The release was not awaited, so the lease must expire.
                     self._lease.forget()
         if has_ended:
             working.result()
@@ -154,7 +157,7 @@ class LeaderElection:
             most_s = float("inf")
             self._released.clear()
             try:
-                # A server that does not answer must not keep a candidate from its next try.
+                # A server that does not answer must not prevent the next try of a candidate.
                 async with asyncio.timeout(self._timing.renew_s):
                     if await self._lease.attempt() and self.is_leading:
                         break
@@ -173,8 +176,9 @@ class LeaderElection:
                     await self._released.wait()
 
     async def _follow(self) -> None:
-        """Watch the lease, so that a leader that ends in order is replaced at once. Where the watch is refused or
-        breaks, the lease is still read at each retry."""
+        """Watch the lease, so that a leader that releases it is replaced at once. If the watch is refused or breaks,
+        the lease is still read at each retry.
+        """
         await self._seen.wait()
         only = Select(fields=f"metadata.name={self._lock.name}")
         wait_s = self._timing.retry_s
@@ -187,7 +191,7 @@ class LeaderElection:
                             self._note(change)
                 wait_s = self._timing.retry_s
             except ForbiddenError:
-                # A permission that is granted later is used then.
+                # The retry uses a permission that was granted meanwhile.
                 wait_s = min(2 * wait_s, _SELDOM_S)
             except ShoalError:
                 wait_s = self._timing.retry_s

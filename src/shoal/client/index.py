@@ -1,6 +1,6 @@
-"""Indexes the objects of one kind by a value of theirs, such as owner or node, and follows their changes.
+"""Indexes the objects of one kind by a value such as owner or node, and follows their changes.
 
-An object that the function cannot read is found by no value; other objects are found all the same.
+An object that the function cannot read has no entry; other objects are not affected.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Values = Callable[[Item], Iterable[str]]
 
 
 class Index:
-    """By a value such as the owner's uid or the node's name."""
+    """Objects by a value such as the owner's uid or the node's name."""
 
     def __init__(self, values: Values) -> None:
         self._values = values
@@ -46,7 +46,7 @@ class Index:
     def _values_of(self, item: Item) -> tuple[str, ...]:
         try:
             return tuple(self._values(item))
-        except Exception:  # noqa: BLE001 - an object that the function cannot read is found by no value, no more than that
+        except Exception:  # noqa: BLE001 - an object that the function cannot read has no entry
             _log.exception("an index cannot read %s", "/".join(item.key))
             return ()
 

@@ -1,12 +1,12 @@
-"""One kind of object kept in step with the server: a list, then a watch, and both again whenever that breaks.
+"""Keeps a cache of one kind in step with the server: lists, then watches, and lists again when the watch fails.
 
 Guarantees: once `synced`, the cache equals the server at one moment and then follows it in order; an object is never
 replaced by an older version of itself; a write through `write_through.WriteThroughApi` is in the cache at once, so that
-a controller does not decide twice because a watch is slow. Handlers are called for every difference, also for those
-that a list after a gap finds.
+a controller does not decide twice because a watch is slow. Handlers are called for every change, also for those that a
+list after a gap finds.
 
-Rejected: expectations (counters of writes that were not seen yet). They have to be kept right by every controller, and
-time out when they are not.
+Rejected: expectations (counters of writes that were not seen yet). Every controller must maintain them, and errors in
+that cause timeouts.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from shoal.units.errors import ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.store")
 _RELOADS = "storage is (re)initializing"
-"""A kube-apiserver's words for a kind that it is loading."""
+"""The message of kube-apiserver for a kind that it is loading."""
 Handler = Callable[[Item | None, Item | None], None]
-"""Before and after; one of them is None when an object comes or goes."""
+"""Called with the object before and after; one of them is None when an object is created or deleted."""
 _SHORTEST_S, _LONGEST_S, _LASTED_S = 0.2, 30.0, 10.0
 _MOST_TOMBSTONES, _AT_ONCE = 10_000, 200
 _TOLD_AGAIN_S = 3600.0
@@ -47,7 +47,7 @@ class Informer:
         namespace: str = "",
         outage: Outage | None = None,
     ) -> None:
-        """`outage`: shared with others who ask the same server."""
+        """`outage`: shared between the informers of one server."""
         self.kind = kind
         self._api = api
         self._clock = clock
@@ -56,20 +56,20 @@ class Informer:
         self._namespace = namespace
         self._items: dict[Key, Item] = {}
         self._gone: dict[str, None] = {}
-        """Uids of objects that a delete has ended: what a late watch still says of them is old."""
+        """Uids of deleted objects: later changes of them from a slow watch are outdated."""
         self._indexes: dict[str, Index] = {}
         self._handlers: list[Handler] = []
         self._synced = asyncio.Event()
         self._since = 0
-        """The version up to which everything is known."""
+        """The version up to which all changes are known."""
         self._lacks = True
-        """Something between that and now is not to be had: there has to be a list first."""
+        """Whether changes after that version are no longer available, so that a list is needed first."""
         self._delay_s = 0.0
         self._outage = outage or Outage()
         self._reported, self._reported_s = "", 0.0
-        """The refusal that was told last, and when."""
+        """The last logged error, and its time."""
 
-    # -- reading ----------------------------------------------------------------------------------------------------
+    # -- queries ----------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._items)
@@ -88,7 +88,7 @@ class Informer:
         await self._synced.wait()
 
     def index(self, name: str, values: Values) -> Index:
-        """The index of that name, made at the first call; the same function must stand behind one name."""
+        """The index of that name, created at the first call; all calls must pass the same function for a name."""
         found = self._indexes.get(name)
         if found is None:
             found = self._indexes[name] = Index(values)
@@ -97,17 +97,19 @@ class Informer:
         return found
 
     def on_change(self, handler: Handler) -> None:
-        """Called for every change from now on, and for what is there already."""
+        """`handler` is called for every change from now on, and for the existing objects."""
         self._handlers.append(handler)
         for item in tuple(self._items.values()):
             _call(handler, None, item)
 
-    # -- learning ---------------------------------------------------------------------------------------------------
+    # -- updates by writes
+    # ---------------------------------------------------------------------------------------------------
 
     def learn(self, item: Item) -> None:
-        """Take an object as some answer of the server had it, unless something newer is known.
+        """Store an object from an answer of the server, unless a newer version is known.
 
-        What the watch has gone past is old also where nothing is here: then its end was seen before its answer came.
+        A version that the watch has passed is outdated even if the cache has no such object: then its deletion was seen
+        before the answer arrived.
         """
         if item.version > self._since:
             self._learn(item)
@@ -125,7 +127,7 @@ class Informer:
         self._report(before, item)
 
     def learn_gone(self, key: Key, uid: str) -> None:
-        """The object is deleted; an empty uid is whichever has that name."""
+        """Remove a deleted object; an empty uid means any object of that name."""
         present = self._items.get(key)
         uid = uid or (present.uid if present is not None else "")
         if uid:
@@ -148,26 +150,26 @@ class Informer:
     # -- following --------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until cancelled. Failures are waited out, each wait longer than the last, and none the same for two."""
+        """Runs until cancelled. After failures it waits with increasing, randomized delays."""
         while True:
             try:
                 if self._lacks:
                     await self._relist()
                 if not await self._follow():
-                    # A server that ends every watch at once must not be asked all the time.
+                    # A server that ends every watch at once must not be called continuously.
                     await self._clock.sleep(self._next_wait_s())
             except ExpiredError:
                 self._lacks = True
                 await self._clock.sleep(self._next_wait_s())
             except ShoalError as error:
-                # Whatever it is, even a wrong certificate: the caches of other kinds must not end with this one.
+                # Any error, even a wrong certificate: the caches of other kinds must not end with this one.
                 self._lacks |= not isinstance(error, TemporaryError)
                 wait_s = max(self._next_wait_s(), error.delay_s if isinstance(error, TemporaryError) else 0.0)
                 self._say(error, wait_s)
                 await self._clock.sleep(wait_s)
 
     def _say(self, error: ShoalError, wait_s: float) -> None:
-        """Log the error when it is new and once an hour: it is the same at each retry until it is corrected."""
+        """Log a new error at once and then every hour, because it repeats at each retry until it is corrected."""
         words, now_s = str(error), self._clock.seconds()
         if isinstance(error, ForbiddenError) and error.is_reported:
             return
@@ -175,7 +177,8 @@ class Informer:
             return
         self._reported, self._reported_s = words, now_s
         if _RELOADS in words:
-            # At its start, and for a kind whose definition has changed. Nothing is wrong, and it takes a moment.
+            # The server answers so at its start and for a kind whose definition has changed. It is not a fault, and
+            # ends soon.
             plural = self.kind.plural
             _log.info("the API server is loading %s: they are asked for again in %.1f s", plural, wait_s)
             return
@@ -188,23 +191,23 @@ class Informer:
     async def _relist(self) -> None:
         listed = await self._api.list(self.kind, self._namespace, self._select)
         self._outage.ends(self)
-        # A server that counts from further back was started anew: nothing that was known of it holds.
+        # A server with lower versions was reset: all known state of it is invalid.
         is_another = listed.version < self._since
         present = {item.key: item.uid for item in listed.items}
         for item in tuple(self._items.values()):
-            # What was learned after the list was made is newer than the list.
+            # Objects that were stored after the list was made are newer than the list.
             if is_another or (present.get(item.key) != item.uid and item.version <= listed.version):
                 self._drop(item)
         for at, item in enumerate(listed.items):
             self._learn(item)
-            # Tens of thousands of first handler calls would block the event loop; later lists must not be interrupted.
+            # Tens of thousands of first handler calls would block the event loop. Later lists must not be interrupted.
             if at % _AT_ONCE == 0 and not self.is_synced:
                 await asyncio.sleep(0)
         self._since, self._lacks = listed.version, False
         self._synced.set()
 
     async def _follow(self) -> bool:
-        """Whether the watch was of use: it brought something, or lasted."""
+        """Returns whether the watch was useful: it had changes, or lasted for its time."""
         began_s, heard = self._clock.seconds(), False
         batches = self._api.watch(self.kind, self._since, self._namespace, self._select)
         async with aclosing(batches):
@@ -231,6 +234,6 @@ class Informer:
 def _call(handler: Handler, before: Item | None, after: Item | None) -> None:
     try:
         handler(before, after)
-    except Exception:  # noqa: BLE001 - the fault of one handler must not keep the others, or the cache, from going on
+    except Exception:  # noqa: BLE001 - an error in one handler must not stop the others or the cache
         known = after or before
         _log.exception("a handler failed on %s", "/".join(known.key) if known is not None else "nothing")

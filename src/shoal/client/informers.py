@@ -1,4 +1,4 @@
-"""The caches of one process: one informer for each kind, shared by all who follow that kind."""
+"""Holds the caches of one process: one informer for each kind, shared by all users of that kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shoal.client.port import Api
 
 
 class Informers:
-    """`of` names what is followed; `run` follows it. A kind first asked for later is followed from then on."""
+    """`of` requests a kind; `run` follows the requested kinds, including kinds that are requested later."""
 
     def __init__(self, api: Api, clock: Clock, draw: random.Random, outage: Outage | None = None) -> None:
         self._api = api
@@ -22,7 +22,7 @@ class Informers:
         self._draw = draw
         self._informers: dict[Kind, Informer] = {}
         self.outage = outage or Outage()
-        """Of the server that all of them ask."""
+        """The outage reporter of the common server."""
         self._group: asyncio.TaskGroup | None = None
 
     def of(self, kind: Kind) -> Informer:
@@ -37,12 +37,12 @@ class Informers:
         return self._informers.get(kind)
 
     async def synced(self, kinds: Iterable[Kind] = ()) -> None:
-        """All of them, or these."""
+        """Waits for all informers, or those of these kinds."""
         for informer in [self.of(kind) for kind in kinds] or list(self._informers.values()):
             await informer.synced()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:

@@ -1,7 +1,7 @@
-"""An object as it came from the server: its address, its version, and its bytes, decoded when asked.
+"""An object as the server sent it: its address, its version, and its bytes, decoded on request.
 
-Caches hold thousands of these. The embedded server hands out the very bytes that it keeps, so that a cache beside it
-costs a small value for each object, and who needs three fields of a pod decodes three.
+Caches hold thousands of these. The embedded server returns the same bytes that it stores, so that a cache in its
+process adds only a small value for each object. A reader that needs three fields of a pod decodes three.
 
 Rejected: decoded dictionaries in caches. Ten thousand pods would take 200 MB.
 """
@@ -20,7 +20,7 @@ Key = tuple[str, str]
 
 
 class Item(msgspec.Struct, eq=False, weakref=True):
-    """One object at one version. Never changed."""
+    """One object at one version; immutable."""
 
     namespace: str
     name: str
@@ -39,14 +39,15 @@ class Item(msgspec.Struct, eq=False, weakref=True):
         return decoded
 
     def read(self, what: type[T]) -> T:
-        """The fields that `what` (a msgspec struct) names; all others are passed over, which is what makes it quick."""
+        """The fields that `what` (a msgspec struct) declares; skipping all others makes decoding fast."""
         return msgspec.json.decode(self.data, type=what)
 
 
 class Seen(Generic[T]):
-    """What was read of items, for as long as they are the present ones: for who looks at thousands again and again.
+    """Caches values that were decoded from items, for readers that use thousands of them repeatedly. An entry is valid
+    while its item is current.
 
-    Rejected: keeping it in the item. Each reader wants other fields, and most items are looked at once.
+    Rejected: storing it in the item. Each reader needs other fields, and most items are read once.
     """
 
     def __init__(self, what: type[T]) -> None:
@@ -54,7 +55,7 @@ class Seen(Generic[T]):
         self._known: WeakKeyDictionary[Item, T] = WeakKeyDictionary()
 
     def __call__(self, item: Item) -> T:
-        """The caller must not change it."""
+        """The caller must not change the result."""
         found = self._known.get(item)
         if found is None:
             found = self._known[item] = item.read(self._what)
@@ -65,7 +66,7 @@ ChangeKind = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 class WatchEvent(msgspec.Struct, frozen=True, gc=False):
-    """One line of a watch. `item` is None in a bookmark, which only says how far the watch is."""
+    """One line of a watch. `item` is None in a bookmark, which has only the version that the watch has reached."""
 
     kind: ChangeKind | Literal["BOOKMARK"]
     item: Item | None
@@ -75,7 +76,7 @@ class WatchEvent(msgspec.Struct, frozen=True, gc=False):
 class Listed(msgspec.Struct, frozen=True):
     items: list[Item]
     version: int
-    """Where a watch goes on from."""
+    """The version from which a watch continues."""
 
 
 class _ItemMeta(msgspec.Struct, rename="camel", gc=False):

@@ -1,10 +1,10 @@
 """Locates metadata, spec and status in the bytes of an object, as servers encode them: in this order.
 
-A reader that needs one section decodes one. Each is found by how the next begins, which text further inside may do as
-well; but only the right section is one whole JSON object, so decoding it, with the whole object as fallback, is
-correct.
+A reader that needs one section decodes only that section. Each is found by the beginning of the next one, which may
+also occur inside a section; but only the right section is one complete JSON object, so decoding it, with the whole
+object as fallback, is correct.
 
-Rejected: finding them by decoding. It passes over every byte, which is what this saves.
+Rejected: finding them by decoding. It reads every byte, which this module avoids.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 _TYPES = rb'"kind":"[^"\\]*","apiVersion":"[^"\\]*",|"apiVersion":"[^"\\]*","kind":"[^"\\]*",'
 _BEGINNING = re.compile(rb"\{(" + _TYPES + rb')?"metadata":(?=\{)')
 _SPEC = b',"spec":{'
-"""In a text, its quotes would be escaped: this is a field, here or further in."""
+"""Inside a string its quotes would be escaped: this is a field, here or at a deeper level."""
 _STATUS = b',"status":{'
 
 
@@ -25,7 +25,7 @@ class Beginning(NamedTuple):
     start: int
     end: int
     is_typed: bool
-    """The object says its kind first."""
+    """Whether the object begins with its kind."""
 
 
 def beginning_of(data: bytes) -> Beginning | None:
@@ -38,7 +38,8 @@ def beginning_of(data: bytes) -> Beginning | None:
 
 
 def status_of(data: bytes) -> tuple[int, int] | None:
-    """Where the field of the status begins, comma and all, and where the status itself: `data[start:-1]` is the status
-    if it is one JSON object."""
+    """The start of the status field, with its comma, and the start of the status itself: `data[start:-1]` is the status
+    if it is one JSON object.
+    """
     at = data.rfind(_STATUS)
     return (at, at + len(_STATUS) - 1) if at > 0 and data.endswith(b"}") else None

@@ -1,7 +1,7 @@
-"""Identifies the resource of a request. The kinds that Shoal's own code names stand here, once.
+"""Identifies the resource of a request. All kinds that Shoal's own code names are defined here.
 
-A `Kind` is a plural in one version of one group, as in a request's path. Kinds that are only found at run time (by the
-garbage collector, say) come from discovery as the same values.
+A `Kind` is a plural in one version of one group, as in a request's path. Kinds that are found at run time only (by the
+garbage collector, for example) come from discovery as values of the same type.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class Kind(NamedTuple):
     version: str
     plural: str
     name: str
-    """As in `kind:`."""
+    """The value of `kind:`."""
     is_namespaced: bool = True
 
     @property

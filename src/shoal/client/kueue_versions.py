@@ -28,7 +28,7 @@ _OLD_SIGNS = {
     "ClusterQueue": (b'"cohort":', b'"Borrow"', b'"Preempt"', b'"admissionChecks":["'),
     "Workload": (b'"priorityClassSource":',),
 }
-"""What an object of the newer version would not have in it, in the kinds that people write."""
+"""Fields and values that only objects of the older version contain, in the kinds that users write."""
 
 
 class KueueVersionsApi:
@@ -80,7 +80,7 @@ def _may_be_old(kind: Kind) -> bool:
 
 
 def relabelled(kind: Kind, item: Item) -> Item:
-    """An object of the newer version that has the older one's words."""
+    """Convert an object that has the newer version's apiVersion but the fields of the older one."""
     signs = _OLD_SIGNS.get(kind.name, ()) if kind.api_version == V1BETA2 else ()
     return _up(kind, item) if any(sign in item.data for sign in signs) else item
 
@@ -93,12 +93,12 @@ def _up(kind: Kind, item: Item) -> Item:
     obj = item.obj()
     spec = obj.get("spec")
     if isinstance(spec, dict) and spec.get("cohortName"):
-        # The object was written in the newer version since.
+        # The object was since written in the newer version.
         spec.pop("cohort", None)
     try:
         newer = convert({**obj, "apiVersion": V1BETA1, "kind": kind.name}, V1BETA2)
     except UserError:
-        # Its reader reports what is wrong with it.
+        # The reader of the object reports its fault.
         return item
     return structs.replace(item, data=msgspec.json.encode(_headed(newer, obj)))
 
@@ -110,13 +110,13 @@ async def _raised_batches(kind: Kind, batches: Batches) -> Batches:
 
 
 def _lowered(kind: Kind, obj: Obj) -> Obj:
-    """An object, or those parts of one that a patch has."""
+    """Convert an object, or the parts of one in a patch, to the older version."""
     if not _is_old(kind):
         return obj
     return _headed(convert({**obj, "apiVersion": V1BETA2, "kind": kind.name}, V1BETA1), obj)
 
 
 def _headed(converted: Obj, obj: Obj) -> Obj:
-    """With the kind and version that were written there, if any were."""
+    """The converted object, with the kind and version of the original if it has them."""
     found = {name: part for name, part in converted.items() if name not in _HEAD}
     return found | {name: obj[name] for name in _HEAD if name in obj}

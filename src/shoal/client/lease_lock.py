@@ -1,11 +1,12 @@
-"""One Lease as several processes compete for it: what was seen of it, and one try to hold it.
+"""Acquires and renews one Lease for which several processes compete, and records its observed state.
 
-Only renewals that this process saw happen count, by the loop's own steady time: what clocks of others wrote into the
-lease is never compared with anything. Held is what a write brought that was answered with success; every write says
-which version it replaces, so that of two only one happens.
+Only renewals that this process observed count, by the monotonic time of the event loop; times that other processes
+wrote into the lease are never compared. The lease is held after a write that succeeded; every write contains the
+version that it replaces, so that only one of two concurrent writes succeeds.
 
-Stricter than client-go in two places. A lease that bears our name but not a renewal of ours is another's: two processes
-were given one identity. If a lease is deleted, processes that saw it held wait until it would have expired.
+Two rules are stricter than in client-go. A lease with this identity but with an unknown renewal belongs to another
+process: two processes have the same identity. If a lease is deleted, processes that saw it held wait until it would
+have expired.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ class Timing(msgspec.Struct, frozen=True):
     """client-go's rules, with shorter defaults: a leader that is killed is replaced within ten seconds."""
 
     lease_s: float = 7.0
-    """How long others wait after the last renewal that they saw."""
+    """The time that candidates wait after the last renewal that they saw."""
     renew_s: float = 5.0
-    """How long a leader goes on without a renewal."""
+    """The time that a leader continues without a renewal."""
     retry_s: float = 1.0
 
     def __post_init__(self) -> None:
@@ -48,28 +49,28 @@ class Lock(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     identity: str
-    """Of this process alone: `host_<random>`."""
+    """The unique identity of this process: `host_<random>`."""
     timing: Timing = Timing()
     successor_of: str = ""
-    """Holders whose names begin so have ended, since this process has the lock of their state folder."""
+    """The prefix of holders that have ended, because this process has the lock of their state folder."""
 
 
 class LeaseLock:
     def __init__(self, api: Api, clock: Clock, lock: Lock) -> None:
         self.lock = lock
         self.renewed_at_s = float("-inf")
-        """When the last write that made it ours was sent, in the loop's time."""
+        """When the last successful write was sent, in the loop's time."""
         self._api = api
         self._clock = clock
         self._record = LeaseSpec()
-        """As last seen."""
+        """The last seen spec of the lease."""
         self._version = 0
         self._seen_at_s = float("-inf")
-        """When it last became another."""
+        """When the last change of the spec was seen."""
         self._held: Obj | None = None
-        """The lease as our last write left it."""
+        """The lease after this process's last write."""
         self._sent: deque[str] = deque(maxlen=_REMEMBERED)
-        """The renewals that we tried to write. Some that were never answered may have happened."""
+        """The renewals that this process tried to write. Some without an answer may have succeeded."""
 
     @property
     def holder(self) -> str:
@@ -77,32 +78,34 @@ class LeaseLock:
 
     @property
     def meta(self) -> Obj:
-        """Of the lease, as far as it is known."""
+        """The metadata of the lease, as far as it is known."""
         known = {"namespace": self.lock.namespace, "name": self.lock.name}
         return dict(self._held["metadata"]) if self._held is not None else known
 
     @property
     def version(self) -> int:
-        """The resource version of the lease as last seen; 0: it was not seen."""
+        """The last seen resourceVersion of the lease; 0: none was seen."""
         return self._version
 
     @property
     def is_released(self) -> bool:
-        """Whether the lease was seen, and has no holder."""
+        """Whether the lease was seen without a holder."""
         return self._version > 0 and not self.holder
 
     @property
     def expires_in_s(self) -> float:
-        """How long the holder keeps the lease if it does not renew it."""
+        """The remaining time of the holder if it does not renew the lease."""
         return max(0.0, self._seen_at_s + self._lasts_s - now_s())
 
     def observe(self, item: Item) -> None:
-        """Take the lease as a watch reports it, unless something newer is known."""
+        """Record the lease from a watch, unless a newer version is known."""
         if item.version > self._version:
             self._see(item)
 
     async def attempt(self) -> bool:
-        """Whether the lease is ours, written anew just now. False: it is another's, and not to be taken yet."""
+        """Acquire or renew the lease; returns whether it is now held. False: another process holds it, and it has not
+        expired.
+        """
         if self._held is not None:
             held, self._held = self._held, None
             with suppress(NotFoundError, ConflictError):
@@ -113,7 +116,7 @@ class LeaseLock:
         return await self._write(lease)
 
     async def release(self) -> None:
-        """Release it at once, if it is ours; also by a write whose answer is not awaited."""
+        """Release the lease at once if it is held, even by a write whose answer is not awaited."""
         held, self._held = self._held, None
         if self._sent:
             lease = held or await self._look()
@@ -124,7 +127,7 @@ class LeaseLock:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing that was written is to count any more."""
+        """Forget all own writes."""
         self._held = None
         self._sent.clear()
         self.renewed_at_s = float("-inf")

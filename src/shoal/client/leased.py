@@ -1,13 +1,14 @@
-"""An Api that writes only while its process leads: a process that slept past its lease binds nothing when it wakes.
+"""Rejects writes of a process that is no longer the leader: a process that was suspended longer than its lease binds
+nothing when it resumes.
 
-The election ends the work of a leader that lost its lease, but a process that was stopped or starved runs what was due
-in any order when it goes on, and a binding may come before that end. What is checked costs nothing: how long ago the
-Lease was renewed, by the loop's own time.
+The election stops the work of a leader that lost its lease, but a process that was suspended runs all due tasks in any
+order when it resumes, and a binding may run before that stop. The check costs nothing: it compares the time since the
+last renewal, by the loop's own time.
 
-A write may still wait after this check: for its turn, for credentials, for a connection. `client/http` asks the same
-question again right before the request is sent. The check here makes a write that cannot succeed fail at once.
+A write may still wait after this check: for its turn, for credentials, for a connection. `client/http` repeats the
+check right before the request is sent. The check here makes a write that cannot succeed fail at once.
 
-Rejected: reading the Lease before each write. The answer is as old as this is when the write arrives.
+Rejected: reading the Lease before each write. The answer is as outdated as this check when the write arrives.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs a controller's reconcile function: takes a key from the work queue, reconciles it, requeues it after a failure.
 
-`reconcile` is given the key of an object and makes the world a little more like what the object asks for. It reads
-caches, so that it may be called at any time and any number of times; it returns how many seconds later it wants to
-look again, or None.
+`reconcile` gets the key of an object and brings the actual state closer to the desired state of the object. It reads
+caches, so that it may be called at any time and any number of times; it returns the seconds after which it must be
+called again, or None.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ Reconcile = Callable[[Key], Awaitable[float | None]]
 
 
 class Loop:
-    """One controller: a queue of keys, and workers that reconcile them. Different keys may be worked on at once."""
+    """One controller: a queue of keys, and workers that reconcile them. Different keys may be reconciled
+    concurrently.
+    """
 
     def __init__(self, context: Context, reconcile: Reconcile, *, workers: int = 4) -> None:
         self.name = context.name
@@ -37,9 +39,9 @@ class Loop:
     def follow(
         self, kind: Kind, keys: Callable[[Item], Iterable[Key]] | None = None, *, only_latest: bool = False
     ) -> None:
-        """Look at an object whenever it changes; or, with `keys`, at those that a change of this kind concerns.
+        """Reconcile an object whenever it changes; or, with `keys`, the objects that a change of this kind concerns.
 
-        `only_latest`: objects that the item concerned before the change are not woken. Pods change all the time and
+        `only_latest`: objects that the item concerned before the change are not queued. Pods change frequently and
         concern few objects, so reading each change once instead of twice matters.
         """
         self._needs.add(kind)
@@ -54,7 +56,7 @@ class Loop:
         self._context.informers.of(kind).on_change(changed)
 
     def need(self, *kinds: Kind) -> None:
-        """Kinds that reconcile reads without being woken by them."""
+        """Declare kinds that reconcile reads but whose changes do not queue a key."""
         for kind in kinds:
             self._context.informers.of(kind)
             self._needs.add(kind)
@@ -63,7 +65,7 @@ class Loop:
         self.queue.add_after(key, after_s)
 
     async def run(self) -> None:
-        """Until cancelled; starts once everything that is followed is known."""
+        """Runs until cancelled; starts when all followed caches are synced."""
         await self._context.informers.synced(self._needs)
         async with asyncio.TaskGroup() as group:
             for _ in range(self._workers):
@@ -75,7 +77,7 @@ class Loop:
             try:
                 await self._once(key)
             except BaseException:
-                # Cancelled in the middle: the key has to be reconciled again.
+                # The call was cancelled: the key must be reconciled again.
                 self.queue.add(key)
                 raise
             finally:
@@ -86,7 +88,7 @@ class Loop:
         try:
             after_s = await self._reconcile(key)
         except (ConflictError, NotFoundError) as error:
-            # The caches will say what has changed meanwhile.
+            # The caches will report the concurrent change.
             _log.debug("%s: %s: %s", self.name, "/".join(key), error)
             queue.retry(key)
         except TemporaryError as error:
@@ -95,7 +97,7 @@ class Loop:
         except RefusedError as error:
             delay_s = queue.retry(key, 1.0)
             _log.warning("%s: %s: %s; again in %.1f s", self.name, "/".join(key), error, delay_s)
-        except Exception:  # noqa: BLE001 - one object that breaks the code must not end the work on all others
+        except Exception:  # noqa: BLE001 - an error for one object must not stop the work on the others
             delay_s = queue.retry(key, 1.0)
             _log.exception("%s: %s failed; again in %.1f s", self.name, "/".join(key), delay_s)
         else:

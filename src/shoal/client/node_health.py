@@ -1,4 +1,6 @@
-"""The parts of a node that decide whether its pods can stay: conditions, taints, zone. They are read often."""
+"""Decodes the parts of a node that decide whether its pods can stay: conditions, taints, zone. Results are cached,
+because they are read often.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class _NodeHealthMeta(msgspec.Struct, rename="camel", gc=False):
 
 
 class NodeFacts(msgspec.Struct, gc=False):
-    """What counts of a node here."""
+    """The conditions, taints and zone of a node."""
 
     metadata: _NodeHealthMeta
     spec: _NodeHealthSpec = msgspec.field(default_factory=_NodeHealthSpec)

@@ -1,10 +1,11 @@
-"""Changes an object only in the version that was read; after a conflict it is read again.
+"""Changes an object only in the version that was read; after a conflict the object is read again.
 
-It is for statuses that are computed again until they are right: a failed write is retried. A refusal repeats until a
-permission is granted or a schema changes, so such an object is retried with increasing delays, without delaying others.
+It is for statuses that are computed again until they are written: a failed write is retried. A refusal repeats until a
+permission is granted or a schema changes, so such an object is retried with increasing delays, without a delay of
+others.
 
-Rejected: trying everything again every second. One object that is refused would have all statuses worked out, and the
-same refusal logged, for as long as the process lives.
+Rejected: retrying all objects every second. Because of one refused object all statuses would be computed, and the same
+refusal logged, until the process ends.
 """
 
 from __future__ import annotations
@@ -22,23 +23,24 @@ from shoal.units.errors import ConflictError, ShoalError
 _log = logging.getLogger("shoal.store")
 _SHORTEST_S, _LONGEST_S = 1.0, 300.0
 _EARLY_S = 0.01
-"""By which a timer may ring too soon."""
+"""The time by which a timer may fire too early."""
 _Door = tuple[str, str]
 
 
 class OptimisticUpdate:
-    """`again` is called when it is time to try once more what was refused."""
+    """`again` is called when a refused write is due for a retry."""
 
     def __init__(self, api: Api, clock: Clock, again: Callable[[], None]) -> None:
         self._api = api
         self._clock = clock
         self._again = again
         self._refused: dict[_Door, tuple[float, float]] = {}
-        """By uid and subresource: when to try again, and how long the wait for that is."""
+        """By uid and subresource: the time of the next try, and its delay."""
 
     async def merged(self, kind: Kind, item: Item, body: Obj, subresource: str = "") -> bool:
-        """`body` is merged into the object, should it still be what `item` is. False where it is not, so that it has to
-        be worked out anew; what was refused waits for its time."""
+        """Merge `body` into the object if its version is still that of `item`. Returns False if it is not, so that the
+        body must be computed again. A refused write waits for its retry.
+        """
         key = (item.uid, subresource)
         due_s, waited_s = self._refused.get(key, (0.0, 0.0))
         if self._clock.seconds() < due_s - _EARLY_S:
@@ -60,7 +62,7 @@ class OptimisticUpdate:
 
     def _wait(self, key: _Door, wait_s: float) -> None:
         now_s = self._clock.seconds()
-        # An object that was not tried when it was due is gone.
+        # An object that was not retried when due was deleted.
         for old in [one for one, (due_s, _) in self._refused.items() if due_s + _LONGEST_S < now_s]:
             del self._refused[old]
         self._refused[key] = now_s + wait_s, wait_s

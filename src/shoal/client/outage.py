@@ -1,9 +1,9 @@
 """Reports once when the server stops answering and once when it answers again, for all controllers of a process.
 
-Each of sixty caches notices an outage by itself and retries until the server answers. One log line says as much as a
-thousand, and a thousand lines hide other messages.
+Each of sixty caches detects an outage by itself and retries until the server answers. One log line has the same
+information as a thousand, and a thousand lines hide other messages.
 
-Rejected: no line before some attempts. Who looks at the log while nothing moves wants to read it there and then.
+Rejected: no line before some attempts. A user who reads the log during an outage needs the line at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _log = logging.getLogger("shoal.store")
 
 
 class Outage:
-    """Of one server; `who` is anything that tells those who ask apart."""
+    """The outage of one server; `who`: any value that identifies the caller."""
 
     def __init__(self) -> None:
         self._unanswered: set[object] = set()

@@ -1,7 +1,7 @@
-"""The port to a Kubernetes API server: requests as values, answers as items.
+"""Defines the protocol of requests to a Kubernetes API server: requests as values, answers as items.
 
-Implementations: `client/http` speaks HTTP to any server; `embedded/apiserver/inside` calls the embedded one in
-the same process. One contract suite holds both to the same behaviour. Every instance speaks as one user.
+Implementations: `client/http` speaks HTTP to any server; `embedded/apiserver/inside` calls the embedded one in the same
+process. One contract suite tests that both behave the same. Every instance acts as one user.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shoal.client.refusals import BusyError
 
 
 class Select(msgspec.Struct, frozen=True):
-    """Which objects of a list or watch; texts as in the API's own `labelSelector` and `fieldSelector`."""
+    """The objects of a list or watch; the texts have the format of the API's `labelSelector` and `fieldSelector`."""
 
     labels: str = ""
     fields: str = ""
@@ -26,7 +26,7 @@ class Select(msgspec.Struct, frozen=True):
 EVERYTHING = Select()
 Batch = list[WatchEvent]
 Batches = AsyncGenerator[Batch, None]
-"""The caller closes them: a watch is an open request."""
+"""The caller must close it, because a watch is an open request."""
 
 
 class Patch(msgspec.Struct, frozen=True):
@@ -34,11 +34,11 @@ class Patch(msgspec.Struct, frozen=True):
     body: Any
     """A patch that must not overwrite others carries metadata.resourceVersion (or .uid) in its body."""
     force: bool = False
-    """Of an apply: take fields from their managers."""
+    """For an apply: take over fields from other managers."""
 
 
 class Deletion(msgspec.Struct, frozen=True):
-    """How to delete. `uid` and `version` are preconditions."""
+    """The options of a deletion. `uid` and `version` are preconditions."""
 
     grace_s: int | None = None
     policy: Literal["", "Background", "Foreground", "Orphan"] = ""
@@ -46,7 +46,7 @@ class Deletion(msgspec.Struct, frozen=True):
     version: int = 0
 
     def to_api(self) -> Obj:
-        """The DeleteOptions that say so."""
+        """The DeleteOptions with these values."""
         options: Obj = {"kind": "DeleteOptions", "apiVersion": "v1"}
         if self.grace_s is not None:
             options["gracePeriodSeconds"] = self.grace_s
@@ -69,54 +69,59 @@ class ServedKind(msgspec.Struct, frozen=True):
     kind: Kind
     verbs: frozenset[str]
     versions: tuple[str, ...]
-    """All in which it is served, the preferred one first."""
+    """All served versions, the preferred one first."""
 
 
 class SilentGroupError(BusyError):
-    """An aggregated API that is registered does not answer, and what it serves is not known. Who only looks for kinds
-    goes by `served`; who takes away what is not served must not."""
+    """A registered aggregated API does not answer, so its kinds are unknown. Code that only looks for kinds may use
+    `served`; code that deletes objects of unserved kinds must not.
+    """
 
     def __init__(self, what: str, served: tuple[ServedKind, ...]) -> None:
         super().__init__(what)
         self.served = served
-        """By all others."""
+        """The kinds of all other APIs."""
 
 
 class Api(Protocol):
-    """Refusals are raised as in `refusals.py`; ConflictError and TemporaryError mean: try again."""
+    """Refusals are raised as the errors of `refusals.py`; ConflictError and TemporaryError mean that the caller should
+    retry.
+    """
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Item: ...
 
     async def list(self, kind: Kind, namespace: str = "", select: Select = EVERYTHING) -> Listed:
-        """All of it, however many pages that takes. An empty namespace is every namespace."""
+        """All objects, in as many pages as needed. An empty namespace means all namespaces."""
         ...
 
     def watch(self, kind: Kind, since: int, namespace: str = "", select: Select = EVERYTHING) -> Batches:
-        """What happens after `since`, in batches; ends when the server ends it. Raises ExpiredError when it is
-        forgotten. Close it with `aclose()`."""
+        """The changes after `since`, in batches; ends when the server ends the watch. Raises ExpiredError when the
+        server no longer has that version. Must be closed with `aclose()`.
+        """
         ...
 
     async def create(self, kind: Kind, obj: Obj) -> Item:
-        """`obj` may lack kind and apiVersion; its metadata says the namespace. It is not the caller's any more."""
+        """`obj` may lack kind and apiVersion; its metadata has the namespace. The caller must not use it afterwards."""
         ...
 
     async def update(self, kind: Kind, obj: Obj, subresource: str = "") -> Item:
-        """Replace the whole object (or, by `subresource`, its status). It is not the caller's any more."""
+        """Replace the whole object (or, with `subresource`, its status). The caller must not use `obj` afterwards."""
         ...
 
     async def patch(self, kind: Kind, namespace: str, name: str, patch: Patch, subresource: str = "") -> Item: ...
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
-        """The object as it waits for its end (finalizers, grace); None when it is gone."""
+        """The object while it is terminating (finalizers, grace period); None when it is deleted."""
         ...
 
     async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:
-        """What is posted to a subresource: `binding`, `eviction`, `token`."""
+        """Post an object to a subresource: `binding`, `eviction`, `token`."""
         ...
 
     async def served(self) -> tuple[ServedKind, ...]:
-        """Every resource there is, aggregated ones too where they answer. Raises SilentGroupError if a group does not
-        answer and is not known from before."""
+        """All served resources, including those of aggregated APIs that answer. Raises SilentGroupError if a group does
+        not answer and has no earlier state.
+        """
         ...
 
     async def close(self) -> None: ...

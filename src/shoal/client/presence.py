@@ -1,7 +1,7 @@
-"""Detects whether the project that owns a kind runs in the cluster; its decisions are then left to it.
+"""Detects whether the project that owns a kind runs in the cluster; Shoal then leaves its decisions to it.
 
-Its leader renews a Lease, and its Deployment has pods that are ready; one of the two is enough. Two who admit the same
-workloads would take from each other what each believes to have given.
+The project runs if its leader renews a Lease, or if its Deployment has ready pods. Two systems that admit the same
+workloads would assign the same quota twice.
 
 Guarantees: only the namespace where the project is installed is read. Otherwise any user with a namespace could disable
 the queues of the cluster with a Lease or a Deployment of these names.
@@ -30,7 +30,7 @@ _USUAL = ProjectNamespaces()
 
 
 class Sign(msgspec.Struct, frozen=True):
-    """By which a project is known to run."""
+    """The objects that show whether a project runs."""
 
     project: str
     namespace: str
@@ -38,7 +38,7 @@ class Sign(msgspec.Struct, frozen=True):
     leases: tuple[str, ...]
     deployments: tuple[str, ...]
     does: str = "admission"
-    """What is its own to do."""
+    """The task of the project."""
 
 
 KUEUE = Sign("Kueue", _USUAL.kueue, ("c1f6bfd2.kueue.x-k8s.io",), ("kueue-controller-manager",))
@@ -71,7 +71,7 @@ class Presence:
         self.is_there = False
 
     async def look(self) -> None:
-        """Ask once; who does not answer, or not so that it can be read, changes nothing."""
+        """Check once; a missing or unreadable answer changes nothing."""
         try:
             by = await self._seen()
         except (ShoalError, msgspec.DecodeError) as error:
@@ -89,7 +89,7 @@ class Presence:
                 )
 
     async def run(self, moved: Callable[[], None]) -> None:
-        """Until cancelled; `moved` is called when it comes or goes."""
+        """Runs until cancelled; `moved` is called when the project starts or stops."""
         while True:
             before = self.is_there
             await self.look()
@@ -98,7 +98,9 @@ class Presence:
             await self._context.clock.sleep(_EVERY_S)
 
     async def _seen(self) -> Obj | None:
-        """By which of the two; who may not ask about one goes by the other."""
+        """The object that shows that the project runs. If the permission for one of the two is missing, the other one
+        decides.
+        """
         failed: list[ShoalError | msgspec.DecodeError] = []
         for ask in (self._leader, self._deployment):
             try:
@@ -124,7 +126,7 @@ class Presence:
         return None
 
     async def _deployment(self) -> Obj | None:
-        """The one that has pods."""
+        """The Deployment of the project, if it has ready pods."""
         for name in self._sign.deployments:
             item = await self._find(DEPLOYMENTS, name)
             if item is not None and item.read(_Deployment).status.ready_replicas > 0:

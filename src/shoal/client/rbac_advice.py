@@ -10,7 +10,7 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
 def rbac_advice(error: ForbiddenError) -> str:
-    """Some lines to show below the refusal; empty when it was not RBAC that refused."""
+    """Lines to show below the refusal; empty if RBAC was not its cause."""
     if not error.verb:
         return ""
     name = f"shoal-{error.verb}-{(error.resource or error.path.strip('/')).replace('/', '-').replace('*', 'all')}"

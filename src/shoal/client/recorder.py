@@ -1,13 +1,13 @@
-"""Events about objects, for people: written beside the work, never waited for, equal ones counted instead of repeated.
+"""Records Events about objects in the background; equal Events are counted instead of repeated.
 
-Who records never fails by it: an Event that the server refuses is dropped. Equal Events (same object, reason and
-message from the same reporter) of the last ten minutes become one with a count. Where they give way to other work, they
-are written now and then while it lasts, and all of them afterwards.
+Recording never fails: an Event that the server rejects is dropped. Equal Events (same object, reason and message from
+the same reporter) of the last ten minutes become one with a count. While other work has priority, few Events are
+written, and the rest afterwards.
 
 An action (`Deed`) is recorded with the fields of kube-scheduler's Events: the action, the related object, the exact
-time and the reporting process. It is counted like other Events, in the fields that every reader knows.
+time and the reporting process. It is counted like other Events, in the fields that all readers support.
 
-Rejected: writing those through events.k8s.io. It takes neither a count nor the times that older readers sort by.
+Rejected: writing those through events.k8s.io. It accepts neither a count nor the times by which older readers sort.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ _REMEMBERED = 4096
 _MOST_WAITING = 50_000
 _SAME_S = 600.0
 _LONGEST_MESSAGE = 1024
-"""In bytes."""
+"""The maximum length of a message in bytes."""
 _LONGEST_NAME, _LONGEST_INSTANCE = 253, 128
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-"""The server takes an exact moment only from reporters of such names."""
+"""The server accepts an exact time only from reporters with such names."""
 _TO_THE_SECOND = len("2026-11-21T10:00:00")
 _TRIES = 64
 _FULL, _TRIES_WHEN_FULL = 429, 5
 _APART_S = 0.05
-"""Between two Events while other work goes first."""
+"""The time between two Events while other work has priority."""
 
 
 class Deed(msgspec.Struct, frozen=True):
-    """What an Event is of: `Binding`, `Scheduling`, `Preempting`."""
+    """The action of an Event: `Binding`, `Scheduling`, `Preempting`."""
 
     action: str
     related: tuple[tuple[str, str], ...] = ()
-    """Fields of a reference to the other object that it concerns."""
+    """The fields of a reference to the related object."""
 
 
 def reference_of(obj: Obj) -> tuple[tuple[str, str], ...]:
-    """To an object with kind, apiVersion and metadata."""
+    """The reference to an object with kind, apiVersion and metadata."""
     meta = obj["metadata"]
     fields = {"kind": obj["kind"], "apiVersion": obj["apiVersion"]}
     fields |= {key: meta[key] for key in ("name", "namespace", "uid") if meta.get(key)}
@@ -68,14 +68,14 @@ BINDING, SCHEDULING = Deed("Binding"), Deed("Scheduling")
 
 
 class Recorder:
-    """One reporter (`component`: `default-scheduler`, `kubelet`). Of a node it speaks for, `host` is the name."""
+    """One reporter (`component`: `default-scheduler`, `kubelet`). `host`: the name of its node, if it acts for one."""
 
     def __init__(self, api: Api, clock: Clock, component: str, pen: EventWriter | None = None) -> None:
         self._pen = pen or EventWriter(api, clock, component)
         self._component = component
 
     def named(self, component: str) -> Recorder:
-        """The same pen in another reporter's hand."""
+        """The same writer for another reporter."""
         return Recorder(self._pen.api, self._pen.clock, component, self._pen)
 
     def record(
@@ -104,15 +104,15 @@ class Recorder:
         self._pen.write(involved, (reason, _cut(message), type_, self._component, host, deed))
 
     def give_way(self, is_busy: Callable[[], bool]) -> None:
-        """Few Events are written while that is so."""
+        """Few Events are written while `is_busy` returns True."""
         self._pen.is_to_wait = is_busy
 
     async def run(self) -> None:
-        """Writes what was recorded, until cancelled."""
+        """Writes recorded Events until cancelled."""
         await self._pen.run()
 
     async def settled(self) -> None:
-        """Returns when all that was recorded is written."""
+        """Returns when all recorded Events are written."""
         await self._pen.settled()
 
 
@@ -121,10 +121,10 @@ _Same = tuple[str, str, str, str, Said]
 
 
 class EventWriter:
-    """What is to be written, in order. The queue is bounded: in a storm of Events the oldest are not written."""
+    """Writes Events in order from a bounded queue: when too many are recorded, the oldest are dropped."""
 
     def __init__(self, api: Api, clock: Clock, owner: str) -> None:
-        """`owner`: whose pen it is, to tell apart what several write about one object at one moment."""
+        """`owner`: distinguishes the Events that several writers create for one object at the same time."""
         self.api = api
         self.clock = clock
         self.is_to_wait: Callable[[], bool] = lambda: False
@@ -133,7 +133,7 @@ class EventWriter:
         self._numbers = count()
         self._waiting: deque[tuple[_Same, Obj, str]] = deque(maxlen=_MOST_WAITING)
         self._known: OrderedDict[_Same, tuple[str, str, int, float]] = OrderedDict()
-        """Name, first time, count and last time of each."""
+        """Name, first time, count and last time of each Event."""
         self._wakeup = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -157,14 +157,14 @@ class EventWriter:
                     await self._write_patiently(same, involved, now)
                 except ShoalError as error:
                     _log.debug("an event was not written: %s", error)
-                except Exception:  # noqa: BLE001 - one that breaks the code must not keep the others from being told
+                except Exception:  # noqa: BLE001 - an error for one Event must not stop the others
                     _log.exception("an event about %s %s was not written", involved["kind"], involved["name"])
             self._idle.set()
             self._wakeup.clear()
             await self._wakeup.wait()
 
     async def _write_patiently(self, same: _Same, involved: Obj, now: str) -> None:
-        """A server in trouble is spared Events first. Only a write that it did not take on is tried again."""
+        """An overloaded server gets no Events at first. Only a write that it did not accept is retried."""
         for _ in range(_TRIES_WHEN_FULL):
             try:
                 await self._write(same, involved, now)
@@ -175,7 +175,7 @@ class EventWriter:
             return
 
     async def _write(self, same: _Same, involved: Obj, moment: str) -> None:
-        """`moment` is when it was said: the writing may come much later."""
+        """`moment`: the time of the record; the write may come much later."""
         known, now = self._known.get(same), f"{moment[:_TO_THE_SECOND]}Z"
         seconds = self.clock.seconds()
         namespace = involved["namespace"] or "default"
@@ -224,7 +224,9 @@ class EventWriter:
         return fields
 
     async def _create(self, event: Obj, seconds: float) -> str:
-        """Its name; the next number where another pen of the same owner was quicker at the same moment."""
+        """Returns the name of the Event; with the next number if another writer of the same owner used the name for the
+        same time.
+        """
         for _ in range(_TRIES):
             end = f".{int(seconds * 1e6):x}{self._mark:04x}{next(self._numbers) % 4096:03x}"
             name: str = event["involvedObject"]["name"][: _LONGEST_NAME - len(end)].rstrip("-.") + end
@@ -237,6 +239,6 @@ class EventWriter:
 
 def _cut(message: str) -> str:
     if len(message) * 4 <= _LONGEST_MESSAGE:
-        # A plain text, also of one that knows its kind: a server inside this process looks at the type.
+        # A plain `str`, also for subclasses: a server inside this process checks the type.
         return message[:]
     return message.encode()[:_LONGEST_MESSAGE].decode(errors="ignore")

@@ -1,7 +1,8 @@
-"""Types the refusals of an API server by what the caller does next. Both adapters translate to these, once.
+"""Defines the refusals of an API server as error types, by the reaction that they require of the caller. Both adapters
+translate their errors to these types.
 
-`ConflictError` and `TemporaryError` (units/errors.py) say whose turn it is; loops retry both by themselves. The others
-are answers that a controller expects and handles: not there, there already, too old, not allowed, not valid.
+`ConflictError` and `TemporaryError` (units/errors.py) tell the caller to retry, which loops do by themselves. The
+others are answers that a controller expects and handles: not found, already exists, expired, forbidden, invalid.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _UID = "metadata.uid"
 
 
 class RefusedError(ShoalError):
-    """The server said no. `reason` is its one-word reason, `details` its details (causes, retryAfterSeconds)."""
+    """The server refused the request. `reason`: its one-word reason; `details`: its details (causes,
+    retryAfterSeconds).
+    """
 
     code = 0
 
@@ -41,9 +44,9 @@ class AlreadyExistsError(RefusedError):
 
 
 class ForbiddenError(RefusedError):
-    """Not allowed, or over quota: `what` has the server's words.
+    """Forbidden by RBAC, or over quota: `what` is the server's message.
 
-    What RBAC did not allow is in `verb` (and so on) as those words have it; `rbac_advice.py` says what would.
+    For RBAC, `verb` and the following fields are parsed from it; `rbac_advice.py` derives the missing rule.
     """
 
     code = 403
@@ -54,14 +57,14 @@ class ForbiddenError(RefusedError):
         said = found.groupdict(default="") if found is not None else {}
         self.user = said.get("user", "")
         self.verb = said.get("verb", "")
-        """Empty: it was not RBAC that refused, but a quota, say."""
+        """Empty if the cause was not RBAC, but a quota, for example."""
         self.resource = said.get("resource", "")
-        """With its subresource: `pods/binding`."""
+        """The resource with its subresource: `pods/binding`."""
         self.group = said.get("group", "")
         self.namespace = said.get("namespace", "")
-        """Empty: in all namespaces, or of the cluster."""
+        """Empty: all namespaces, or a cluster-wide resource."""
         self.path = said.get("path", "")
-        """In place of a resource: `/metrics`."""
+        """A path instead of a resource: `/metrics`."""
         self.is_reported = False
         """Whether the log already has the rule that would allow it."""
 
@@ -75,13 +78,13 @@ class InvalidError(RefusedError):
 
 
 class ExpiredError(RefusedError):
-    """The version to go on from is forgotten: list again."""
+    """The server no longer has the version to continue from: list again."""
 
     code = 410
 
 
 class BadRequestError(RefusedError):
-    """Any other refusal that will not go away by trying again."""
+    """Any other refusal that a retry does not resolve."""
 
     code = 400
 
@@ -93,11 +96,11 @@ class StaleError(RefusedError, ConflictError):
 
 
 NO_ANSWER = "NoAnswer"
-"""The reason of a BusyError where the server itself said nothing."""
+"""The reason of a BusyError without an answer of the server."""
 
 
 class BusyError(TemporaryError):
-    """429, 500, 503, 504, or no connection: nothing is known of what became of a write. Retry after `delay_s`."""
+    """429, 500, 503, 504, or no connection: the result of a write is unknown. Retry after `delay_s`."""
 
     def __init__(
         self, what: str, delay_s: float = 1.0, *, code: int = 503, reason: str = "", details: Any = None
@@ -109,14 +112,14 @@ class BusyError(TemporaryError):
 
 
 class LeaseEndedError(BusyError):
-    """This process does not lead any more, so that a write was not sent."""
+    """A write was not sent because this process is no longer the leader."""
 
     def __init__(self) -> None:
         super().__init__("nothing is written: the lease was not renewed in time, and another may lead")
 
 
 def refusal_of(status: dict[str, Any], retry_after_s: float = 0.0) -> RefusedError | BusyError:
-    """The refusal that a `Status` object says."""
+    """The refusal of a `Status` object."""
     code = int(status.get("code") or 500)
     reason, words = str(status.get("reason") or ""), str(status.get("message") or f"the server answered {code}")
     details = status.get("details") or {}
@@ -131,8 +134,9 @@ def refusal_of(status: dict[str, Any], retry_after_s: float = 0.0) -> RefusedErr
 
 
 def _is_another(details: dict[str, Any]) -> bool:
-    """Whether a patch named an object that has gone: a patch has no preconditions, so servers take its uid for a field
-    that may not change."""
+    """Whether a patch named a deleted object: a patch has no preconditions, so servers treat its uid as an immutable
+    field.
+    """
     return any(cause.get("field") == _UID for cause in details.get("causes") or () if isinstance(cause, dict))
 
 

@@ -1,11 +1,12 @@
 """Detects which optional kinds are served, and in which version; repeated now and then, because users install things
 later.
 
-A kind that is installed later is reported then. A kind that is removed stays followed: its informer waits. An error in
-one callback does not affect the others, and the callback is called again at the next look.
+A kind that is installed later is reported then. A removed kind stays followed: its informer waits. An error in one
+callback does not affect the others, and the callback is called again at the next check.
 
 Rejected: following definitions of custom resources. Aggregated kinds have none, not every user may read them, and they
-are the largest objects of a cluster; what a server serves is one small document, asked for while something is missing.
+are the largest objects of a cluster; the served resources are one small document, which is requested while a kind is
+missing.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Served:
         self._untold: list[tuple[Kind, Then]] = []
 
     def when_there(self, kind: Kind, then: Then | None = None, *others: Kind) -> None:
-        """`others` are older versions that will do. Called before the first `look`, or at any time."""
+        """`others`: older versions that are acceptable. May be called before the first `look` or later."""
         candidates = (kind, *others)
         for known, thens in self._wanted:
             if known[0] == kind:
@@ -45,14 +46,14 @@ class Served:
         self._wanted.append((candidates, [] if then is None else [then]))
 
     def find(self, kind: Kind) -> Kind | None:
-        """As it is served, as far as is known."""
+        """The served version of the kind, as far as it is known."""
         return self._found.get(kind)
 
     def missing(self) -> list[Kind]:
         return [candidates[0] for candidates, _ in self._wanted if candidates[0] not in self._found]
 
     async def look(self) -> None:
-        """Ask once; a failure of the server leaves everything as it is known."""
+        """Check once; a failure of the server changes nothing."""
         if self.missing():
             await self._find()
         # A callback for one kind may ask for another that was installed with it.
@@ -60,7 +61,7 @@ class Served:
         for found, then in untold:
             try:
                 then(found)
-            except Exception:  # noqa: BLE001 - those who are still to be told would never hear of what is there
+            except Exception:  # noqa: BLE001 - the remaining callbacks must still be called
                 _log.exception("%s could not be begun with", found.plural)
                 self._untold.append((found, then))
 
@@ -75,7 +76,7 @@ class Served:
                 self._untold += [(found, then) for then in thens]
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             try:
                 await self.look()
@@ -85,8 +86,7 @@ class Served:
 
 
 async def answering(api: Api) -> tuple[ServedKind, ...]:
-    """What is served by all who answer. One aggregated API that is broken, as that of metrics often is, says nothing
-    about the others."""
+    """The kinds of all APIs that answer. A broken aggregated API, often that of metrics, does not affect the others."""
     try:
         return await api.served()
     except SilentGroupError as error:

@@ -1,4 +1,4 @@
-"""Writes on a pod why it is not considered for scheduling yet, as kube-scheduler does: the condition, and an Event.
+"""Writes on a pod why it is not considered for scheduling yet, as kube-scheduler does: a condition and an Event.
 
 It is for controllers that hold pods back. Schedulers report the reasons that they find themselves.
 """
@@ -43,7 +43,7 @@ class Unscheduled:
         self._events = events
 
     def is_reported(self, item: Item, words: str) -> bool:
-        """Whether it stands there, or the pod waits for nothing that could be told here."""
+        """Whether the condition is already written, or the pod is not one to report on."""
         pod = item.read(_UnscheduledPod)
         is_looking = not (pod.spec.node_name or pod.spec.scheduling_gates or pod.status.phase in TERMINAL_PHASES)
         if not is_looking or pod.metadata.deletion_timestamp is not None:

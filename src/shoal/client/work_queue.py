@@ -1,7 +1,7 @@
 """Queues the keys of objects to reconcile: each is processed at most once at a time, however often it is added.
 
-A key that is named while it is worked on is worked on once more afterwards. `add_after` keeps the earliest time. After
-failures a key comes back later each time, until `forget`.
+A key that is added during its processing is processed once more afterwards. `add_after` keeps the earliest time. After
+failures a key is retried with increasing delays, until `forget`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class WorkQueue(Generic[K]):
         self._draw = draw
         self._ready: deque[K] = deque()
         self._named: set[K] = set()
-        """Those in `_ready`, and those that come once more."""
+        """The keys in `_ready`, and those to be processed once more."""
         self._working: set[K] = set()
         self._failures: dict[K, int] = {}
         self._timers: dict[K, tuple[float, asyncio.TimerHandle]] = {}
@@ -51,7 +51,7 @@ class WorkQueue(Generic[K]):
         self._timers[key] = (due, self._clock.call_later(seconds, lambda: self._ring(key)))
 
     def retry(self, key: K, least_s: float = 0.0) -> float:
-        """Come back after a failure; how long that is."""
+        """Retry the key after a failure; returns the delay."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay_s = min(_SHORTEST_S * float(1 << min(failures - 1, 20)), _LONGEST_S) * self._draw.uniform(0.5, 1.0)
         delay_s = max(delay_s, least_s)
@@ -59,7 +59,7 @@ class WorkQueue(Generic[K]):
         return delay_s
 
     def forget(self, key: K) -> None:
-        """It went well."""
+        """Reset the delay of the key after a success."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
@@ -83,12 +83,12 @@ class WorkQueue(Generic[K]):
             self._wake()
 
     def __len__(self) -> int:
-        """How many are ready to be looked at."""
+        """The number of keys that are ready."""
         return len(self._ready)
 
     @property
     def is_idle(self) -> bool:
-        """Nothing to do now; timers may still run."""
+        """Whether no key is ready or in progress; timers may still run."""
         return not self._ready and not self._working
 
     def _ring(self, key: K) -> None:

@@ -1,4 +1,4 @@
-"""An Api that tells the caches of this process what its own writes came to, before the watch does."""
+"""Updates the caches of this process with the results of its own writes, before the watch does."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _DeletionState(msgspec.Struct, rename="camel"):
 
 class _Finalizers(msgspec.Struct):
     finalizers: Sequence[str] | None = None
-    """Of namespaces: more to wait for."""
+    """The finalizers in the spec of a namespace."""
 
 
 class _WrittenObject(msgspec.Struct):
@@ -81,13 +81,13 @@ class _WrittenObject(msgspec.Struct):
 
 
 def _has_ended(item: Item) -> bool:
-    """Whether the write that was answered so was the last: it took away what the object's end was waiting for."""
+    """Whether the answered write completed a deletion: it removed the last finalizer of a terminating object."""
     if b'"deletionTimestamp"' not in item.data:
         return False
     try:
         head = item.read(_WrittenObject)
     except msgspec.DecodeError:
-        # A custom object may call something else so.
+        # A custom object may use the field for something else.
         return False
     meta, spec = head.metadata, head.spec
     waits = meta.finalizers or meta.deletion_grace_period_seconds or (spec is not None and spec.finalizers)

@@ -1,1 +1,3 @@
-"""Shoal's reconcile loops. Each is an API client; they communicate through the objects of the API server only."""
+"""Shoal's own controllers: reconcile loops over the objects of the API server. Each is an API client; they communicate
+through these objects only.
+"""

@@ -77,7 +77,7 @@ class Registry:
             else:
                 yield Reading(family.head, [(values, cell.value) for values, cell in family])
 
-    # Inside
+    # internals
 
     def _family(self, head: MetricHead, make: Callable[[], Any]) -> Family[Any]:
         known = self._families.get(head.name)

@@ -149,7 +149,7 @@ class QueuePods:
         """Whether all pods that have come are on nodes."""
         return not any(pod.key in self._intake.cluster.pending for pod in self._all(workload))
 
-    # Inside
+    # internals
 
     def _is_there(self, pod: str) -> bool:
         return pod in self._intake.cluster.pods or pod in self._intake.cluster.pending or pod in self._astray

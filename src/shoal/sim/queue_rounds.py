@@ -130,7 +130,7 @@ class QueueRounds(Rounds):
         self.pods.forget(workload)
         self.kueue.drop_workload(workload, self.now_s, finished=True)
 
-    # Inside
+    # internals
 
     def _begin(self) -> None:
         """Pods of those who were admitted before are there, or come before all others."""

@@ -89,7 +89,7 @@ class _ManifestQuotas:
             found |= dict.fromkeys(unit.waiting, reason)
         return found
 
-    # Inside
+    # internals
 
     def _cycles(self, units: Mapping[str, AdmissionUnit]) -> None:
         for _ in range(_MAX_CYCLES):

@@ -105,7 +105,7 @@ class ObservedApi:
     async def close(self) -> None:
         await self._api.close()
 
-    # Inside
+    # internals
 
     def _measured(self, verb: str, kind: Kind, subresource: str = "", code: str = _OK) -> _MeasuredRequest:
         return _MeasuredRequest(self, verb, kind, subresource, code)

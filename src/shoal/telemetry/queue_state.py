@@ -150,7 +150,7 @@ class QueueLevels:
         queue = self._discipline.kueue.queues.cluster_queues.get(cluster_queue)
         return () if queue is None else [cohort.name for cohort in queue.path_up()]
 
-    # Inside
+    # internals
 
     def _count(self) -> None:
         kueue, workloads = self._discipline.kueue, self._workloads.views()

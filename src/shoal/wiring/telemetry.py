@@ -149,7 +149,7 @@ class Telemetry:
         head = MetricHead("gauge", "workqueue_depth", "Objects that wait to be looked at.", ("name",))
         self.registry.reads(head, lambda: [((name,), count) for name, count in waiting()])
 
-    # Inside
+    # internals
 
     def _observer(self, cluster: Cluster | None = None) -> SchedulingObserver:
         profile = self._measured.scheduler

@@ -1,1 +1,1 @@
-"""The port of `shoal.client` over HTTP, for any Kubernetes API server."""
+"""Implements the client protocol (`client/port.py`) over HTTP, for any Kubernetes API server."""

@@ -1,7 +1,7 @@
-"""Addresses of requests, made without parsing what we have put together ourselves.
+"""Builds the addresses of requests without parsing parts that the client itself composed.
 
-A path differs from request to request and a query hardly ever: what comes before and after the path is kept, in a form
-that aiohttp takes as it is. Parsing and quoting whole addresses was an eighth of a small request.
+Paths differ between requests, queries hardly ever: the parts before and after the path are cached in a form that
+aiohttp accepts unchanged. Parsing and quoting whole addresses took an eighth of the time of a small request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Address:
         return self._base(query).with_path(self._path(path), encoded=True, keep_query=True)
 
     def target(self, path: str, query: Mapping[str, str]) -> str:
-        """As the first line of a request to the server itself has it."""
+        """The request target in the first line of a request."""
         asked = self._base(query).raw_query_string
         return f"{self._path(path)}?{asked}" if asked else self._path(path)
 

@@ -1,4 +1,6 @@
-"""The port of `shoal.client` over HTTP: any Kubernetes API server, the embedded one too."""
+"""Implements the client protocol (`client/port.py`) over HTTP: for any Kubernetes API server, the embedded one
+included.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ _FULL, _TRIES_WHEN_FULL = 429, 9
 
 
 class KubeApi:
-    """One user of one server; `close` it. `draw` decides how long each watch lasts. `may_write` is asked right before
-    each write is sent; if it says no, LeaseEndedError is raised."""
+    """The requests of one user to one server; must be closed with `close`. `draw` chooses the duration of each watch.
+    `may_write` is called right before each write is sent; if it returns False, LeaseEndedError is raised.
+    """
 
     def __init__(
         self,
@@ -54,11 +57,11 @@ class KubeApi:
         try:
             return await self._pages(kind, namespace, {**_query(select), "limit": str(self._settings.page)})
         except ExpiredError:
-            # The first page was forgotten before the last was read: one answer cannot be overtaken.
+            # The continue token expired before the last page was read: a single answer has none.
             return await self._pages(kind, namespace, _query(select))
 
     async def _pages(self, kind: Kind, namespace: str, query: dict[str, str]) -> Listed:
-        """The server is at the next page while one is read."""
+        """The server prepares the next page while one is decoded."""
         items: list[Item] = []
         asking = asyncio.ensure_future(self._page(kind.path(namespace), query))
         try:
@@ -73,7 +76,7 @@ class KubeApi:
             asking.cancel()
 
     async def _page(self, path: str, query: dict[str, str]) -> bytes:
-        """A server that is full for a moment must not cost the pages that are there already."""
+        """The pages that were already read must not be lost when the server is overloaded for a moment."""
         for _ in range(_TRIES_WHEN_FULL):
             try:
                 return await self._connection.ask("GET", path, query)
@@ -134,7 +137,7 @@ class KubeApi:
         return await self._discovery.served()
 
     def look_again(self) -> None:
-        """Before the next request, look whether what is shown to the server has been renewed."""
+        """Check for renewed credentials before the next request."""
         self._connection.look_again()
 
     async def close(self) -> None:

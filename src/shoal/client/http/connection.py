@@ -1,11 +1,11 @@
-"""Requests and their answers over HTTP; every failure leaves here as one of the port's refusals.
+"""Sends requests and reads answers over HTTP; raises every failure as one of the refusals of `client/refusals.py`.
 
-What the server refuses is what its Status says; no answer, or one that is no Kubernetes answer, is BusyError, because
-nothing is known then of what became of a write. What only a person can mend (a certificate that does not fit, TLS asked
-of a server without it) is a UserError that names the context.
+A refusal by the server has the content of its Status. No answer, or one that is not from Kubernetes, raises BusyError,
+because the result of a write is then unknown. A fault that only the user can correct (an unsuitable certificate, TLS to
+a server without it) raises a UserError that names the context.
 
-A request whose credentials are not taken was not done: if others have come meanwhile, it is made once more with them. A
-server that has too much to do (429) is left alone by all requests of this connection for as long as it says.
+A request with rejected credentials had no effect: if others are available by then, it is sent again with them. After a
+429, all requests of this connection wait for the time that the server asks for.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Request(NamedTuple):
 
 
 class Connection:
-    """Opens what it needs at the first request, so that it may be made outside of a loop."""
+    """Opens its sockets at the first request, so that it may be created outside an event loop."""
 
     def __init__(self, access: Access, settings: KubeSettings, may_write: Callable[[], bool] = always) -> None:
         self.access = access
@@ -69,7 +69,7 @@ class Connection:
         media: str = JSON,
         accept: str = JSON,
     ) -> bytes:
-        """The body of a good answer."""
+        """The body of a successful answer."""
         asked = _Request(method, path, query, None if body is None else msgspec.json.encode(body), accept, media)
         await self._pace.turn()
         is_second = False
@@ -93,7 +93,7 @@ class Connection:
             is_second = True
 
     async def _at_leisure(self, line: Session, asked: _Request) -> HttpResponse:
-        """Reads, which may be large and compressed, and all that goes through a proxy."""
+        """Sends reads, whose answers may be large and compressed, and all requests that go through a proxy."""
         async with line.requests().request(
             asked.method,
             self._address.of(asked.path, asked.query),
@@ -107,7 +107,7 @@ class Connection:
 
     @asynccontextmanager
     async def stream(self, path: str, query: Query, lasts_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The pieces of an answer that goes on for `lasts_s`, as they come."""
+        """The pieces of an answer that lasts `lasts_s`, as they arrive."""
         url = self._address.of(path, query)
         await self._pace.turn()
         line = await self._shown_line()
@@ -136,7 +136,7 @@ class Connection:
         await self._line.close()
 
     async def _shown_line(self) -> Session:
-        """The line that shows what is to be shown now."""
+        """The session with the current credentials."""
         now_s = asyncio.get_running_loop().time()
         shown = self._credentials.known(now_s)
         if shown is None:
@@ -149,11 +149,11 @@ class Connection:
         return self._line
 
     async def _has_others(self, before: Shown) -> bool:
-        """Whether something else can be shown than what was not taken just now."""
+        """Whether there are other credentials than the rejected ones."""
         return self._credentials.may_change and (await self._shown_line()).shown != before
 
     def _refusal(self, answer: HttpResponse, shown: Shown) -> RefusedError | BusyError:
-        """`shown`: the credentials of the refused request. Newer ones may be in use by now."""
+        """`shown`: the credentials of the refused request. Newer ones may be in use meanwhile."""
         if answer.status == 401 and shown == self._line.shown:
             self._credentials.forget()
         try:
@@ -171,12 +171,12 @@ class Connection:
             }
         refusal = refusal_of({**status, "code": answer.status}, _seconds(answer.retry_after))
         if isinstance(refusal, BusyError) and refusal.code == 429 and not refusal.details.get("causes"):
-            # With causes it is about one object, as when a disruption budget refuses an eviction.
+            # A refusal with causes concerns one object, for example when a disruption budget prevents an eviction.
             self._pace.rest(refusal.delay_s)
         return refusal
 
     def _failure(self, error: Exception) -> UserError | BusyError:
-        """What it means that there was no answer."""
+        """The error for a request without an answer."""
         where = Where(self.access.where)
         if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
             inner = getattr(error, "certificate_error", error)
@@ -191,7 +191,7 @@ class Connection:
 
 
 def _seconds(retry_after: str) -> float:
-    """Servers of Kubernetes say seconds; proxies may say a date, which is taken for nothing said."""
+    """Kubernetes' servers send seconds; proxies may send a date, which is ignored."""
     return float(retry_after) if retry_after.isdecimal() else 0.0
 
 

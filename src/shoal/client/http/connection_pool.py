@@ -1,10 +1,10 @@
 """Limits and reuses connections to one server.
 
-One that has been silent for a while is not used any more: servers and what stands before them end connections without a
-word, and a write that meets such an end has no answer.
+Idle connections are not reused after a while: servers and load balancers close them without notice, and a write on a
+closed connection gets no answer.
 
-`may_send` is asked when a connection has been found, right before the request is written to it: a request may have
-waited for a connection longer than its process was the leader.
+`may_send` is called when a connection is available, right before the request is written: a request may have waited for
+a connection longer than its process was the leader.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def always() -> bool:
 
 
 class ConnectionPool:
-    """`close` it. Requests that are under way then have no answer."""
+    """Must be closed with `close`. Requests in progress then get no answer."""
 
     def __init__(
         self,
@@ -48,7 +48,9 @@ class ConnectionPool:
         self._is_closed = False
 
     async def ask(self, request: bytes, timeout_s: float) -> HttpResponse:
-        """Raises OSError (TimeoutError too) where there is no answer, LeaseEndedError where it was not sent."""
+        """Raises OSError (including TimeoutError) if there is no answer, LeaseEndedError if the request was not
+        sent.
+        """
         async with asyncio.timeout(timeout_s), self._turns:
             wire = self._rested() or await self._opened()
             self._busy.add(wire)
@@ -72,7 +74,7 @@ class ConnectionPool:
         self._idle.clear()
 
     def _rested(self) -> Http1Connection | None:
-        """The one used last: the others grow old, and are let go."""
+        """The connection that was used last; the others become too old and are closed."""
         oldest_s = asyncio.get_running_loop().time() - _LONGEST_IDLE_S
         while self._idle:
             wire = self._idle.pop()

@@ -1,10 +1,10 @@
-"""The credentials of requests (token, certificate, trusted authority), and when they have to be read again.
+"""Reads the credentials of requests (token, certificate, trusted authority), and determines when to read them again.
 
-Files are read again every minute, because their issuer renews them. One that cannot be read
-for the moment, or whose halves do not fit, leaves the last in use: renewers replace files, and a server that does not
-take the old any more says so itself. Then a kubeconfig that has it all in itself is read again as well. A program is
-asked for the first request, again before its answer expires, and when the server did not take it; requests that come
-meanwhile wait for the same answer.
+Files are read again every minute, because their issuer renews them. If a file cannot be read at the moment, or a key
+does not match its certificate, the previous credentials stay in use: the issuer may be replacing the files, and a
+server that no longer accepts the old ones reports that. Then a kubeconfig that contains its credentials is read again
+as well. An exec plugin is called for the first request, again before its credentials expire, and when the server
+rejects them; requests that arrive meanwhile wait for the same result.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class Credentials:
-    """Times are of any clock that only goes on."""
+    """Times are those of any monotonic clock."""
 
     def __init__(self, access: Access, run: Run = run_program, wall_s: Callable[[], float] = time) -> None:
         self._access = access
@@ -49,23 +49,23 @@ class Credentials:
         self._wall_s = wall_s
         self._shown = Shown(access.token, access.certificate, access.key, access.authority)
         self._due_s = float("-inf")
-        """When to look again."""
+        """The time of the next check."""
         self._expires_s = float("-inf")
-        """Until when the answer of a program can be used."""
+        """The expiry of the exec plugin's credentials."""
         self._is_refused = False
         self._asking: asyncio.Lock | None = None
         self._failure: tuple[ShoalError, float] | None = None
-        """What the program could not do, and until when it is not asked again."""
+        """The failure of the exec plugin, and the time until which it is not called again."""
 
     @property
     def may_change(self) -> bool:
-        """Whether looking again can bring something else."""
+        """Whether reading again can give other credentials."""
         access = self._access
         files = (access.token_file, access.certificate_file, access.key_file, access.authority_file)
         return access.program is not None or access.again is not None or any(file is not None for file in files)
 
     def known(self, now_s: float) -> Shown | None:
-        """None: a program has to be asked; `renewed` does."""
+        """The current credentials; None if the exec plugin must be called, which `renewed` does."""
         if now_s < self._due_s:
             return self._shown
         if self._access.program is not None:
@@ -75,7 +75,7 @@ class Credentials:
         return self._shown
 
     async def renewed(self, now_s: float) -> Shown:
-        """As `known`, and asks the program if there is one."""
+        """The current credentials; calls the exec plugin if there is one."""
         self._asking = self._asking or asyncio.Lock()
         async with self._asking:
             known = self.known(now_s)
@@ -96,7 +96,7 @@ class Credentials:
             return self._shown
 
     def forget(self) -> None:
-        """The server did not take it: look again before the next request."""
+        """The server rejected the credentials: read them again before the next request."""
         self._is_refused = True
         self._due_s = self._expires_s = float("-inf")
 
@@ -111,7 +111,7 @@ class Credentials:
         if ticket.expires_s is None:
             self._due_s = self._expires_s = float("inf")
             return
-        # A clock that is wrong makes it expire at once; the server's word counts then.
+        # With a wrong clock it would expire at once; the server decides then.
         lasts_s = max(ticket.expires_s - self._wall_s(), _SHORTEST_S)
         self._expires_s = now_s + lasts_s
         self._due_s = self._expires_s - min(lasts_s * _MARGIN, _LONGEST_MARGIN_S)
@@ -131,13 +131,13 @@ class Credentials:
         )
 
     def _written_anew(self, last: Shown) -> Shown:
-        """What stands in the kubeconfig by now."""
+        """The current content of the kubeconfig."""
         if self._access.again is None:
             return last
         try:
             found = self._access.again()
         except UserError as error:
-            # The file is being written at the moment.
+            # The file may be in the middle of a write.
             _log.warning("the credentials cannot be read again: %s", error)
             return last
         return Shown(found.token, found.certificate, found.key, found.authority)

@@ -1,8 +1,8 @@
 """Reads which resources a server serves from its two aggregated discovery documents.
 
-The version that stands first is the one its group prefers; a resource that is not in it is taken from the next. A group
-whose own server does not answer keeps its last state; without one, an error with all other groups is raised: code that
-deletes by what is served must not take silence for absence.
+The first version is the one that its group prefers; a resource that it lacks is read from the next version. A group
+whose aggregated server does not answer keeps its last state; without one, an error that contains all other groups is
+raised: code that deletes objects of unserved kinds must not mistake an outage for absence.
 
 Rejected: the older documents, one for each version of each group. Every server since Kubernetes 1.30 has the new ones.
 """
@@ -78,7 +78,7 @@ class DiscoveryClient:
         return document.items
 
     def _of(self, group: _ApiGroup, silent: list[str]) -> list[ServedKind]:
-        """`silent`: into it goes who does not answer."""
+        """`silent`: collects the groups that do not answer."""
         name = group.metadata.name
         found: dict[str, ServedKind] = {}
         versions: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
-"""Programs that say who asks: users of kubeconfigs with `exec` (client.authentication.k8s.io, v1 and v1beta1).
+"""Runs exec plugins, the credential programs of kubeconfigs (client.authentication.k8s.io, v1 and v1beta1).
 
-The program is run as it is written, without a shell, with a time limit; its input is in KUBERNETES_EXEC_INFO.
-What it answers is never shown, what it says on its standard error is: that is for people.
+The command is run unchanged, without a shell, with a time limit; its input is in KUBERNETES_EXEC_INFO. Its standard
+output is never shown; its standard error is, because it is meant for users.
 
 Rejected: a library. docs/dependencies.md compares.
 """
@@ -27,20 +27,20 @@ _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 _LIMIT_S, _PERSON_LIMIT_S = 60.0, 600.0
 _AGAIN_S = 5.0
 _MOST_BYTES = 2**20
-"""Of an answer: tokens and certificates have some kilobytes."""
+"""The maximum size of the output: tokens and certificates have some kilobytes."""
 _SHOWN_BYTES = 4096
 _ERRORS = 2
 """The file descriptor."""
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """What the program gave."""
+    """The credentials that the program returned."""
 
     token: str = ""
     certificate: bytes = b""
     key: bytes = b""
     expires_s: float | None = None
-    """Since 1970."""
+    """Seconds since 1970."""
 
     def __repr__(self) -> str:
         return f"Ticket(until {self.expires_s})"
@@ -75,7 +75,7 @@ class _Credential(msgspec.Struct, rename="camel"):
 
 
 def program_of(said: object, where: Where, folder: Path) -> tuple[ExecProgram, bool]:
-    """What `exec` of a kubeconfig says, and whether it is to be told of the server."""
+    """The program of `exec` in a kubeconfig, and whether it gets the description of the server."""
     try:
         found = msgspec.convert(said, _Exec)
     except msgspec.ValidationError as error:
@@ -99,7 +99,9 @@ def program_of(said: object, where: Where, folder: Path) -> tuple[ExecProgram, b
 
 
 def told_of(access: Access, config: object) -> dict[str, Any]:
-    """The server, in the words of the protocol; `config` is what the kubeconfig keeps for the program."""
+    """The description of the server in the format of the protocol; `config`: the kubeconfig's settings for the
+    program.
+    """
     reported: dict[str, Any] = {"server": access.server}
     if access.tls_name:
         reported["tls-server-name"] = access.tls_name
@@ -113,9 +115,9 @@ def told_of(access: Access, config: object) -> dict[str, Any]:
 
 
 async def run_program(program: ExecProgram, where: str, limit_s: float = _LIMIT_S) -> Ticket:
-    """Raises UserError for what a person has to mend, and TemporaryError if the program did not do its work.
+    """Raises UserError for faults that the user must correct, and TemporaryError if the program failed.
 
-    `limit_s` is how long it may take if it does not ask the user.
+    `limit_s`: the time limit of a program that does not ask the user.
     """
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
     if program.mode == "Always" and not has_terminal:
@@ -145,12 +147,12 @@ async def run_program(program: ExecProgram, where: str, limit_s: float = _LIMIT_
 
 
 class _Process(asyncio.SubprocessProtocol):
-    """Collects what the program writes, and ends it when it writes more than an answer has."""
+    """Collects the output of the program, and stops it when the output is too long."""
 
     def __init__(self) -> None:
         self.answer = bytearray()
         self.words = b""
-        """The last that it wrote on its standard error."""
+        """The end of its standard error."""
         self.has_ended = asyncio.Event()
         self._transport: asyncio.BaseTransport | None = None
 

@@ -1,12 +1,11 @@
-"""One connection to a server, on which one request after the other is asked and answered whole.
+"""Sends one request after the other over one HTTP/1.1 connection, and reads each answer completely.
 
-Writes are small and many: a binding is three hundred bytes, and five thousand of them in two seconds are nothing
-unusual. aiohttp takes a fifth of a millisecond for each, as much as everything else that is done to place and bind a
-pod; a parser that is made in C and this class take a quarter of that. What aiohttp is made for (watches, proxies,
-compressed answers, pages of lists) stays with it.
+Writes are small and frequent: a binding has three hundred bytes, and five thousand of them in two seconds are common.
+aiohttp takes a fifth of a millisecond for each, as much as all other work to place and bind a pod; a parser written in
+C and this class take a quarter of that. Watches, proxies, compressed answers and pages of lists still use aiohttp.
 
-Guarantees: an answer belongs to the request before it; whatever goes wrong ends the connection, so that nothing of it
-can be taken for the next answer; a write is sent once.
+Guarantees: an answer belongs to the request before it; any error closes the connection, so that remaining bytes cannot
+be mistaken for the next answer; a write is sent once.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import httptools
 import msgspec
 
 _MOST_BYTES = 64 << 20
-"""Of one answer: an object is some megabytes at the most."""
+"""The maximum size of an answer: objects have at most some megabytes."""
 _ENDED = "the server closed the connection"
 
 
@@ -40,11 +39,11 @@ class Http1Connection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether another request can be asked."""
+        """Whether another request can be sent."""
         return not self._is_spoilt and self._transport is not None and not self._transport.is_closing()
 
     async def ask(self, request: bytes) -> HttpResponse:
-        """Raises OSError if there is no answer. Cancelling the wait closes the connection."""
+        """Raises OSError if there is no answer. A cancelled wait closes the connection."""
         if self._transport is None or self._waiter is not None or not self.is_open:
             raise ConnectionResetError(_ENDED)
         self._parser: Any = httptools.HttpResponseParser(self)
@@ -76,7 +75,7 @@ class Http1Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiter is None or self._waiter.done():
-            # No request is open: these bytes could be taken for the next answer.
+            # No request is in progress: these bytes could be mistaken for the next answer.
             self.abort()
             return
         try:
@@ -90,7 +89,7 @@ class Http1Connection(asyncio.Protocol):
         if waiter is None or waiter.done():
             return
         if error is None and self._is_begun and not self._is_measured:
-            # An answer that says nothing of its length ends with the connection.
+            # An answer without a length ends with the connection.
             self._answer()
         else:
             self._fail(error if isinstance(error, OSError) else ConnectionResetError(_ENDED))
@@ -124,13 +123,13 @@ class Http1Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if self._parser.get_status_code() < 200:
-            # Only a word on the way (100 Continue); the answer follows.
+            # An interim response (100 Continue); the answer follows.
             self._reason = ""
             return
         self._is_spoilt = self._is_spoilt or not self._parser.should_keep_alive()
         self._answer()
 
-    # Inside
+    # internals
 
     def _answer(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -1,11 +1,11 @@
-"""Kubeconfig files: one, or several that are read as one, and the context of them that is asked for.
+"""Reads kubeconfig files: one, or several that are merged, and selects the requested context.
 
-Of several files the first that says a thing is right, entry by entry, and paths in a file start at that file, as with
-kubectl. What is wrong is one line that says which file, which entry and what to do.
+As with kubectl, each entry comes from the first file that has it, and paths in a file are relative to that file. An
+error is one line with the file, the entry and the correction.
 
-What stands in files of its own is read here, so that what is wrong is said at once, and its place is kept, because it
-may be renewed there. Rejected: `auth-provider`, which kubectl itself has given up but for one; its users are told how
-to do without.
+Files that a kubeconfig refers to are read here, so that errors are reported at once; their paths are stored, because
+their content may be renewed. Rejected: `auth-provider`, of which kubectl itself supports only one; the error message
+describes the replacement.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DO_WITHOUT = "use a user with a token (`kubectl create token NAME`) or a client
 _PROXIES = ("http://", "https://")
 _FOR_PROGRAMS = "client.authentication.k8s.io/exec"
 _MOST_BYTES = 4 * 2**20
-"""Of a kubeconfig, and of each file that it names."""
+"""The maximum size of a kubeconfig and of each file that it names."""
 _NEAR = ("//localhost", "//127.0.0.1", "//[::1]")
 
 
@@ -84,7 +84,7 @@ class _Entry(msgspec.Struct):
 
 
 class _Merged:
-    """The sections of all files by name, and the context that is current."""
+    """The sections of all files by name, and the current context."""
 
     def __init__(self) -> None:
         self.current = ""
@@ -109,7 +109,7 @@ class _Merged:
 
 
 def read_kubeconfig(files: Sequence[Path], context: str = "") -> Access:
-    """The chosen context, or the current one. Of several files those that are not there are passed over."""
+    """The chosen context, or the current one. Of several files, missing ones are skipped."""
     shown = ":".join(str(file) for file in files)
     merged = _Merged()
     there = files if len(files) == 1 else [file for file in files if file.exists()]
@@ -232,7 +232,7 @@ def _file(entry: _Entry, key: str) -> Path | None:
 
 
 def _bytes(entry: _Entry, key: str) -> bytes:
-    """What stands in the file itself goes before a path to another."""
+    """Inline data takes precedence over a path."""
     data, file = entry.value.get(f"{key}-data"), _file(entry, key)
     if data:
         try:

@@ -19,7 +19,7 @@ def locate(
     environment: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Access:
-    """`kubeconfig` is the file that was asked for; it must be there."""
+    """`kubeconfig`: a requested file, which must exist."""
     if kubeconfig is not None:
         return read_kubeconfig([kubeconfig], context)
     named = [Path(part).expanduser() for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
@@ -34,7 +34,7 @@ def locate(
 
 
 def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access | None:
-    """The server of the cluster whose pod this is; None outside of one."""
+    """The API server of the pod's cluster; None outside a pod."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
     token = folder / "token"
     if not host or not token.exists():

@@ -1,7 +1,7 @@
-"""Answers of the server as items: single objects, pages of lists, lines of watches.
+"""Decodes answers of the server to items: single objects, pages of lists, lines of watches.
 
-Items of lists come without kind and apiVersion (built-in kinds) or with them (custom ones). They are put in where they
-lack, so an object is whole wherever it came from.
+Items of lists come without kind and apiVersion (built-in kinds) or with them (custom ones). Missing ones are added, so
+that an object is complete from every source.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from shoal.client.kind import Kind
 from shoal.client.refusals import BusyError, ExpiredError, refusal_of
 
 Take = Callable[[bytes, bytes], Item]
-"""An item from its bytes (`whole_item_of`, or less of it), and from what it begins with where that is lacking."""
+"""Makes an item from its bytes (`whole_item_of`, or a slimmer one) and the kind and apiVersion to add where they are
+missing.
+"""
 _AT_ONCE = 500
 _AS_WRITTEN = re.compile(rb'\{"type":"([A-Z]+)","object":')
 _CHANGES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
@@ -41,7 +43,7 @@ class Page(msgspec.Struct, gc=False):
 
     @property
     def go_on(self) -> str:
-        """How to ask for the next one; empty at the end."""
+        """The continue token for the next page; empty at the end."""
         return self.metadata.go_on
 
 
@@ -72,13 +74,13 @@ _deleted = msgspec.json.Decoder(_Deleted)
 
 
 def opened(body: bytes) -> Page:
-    """The page of a list, whose items are looked at later."""
+    """A page of a list; its items are decoded later."""
     with _understood():
         return _page.decode(body)
 
 
 async def items_of(kind: Kind, page: Page, take: Take) -> list[Item]:
-    """Others get their turn between hundreds."""
+    """Yields to other tasks after each hundred items."""
     items: list[Item] = []
     with _understood():
         lacking = f'"kind":"{kind.name}","apiVersion":"{kind.api_version}",'.encode()
@@ -96,9 +98,10 @@ def object_of(body: bytes, take: Take) -> Item:
 
 
 def left_of(body: bytes, take: Take, *, at_once: bool) -> Item | None:
-    """What a deletion answered: the object while it waits for its end; the last of it, or a Status, when it is gone.
+    """The remaining object after a deletion. The server answers with the object while it is terminating, and with its
+    last state or a Status when it is deleted.
 
-    `at_once`: it was asked for without grace, which the last of a pod that had some still shows.
+    `at_once`: the deletion had no grace period, though the last state of a pod may still contain one.
     """
     with _understood():
         found = _deleted.decode(body)
@@ -111,12 +114,12 @@ def left_of(body: bytes, take: Take, *, at_once: bool) -> Item | None:
 
 
 def _holds(kind: str, spec: object) -> bool:
-    """A namespace has finalizers of its own in its spec."""
+    """Whether the object is a namespace with finalizers in its spec."""
     return kind == "Namespace" and bool(msgspec.convert(spec or {}, _NamespaceSpec).finalizers)
 
 
 class Lines:
-    """Whole lines out of pieces that end anywhere."""
+    """Assembles lines from pieces with arbitrary ends."""
 
     def __init__(self) -> None:
         self._begun: list[bytes] = []
@@ -132,7 +135,7 @@ class Lines:
 
 
 def changes_of(lines: Iterable[bytes], take: Take) -> tuple[list[WatchEvent], ExpiredError | BusyError | None]:
-    """What happened, up to the line that says that the watch is broken."""
+    """The changes up to the line with the error of the watch, if there is one."""
     changes: list[WatchEvent] = []
     with _understood():
         for text in lines:
@@ -147,8 +150,9 @@ def changes_of(lines: Iterable[bytes], take: Take) -> tuple[list[WatchEvent], Ex
 
 
 def _parted(text: bytes) -> tuple[str, bytes]:
-    """Type and object. As every server writes them they are cut out, which saves reading each object twice; whether it
-    is one shows when it is read."""
+    """The type and the object of a line. They are cut out of the usual format without decoding, so that each object is
+    decoded once only; that decoding also validates it.
+    """
     found = _AS_WRITTEN.match(text)
     if found is not None and text.endswith(b"}"):
         return found[1].decode(), text[found.end() : -1]

@@ -1,7 +1,7 @@
 """Limits the requests per second of a client: a burst, then evenly in order of arrival, and none during a Retry-After
 of the server.
 
-The time is the loop's and not the cluster's: a cluster that lives sixty times as fast has no faster server.
+The time is the event loop's and not the cluster's: the server of a cluster with sixty times the speed is not faster.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class RateLimit:
         self._apart_s = 1 / per_second if per_second > 0 else 0.0
         self._ahead_s = self._apart_s * max(burst, 1)
         self._due = float("-inf")
-        """When the next request would go if all went evenly; it may go `_ahead_s` sooner."""
+        """The time of the next request at an even rate; it may be sent `_ahead_s` earlier."""
         self._rests_until = float("-inf")
 
     def rest(self, seconds: float) -> None:

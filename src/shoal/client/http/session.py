@@ -1,7 +1,7 @@
-"""The connections to a server that show one certificate, and the headers that go with each request.
+"""Holds the connections to a server for one set of TLS credentials, and the headers of their requests.
 
-Another token is only another header. Another certificate, or another authority to trust, is another line: the old one
-is closed when the last request on it has its answer, so that a renewal cuts nothing off.
+A new token changes a header only. A new certificate or trusted authority needs a new session: the old one is closed
+when its last request has its answer, so that a renewal interrupts no request.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BREAKS = re.compile(r"[\r\n\0]")
 
 
 class Session:
-    """A `with` around a request keeps the line open until its answer is there."""
+    """A `with` around a request keeps the session open until the answer is complete."""
 
     def __init__(
         self, access: Access, shown: Shown, settings: KubeSettings, may_write: Callable[[], bool] = always
@@ -72,12 +72,12 @@ class Session:
             self._closing = asyncio.ensure_future(self.close())
 
     def showing(self, shown: Shown) -> Session:
-        """A line that shows this: the same one with another token, or a new one."""
+        """A session with these credentials: this one with another token, or a new one."""
         if shown != self._unfit and any(getattr(shown, part) != getattr(self.shown, part) for part in _TLS):
             try:
                 return Session(self._access, shown, self._settings, self._may_write)
             except UserError as error:
-                # The files are being written, or are invalid: the present credentials stay in use.
+                # The files are incomplete or invalid: the present credentials stay in use.
                 _log.warning("other credentials cannot be used: %s", error)
                 self._unfit = shown
         self.shown = structs.replace(self.shown, token=shown.token)
@@ -86,7 +86,7 @@ class Session:
         return self
 
     def headers(self, accept: str, media: str) -> list[tuple[str, str]]:
-        """`media`: of the body; empty without one. Not to be changed."""
+        """`media`: the type of the body; empty without one. The caller must not change the result."""
         found = self._headers.get((accept, media))
         if found is None:
             found = [("Accept", accept), ("User-Agent", user_agent()), *self._access.headers]
@@ -98,7 +98,7 @@ class Session:
         return found
 
     async def send(self, method: str, target: str, data: bytes, accept: str, media: str) -> HttpResponse:
-        """A write to the server itself, with no proxy between. Raises OSError where there is no answer."""
+        """Send a write directly to the server, without a proxy. Raises OSError if there is no answer."""
         head = self._heads.get((accept, media))
         if head is None:
             head = self._heads[accept, media] = self._head(accept, media)
@@ -108,7 +108,7 @@ class Session:
         return await self._wires.ask(first + head + data, self._settings.timeout_s)
 
     def _head(self, accept: str, media: str) -> bytes:
-        """What all such requests say after their first line."""
+        """The headers that all these requests share."""
         lines = [("Host", urlsplit(self._access.server).netloc.rpartition("@")[2]), *self.headers(accept, media)]
         if any(_BREAKS.search(name) or _BREAKS.search(value) for name, value in lines):
             what = "a header or token to be sent with requests has a line break in it"
@@ -141,7 +141,7 @@ class Session:
         return aiohttp.ClientTimeout(total=lasts_s + _WATCH_MARGIN_S, sock_connect=_CONNECT_S)
 
     async def retire(self) -> None:
-        """No new request comes: close, at once or with the last answer."""
+        """Close the session, at once or after its last answer."""
         self._is_retired = True
         if self._users == 0:
             await self.close()
@@ -165,7 +165,7 @@ class Session:
 
 
 def _checked(may_write: Callable[[], bool]) -> type[aiohttp.ClientRequest]:
-    """The requests of a session that asks `may_write` when a connection has been found for a write."""
+    """The request class of a session that calls `may_write` when a connection is available for a write."""
 
     class Checked(aiohttp.ClientRequest):
         async def send(self, conn: Connection) -> aiohttp.ClientResponse:
@@ -177,7 +177,7 @@ def _checked(may_write: Callable[[], bool]) -> type[aiohttp.ClientRequest]:
 
 
 def keep_alive(answer: aiohttp.ClientResponse) -> None:
-    """A watch is silent for minutes; a peer that is gone without a word must be noticed sooner."""
+    """A watch may be silent for minutes; a peer that disappeared must be detected earlier."""
     transport = answer.connection.transport if answer.connection is not None else None
     found = transport.get_extra_info("socket") if transport is not None else None
     if found is None:
@@ -189,7 +189,7 @@ def keep_alive(answer: aiohttp.ClientResponse) -> None:
 
 
 def _proxy_of(server: str) -> str | None:
-    """As the environment says, which aiohttp would read too, but along with passwords of a netrc file."""
+    """The proxy of the environment. aiohttp could read it too, but only together with passwords of a netrc file."""
     address = urlsplit(server)
     if address.hostname in _LOOPBACK or proxy_bypass(address.netloc):
         return None

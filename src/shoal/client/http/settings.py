@@ -1,4 +1,4 @@
-"""The rate of requests of a client, and the field manager of its writes."""
+"""The settings of a client: request rate, field manager of writes, connections and watches."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ class KubeSettings(msgspec.Struct, frozen=True):
     manager: str = "shoal"
     """The manager of the fields it writes."""
     requests_per_second: float = 1000.0
-    """0 is no limit. Generous, because one process may speak for a thousand kubelets, and servers guard themselves
-    (429 is waited out). On a server shared with others, less."""
+    """0: no limit. The default is high, because one process may act for a thousand kubelets, and servers protect
+    themselves (requests wait after a 429). A shared server needs a lower value.
+    """
     burst: int = 2000
     connections: int = 32
-    """For requests, at once; each watch has a connection of its own beside them."""
+    """The maximum number of concurrent connections for requests; each watch has a further connection of its own."""
     timeout_s: float = 60.0
-    """Of one request, from its turn to its answer. Watches last as long as they were asked for."""
+    """The time limit of a request, from its turn to its answer. Watches last for their requested time."""
     keeps_managed_fields: bool = True
-    """Whether objects come with who manages which of their fields: four tenths of a pod, which caches do without."""
+    """Whether objects include managedFields: four tenths of the size of a pod, which caches omit."""
     page: int = 500
-    """Objects in one answer of a list."""
+    """The page size of lists."""
     watch_s: tuple[int, int] = (300, 600)
-    """How long a watch is asked for: at random between these, so that many do not end together."""
+    """The range of the random duration of a watch; random, so that watches do not end at the same time."""
 
 
 @cache

@@ -1,11 +1,11 @@
-"""Objects as caches keep them: whole, or without their managedFields, which are four tenths of a pod and which no
+"""Decodes objects for caches: complete, or without their managedFields, which are four tenths of a pod and which no
 decision reads.
 
-What a cache has to know of an object stands in its metadata: it alone is decoded where servers write as they do, and
-otherwise the whole. The managedFields are cut out of the bytes before a page of a list becomes a cache: no moment has
-both. Updates that lack the field leave it as the server has it.
+A cache needs only the metadata of an object. Only the metadata is decoded if the object has the usual format, otherwise
+the whole object. The managedFields are cut out of the bytes before a page of a list is stored, so that memory never
+holds both forms. An update without the field leaves it unchanged on the server.
 
-Rejected: asking the server for less. It knows whole objects and their metadata alone, nothing between.
+Rejected: requesting less from the server. It offers whole objects or their metadata alone, and nothing between.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _meta = msgspec.json.Decoder(_SlimMeta)
 
 
 def whole_item_of(data: bytes, lacking: bytes = b"") -> Item:
-    """`lacking` is put at its beginning if it has no kind."""
+    """`lacking`: inserted at the beginning of an object without a kind."""
     meta, is_typed = _seen(data)
     return _item(meta, data if is_typed or not lacking else b"".join((b"{", lacking, data[1:])))
 
 
 def slim_item_of(data: bytes, lacking: bytes = b"") -> Item:
-    """As `whole_item_of`, from less."""
+    """As `whole_item_of`, without managedFields."""
     meta, is_typed = _seen(data)
     begin = b"{" + lacking if lacking and not is_typed else b"{"
     if len(meta.managed_fields):
@@ -58,7 +58,9 @@ def _item(meta: _SlimMeta, data: bytes) -> Item:
 
 
 def _seen(data: bytes) -> tuple[_SlimMeta, bool]:
-    """And whether it says its kind. Where that should come after all else, it is said twice, and alike."""
+    """The metadata, and whether the object has a kind. If the kind comes after the other fields, it is added a second
+    time, with the same value.
+    """
     found = beginning_of(data)
     if found is not None:
         try:
@@ -70,7 +72,7 @@ def _seen(data: bytes) -> tuple[_SlimMeta, bool]:
 
 
 def _place(data: bytes, value: bytes) -> tuple[int, int]:
-    """From where to where the field stands, with one of the commas beside it."""
+    """Start and end of the field in the bytes, with one of the commas beside it."""
     at = data.find(_OPEN)
     while at >= 0 and not data.startswith(value, at + len(_FIELD)):
         at = data.find(_OPEN, at + 1)

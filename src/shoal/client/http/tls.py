@@ -18,7 +18,7 @@ def client_context(access: Access) -> ssl.SSLContext:
         fix = "it must be PEM"
         raise UserError("the certificate authority cannot be read", where=Where(access.where), fix=fix) from None
     context.set_alpn_protocols(["http/1.1"])
-    # Authorities that clusters make for themselves often lack what newer Pythons ask of public ones.
+    # The authorities of clusters often lack extensions that newer Python versions require of public ones.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
     if access.is_insecure:
         context.check_hostname = False
@@ -30,13 +30,13 @@ def client_context(access: Access) -> ssl.SSLContext:
 
 def _trusting(access: Access) -> ssl.SSLContext:
     if access.is_insecure and not access.authority:
-        # The system's authorities take 50 ms to read, and nothing is verified.
+        # Reading the system's authorities takes 50 ms, and nothing is verified.
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return ssl.create_default_context(cadata=access.authority or None)
 
 
 def _show(context: ssl.SSLContext, access: Access) -> None:
-    """OpenSSL takes a certificate and its key from a file only: one that no other may read, and that is gone again."""
+    """OpenSSL reads a certificate and its key from a file only: a temporary one that no other user may read."""
     descriptor, path = tempfile.mkstemp(prefix="shoal-")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -12,14 +12,16 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 def best_volume(
     claim: VolumeClaim, volumes: Iterable[Volume], node: tuple[str, dict[str, str]] | None = None
 ) -> Volume | None:
-    """A volume kept for the claim, else the smallest free one that does. With a `node`, one that it reaches."""
+    """A volume reserved for the claim, else the smallest suitable free one. With a `node`, one that the node can
+    reach.
+    """
     found = serving(claim, list(volumes))
     reached = [each for each in found if node is None or each.is_reached_from(*node)]
     return min(reached, key=_order, default=None)
 
 
 def serving(claim: VolumeClaim, volumes: Iterable[Volume]) -> list[Volume]:
-    """The volumes that will do, wherever they are: those kept for the claim, else those that are free."""
+    """The suitable volumes on any node: those reserved for the claim, else the free ones."""
     kept = [volume for volume in volumes if volume.is_for(claim) and _has_form(claim, volume)]
     return kept or [volume for volume in volumes if _serves(claim, volume)]
 
@@ -38,7 +40,7 @@ def fault_of(claim: VolumeClaim, volume: Volume) -> str:
 
 
 def can_provision(storage_class: StorageClass | None, labels: dict[str, str]) -> bool:
-    """Whether a volume can be made where a node with these labels reaches it."""
+    """Whether a volume can be provisioned that a node with these labels can reach."""
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return False
     return storage_class.is_allowed_on(labels)

@@ -1,8 +1,8 @@
-"""Determines what the unbound volume claims of a pod need, and what each would get on a node.
+"""Determines what the unbound volume claims of a pod need, and which volume each would get on a node.
 
-A claim of a class that waits for its first consumer gets its volume where the pod goes: a free one that the node
-reaches, or one that is made there. Which, is decided with the node and written to the claim (`selected-node`) or to the
-volume (`claimRef`); the pod is bound once its claims are.
+A claim of a class with `WaitForFirstConsumer` gets its volume where the pod is placed: a free one that the node can
+reach, or a new one. The choice is made together with the node and written to the volume (`claimRef`) or to the claim
+(`selected-node`); the pod is bound after its claims.
 
 Volumes that decisions use and that are not written yet are reserved for them.
 """
@@ -22,14 +22,14 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
 class Needed(NamedTuple):
-    """The claims of one pod, by what is still to be done for them."""
+    """The claims of one pod, by the work that remains for them."""
 
     bound: list[tuple[VolumeClaim, Volume | None]]
     waiting: list[VolumeClaim]
 
 
 class WantedClaim(NamedTuple):
-    """One claim that is to be served for a node: by this volume, or by one to be made."""
+    """One claim to be served on a node: by this volume, or by a new one."""
 
     claim: VolumeClaim
     volume: Volume | None
@@ -40,7 +40,7 @@ class Mounts(NamedTuple):
 
     claims: tuple[Key, ...]
     own: frozenset[Key] = frozenset()
-    """Those that are made for it."""
+    """Claims that were created for the pod."""
 
 
 class _ByName(msgspec.Struct, rename="camel", gc=False):
@@ -78,10 +78,10 @@ class VolumeNeeds:
         self.volumes = volumes
         self.classes = classes
         self._nominated: dict[str, str] = {}
-        """Volumes by name, with the uid of the claim that a decision gave each to."""
+        """Volumes by name, with the uid of the claim that a decision assigned each to."""
 
     def needed(self, mounts: Mounts) -> Needed | str:
-        """The pod's claims; or, as text, why there is no use in looking at nodes."""
+        """The pod's claims; or, as text, the reason why no node can be chosen."""
         needed = Needed([], [])
         for key in mounts.claims:
             claim = self.claims.get(key)
@@ -103,13 +103,13 @@ class VolumeNeeds:
         return needed
 
     def wanted(self, needed: Needed, node: str, labels: dict[str, str]) -> list[WantedClaim] | None:
-        """What each waiting claim would get for a node; None when one of them gets nothing."""
+        """The volume of each unbound claim on a node; None if one of them gets none."""
         found: list[WantedClaim] = []
         used: set[str] = set()
         for claim in sorted(needed.waiting, key=lambda one: one.asked.nano):
             selected = claim.metadata.annotations.get(SELECTED_NODE)
             if selected is not None:
-                # It may be being provisioned there already.
+                # Its provisioning there may have started.
                 if selected != node:
                     return None
                 found.append(WantedClaim(claim, None))
@@ -126,7 +126,7 @@ class VolumeNeeds:
         return self.classes.get(("", claim.class_name))
 
     def free(self, claim: VolumeClaim, used: Iterable[str] = ()) -> list[Volume]:
-        """Volumes that are promised to no other claim."""
+        """Volumes that are not assigned to another claim."""
         uid = claim.metadata.uid
         return [
             volume
@@ -135,7 +135,7 @@ class VolumeNeeds:
         ]
 
     def reserve(self, wanted: Iterable[WantedClaim]) -> None:
-        """The volumes are not given to others until `withdraw`."""
+        """Reserve the volumes until `withdraw`."""
         for one in wanted:
             if one.volume is not None:
                 self._nominated[one.volume.metadata.name] = one.claim.metadata.uid
@@ -153,7 +153,7 @@ class VolumeNeeds:
         return not isinstance(needed, str) and not needed.waiting
 
     def is_still_selected(self, wanted: Iterable[WantedClaim], node: str) -> bool:
-        """A provisioner that cannot serve a node takes the choice back by removing it."""
+        """Whether the claim still has this node; a provisioner that cannot serve a node removes it from the claim."""
         for one in wanted:
             claim = self.claims.get(one.claim.key)
             if claim is None:

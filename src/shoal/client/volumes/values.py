@@ -1,6 +1,6 @@
-"""Claims, volumes and storage classes as far as binding reads them, kept decoded beside the caches.
+"""Decodes the fields of claims, volumes and storage classes that binding reads, and caches the decoded values.
 
-Both the binder and a scheduler look at all volumes for one claim; decoding them anew would cost more than the rest.
+Both the binder and a scheduler read all volumes for one claim; decoding them each time would cost more than the rest.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class VolumeClaim(ApiStruct, frozen=True):
 
     @property
     def class_name(self) -> str:
-        """Empty both if it asks for no class and if the field is not set."""
+        """Empty both if it requests no class and if the field is not set."""
         return self.metadata.annotations.get(CLASS_ANNOTATION, self.spec.storage_class_name or "")
 
     @property
@@ -132,7 +132,7 @@ class Volume(ApiStruct, frozen=True):
         return affinity is None or affinity.required is None or affinity.required.matches(node, labels)
 
     def is_for(self, claim: VolumeClaim) -> bool:
-        """Bound to this claim, or kept for it before it had a uid."""
+        """Whether the volume is bound to this claim, or was reserved for it before it had a uid."""
         ref = self.spec.claim_ref
         if ref is None or (ref.namespace, ref.name) != claim.key:
             return False
@@ -181,7 +181,7 @@ V_co = TypeVar("V_co", VolumeClaim, Volume, StorageClass, covariant=True)
 
 
 class Values(Protocol[V_co]):
-    """The objects of one kind, wherever they are kept."""
+    """The objects of one kind, from any source."""
 
     def get(self, key: Key, /) -> V_co | None: ...
 
@@ -189,7 +189,7 @@ class Values(Protocol[V_co]):
 
 
 class Written(Generic[T]):
-    """Those of manifests."""
+    """The objects of manifests."""
 
     def __init__(self, values: Iterable[T]) -> None:
         self._values: dict[Key, T] = {value.key: value for value in values}
@@ -205,7 +205,7 @@ class Written(Generic[T]):
 
 
 class Known(Generic[T]):
-    """The decoded objects of one kind, in step with its cache."""
+    """The decoded objects of one kind, synchronized with its cache."""
 
     def __init__(self, informer: Informer, what: type[T]) -> None:
         self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(what, dec_hook=dec_hook)

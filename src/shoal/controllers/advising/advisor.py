@@ -201,7 +201,7 @@ class _KindAdvisor:
         try:
             await self._context.api.create(EVENTS, event)
         except AlreadyExistsError:
-            # The fault may have been resolved and be there again.
+            # The fault may have been resolved and have returned.
             await self._update_event(obj, mark, "Warning", advice.message())
         except RefusedError as error:
             _log.debug("cannot create an Event: %s", error)

@@ -1,4 +1,4 @@
-"""Rules about workflows and pipelines, which the operators of Argo and Tekton run."""
+"""Checks workflows and pipelines, which the operators of Argo and Tekton run."""
 
 from __future__ import annotations
 

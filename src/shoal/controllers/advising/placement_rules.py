@@ -1,4 +1,4 @@
-"""Rules about placement: names of GPUs that no driver reports, labels that no node has, too strict expressions.
+"""Checks placement: names of GPUs that no driver reports, labels that no node has, too strict expressions.
 
 The scheduler also reports on the pod that no node meets a required expression; here it is reported on the object that
 the user wrote, and for preferences too, which the scheduler ignores silently.

@@ -1,4 +1,4 @@
-"""Rules about queues, flavors and classes that do something else than their fields suggest."""
+"""Checks queues, flavors and classes for fields that do something else than their names suggest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about quotas and limits that do something else than their authors intend."""
+"""Checks quotas and limits that do something else than their authors intend."""
 
 from __future__ import annotations
 

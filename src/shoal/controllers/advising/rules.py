@@ -1,4 +1,4 @@
-"""The table of checked kinds and their rules. A new rule is a line here and a case in its test."""
+"""Lists the checked kinds with their rules. A new rule is a line here and a case in its test."""
 
 from __future__ import annotations
 

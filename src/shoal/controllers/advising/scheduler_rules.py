@@ -1,4 +1,4 @@
-"""Rules about ConfigMaps with configurations of kube-scheduler, which are often copied from other clusters."""
+"""Checks ConfigMaps with configurations of kube-scheduler, which are often copied from other clusters."""
 
 from __future__ import annotations
 

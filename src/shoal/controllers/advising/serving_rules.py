@@ -1,4 +1,4 @@
-"""Rules about Services and serving kinds: missing Services, unprotected user interfaces, metrics without meaning."""
+"""Checks Services and serving kinds: missing Services, unprotected user interfaces, metrics without meaning."""
 
 from __future__ import annotations
 

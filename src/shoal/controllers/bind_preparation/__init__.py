@@ -1,5 +1,5 @@
 """Writes what a pod needs before it is bound: allocations of claims and volumes, and the names of its devices.
 
-Shared by all who place pods. Every write can be repeated: a successor of a killed scheduler finds the choice in the
-objects and goes on from there.
+All schedulers share it. Every write can be repeated: after a crash, the next process finds the choice in the objects
+and continues from there.
 """

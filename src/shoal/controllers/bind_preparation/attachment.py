@@ -1,10 +1,13 @@
-"""Devices that are made ready between their allocation and the binding of the pod: attached over a fabric, say.
+"""Waits for devices that must be prepared between their allocation and the binding of the pod, for example attached
+over a fabric.
 
 A driver names conditions with such a device. They are copied into the allocation, the driver reports them in the
-claim's status, and the pod is bound when all are true. When one says that the device cannot be had, or the time since
-the allocation is over, the place is given up and the claim with it, so that the next decision may choose another node.
+claim's status, and the pod is bound when all are true. If a condition reports a failure, or the timeout since the
+allocation has passed, the placement and the claim's allocation are undone, so that the next decision may choose another
+node.
 
-Nothing is written here, and the time counts from what the claim says: a successor waits no longer than one would have.
+This module writes nothing, and the timeout counts from the time in the claim: a process that takes over does not wait
+longer.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ _PLUGIN = 'running PreBind plugin "DynamicResources"'
 
 
 class Attachment:
-    """`claims` by namespace/name, as they are at any moment."""
+    """`claims`: the current claims by namespace/name."""
 
     def __init__(self, context: Context, claims: Mapping[str, ResourceClaim]) -> None:
         self._clock = context.clock
@@ -67,7 +70,7 @@ class Attachment:
         return claim is not None and is_ready(claim)
 
     def _fault(self, key: Key) -> str:
-        """Why it will not be ready any more; empty where it may be."""
+        """Why the claim can no longer become ready; empty if it can."""
         claim = self._claims.get("/".join(key))
         if claim is None or claim.status.allocation is None:
             return f"claim {key[1]} is not allocated any more"
@@ -84,7 +87,7 @@ class Attachment:
 
 
 def is_ready(claim: ResourceClaim) -> bool:
-    """Whether every condition holds that its devices were allocated with."""
+    """Whether all binding conditions of its devices are true."""
     reported = _reported(claim)
     allocation = claim.status.allocation
     if allocation is None or failure_of(claim):
@@ -97,7 +100,7 @@ def is_ready(claim: ResourceClaim) -> bool:
 
 
 def failure_of(claim: ResourceClaim) -> str:
-    """What its driver says of a device that cannot be had."""
+    """The driver's message about a device that failed."""
     reported = _reported(claim)
     allocation = claim.status.allocation
     for result in allocation.devices.results if allocation is not None else ():

@@ -1,7 +1,7 @@
-"""Devices written to claims: the allocation, and who it is reserved for.
+"""Writes the allocation of devices to claims, and the pods that a claim is reserved for.
 
-As few writes as may be: the finalizer, which only the object itself takes, and then allocation and reservation
-together; of a claim that is allocated already, the reservation alone.
+It needs few writes: the finalizer, which only the main resource accepts, and then allocation and reservation together;
+for an allocated claim, the reservation alone.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _log = logging.getLogger("shoal.controllers")
 _TRIES = 16
 FINALIZER = "resource.kubernetes.io/delete-protection"
 Asks = dict[str, Obj]
-"""What is asked for by each name that a result may have."""
+"""The requests of a claim, by each name that a result may have."""
 Reached = Callable[[Picks], list[Reach]]
-"""Where devices can be used."""
+"""Returns the nodes on which devices can be used."""
 Bindings = Callable[[str], Binding | None]
-"""What has to happen to a device before a pod is bound to it."""
+"""Returns the binding conditions of a device."""
 
 
 class ClaimWriter:
@@ -45,7 +45,7 @@ class ClaimWriter:
         classes: Kind = DEVICE_CLASSES,
         binding: Bindings = lambda _: None,
     ) -> None:
-        """`claims` and `classes` are these kinds in the version that is served."""
+        """`claims` and `classes`: these kinds in the served version."""
         self._api = context.api
         self._clock = context.clock
         self._draw: random.Random = context.draw
@@ -55,16 +55,16 @@ class ClaimWriter:
         self._binding = binding
 
     async def reserve(self, key: Key, user: User, picks: Picks, node: str) -> None:
-        """The allocation, if there is none yet, and the pod among those it is reserved for.
+        """Write the allocation, if there is none yet, and add the pod to those that the claim is reserved for.
 
-        An allocation of other devices that is reserved for this pod only is removed: it is from an attempt that did not
-        end in a binding. An allocation that other pods may use means that the decision was made on old facts.
+        An allocation of other devices that is reserved for this pod only is removed: it belongs to an attempt that did
+        not end in a binding. An allocation that other pods may use means that the decision was based on outdated facts.
         """
         for _ in range(_TRIES):
             try:
                 await self._reserve(key, user, picks, node)
             except StaleError:
-                # Many pods of one claim come at one time; what is decided stays decided.
+                # Many pods of one claim may be bound at the same time; the decision stays valid.
                 continue
             return
         raise ConflictError(f'resourceclaim "{key[0]}/{key[1]}" is written by others all the time')
@@ -82,7 +82,7 @@ class ClaimWriter:
 
     async def release(self, key: Key, user: User) -> None:
         """Remove the pod from a claim, and the allocation if no other pod uses it, as far as this can be written. The
-        next decision starts from what is left.
+        next decision starts from the result.
         """
         try:
             obj = (await self._api.get(self._kind, *key)).obj()
@@ -100,8 +100,9 @@ class ClaimWriter:
             _log.info("resourceclaim %s/%s keeps its reservation: %s", *key, error)
 
     async def free(self, key: Key, user: User) -> None:
-        """Take back what is allocated for this pod alone, which is on no node: it was for a place that the pod did not
-        get, and the pod can go nowhere else as long as it is."""
+        """Remove an allocation that is for this pod alone, which is on no node: it was for a node that the pod did not
+        get, and it restricts the pod to that node.
+        """
         obj = (await self._api.get(self._kind, *key)).obj()
         status = obj.get("status") or {}
         if "allocation" not in status or not _is_alone(obj, user):
@@ -143,7 +144,7 @@ class ClaimWriter:
         return found | ({"nodeSelector": selector} if selector is not None else {})
 
     def _config(self, claim: Obj, asks: Asks) -> list[Obj]:
-        """Of the classes first, then of the claim, as drivers read it."""
+        """The configuration of the classes first, then of the claim, in the order in which drivers read it."""
         found: list[Obj] = []
         for name, ask in asks.items():
             item = self._classes.get("", ask["deviceClassName"])
@@ -171,7 +172,9 @@ class ClaimWriter:
 
 
 def _asks(claim: Obj) -> Asks:
-    """By the names that results have; an older version of the API has an exact request's fields in the request."""
+    """The requests by the names in results; older versions of the API have the fields of an exact request in the
+    request itself.
+    """
     found: Asks = {}
     for request in claim["spec"].get("devices", {}).get("requests", ()):
         name = request["name"]
@@ -187,7 +190,7 @@ _Devices = list[tuple[str, str]]
 
 
 def _allocated(claim: Obj) -> _Devices | None:
-    """Request and device, of a claim that is allocated."""
+    """Request and device of each result of an allocated claim."""
     allocation = (claim.get("status") or {}).get("allocation")
     if allocation is None:
         return None
@@ -204,14 +207,14 @@ def _is_alone(claim: Obj, user: User) -> bool:
 
 
 def _address(device: str) -> tuple[str, str, str]:
-    """Driver, pool and name; a pool's name may have slashes in it."""
+    """Driver, pool and name; the name of a pool may contain slashes."""
     pool, _, name = device.rpartition("/")
     driver, _, pool = pool.partition("/")
     return driver, pool, name
 
 
 def _selector(reaches: list[Reach], node: str, *, is_tied: bool) -> Obj | None:
-    """Where all of the devices can be used; None for everywhere."""
+    """The node selector of all devices together; None: every node."""
     if is_tied or any(reach.node_name for reach in reaches):
         field = {"key": "metadata.name", "operator": "In", "values": [node]}
         return {"nodeSelectorTerms": [{"matchFields": [field]}]}

@@ -1,7 +1,7 @@
 """Determines which containers of a pod request which device resources.
 
-Pods of one template ask alike, so what was read for one is kept for the others. Rejected: reading each pod whole, which
-takes as long as everything else that is done to bind it.
+Pods of one template have equal requests, so the result for one is cached for the others. Rejected: decoding each pod
+completely, which takes as long as all other work to bind it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DeviceDemands:
         self._known: dict[object, PodSpec] = {}
 
     def of(self, item: Item) -> PodSpec:
-        """The pod's specification as far as its containers' resources go."""
+        """The resource fields of the pod's containers."""
         spec = _pods.decode(item.data).spec
         key = _key(spec.containers), _key(spec.init_containers or ())
         found = self._known.get(key)

@@ -1,8 +1,7 @@
-"""The claim of a pod whose extended resources come from device classes: created by the scheduler, since no controller
-does.
+"""Creates the claim of a pod whose extended resources come from device classes, which is a task of the scheduler.
 
-Its name follows from the pod, so that a successor of a killed scheduler finds it and makes no second one. The pod's
-status says which request serves which container.
+Its name follows from the pod, so that after a crash the next process finds it and creates no second one. The pod's
+status maps containers to requests.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ ClassOf = Callable[[str], str]
 
 
 class _Part(NamedTuple):
-    """What one container asks of one resource."""
+    """The request of one container for one resource."""
 
     request: str
     container: str
@@ -45,7 +44,7 @@ class ExtendedClaims:
         self._kind = kind
 
     async def made(self, pod: Pod, user: User) -> Key:
-        """The pod's claim, made if it is not there."""
+        """The pod's claim, which is created if it is missing."""
         name = f"{user.name[:_LONGEST_BASE]}-extended-resources-{user.uid[:8]}"
         requests = [
             {
@@ -77,7 +76,7 @@ class ExtendedClaims:
         return user.namespace, name
 
     async def tell(self, pod: Pod, user: User, claim: Key) -> None:
-        """Which request serves which container, for the kubelet."""
+        """Write to the pod's status which request serves which container, for the kubelet."""
         mappings = [
             {"containerName": part.container, "resourceName": part.resource, "requestName": part.request}
             for part in self._parts(pod)
@@ -87,14 +86,16 @@ class ExtendedClaims:
         await self._api.patch(PODS, user.namespace, user.name, Patch("merge", body), "status")
 
     def renamed(self, pod: Pod, picks: Picks) -> Picks:
-        """The devices under the names of the claim's requests; they were decided resource by resource."""
+        """The devices by the names of the claim's requests; the decision has them by resource."""
         left: dict[str, list[str]] = {}
         for part in self._parts(pod):
             left.setdefault(part.resource, []).extend([part.request] * part.amount)
         return tuple(structs.replace(pick, request=left[pick.request].pop(0)) for pick in picks if left[pick.request])
 
     def _parts(self, pod: Pod) -> Iterator[_Part]:
-        """Containers that keep what they get; init containers that end before them use it first."""
+        """The requests of containers that keep their devices; init containers that end before them use the same devices
+        first.
+        """
         spec = pod.spec
         kept = [
             (number, container)

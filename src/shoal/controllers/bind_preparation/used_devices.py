@@ -1,9 +1,10 @@
 """Determines which replicas and fixed MIG instances of a node are in use, from its pods and from recent choices.
 
-A pod says it in the annotation that its scheduler wrote, or its kubelet says it in the status. What was chosen for a
-pod that is not on its node yet counts as well, until the pod is seen there, or chosen for again, or gone.
+They are in the pod's annotation, which its scheduler wrote, or in its status, which the kubelet wrote. Devices that
+were chosen for a pod that is not on its node yet count too, until the pod is seen there, gets another choice, or is
+deleted.
 
-Rejected: a book kept over all pods. Replicas and fixed instances are on few nodes, and who asks looks at one.
+Rejected: an index over all pods. Few nodes have replicas and fixed instances, and each call concerns one node.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class UsedDevices:
         """By the pod's uid."""
 
     def on(self, node: str, pod: Item) -> frozenset[str]:
-        """Ids that others hold on the node."""
+        """The ids that other pods hold on the node."""
         if self._index is None:
             self._index = self._pods.index(_INDEX, self._nodes_of)
         self._settle()
@@ -72,7 +73,7 @@ class UsedDevices:
         return frozenset(held)
 
     def choose(self, node: str, pod: Item, chosen: Chosen) -> None:
-        """These are about to be the pod's."""
+        """Record the devices that were chosen for the pod."""
         ids = frozenset(each for resources in chosen.values() for ids in resources.values() for each in ids)
         self._chosen[pod.uid] = (pod, node, ids)
 

@@ -1,4 +1,4 @@
-"""The pod for whose sake something is written."""
+"""The pod for which claims and volumes are written."""
 
 from __future__ import annotations
 

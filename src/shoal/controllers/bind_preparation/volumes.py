@@ -1,4 +1,4 @@
-"""Volumes chosen for a node, written down, and waited for."""
+"""Writes the chosen volumes of a pod to claims and volumes, and waits until they are bound."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class VolumeWriter:
                 await self._choose_node(one, node)
 
     async def bound(self, user: User, mounts: Mounts, wanted: Iterable[WantedClaim], node: str) -> None:
-        """Returns when others have made and bound them: that may take minutes, and nothing is written meanwhile."""
+        """Returns when they are provisioned and bound by other controllers, which may take minutes; nothing is written
+        meanwhile.
+        """
         ends_s = self._clock.seconds() + _LONGEST_S
         chosen = tuple(wanted)
         while not self._needs.are_bound(mounts):

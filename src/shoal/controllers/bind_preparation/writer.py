@@ -1,11 +1,11 @@
-"""Writes what a pod needs before it is bound (volumes chosen and provisioned, claims allocated and reserved), and the
-names of its devices, which travel in the binding itself.
+"""Writes what a pod needs before it is bound: volumes are chosen and provisioned, claims allocated and reserved, and
+the names of devices returned for the binding.
 
-Guarantees: it may be called again for the same pod, by this process or by one that follows it, and after any failure; a
-pod that needs none of it costs a few looks at its bytes. What cannot be written is raised as a typed failure: the
-caller decides whether to wait, to decide again or to give up.
+Guarantees: it may be called again for the same pod, by this process or by a later one, and after any failure; a pod
+that needs nothing costs a few searches in its bytes. A failed write is raised as a typed error: the caller decides
+whether to wait, to decide again or to give up.
 
-Rejected: claims before volumes. Volumes may take minutes, and devices would be kept from others meanwhile.
+Rejected: claims before volumes. Volumes may take minutes, in which the devices would be unusable for others.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LONGEST_S, _POLL_S = 15.0, 0.1
 
 
 class Writer:
-    """One per process: what it has chosen and not yet seen written is known to it alone."""
+    """One for each process: only it knows the choices that are not yet visible in the caches."""
 
     def __init__(self, context: Context, devices: WatchedDevices, volumes: WatchedVolumes) -> None:
         self._context = context
@@ -60,8 +60,9 @@ class Writer:
     async def prepare(
         self, view: PodView, place: Place, is_wanted: Callable[[], bool] = lambda: True
     ) -> dict[str, str]:
-        """Claims and volumes are the pod's when this returns, which may take minutes; annotations for its binding.
-        Nothing is waited for once it is not wanted there any more."""
+        """Prepare claims and volumes, which may take minutes; returns the annotations of the binding. The wait ends
+        when the decision no longer holds.
+        """
         item = self._pods.get(view.namespace, view.name)
         if item is None or item.uid != view.uid:
             raise NotFoundError(f'pods "{view.name}" not found')
@@ -80,7 +81,7 @@ class Writer:
         return self._named(item, demand, place)
 
     async def free(self, view: PodView) -> None:
-        """Claims that were allocated for the pod alone, which is on no node, are free to be allocated otherwise."""
+        """Deallocate claims that were allocated for this pod alone, which is on no node."""
         user, writer = User(view.namespace, view.name, view.uid), self._claim_writer()
         for ref in view.event.ask.claims if view.event is not None else ():
             claim = self._devices.claims.by_key.get(ref.shared)
@@ -137,7 +138,7 @@ class Writer:
             raise
 
     async def _claim_of(self, user: User, grant: ClaimGrant) -> Key:
-        """The claim by its own name, or the one made for the pod, as soon as it is made."""
+        """The key of the claim: its own name, or that of the claim created for the pod, once it exists."""
         if grant.shared:
             namespace, _, name = grant.shared.partition("/")
             return namespace, name
@@ -155,7 +156,7 @@ class Writer:
             await self._clock.sleep(_POLL_S)
 
     def _check_free(self, key: Key, picks: Picks) -> None:
-        """Another claim that has the device by now was written by a scheduler that decided at the same time."""
+        """Raises an error if another claim has the device meanwhile, from a scheduler that decided at the same time."""
         own = "/".join(key)
         for pick in picks:
             others = self._devices.claims.holders(pick.device) - {own}

@@ -1,10 +1,10 @@
-"""The expressions of the admission policies: JSON patches in CEL, put together from the table of kinds.
+"""Builds the expressions of the admission policies: JSON patches in CEL, generated from the table of kinds.
 
-JSON patches and not configurations laid over the object: those may not touch what Kubernetes keeps whole, such as a
-variable's field reference, and need a schema for every kind.
+Rejected: apply configurations instead of JSON patches. They cannot change atomic fields, such as a variable's field
+reference, and need a schema for every kind.
 
-An expression makes maps and lists that are not there before it writes below them. Every step is a list of operations,
-and steps are added up.
+An expression creates missing maps and lists before it writes below them. Every step is a list of operations, and the
+lists are concatenated.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def suspending(path: Path) -> str:
 
 
 def labelled_default() -> str:
-    """The queue named `default` as the object's own."""
+    """Sets the queue named `default` on the object."""
     return _sum(*_made_maps(("metadata", "labels")), _added(("metadata", "labels", QUEUE_LABEL), f"'{DEFAULT_QUEUE}'"))
 
 
 def gating() -> str:
-    """A pod: label, finalizer, gate."""
+    """Adds label, finalizer and gate to a pod."""
     return _sum(
         *_made_maps(("metadata", "labels")),
         _added(("metadata", "labels", MANAGED), "'true'"),
@@ -52,8 +52,9 @@ def gating() -> str:
 
 
 def handing_down(keeper: Keeper, queue: str = "") -> str:
-    """The queue, and the priority where there is one, on the templates. `queue` is an expression; without it the
-    object's label."""
+    """Copies the queue, and the priority if there is one, to the templates. `queue`: an expression; by default the
+    object's label.
+    """
     first, *others = keeper.templates
     own = f"object.metadata.labels['{QUEUE_LABEL}']"
     steps = [_template(first, keeper, queue or own)]
@@ -78,7 +79,7 @@ def _template(path: Path, keeper: Keeper, queue: str) -> str:
 
 
 def rendezvous() -> str:
-    """One operation for each container, with all its variables; the first says of what type the list is."""
+    """One operation for each container, with all its variables; the first one determines the type of the list."""
     asked = _pointer(("metadata", "annotations", ASKS))
     return _sum(
         f"[JSONPatch{{op: 'test', path: '{asked}', value: 'true'}}]",
@@ -109,14 +110,15 @@ def _annotation(obj: str, name: str) -> str:
 
 
 def changes_annotations() -> str:
-    """Most updates of pods, such as those of their status, do not: for them nothing else is evaluated. A creation sets
-    them all."""
+    """Whether a write changes annotations. Most updates of pods, such as those of the status, do not, and skip all
+    other expressions. A creation sets all annotations.
+    """
     after, before = (f"{obj}.metadata.?annotations.orValue({{}})" for obj in ("object", "oldObject"))
     return f"oldObject == null || {after} != {before}"
 
 
 def speaks_of_devices() -> str:
-    """Before the write or after it."""
+    """Whether the pod has device annotations before or after the write."""
     names = (_DEVICES, *_FRACTIONS)
     after = " || ".join(f"{_annotation('object', name)} != ''" for name in names)
     before = " || ".join(f"{_annotation('oldObject', name)} != ''" for name in names)
@@ -128,7 +130,7 @@ def _unchanged(*names: str) -> str:
 
 
 def _is_trusted_maker() -> str:
-    # A controller creates pods from a template, which any user may have written.
+    # A controller creates pods from a template, which any user may write.
     return f"(!has(object.metadata.ownerReferences) && {_MAY_BIND}) || ({is_own_mirror_pod()})"
 
 
@@ -177,12 +179,12 @@ def asks_for_queue() -> str:
 
 
 def runs(path: Path) -> str:
-    """Of a job whose word for `suspend` stands there."""
+    """Whether the job with its `suspend` field at this path runs."""
     return f"!({_has(path)} && object.{'.'.join(path)})"
 
 
 def keeps_queue() -> str:
-    """Of a write to what is there already."""
+    """Whether an update keeps the queue."""
     before, now = (f"{one}.metadata.?labels[?'{QUEUE_LABEL}'].orValue('')" for one in ("oldObject", "object"))
     return f"{now} == {before}"
 
@@ -192,12 +194,12 @@ def asks_for_no_queue() -> str:
 
 
 def is_nobodys() -> str:
-    """No controller at all."""
+    """Whether the object has no controller."""
     return _no_owner("o.?controller.orValue(false)")
 
 
 def is_no_child() -> str:
-    """No controller that is itself held."""
+    """Whether the object has no controller that is itself held."""
     kinds = ", ".join(f"'{group}/{name}'" for group, name in HOLDERS)
     owner = "o.apiVersion.split('/')[0] + '/' + o.kind"
     return _no_owner(f"o.?controller.orValue(false) && ({owner}) in [{kinds}]")
@@ -219,7 +221,8 @@ def has_spec() -> str:
     return "has(object.spec)"
 
 
-# -- pieces ------------------------------------------------------------------------------------------------------------
+# -- parts of expressions
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _sum(*steps: str) -> str:
@@ -231,7 +234,7 @@ def _pointer(path: Sequence[str]) -> str:
 
 
 def _has(path: Path) -> str:
-    """Every field on the way that may be absent is asked for. Metadata and spec are always there."""
+    """Checks every optional field on the path. Metadata and spec always exist."""
     return " && ".join(f"has(object.{'.'.join(path[:depth])})" for depth in range(2, len(path) + 1))
 
 
@@ -240,7 +243,7 @@ def _has_label(name: str) -> str:
 
 
 def _made_maps(path: Path, from_depth: int = 2) -> list[str]:
-    """Operations that make the maps at and above `path`, from that depth on."""
+    """Operations that create the maps at and above `path`, from that depth on."""
     return [
         f"(!({_has(path[:depth])}) ? {_added(path[:depth], '{}')} : [])" for depth in range(from_depth, len(path) + 1)
     ]
@@ -251,7 +254,7 @@ def _added(path: Sequence[str], value: str) -> str:
 
 
 def _listed(path: Path, value: str, is_there: str) -> str:
-    """Append to a list what is not in it."""
+    """Append a value to a list that lacks it."""
     place = f"object.{'.'.join(path)}"
     appended = _added((*path, "-"), value)
     return f"(!has({place}) ? {_added(path, f'[{value}]')} : {place}.exists(f, {is_there}) ? [] : {appended})"

@@ -1,7 +1,7 @@
-"""The expressions of the policy that bounds parts of GPUs by the ResourceQuotas of their namespace.
+"""Builds the expressions of the policy that limits parts of GPUs by the ResourceQuotas of their namespace.
 
-The policy is evaluated once for each quota, as its parameter. A quota with scopes is about some pods only and is left
-out; one without `requests.nvidia.com/gpu` bounds no GPUs.
+The policy is evaluated once for each quota, as its parameter. A quota with scopes applies to some pods only and is left
+out; one without `requests.nvidia.com/gpu` does not limit GPUs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _IS_ABOUT_GPUS = (
 )
 
 VARIABLES = {
-    # What is no number is refused by the scheduler; until then it counts as one device.
+    # The scheduler rejects a value that is not a number; until then it counts as one device.
     "devices": f"{_COUNT}.matches('^[0-9]{{1,10}}$') ? int({_COUNT}) : 1",
     "hard": f"string(params.spec.?hard[?'{_RESOURCE}'].orValue('0'))",
     "used": f"string(params.?status.?used[?'{_RESOURCE}'].orValue('0'))",
@@ -32,7 +32,7 @@ def are_within() -> str:
 
 
 def exceeded() -> str:
-    """In the words of Kubernetes' own quota."""
+    """The message of Kubernetes' own quota."""
     return (
         f"'exceeded quota: ' + params.metadata.name + ', requested: {_RESOURCE}=' + string(variables.devices) + "
         f"', used: {_RESOURCE}=' + variables.used + ', limited: {_RESOURCE}=' + variables.hard"

@@ -1,9 +1,10 @@
 """Lists the kinds that are suspended or gated at creation, and the field of each.
 
-One table serves both ways of holding: the expressions of admission policies (`policies.py`) and the webhook that does
-the same where policies are not served (`holding.py`). A kind is a line here.
+Both implementations use this table: the expressions of admission policies (`policies.py`), and the webhook that does
+the same where policies are not served (`holding.py`). A new kind is a new line.
 
-Guarantees: a child of another job in these tables is never held (its parent is); who asks for no queue is left alone.
+Guarantees: a child of another job in these tables is never held (its parent is); objects that request no queue are not
+changed.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ MANAGED = "kueue.x-k8s.io/managed"
 """A label of held pods (`"true"`), and a finalizer."""
 GATE = "kueue.x-k8s.io/admission"
 PARENT = "kueue.x-k8s.io/pod-suspending-parent"
-"""An annotation of pod templates: who held the pods' owner back."""
+"""An annotation of pod templates: the kind that suspended the owner of the pods."""
 DEFAULT_QUEUE = "default"
 
 
 class Switch(msgspec.Struct, frozen=True):
-    """Kinds that have a word `suspend` at this path."""
+    """Kinds with a `suspend` field at this path."""
 
     name: str
     path: tuple[str, ...]
@@ -49,11 +50,11 @@ SWITCHES = tuple(
 
 
 class Keeper(msgspec.Struct, frozen=True):
-    """A kind that keeps pods running: its pods are held one by one, so its queue is handed down to their templates."""
+    """A kind that keeps pods running: its pods are held one by one, so its queue is copied to their templates."""
 
     kind: Kind
     templates: tuple[tuple[str, ...], ...]
-    """The first is always there, others may be."""
+    """The paths of the templates. The first always exists, others may."""
 
 
 KEEPERS = (
@@ -80,12 +81,12 @@ HELD_KINDS = (*(kind for switch in SWITCHES for kind in switch.kinds), *(keeper.
 
 
 class HoldingRules(msgspec.Struct, frozen=True):
-    """Whose objects are held."""
+    """Which objects are held."""
 
     namespaces: dict[str, object] | None = None
-    """A label selector; None: all but the system's."""
+    """A label selector of namespaces; None: all except system namespaces."""
     everything: bool = False
-    """Jobs that ask for no queue too."""
+    """Whether jobs that request no queue are held as well."""
     frameworks: Frameworks = ALL
 
     def holds(self, kind: Kind) -> bool:
@@ -99,7 +100,7 @@ class HoldingRules(msgspec.Struct, frozen=True):
 
 
 Rules = Callable[[], HoldingRules | None]
-"""The present rules; None while Kueue admits jobs in this cluster."""
+"""Returns the current rules; None while Kueue admits jobs in this cluster."""
 
 
 def holding_rules_of(configuration: Configuration) -> HoldingRules:

@@ -1,9 +1,10 @@
-"""The rules of the admission policies once more, in Python, for servers that do not have such policies.
+"""Implements the rules of the admission policies in Python, for servers without such policies.
 
-Pure: an object in, the object as it is held out. What the policies say in CEL is said here in the same order, from the
-same table, and the tests hold both to the same answers.
+The functions are pure: they return the changed object. They follow the order of the policies' CEL expressions and use
+the same table; tests compare the results of both.
 
-Rejected: only this, as a webhook everywhere. A job created while no replica of Shoal answers would be refused or run.
+Rejected: a webhook on all servers instead of policies. A job created while no replica of Shoal answers would be
+rejected, or would run at once.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ _HOLDERS = frozenset(HOLDERS)
 def held(
     obj: Obj, kind: tuple[str, str], rules: HoldingRules, has_default: Callable[[], bool], *, is_new: bool = True
 ) -> Obj:
-    """The object as it is to be; the argument stays as it is. `kind` is its group and kind; `has_default` says whether
-    its namespace has a queue named `default`."""
+    """The object after the change; the argument is not changed. `kind`: its group and kind. `has_default`: whether its
+    namespace has a queue named `default`.
+    """
     found = deepcopy(obj)
     found.setdefault("metadata", {})
     if not rules.frameworks.has(*kind):
@@ -53,7 +55,7 @@ def held(
 
 
 def with_rendezvous(pod: Obj) -> Obj:
-    """The pod with the variables that it asks for."""
+    """The pod with the variables that it requests."""
     if not is_asked((pod.get("metadata") or {}).get("annotations") or {}):
         return pod
     found = deepcopy(pod)
@@ -111,7 +113,7 @@ def _hand_down(obj: Obj, keeper: Keeper, has_default: Callable[[], bool], *, is_
 
 
 def _takes_queue(obj: Obj, has_default: Callable[[], bool]) -> bool:
-    """Whether it asks for a queue, or does now: by default."""
+    """Whether the object requests a queue, or gets the default one."""
     if QUEUE_LABEL in (obj["metadata"].get("labels") or {}):
         return bool(_queue_of(obj))
     if not has_default():
@@ -143,7 +145,7 @@ def _has(obj: Obj, path: tuple[str, ...]) -> bool:
 
 
 def _below(obj: Obj, path: tuple[str, ...]) -> Obj:
-    """The map at that path, made where it is not there."""
+    """The map at that path, which is created if it is missing."""
     for part in path:
         inner = obj.get(part)
         if not isinstance(inner, dict):

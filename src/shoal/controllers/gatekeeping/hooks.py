@@ -1,4 +1,4 @@
-"""Configures the webhook at the API server: for admission, and in definitions for conversion."""
+"""Builds the webhook configurations of the API server: for admission, and in definitions for conversion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Obj = dict[str, Any]
 HOOKS = Kind(GROUP, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", is_namespaced=False)
 NAME = "shoal-gatekeeping"
 PROVIDED = "shoal.dev/provided"
-"""A label of definitions that Shoal brought: of which project they are."""
+"""A label of definitions that Shoal installed, with the name of their project."""
 BESIDE = {"shoal.dev/webhook": "beside-the-server"}
 """A label of configurations whose webhook started with the server and has another address after a restart."""
 HOLDING_PATH, RENDEZVOUS_PATH, CONVERTING_PATH = "/hold", "/rendezvous", "/convert"
@@ -25,14 +25,14 @@ _TIMEOUT_S = 5
 
 
 class WebhookAddress(msgspec.Struct, frozen=True):
-    """Where the API server reaches the webhook: by a URL, else by a Service."""
+    """The address of the webhook: a URL, else a Service."""
 
     url: str = ""
     namespace: str = "shoal-system"
     service: str = "shoal-webhook"
     port: int = 443
     is_beside: bool = False
-    """On the server's own machine, and started with it."""
+    """Whether the webhook runs on the server's own machine and is started with it."""
 
     def client(self, path: str, bundle: bytes) -> Obj:
         trusted = {"caBundle": base64.b64encode(bundle).decode()}
@@ -42,7 +42,7 @@ class WebhookAddress(msgspec.Struct, frozen=True):
         return {"service": service, **trusted}
 
     def hosts(self) -> tuple[str, ...]:
-        """Names of the Service, whether it is used or not."""
+        """The host names of the Service, used or not."""
         name = f"{self.service}.{self.namespace}.svc"
         return (name, f"{name}.cluster.local")
 
@@ -50,12 +50,13 @@ class WebhookAddress(msgspec.Struct, frozen=True):
 def configuration(
     address: WebhookAddress, bundle: bytes, rules: HoldingRules | None, defaults: Collection[str] = ()
 ) -> Obj:
-    """Without rules nothing is held, and pods get the variables of a rendezvous all the same. `defaults`: namespaces
-    that have a default queue: unless everything is held, other requests do not wait for an answer."""
+    """Without rules nothing is held, but pods get the variables of a rendezvous. `defaults`: namespaces with a default
+    queue. Unless everything is held, requests in other namespaces do not call the webhook.
+    """
     names_one = {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "Exists"}]}
     names_none = {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "DoesNotExist"}]}
     asks = {"name": "asks-for-rendezvous", "expression": asks_rendezvous()}
-    # Most pods belong to a controller, and none of these gets a default queue.
+    # Most pods have a controller, and none of these gets a default queue.
     nobodys = {"name": "is-no-pod-of-others", "expression": f"request.kind.kind != 'Pod' || ({is_nobodys()})"}
     client = address.client(HOLDING_PATH, bundle)
     hooks = [
@@ -100,7 +101,7 @@ def _hook(name: str, client: Obj, kinds: Sequence[Kind], more: Obj, *, is_change
 
 
 def _rules(kinds: Sequence[Kind], *, is_changed: bool) -> list[Obj]:
-    """`is_changed`: of keepers of pods later changes too."""
+    """`is_changed`: include updates of the kinds that keep pods running."""
     keepers = {keeper.kind for keeper in KEEPERS}
     found = []
     for kind in kinds:

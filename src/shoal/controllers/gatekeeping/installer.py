@@ -1,11 +1,11 @@
-"""Keeps the admission policies installed: written when they are missing or say something else, and never anything else.
+"""Keeps the admission policies installed: writes those that are missing or differ, and nothing else.
 
-Objects without our labels are not changed, also under our names. Where policies are not served, nothing is installed
-here and the webhook does their work (`webhook.py`); where Kueue admits jobs in this cluster, the policies of queues are
-removed and that of the rendezvous stays.
+Objects without Shoal's labels are not changed, even if they have the same names. Where policies are not served, nothing
+is installed here and the webhook does their work (`webhook.py`); where Kueue admits jobs in this cluster, the policies
+of queues are removed and that of the rendezvous stays.
 
-Rejected: installing once at the start. An upgrade, a careless delete or another version of Shoal would leave jobs
-unheld without a message.
+Rejected: installing once at the start. After an upgrade, an accidental deletion or a change by another version of
+Shoal, jobs would silently not be held.
 """
 
 from __future__ import annotations
@@ -76,10 +76,12 @@ class Installer:
         self._rules = rules
         self._reported = ""
         self._right: dict[tuple[Kind, str], tuple[int, Obj]] = {}
-        """What said in which version all that it was to say: long expressions, looked at again and again."""
+        """The versions of objects with the right content. They are stored because the comparison of long expressions is
+        costly.
+        """
 
     async def reconcile(self, _: Key) -> float:
-        """Look at everything; in how many seconds to look again."""
+        """Check all policies; returns the seconds until the next check."""
         # Without queues, held jobs would never be admitted.
         queues = self._served.find(LOCAL_QUEUES)
         rules = self._rules() if queues is not None else None
@@ -91,7 +93,7 @@ class Installer:
         return _REFUSED_S if refused else _POLL_S
 
     async def _install(self, policy: Kind, binding: Kind, pairs: Sequence[PolicyPair]) -> list[str]:
-        """What was refused; the others are installed nevertheless."""
+        """Returns the refusals; the other objects are installed nevertheless."""
         policies, bindings = self._served.find(policy), self._served.find(binding)
         if policies is None or bindings is None:
             return []
@@ -104,7 +106,7 @@ class Installer:
                 await self._put(bindings, pair.binding)
             except (ForbiddenError, InvalidError) as error:
                 refused.append(str(error))
-        # What binds goes before what is bound: a binding without its policy would refuse what it concerns.
+        # Bindings are deleted before policies: a binding without its policy would reject the objects that it matches.
         for kind in (bindings, policies):
             for item in self._context.informers.of(kind):
                 if item.name not in wanted and is_ours(item.obj()):
@@ -133,7 +135,7 @@ class Installer:
             return
 
     def _report(self, words: str) -> None:
-        """Once, until it is well again."""
+        """Log a fault once, until it is resolved."""
         if words != self._reported:
             self._reported = words
             if words:
@@ -141,7 +143,7 @@ class Installer:
 
 
 def says(present: Any, wanted: Any) -> bool:
-    """Whether an object has all of that, whatever else the server or others have filled in."""
+    """Whether an object has all wanted fields; the server or other clients may have added more."""
     if isinstance(wanted, Mapping):
         return isinstance(present, Mapping) and all(says(present.get(name), value) for name, value in wanted.items())
     if isinstance(wanted, list):

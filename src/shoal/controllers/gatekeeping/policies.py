@@ -1,12 +1,11 @@
-"""The admission policies that hold jobs and pods back at their creation and keep those that run in their queue, as the
-objects that Shoal installs.
+"""Builds the admission policies that hold jobs and pods at their creation and keep running ones in their queue.
 
-Kubernetes evaluates them itself: nothing of Shoal has to answer while a job is created, and while Shoal is away no job
-slips in. Each holding is defined twice: for objects that name their queue, and, with the LocalQueue `default` of the
-object's namespace as its parameter, for those that do not. Only the first fails closed: it concerns labelled objects
-alone, while the second would stop every pod of a cluster whose queues were uninstalled.
+Kubernetes evaluates them itself: no process of Shoal must answer while a job is created, and while Shoal does not run
+no job bypasses its queue. Each policy is defined twice: for objects that name their queue, and, with the LocalQueue
+`default` of the object's namespace as its parameter, for those that do not. Only the first fails closed: it matches
+labelled objects alone, while the second would stop every pod of a cluster whose queues were uninstalled.
 
-Rejected: one policy for everything. A fault in one kind's expression would let through, or stop, all others.
+Rejected: one policy for everything. A fault in the expression of one kind would admit or stop all others.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ CHECKING_BINDINGS = CHECKING._replace(
 OLDER_POLICIES = POLICIES._replace(version="v1beta1")
 OLDER_BINDINGS = BINDINGS._replace(version="v1beta1")
 OURS = {"app.kubernetes.io/managed-by": "shoal", "app.kubernetes.io/component": "gatekeeping"}
-"""Labels: what has them may be changed and deleted."""
+"""Labels of objects that Shoal may change and delete."""
 
 _ON_CREATE = ("CREATE",)
 _ON_WRITE = ("CREATE", "UPDATE")
@@ -56,7 +55,7 @@ class PolicyPair:
 
 
 def queue_policies(rules: HoldingRules, queues: Kind | None) -> list[PolicyPair]:
-    """`queues`: LocalQueues as they are served, None without them: then there is no default queue."""
+    """`queues`: LocalQueues in the served version; None without them: then there is no default queue."""
     found = list(_named(rules))
     if queues is not None:
         found += _by_default(rules, queues)
@@ -64,7 +63,9 @@ def queue_policies(rules: HoldingRules, queues: Kind | None) -> list[PolicyPair]
 
 
 def checking_policies(rules: HoldingRules) -> list[PolicyPair]:
-    """What refuses: who runs in a queue stays in it, as in Kueue. Another queue would never have given it its quota."""
+    """The validating policies: a running job stays in its queue, as in Kueue, because another queue has not granted it
+    quota.
+    """
     return [_keeping(switch, kinds, rules) for switch, kinds in _switches(rules)]
 
 
@@ -81,14 +82,15 @@ def _keeping(switch: Switch, kinds: Sequence[Kind], rules: HoldingRules) -> Poli
 
 
 def devices_policy() -> PolicyPair:
-    """Which devices a pod holds is written when it is bound, by a client that may bind; and what it asks of them by
-    annotation is decided by a scheduler before the pod is on a node, and is what quota has counted."""
+    """Protects device annotations. The devices of a pod are written when it is bound, by a client that may bind; and
+    its annotated requests must not change on a node, because the scheduler and the quota have used them.
+    """
     validations = [
         {"expression": cel.leaves_devices_alone(), "reason": "Forbidden", "message": cel.DEVICES_MESSAGE},
         {"expression": cel.asks_before_it_is_bound(), "reason": "Forbidden", "message": cel.FRACTION_MESSAGE},
     ]
     spec: Obj = {
-        # An update of the status may change annotations too.
+        # Updates of the status may change annotations too.
         "matchConstraints": {"resourceRules": _rules((PODS, PODS._replace(plural="pods/status")), _ON_WRITE)},
         # In this order: the first one that is false decides.
         "matchConditions": [
@@ -102,8 +104,10 @@ def devices_policy() -> PolicyPair:
 
 
 def parts_policy() -> PolicyPair:
-    """A bound for parts of GPUs by annotation, which the quota of kube-apiserver does not count: the devices of one pod
-    and what a quota says is used are within it. The parts of other pods are not added up: a policy sees one pod."""
+    """Limits parts of GPUs in annotations, which the quota of kube-apiserver does not count: the devices of one pod
+    plus the recorded usage must be within the quota. The parts of other pods are not counted, because a policy sees
+    only one pod.
+    """
     validation = {"expression": parts.are_within(), "reason": "Forbidden", "messageExpression": parts.exceeded()}
     conditions = (("asks-for-parts", parts.are_asked_for()), ("is-no-mirror-pod", f"!({cel.is_own_mirror_pod()})"))
     spec: Obj = {
@@ -172,7 +176,7 @@ def _by_default(rules: HoldingRules, queues: Kind) -> Iterator[PolicyPair]:
 
 
 def _switches(rules: HoldingRules) -> Iterator[tuple[Switch, Sequence[Kind]]]:
-    """With those of their kinds that are held."""
+    """The switches, with their held kinds."""
     for switch in SWITCHES:
         if kinds := [kind for kind in switch.kinds if rules.holds(kind)]:
             yield switch, kinds

@@ -1,7 +1,7 @@
 """Adds the environment variables that processes of a distributed job need to find each other.
 
-A pod asks with the annotation `shoal.dev/rendezvous: "true"`. The values are known when the pod is bound; the scheduler
-writes them as annotations, and the variables, which have to be there from the pod's creation, refer to these. A
+A pod requests them with the annotation `shoal.dev/rendezvous: "true"`. The values are known when the pod is bound; the
+scheduler writes them as annotations, and the variables, which must exist from the pod's creation, refer to these. A
 variable that a container sets itself stays.
 
 Rejected: values in the pod's spec. They are not known yet when it is created, and a spec cannot be changed later.
@@ -21,13 +21,13 @@ VARIABLES = {
     "MASTER_PORT": "shoal.dev/master-port",
     "SHOAL_NODES": "shoal.dev/nodes",
     "SHOAL_TOPOLOGY": "shoal.dev/nccl-topology",
-    # As torchrun reads its options, one of it in each pod.
+    # The variables of torchrun, one process of which runs in each pod.
     "PET_NNODES": "shoal.dev/world-size",
     "PET_NODE_RANK": "shoal.dev/node-rank",
     "PET_MASTER_ADDR": "shoal.dev/master-addr",
     "PET_MASTER_PORT": "shoal.dev/master-port",
 }
-"""By name, the annotation that has the value."""
+"""The name of each variable, with the annotation that has its value."""
 
 
 def is_asked(annotations: Mapping[str, str]) -> bool:
@@ -35,7 +35,7 @@ def is_asked(annotations: Mapping[str, str]) -> bool:
 
 
 def variables_of(present: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The variables of a container that has those: ours first, since others may refer to them."""
+    """The variables of a container with the given ones: Shoal's first, because others may refer to them."""
     taken = {one.get("name") for one in present}
     return [
         {"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}}

@@ -1,6 +1,6 @@
-"""Answers reviews of admission and of conversion for the webhook, as plain objects. Pure.
+"""Answers admission and conversion reviews for the webhook, as plain objects. The functions are pure.
 
-A review that cannot be answered is answered with a failure in words; no content of a request raises here.
+A review that cannot be handled gets a failure with a message; no content of a request raises an error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def admitted(review: Obj, rules: HoldingRules | None, has_default: Callable[[str
 
 
 def _difference(before: Obj, after: Obj) -> list[Obj]:
-    """By the two parts that are ever changed: the answer is for exactly the object that was asked about."""
+    """The JSON patch of the two parts that may change; the answer is for exactly the reviewed object."""
     return [
         {"op": "replace" if part in before else "add", "path": f"/{part}", "value": after[part]}
         for part in ("metadata", "spec")

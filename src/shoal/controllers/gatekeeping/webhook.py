@@ -1,9 +1,9 @@
-"""The webhook: certificates that renew themselves, a server that shows them, and what tells the API server of both.
+"""Runs the webhook: renews its certificates, serves reviews, and configures the API server to use it.
 
 It converts Kueue's kinds between their versions, and holds jobs where admission policies are not served. Any number of
-replicas run it at once: they share their papers, write the same configurations, and each answers.
+replicas run it at the same time: they share their certificates, write the same configurations, and each answers.
 
-Definitions are only touched where they came from Shoal: Kueue's own lead to Kueue's own webhook.
+Only definitions that Shoal installed are changed: Kueue's own refer to Kueue's webhook.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _AGAIN_S = 2.0
 class WebhookSettings(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     port: int = 9443
-    """0 takes any free one, which is then the port of the address's URL."""
+    """0: any free port, which then replaces the port of the address's URL."""
     address: WebhookAddress = WebhookAddress()
     names: tuple[str, ...] = ()
-    """More names and addresses that its certificate is for."""
+    """Further names and addresses in its certificate."""
     converts: bool = True
-    """Whether the definitions of Kueue's kinds that Shoal provided lead here."""
+    """Whether the definitions of Kueue's kinds that Shoal installed refer to this webhook."""
     is_last_resort: bool = True
-    """Holding jobs is left to admission policies where these are served."""
+    """Whether the webhook holds jobs only where admission policies are not served."""
     date: Callable[[], datetime] = machine_date
 
 
@@ -87,7 +87,7 @@ class Webhook:
         self._wakeup = asyncio.Event()
         self._brake = _Brake(context.clock)
         self.stands = asyncio.Event()
-        """It answers, and the API server has been told so."""
+        """Set when the webhook answers and the API server is configured."""
         served.when_there(POLICIES, None, OLDER_POLICIES)
         served.when_there(BINDINGS, None, OLDER_BINDINGS)
         older = LOCAL_QUEUES._replace(version="v1beta1")
@@ -116,14 +116,14 @@ class Webhook:
         except ShoalError as error:
             _log.warning("webhook update failed: %s", error)
             return _AGAIN_S * 5
-        except Exception:  # noqa: BLE001 - told below; who answered until now goes on
-            # The present certificate and rules still hold jobs, which is better than no answer.
+        except Exception:  # noqa: BLE001 - logged below; the running server continues
+            # The server keeps its certificate and rules, and still holds jobs, which is better than no answer.
             _log.exception("webhook update failed")
             return _AGAIN_S * 5
         return _POLL_S
 
     async def look(self) -> None:
-        """Papers, server, configurations: whatever of it is not as it should be."""
+        """Correct certificates, server and configurations where they differ from the desired state."""
         papers = await self._secret.papers()
         if papers != self._papers:
             self.server.show(papers)
@@ -133,7 +133,7 @@ class Webhook:
         address = self._address()
         queues = self._served.find(LOCAL_QUEUES)
         if queues is not None:
-            # Who is asked before it knows of a default queue would let its jobs go.
+            # Before the default queues are known, jobs would not be held.
             await self._context.informers.synced((queues,))
         if self._has_policies() and self._settings.is_last_resort:
             await self._take_away()
@@ -192,7 +192,7 @@ class Webhook:
             return None
 
     async def _lead(self, item: Item, wanted: Obj) -> None:
-        """A definition of ours converts here."""
+        """Let a definition that Shoal installed use this webhook for conversion."""
         if not item.name.endswith(f".{KUEUE}"):
             return
         obj = item.obj()
@@ -200,7 +200,7 @@ class Webhook:
             return
         if says(obj["spec"].get("conversion"), wanted):
             return
-        # It may have led elsewhere: of url and service one stays.
+        # It may have had another address: only one of url and service is allowed.
         client = {"url": None, "service": None, **wanted["webhook"]["clientConfig"]}
         written = {**wanted, "webhook": {**wanted["webhook"], "clientConfig": client}}
         body = {"metadata": {"resourceVersion": str(item.version)}, "spec": {"conversion": written}}
@@ -226,7 +226,9 @@ class Webhook:
 
 
 class _Brake:
-    """Two who disagree about what both write hear of each other: each waits longer after every write of its own."""
+    """Limits conflicts between processes that write different configurations: each waits longer after every write of
+    its own.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -241,7 +243,7 @@ class _Brake:
             self._until_s = now_s + self._pause_s
 
     def when_free(self, do: Callable[[], None]) -> None:
-        """Now, unless it wrote a moment ago."""
+        """Run `do` now, or after the delay since the last write."""
         left_s = self._until_s - self._clock.seconds()
         if left_s > 0:
             self._clock.call_later(left_s, do)

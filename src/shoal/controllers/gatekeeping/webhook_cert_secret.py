@@ -35,7 +35,9 @@ class WebhookCertSecret:
         self._hosts = hosts
 
     async def papers(self) -> WebhookCerts:
-        """Good ones; made, taken over or renewed. A ConflictError means that another replica was faster: call again."""
+        """Valid certificates: created, adopted or renewed. A ConflictError means that another replica was faster: call
+        again.
+        """
         now = self._date()
         try:
             item = await self._context.api.get(SECRETS, self._namespace, self._name)

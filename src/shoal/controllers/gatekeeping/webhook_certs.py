@@ -1,10 +1,11 @@
-"""The webhook's own certificates: an authority, a certificate of it, and when each is made anew. Pure but for keys.
+"""Creates and renews the webhook's certificates: an authority, and a server certificate that it signs. The functions
+are pure except for random keys.
 
-A new authority is published before anything it signed is shown: for as long as the old one lives both are trusted, and
-the certificate goes on until its own time comes. So no connection fails meanwhile, whichever certificate each
-replica presents.
+A new authority is published before a certificate that it signed is used: both authorities are trusted until the old one
+expires, and the old certificate stays in use until its own renewal. So no connection fails meanwhile, whichever
+certificate a replica presents.
 
-Rejected: one certificate that signs itself. It would have to be published and shown in the same instant.
+Rejected: a self-signed certificate. It would have to be published and used at the same instant.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ LEAF_LIFE = timedelta(days=90)
 LEAF_SPARE = timedelta(days=30)
 AUTHORITY_LIFE = timedelta(days=730)
 AUTHORITY_SPARE = LEAF_LIFE + LEAF_SPARE
-"""An authority must outlive whatever it may still sign."""
+"""An authority must be valid longer than the certificates that it may still sign."""
 
 
 class WebhookCerts(msgspec.Struct, frozen=True):
-    """All PEM. `bundle` is every authority that is trusted, the newest first."""
+    """All values are PEM. `bundle`: all trusted authorities, the newest first."""
 
     bundle: bytes
     authority_key: bytes
@@ -35,7 +36,7 @@ class WebhookCerts(msgspec.Struct, frozen=True):
 
     @property
     def chain(self) -> bytes:
-        """What a server shows, with its key."""
+        """The certificate chain and the key of the server."""
         return self.certificate + self.key
 
 
@@ -50,7 +51,7 @@ def new_papers(hosts: Sequence[str], now: datetime) -> WebhookCerts:
 
 
 def renewed(papers: WebhookCerts, hosts: Sequence[str], now: datetime) -> WebhookCerts:
-    """The same papers while they are good; raises ValueError for papers that cannot be read."""
+    """The same certificates while they are valid, else new ones; raises ValueError for unreadable ones."""
     trusted = [
         Pair(one.public_bytes(Encoding.PEM), papers.authority_key)
         for one in x509.load_pem_x509_certificates(papers.bundle)

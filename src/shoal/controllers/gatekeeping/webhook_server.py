@@ -17,11 +17,11 @@ Obj = dict[str, Any]
 Answer = Callable[[Obj], Obj]
 _AGAIN_S = 10.0
 _LONGEST = 16 * 1024 * 1024
-"""Of a request: an object, its former self, and what is said around them."""
+"""The maximum size of a request: an object, its previous state, and the fields of the review."""
 
 
 class WebhookServer:
-    """`answers` by path."""
+    """`answers`: the handlers by path."""
 
     def __init__(self, answers: dict[str, Answer]) -> None:
         self._answers = answers
@@ -31,14 +31,14 @@ class WebhookServer:
         self.port = 0
 
     def show(self, papers: WebhookCerts) -> None:
-        # The library reads certificates from files only; this one is its owner's alone and gone at once.
+        # The library reads certificates from files only; this one is readable by its owner alone, and deleted at once.
         with tempfile.NamedTemporaryFile(suffix=".pem") as file:
             file.write(papers.chain)
             file.flush()
             self._tls.load_cert_chain(file.name)
 
     async def start(self, host: str, port: int) -> None:
-        """After the first papers; port 0 is any, and `port` says which."""
+        """Call after the first certificates are set. Port 0 means any; `port` then has the chosen one."""
         application = web.Application(client_max_size=_LONGEST)
         for path in self._answers:
             application.router.add_post(path, self._handle)
@@ -55,7 +55,7 @@ class WebhookServer:
         self.port = runner.addresses[0][1]
 
     async def close(self) -> None:
-        """It may be started again."""
+        """Stop the server; it may be started again."""
         runner, self._runner, self.port = self._runner, None, 0
         if runner is not None:
             await runner.cleanup()

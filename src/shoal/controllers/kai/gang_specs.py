@@ -89,7 +89,7 @@ class GangSpecs:
     def is_settled(self) -> bool:
         return not self.is_stale and not self._changed
 
-    # Inside
+    # internals
 
     def _follow(self, kind: Kind) -> None:
         informer = self._followed[kind] = self._context.informers.of(kind)

@@ -94,7 +94,7 @@ class PodGrouper:
         """Runs until cancelled."""
         await self._loop.run()
 
-    # Inside
+    # internals
 
     def _kind_served(self, kind: Kind) -> None:
         self._is_served = True

@@ -120,7 +120,7 @@ class KaiStatusWriter:
                 self._wake.set()
             await self._context.clock.sleep(_EVERY_S)
 
-    # Inside
+    # internals
 
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
         groups = {name for item in (before, after) if item is not None for name in _group_of(item)}

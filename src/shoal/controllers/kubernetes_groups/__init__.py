@@ -1,1 +1,1 @@
-"""Kubernetes' own pod groups (`scheduling.k8s.io`): what their status says."""
+"""The controller for the status of Kubernetes' own pod groups (`scheduling.k8s.io`)."""

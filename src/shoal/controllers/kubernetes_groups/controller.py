@@ -26,7 +26,7 @@ from shoal.controllers.kubernetes_groups.scheduled import CONDITION, ScheduledMe
 _MARK = b'"schedulingGroup"'
 _INDEX = "scheduling-group"
 _TOGETHER_S = 0.2
-"""The pods of a group are bound together: that is one look."""
+"""The pods of a group are bound together: the delay combines their changes."""
 
 
 class _GroupedPodSpec(msgspec.Struct, rename="camel", gc=False):
@@ -67,7 +67,7 @@ _pod: Seen[_GroupedPod] = Seen(_GroupedPod)
 
 class KubernetesGroups:
     def __init__(self, context: Context, served: Served, schedulers: frozenset[str]) -> None:
-        """`served` is asked by others now and then; `schedulers` are the names by which pods call this scheduler."""
+        """The caller refreshes `served`; `schedulers`: the names of this scheduler in pods."""
         self.name = context.name
         self._context = context
         self._schedulers = schedulers
@@ -77,7 +77,7 @@ class KubernetesGroups:
         served.when_there(GROUP_POD_GROUPS, self._begin)
 
     async def run(self) -> None:
-        """Until cancelled. Without such groups no pod is read for them."""
+        """Runs until cancelled. Without such groups no pod is read."""
         await self._found.wait()
         await self._loop.run()
 

@@ -1,4 +1,4 @@
-"""The condition PodGroupScheduled of Kubernetes' PodGroup, by its pods: what kube-scheduler would write."""
+"""Computes the condition PodGroupScheduled of Kubernetes' PodGroup from its pods, as kube-scheduler does."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ class ScheduledMember(msgspec.Struct, frozen=True):
     name: str
     is_bound: bool = False
     reason: str = ""
-    """Of its condition PodScheduled, where that is False."""
+    """The reason of its condition PodScheduled, where that is False."""
     message: str = ""
 
 
 def scheduled(members: Sequence[ScheduledMember], least: int) -> tuple[bool, str, str] | None:
-    """Whether it is so, the reason and the message; None while there is nothing to say. `least`: how many pods start
-    together, 0 where each goes its own way.
+    """Status, reason and message; None while there is no condition to write. `least`: the number of pods that start
+    together, 0 if they start independently.
 
-    As with kube-scheduler, nothing is said of a group that has fewer pods than it needs: it has not been tried."""
+    As with kube-scheduler, a group with fewer pods than it needs gets no condition, because it has not been tried.
+    """
     if sum(member.is_bound for member in members) >= max(least, 1):
         return True, SCHEDULED, ""
     refused = [one for one in members if not one.is_bound and one.reason in (UNSCHEDULABLE, SCHEDULER_ERROR)]

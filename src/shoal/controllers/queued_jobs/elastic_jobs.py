@@ -1,4 +1,4 @@
-"""Pure functions for elastic jobs, which change their size while they run, and for their Workloads."""
+"""Computes changes of elastic jobs, which change their size while they run, and of their Workloads."""
 
 from __future__ import annotations
 

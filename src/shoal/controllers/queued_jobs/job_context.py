@@ -1,5 +1,6 @@
-"""Reads and writes for the jobs of one kind: their caches, Workloads and Events. The server refuses every write to an
-object that was changed since it was read."""
+"""Reads and writes the jobs of one kind: their caches, Workloads and Events. The server refuses every write to an
+object that was changed since it was read.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Describes a kind of queued job: how it is suspended, how an admission is injected, and how its status is read. Where
-its pod templates are is in `store/queues/job_parts`."""
+"""The attributes of a kind of queued job: how it is suspended, how an admission is injected, and how its status is
+read. Where its pod templates are is in `store/queues/job_parts`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of all kinds of jobs that are queued with a Workload of their own.
+"""Lists all kinds of jobs that are queued with a Workload of their own.
 
 A new kind is a row in `store/queues/job_parts/table.py` and a row here; kinds of Kubeflow's training operator need no
 row here. Kinds that cannot be suspended have pods that

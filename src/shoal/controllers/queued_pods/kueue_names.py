@@ -1,4 +1,4 @@
-"""Names of Kueue's labels, annotations, conditions and reasons on queued pods."""
+"""Defines Kueue's labels, annotations, conditions and reasons on queued pods."""
 
 from __future__ import annotations
 

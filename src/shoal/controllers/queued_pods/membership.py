@@ -1,7 +1,7 @@
-"""Pure functions for pod groups: which pods are members, excess or replaced, and how many are missing.
+"""Determines for pod groups which pods are members, excess or replaced, and how many are missing.
 
-Older pods are kept before newer ones, and running pods before held ones. A failed pod is kept until another pod
-replaces it, so that the outcome of the group can be determined.
+All functions are pure. Older pods are kept before newer ones, and running pods before held ones. A failed pod is kept
+until another pod replaces it, so that the outcome of the group can be determined.
 """
 
 from __future__ import annotations

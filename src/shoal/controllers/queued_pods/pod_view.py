@@ -1,4 +1,4 @@
-"""The fields of a queued pod that its admission reads: its owner, whether it is held, whether it has ended."""
+"""The view of a queued pod: the fields that its admission reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pure changes of a Workload's status that follow from its pods: PodsReady, Finished, reclaimable pods, quota."""
+"""Computes changes of a Workload's status that follow from its pods: PodsReady, Finished, reclaimable pods, quota."""
 
 from __future__ import annotations
 

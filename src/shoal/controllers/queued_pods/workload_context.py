@@ -1,4 +1,4 @@
-"""Collects everything that belongs to one Workload of queued pods, as the caches have it now."""
+"""Collects all objects that belong to one Workload of queued pods, from the caches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields of a Workload that the controller of queued pods reads."""
+"""The view of a Workload: the fields that the controller of queued pods reads."""
 
 from __future__ import annotations
 

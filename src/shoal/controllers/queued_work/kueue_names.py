@@ -1,4 +1,4 @@
-"""Names of Kueue's labels, annotations, finalizers and conditions on jobs, pod templates and Workloads."""
+"""Defines Kueue's labels, annotations, finalizers and conditions on jobs, pod templates and Workloads."""
 
 from __future__ import annotations
 

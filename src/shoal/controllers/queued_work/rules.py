@@ -16,7 +16,7 @@ class JobRules(msgspec.Struct, frozen=True):
     queues_everything: bool = False
     """Jobs without a queue name are suspended as well (`manageJobsWithoutQueueName`)."""
     managed: Selector | None = None
-    """Selects the namespaces whose jobs are queued; None for all but the system's."""
+    """Selects the namespaces whose jobs are queued; None: all except system namespaces."""
     reports_pods_ready: bool = True
     """Workloads get the condition PodsReady."""
     labels_to_copy: tuple[str, ...] = ()

@@ -79,7 +79,7 @@ class AdmissionCycles:
     def moments(self) -> list[float | None]:
         return [self._cache.kueue.next_s(), self._deadline_s]
 
-    # Inside
+    # internals
 
     def _evict(self, stopped: Stopped, now_s: float) -> None:
         cache = self._cache
@@ -115,7 +115,7 @@ class AdmissionCycles:
                 self._reports.pending(view, view.facts, (str(waiting.why), waiting.message))
 
     def _report_unplaced(self, decisions: Decisions) -> None:
-        """Each reason is reported once for as long as it lasts."""
+        """Each reason is reported once while it lasts."""
         for key, why in decisions.unplaced.items():
             view = self._cache.views.get(key)
             if view is not None and self._unplaced.get(key) != why:

@@ -180,7 +180,7 @@ class QueueAdmission:
         """Returns when the caches are filled; until then no round decides anything."""
         await self._watched.synced()
 
-    # Inside
+    # internals
 
     async def _open_gates(self) -> None:
         await self._watched.synced()

@@ -61,7 +61,7 @@ class DisruptionFacts:
             if held is not None:
                 held.facts = self._updated(held.facts, budgets, now_s)
 
-    # Inside
+    # internals
 
     def _budgets_by_pod(self) -> dict[str, list[BudgetFacts]]:
         found: dict[str, list[BudgetFacts]] = {}

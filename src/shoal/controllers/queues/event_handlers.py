@@ -79,7 +79,7 @@ class EventHandlers:
         if view is not None:
             self._refused[workload] = view.generation, message
 
-    # Inside
+    # internals
 
     def _reset(self, settings: Settings, now_s: float) -> list[str]:
         """Begin with another configuration: every Workload is queued again, and each that holds quota keeps it. The

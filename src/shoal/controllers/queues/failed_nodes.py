@@ -52,7 +52,7 @@ class FailedNodes:
             if held.topology_flavors and held.facts.admitted and not held.evicted:
                 self._check(queues, held)
 
-    # Inside
+    # internals
 
     def _update_nodes(self) -> None:
         queues = self._cache.queues

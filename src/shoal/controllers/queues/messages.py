@@ -1,5 +1,6 @@
-"""Reasons and messages in the conditions of Workloads and queues, in Kueue's wording: users, scripts and dashboards
-compare them."""
+"""Defines the reasons and messages in conditions of Workloads and queues, with Kueue's wording: users, scripts and
+dashboards compare them.
+"""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class NodeCapacity:
         found = [moment_s for moment_s in due if moment_s is not None] + self.replacements.moments()
         return found + [self._kept_until_s(key) for key in self.placeholders.workloads()]
 
-    # Inside
+    # internals
 
     def _kept_until_s(self, workload: str) -> float:
         held = self._cache.held(workload)

@@ -154,7 +154,7 @@ class PodArrivals:
         pods = [(key, self._workload_of[key][1]) for key in (*pending, *ready)]
         return PlaceholderSwap(self._placement, placeholders).swap(pods, left) if pods else []
 
-    # Inside
+    # internals
 
     def _arrived(self, event: PodArrived) -> bool:
         cluster = self._intake.cluster

@@ -74,7 +74,7 @@ class QueueStatuses:
                 self._noted.set()
             await self._context.clock.sleep(_INTERVAL_S)
 
-    # Inside
+    # internals
 
     def _until_sample_s(self) -> float:
         """The recent usage of LocalQueues is written once per sampling interval, even if nothing else changes."""

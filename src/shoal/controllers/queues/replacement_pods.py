@@ -148,7 +148,7 @@ class ReplacementPods:
     def moments(self) -> list[float]:
         return [moment_s for each in self._until_s.values() for moment_s in each.values()]
 
-    # Inside
+    # internals
 
     def _count_missing(self, held: AdmittedWorkload, placeholders: Placeholders) -> _MissingPlaces:
         counts = {each.name: each.count for each in held.admission.pod_sets}

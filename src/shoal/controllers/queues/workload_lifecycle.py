@@ -57,7 +57,7 @@ class WorkloadLifecycle:
     def forget(self, key: str) -> None:
         self._backoffs.pop(key, None)
 
-    # Inside
+    # internals
 
     def _requeue(self, queues: Queues, view: WorkloadView, facts: WorkloadFacts, now_s: float) -> None:
         mark = view.mark("Requeued")

@@ -2,8 +2,8 @@
 is not being evicted.
 
 The facts count a decision from the moment it is made. An error between a scheduling cycle and its writes leaves the
-capacity assumed for a pod that will not be bound. Whatever the error was, a pod that is found twice without a write
-under way is read from the server, and the decision is undone where the pod is still unbound, or still runs.
+capacity assumed for a pod that will not be bound. Whatever the error was, a pod that is found twice without a write in
+progress is read from the server, and the decision is undone where the pod is still unbound, or still runs.
 
 Guarantees: no capacity stays assumed for a pod that is not being bound; no decision is undone whose write may still
 happen or has happened.
@@ -47,10 +47,10 @@ class AssumedPodExpiry:
         self._endings = endings
         self._outcomes = outcomes
         self._doubtful: dict[str, PodAllocation] = {}
-        """The pods without a write under way at the last look."""
+        """The pods without a write in progress at the last check."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             await self._context.clock.sleep(POLL_S)
             await self.look()
@@ -62,7 +62,8 @@ class AssumedPodExpiry:
         self._doubtful = found
         for key in again:
             view = self._watched.view(key)
-            # A pod that does not exist yet reserves the place of one to come; a terminating pod needs its grace period.
+            # A pod that is not in the caches is a reservation for a later pod; a terminating pod needs its grace
+            # period.
             if view is not None and not (isinstance(view.event, PodBound) and view.event.terminating):
                 await self._ask(key, found[key], view)
 

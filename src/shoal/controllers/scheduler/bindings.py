@@ -4,12 +4,12 @@ A failed write is retried for some seconds on the same node, because the facts c
 a gang. Only then, or when the server refuses, is the decision undone. If the result of a write is unknown, the server
 is asked, and the pod stays assumed until it answers.
 
-A node that another scheduler uses may lose its room between the decision and the write, so the room is checked once
-more right before the binding.
+A node that another scheduler uses may lose free capacity between the decision and the write, so the capacity is checked
+again right before the binding.
 
-Guarantees: a decision is not undone while its binding may still be written, and no pod is bound to room that was lost
-while its claims were prepared; there is one attempt per pod at a time; after any error the decision is undone. A result
-for a pod that was recreated under the same name, or decided again meanwhile, is ignored.
+Guarantees: a decision is not undone while its binding may still be written, and no pod is bound to capacity that was
+lost while its claims were prepared; there is one attempt per pod at a time; after any error the decision is undone. A
+result for a pod that was recreated under the same name, or decided again meanwhile, is ignored.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class _Try:
         self.place = place
         self.view = view
         self.before = before
-        """The one for the same pod that has to be over first."""
+        """The earlier attempt for the same pod, which must end first."""
         self.is_off = self.is_over = False
         self.over: asyncio.Event | None = None
         """Created by the first task that waits for it."""
         self.pause: asyncio.Event | None = None
-        """While it only waits for time to pass."""
+        """Set while the attempt only waits for a delay."""
 
     def call_off(self) -> None:
         self.is_off = True
@@ -96,14 +96,14 @@ class Bindings:
         self._reporter = PodConditionWriter(context)
         self._rendezvous = Rendezvous(context, scheduling)
         self._nodes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Nodes to which something is being bound, where other schedulers bind as well."""
+        """Locks of the nodes to which pods are being bound and which other schedulers use as well."""
         self._under_way: dict[str, _Try] = {}
-        """The latest try for each pod."""
+        """The latest attempt for each pod."""
 
     def take(self, place: Place) -> None:
         view = self._watched.view(place.pod)
         if view is None:
-            # The pod went while it was decided about; the world says so in the next round.
+            # The pod was deleted during the cycle; the next cycle gets that event.
             return
         before = self._under_way.get(place.pod)
         if before is not None:
@@ -112,8 +112,9 @@ class Bindings:
         self._pool.add(partial(self._in_turn, one, partial(self._try, one)))
 
     def refused(self, key: str) -> None:
-        """There is no place for the pod. Claims may still be allocated for it from a try that did not end in a binding,
-        and keep it from the places that there are: they are taken back before anything else is made ready for it."""
+        """The pod was refused by a cycle. Claims may still be allocated for it by an attempt that did not end in a
+        binding, and may exclude suitable nodes: they are deallocated before anything else is prepared for the pod.
+        """
         view = self._watched.view(key)
         if self._writer is None or view is None or view.event is None or view.node:
             return
@@ -122,11 +123,11 @@ class Bindings:
             self._pool.add(partial(self._in_turn, one, partial(self._free, self._writer, one)))
 
     def is_under_way(self, key: str) -> bool:
-        """Whether anything may still be written to bind the pod."""
+        """Whether a write that binds the pod may still follow."""
         return key in self._under_way
 
     async def called_off(self, key: str) -> None:
-        """Returns when nothing more will be written to bind the pod."""
+        """Cancel the binding; returns when no write that binds the pod can follow."""
         one = self._under_way.get(key)
         if one is not None:
             one.call_off()
@@ -169,7 +170,7 @@ class Bindings:
             try:
                 await writer.free(one.view)
             except ConflictError:
-                # Another client has written it: the next read has more.
+                # Another client has changed it: read it again.
                 await self._pause(one, _SHORTEST_S)
             except ShoalError as error:
                 _log.info("what is allocated for pod %s is not taken back: %s", key, error)
@@ -179,7 +180,7 @@ class Bindings:
                 return
 
     async def _pause(self, one: _Try, wait_s: float) -> None:
-        """Ends as well when it is called off."""
+        """Wait; ends early when the attempt is cancelled."""
         if one.is_off:
             return
         one.pause = asyncio.Event()
@@ -192,7 +193,7 @@ class Bindings:
             one.pause = None
 
     def _is_wanted(self, one: _Try) -> bool:
-        """Whether the facts still have the pod there by our plan, and by this one."""
+        """Whether the facts still have the pod on that node because of this decision."""
         cluster, place = self._scheduling.cluster, one.place
         allocation = cluster.pods.get(place.pod)
         if (
@@ -205,7 +206,7 @@ class Bindings:
         return self._under_way.get(place.pod) is one and not one.is_off
 
     def _lost_its_capacity(self, place: Place) -> bool:
-        """Whether another scheduler used room of the node after the decision, so that the kubelet would refuse the
+        """Whether another scheduler used capacity of the node after the decision, so that the kubelet would reject the
         pod.
         """
         cluster = self._scheduling.cluster
@@ -215,13 +216,14 @@ class Bindings:
         return is_overcommitted(cluster, allocation, unheard)
 
     async def _look_at(self, node: str) -> None:
-        """What stands on the node now, other than what was watched of it so far: another scheduler may just have bound
-        a pod there, and a watch comes later the more happens."""
+        """Read the pods of the node from the server: another scheduler may just have bound a pod there, and watches are
+        slow under load.
+        """
         for item in (await self._context.api.list(PODS, select=Select(fields=f"spec.nodeName={node}"))).items:
             self._pods.learn(item)
 
     async def _write(self, one: _Try) -> bool:
-        """Whether it is bound: not where its place was lost while things were made ready."""
+        """Returns whether the pod is bound; it is not if its place was lost during the preparation."""
         place, view = one.place, one.view
         annotations: dict[str, str] = {}
         if self._writer is not None:
@@ -235,7 +237,8 @@ class Bindings:
             meta["annotations"] = annotations
         if place.grant is None or not self._watched.others_place_gpus:
             return await self._bind(one, meta)
-        # One at a time on a node, each after a look at it: others win a race against one pod of ours at most.
+        # Bind one pod at a time on a node, each after a read of the node: another scheduler can win a race against one
+        # pod at most.
         lock = self._nodes.setdefault(place.node, asyncio.Lock())
         with self._pool.aside():
             await lock.acquire()
@@ -248,7 +251,8 @@ class Bindings:
     async def _bind(self, one: _Try, meta: Obj) -> bool:
         place, view = one.place, one.view
         if self._lost_its_capacity(place):
-            # Right before the binding, when most is known. It is decided anew, with what the other scheduler did.
+            # The check comes right before the binding, with the latest state. The pod is decided again, with the other
+            # scheduler's pods.
             self._outcomes.say(PodRejected(place.pod))
             one.call_off()
             return False
@@ -258,14 +262,16 @@ class Bindings:
         return True
 
     def _may_wait(self, place: Place, view: PodView) -> bool:
-        """Whether there are claims or volumes to be made ready: most pods have none."""
+        """Whether claims or volumes must be prepared: most pods have none."""
         if place.grant is not None and place.grant.claims:
             return True
         item = self._pods.get(view.namespace, view.name)
         return item is not None and any(word in item.data for word in _MOUNTS)
 
     async def _give_back(self, one: _Try, error: ShoalError) -> None:
-        """The pod waits again; one that fails again and again keeps its room for a while, or rounds would not end."""
+        """Make the pod pending again; a pod that fails repeatedly keeps its capacity for a while, because cycles would
+        otherwise repeat without end.
+        """
         key, view = one.place.pod, one.view
         if not self._is_wanted(one):
             return
@@ -280,7 +286,7 @@ class Bindings:
                     error,
                     untold,
                 )
-            except Exception:  # noqa: BLE001 - the decision has to be undone whether the condition can be written or not
+            except Exception:  # noqa: BLE001 - the decision is undone even if the condition cannot be written
                 _log.exception("the condition of pod %s could not be written: %s", key, error)
             await self._pause(one, wait_s)
         current = self._watched.view(key)
@@ -289,7 +295,7 @@ class Bindings:
 
 
 def _typed(error: Exception, place: Place) -> ShoalError:
-    """What broke the code has its story in the log."""
+    """The error as a ShoalError; an unexpected error is in the log with its traceback."""
     if isinstance(error, ShoalError):
         return error
     _log.error("pod %s could not be bound to %s", place.pod, place.node, exc_info=error)

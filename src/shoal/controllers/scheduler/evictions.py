@@ -69,13 +69,13 @@ class Evictions:
             self._pool.add(partial(self._end, ending, view))
 
     def end(self, view: PodView, reason: str, words: str, event: tuple[str, str]) -> None:
-        """For a reason of one's own; the engine learns of it when it is done."""
+        """Evict a pod for a reason of the caller; the engine gets the event afterwards."""
         if self._under_way.get(view.key) != view.uid:
             self._under_way[view.key] = view.uid
             self._pool.add(partial(self._ended, view, (reason, words), event))
 
     def is_under_way(self, key: str) -> bool:
-        """Whether its end is being brought about."""
+        """Whether its eviction is in progress."""
         return key in self._under_way
 
     async def _end(self, ending: Evict | Move, view: PodView) -> None:
@@ -109,19 +109,21 @@ class Evictions:
         return state is ServerPodState.BOUND
 
     def _deed(self, beneficiary: str) -> Deed:
-        """The reference to the preemptor; a gang has none, since the kind of its object is unknown here."""
+        """The action of the Event, with a reference to the preemptor; a gang has none, because the kind of its object
+        is unknown here.
+        """
         view = self._watched.view(beneficiary)
         return Deed("Preempting", reference_of(about(view)) if view is not None else ())
 
     def _preemptor(self, beneficiary: str, victim: PodView) -> str:
-        """The scheduler that the other one names, of a gang any of its pods."""
+        """The scheduler name of the preemptor, for a gang that of any of its pods."""
         gang = self._scheduling.cluster.gangs.find(beneficiary)
         members = (beneficiary,) if gang is None else (*gang.waiting, *gang.running)
         found = next((view for pod in members if (view := self._watched.view(pod)) is not None), victim)
         return found.scheduler
 
     def _name(self, beneficiary: str) -> str:
-        """A pod by its uid, as kube-scheduler has it; a gang by its name."""
+        """The uid of a pod, as in kube-scheduler's message; the name of a gang."""
         view = self._watched.view(beneficiary)
         return f"pod {view.uid}" if view is not None else f"pod group {beneficiary}"
 
@@ -139,7 +141,7 @@ class Evictions:
                 del self._under_way[view.key]
 
     async def _is_ended(self, view: PodView, condition: tuple[str, str]) -> bool:
-        """Whether it is ending, or gone."""
+        """Returns whether the pod is terminating or deleted."""
         for number in range(_TRIES):
             try:
                 await self._write(view, condition)
@@ -165,7 +167,7 @@ class Evictions:
         api = self._context.api
         at = PODS, view.namespace, view.name
         if self._has_budget(view.key):
-            # First, since the subresource writes a condition of its own.
+            # The condition is written first, because the subresource writes a condition of its own.
             meta = {"name": view.name, "namespace": view.namespace}
             options: Obj = {"preconditions": {"uid": view.uid}}
             eviction: Obj = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta, "deleteOptions": options}
@@ -210,7 +212,7 @@ class Evictions:
 
 
 def _is_budget(error: ShoalError) -> bool:
-    """Whether a disruption budget stands behind a refusal, and not a server that has too much to do."""
+    """Whether a disruption budget caused the refusal, and not an overloaded server."""
     if not isinstance(error, (BusyError, RefusedError)) or error.code != _TOO_MANY:
         return False
     return any(cause.get("reason") == "DisruptionBudget" for cause in error.details.get("causes") or ())

@@ -1,8 +1,7 @@
 """Carries out the decisions of scheduling cycles about pods, concurrently with the cycles.
 
-A cycle hands its plan over and continues; the results are taken in by a later cycle. Bindings, evictions and
-nominations come first, many at once; messages for users come last. No state is needed across restarts: the pods
-contain everything.
+A cycle passes its plan on and continues; a later cycle gets the results. Bindings, evictions and nominations come
+first, many at once; messages for users come last. No state is needed across restarts: the pods contain everything.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class SchedulerExecutor:
         writer: Writer | None = None,
         rolled_back: Callable[[], None] = lambda: None,
     ) -> None:
-        """`rolled_back`: called for each gang that was left half and is ended to start anew."""
+        """`rolled_back`: called for each partial gang that is evicted to start again."""
         self._scheduling = scheduling
         self._clock = context.clock
         self._binders = WritePool(_MOST_BINDINGS)
@@ -67,7 +66,7 @@ class SchedulerExecutor:
                 nominated[intention.pod] = intention.node
             try:
                 self._take(intention)
-            except Exception:  # noqa: BLE001 - one that breaks the code must not cost the others; it is not forgotten
+            except Exception:  # noqa: BLE001 - an error for one pod must not affect the others; it is retried
                 _log.exception("cannot take on %s", intention)
         for pod in self._nominations.take(nominated, placed, is_cut=plan.is_cut):
             self._refusals.look(pod)
@@ -93,7 +92,7 @@ class SchedulerExecutor:
         return self._outcomes.take()
 
     async def run(self) -> None:
-        # Each by itself: a fault in telling people must not end the bindings that are under way.
+        # Each part is supervised by itself: an error in messages for users must not end bindings in progress.
         async with asyncio.TaskGroup() as group:
             for part in (self._binders, self._others, self._refusals, self._half_gangs, self._forgotten):
                 group.create_task(supervised(self._clock, type(part).__name__, part.run))

@@ -1,7 +1,7 @@
 """Detects gangs whose pods are still being created, so that no pod reports a gang as short meanwhile.
 
-A gang of hundreds arrives over many rounds. To tell each pod how many of its fellows are there so far would be hundreds
-of writes that are wrong by the time they are read. So a gang that is short is reported once it has not grown for a
+A gang of hundreds of pods arrives over many cycles. Reporting the present number on each pod would be hundreds of
+writes that are outdated when users read them. So a gang with too few pods is reported when it has not grown for a
 second.
 """
 
@@ -17,18 +17,18 @@ _MOST_KEPT = 10_000
 
 
 class GangArrivals:
-    """`tell` is called with the name of a gang that may be told by now."""
+    """`tell` is called with the name of a gang that may be reported now."""
 
     def __init__(self, clock: Clock, gangs: Callable[[], Gangs], tell: Callable[[str], None]) -> None:
         self._clock = clock
         self._gangs = gangs
         self._report = tell
         self._growing: dict[str, int] = {}
-        """Gang -> the number of its pods at the last look; it is looked at again after a while."""
+        """Gang -> the number of its pods at the last check; it is checked again after a while."""
         self._settled: dict[str, int] = {}
 
     def is_growing(self, gang: Gang) -> bool:
-        """Whether it lacks pods that may still come."""
+        """Whether it lacks pods that may still be created."""
         name, size = gang.name, _size(gang)
         if gang.facts is None or size >= gang.facts.minimum:
             self._settled.pop(name, None)
@@ -51,7 +51,7 @@ class GangArrivals:
             self._look_later(name, _size(gang))
         else:
             if len(self._settled) >= _MOST_KEPT:
-                # Gangs that are gone are never asked about again.
+                # Deleted gangs would otherwise stay in the set.
                 self._settled.clear()
             self._settled[name] = before
             self._report(name)

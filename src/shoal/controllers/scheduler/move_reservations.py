@@ -1,9 +1,9 @@
 """Reserves capacity for the successors of pods that are moved, from the decision until the pod's owner has created the
 successor.
 
-A move evicts a pod because another node has room for it. Without a reservation, other pods would take that room before
-the successor arrives. A reservation is a placeholder in the facts: it gets the node as soon as the room is free, and
-the successor takes it over. A reservation does not preempt and cannot be preempted.
+A move evicts a pod because another node has capacity for it. Without a reservation, other pods would take that capacity
+before the successor arrives. A reservation is a placeholder in the facts: it gets the node as soon as the capacity is
+free, and the successor replaces it. A reservation does not preempt and cannot be preempted.
 
 Guarantees: a reservation lasts until the moved pod has been gone for `KEPT_S`, and ends at once when the pod is not
 evicted after all. Members of a gang take their reservations together. Reservations end with the process; successors are
@@ -28,9 +28,11 @@ from shoal.store.watched.pod_states import Owner
 from shoal.store.watched.pod_views import PodView
 
 KEPT_S = 120.0
-"""After the end of the pod: a Job creates the next in ten seconds, in twenty when the pod failed before."""
+"""The time after the end of the pod: a Job creates the next one after ten seconds, or twenty if the pod failed
+before.
+"""
 TOGETHER_S = 10.0
-"""How long the members of a gang wait for each other."""
+"""The time for which members of a gang wait for each other."""
 
 
 class PodViews(Protocol):
@@ -63,11 +65,11 @@ class _Reservation:
         self.is_gone = False
         self.terminated_s: float | None = None
         self.arrived: PodArrived | None = None
-        """A successor that is kept back until the others are there."""
+        """A successor that is held until the others arrive."""
         self.arrived_s: float | None = None
 
     def until_s(self) -> float | None:
-        """When it is over."""
+        """The end of the reservation."""
         moments = [] if self.terminated_s is None else [self.terminated_s + KEPT_S]
         moments += [] if self.arrived_s is None else [self.arrived_s + TOGETHER_S]
         return min(moments, default=None)
@@ -76,14 +78,14 @@ class _Reservation:
 class MoveReservations:
     """A plan executor that receives moves, and an admission discipline that holds back successors.
 
-    `onward` takes the pods that are no longer held back.
+    `onward` receives pods that are no longer held.
     """
 
     def __init__(self, scheduling: SchedulerState, onward: Callable[[Event], None]) -> None:
         self._scheduling = scheduling
         self._onward = onward
         self._kept: dict[str, _Reservation] = {}
-        """By the pod that moves."""
+        """By the moved pod."""
 
     # -- plan executor -----------------------------------------------------------------------------------------------
 
@@ -97,7 +99,7 @@ class MoveReservations:
     # -- admission discipline ----------------------------------------------------------------------------------------
 
     async def synced(self) -> None:
-        """Nothing is needed."""
+        """Needs no caches."""
 
     def hear(self, event: Event) -> bool:
         if not self._kept:
@@ -132,10 +134,10 @@ class MoveReservations:
         return True
 
     async def run(self) -> None:
-        """Nothing is written here."""
+        """Writes nothing."""
         await asyncio.Event().wait()
 
-    # Inside
+    # internals
 
     def _keep(self, move: Move) -> None:
         scheduling = self._scheduling
@@ -164,7 +166,7 @@ class MoveReservations:
             return False
         one.arrived = event
         if self._charge(one) is not cluster.charge(event.ask):
-            # It asks for something else than the pod did: the room of its like is no use to it as it is.
+            # Its ask differs from that of the moved pod, so the reserved capacity may not fit.
             self._pass_on(one)
         return True
 
@@ -189,7 +191,7 @@ class MoveReservations:
         return not one.group or all(other.arrived for other in self._kept.values() if other.group == one.group)
 
     def _take_over(self, one: _Reservation) -> list[Place]:
-        """The successor has the stand-in's place, or waits for it with the same promise."""
+        """The successor gets the place of the reservation, or its nomination."""
         intake, arrived = self._scheduling.intake, one.arrived
         cluster = intake.cluster
         allocation = cluster.pods.get(one.key)
@@ -205,7 +207,7 @@ class MoveReservations:
         return [Place(arrived.key, cluster.names[allocation.row], allocation.grant)]
 
     def _pass_on(self, one: _Reservation) -> None:
-        """The successor stands in line in its stead, with the same promise."""
+        """The successor replaces the reservation in the queue, with the same nomination."""
         cluster = self._scheduling.cluster
         allocation, node = cluster.pods.get(one.key), ""
         if allocation is not None:

@@ -1,4 +1,4 @@
-"""Writes `nominatedNodeName` of waiting pods for as long as their nomination holds.
+"""Writes `nominatedNodeName` of pending pods while their nomination holds.
 
 The engine renews each nomination in every cycle. Only differences from the pod are written, and a nomination that a
 complete cycle did not renew is removed. No state is needed across restarts, because the pod has its nomination.
@@ -23,11 +23,11 @@ class Nominations:
         self._pool = pool
         self._reporter = PodConditionWriter(context)
         self._wanted: dict[str, str] = {}
-        """Pod -> node; empty where a promise was taken back and the pod may still say otherwise."""
+        """Pod -> node; empty where a nomination was removed that the pod may still have."""
         self._writing: set[str] = set()
 
     def take(self, nominated: Mapping[str, str], placed: Collection[str], *, is_cut: bool) -> list[str]:
-        """After each round; the pods that were promised something which they were not promised before."""
+        """Called after each cycle; returns the pods with a new nomination."""
         if not nominated and not self._wanted:
             return []
         fresh = [pod for pod, node in nominated.items() if self._wanted.get(pod) != node]
@@ -38,14 +38,14 @@ class Nominations:
         return fresh
 
     def take_back(self, pod: str) -> None:
-        """There is no place for it: what an earlier process promised it does not hold either."""
+        """The pod was refused: a nomination by an earlier process does not hold either."""
         view = self._watched.view(pod)
         if view is not None and view.nominated and pod not in self._wanted:
             self._wanted[pod] = ""
             self._look(pod, "")
 
     def _look(self, pod: str, node: str) -> bool:
-        """Whether there is anything left to remember."""
+        """Returns whether the entry must be kept."""
         view = self._watched.view(pod)
         if view is None or view.node:
             return False
@@ -57,7 +57,7 @@ class Nominations:
         return True
 
     async def _write(self, pod: str) -> None:
-        """Until the pod says what holds by then."""
+        """Write until the pod has the current nomination."""
         written: str | None = None
         try:
             while (node := self._wanted.get(pod)) is not None and node != written:
@@ -67,7 +67,7 @@ class Nominations:
                 await self._reporter.nominated(view, node)
                 written = node
         except (NotFoundError, ConflictError):
-            # Gone, or another pod has its name.
+            # The pod was deleted, or another pod has its name.
             return
         finally:
             self._writing.discard(pod)

@@ -26,25 +26,25 @@ class Outcomes:
         self._wake()
 
     def take(self) -> list[Event]:
-        """Those since the last call."""
+        """The outcomes since the last call."""
         if not self._events:
             return []
         events, self._events = self._events, []
         return events
 
     def delay_s(self, key: str) -> float:
-        """How long to wait before a failure with this pod is said: at first not at all."""
+        """The delay before a failure of this pod is reported; 0 for the first one."""
         if len(self._failures) > self._most_kept:
             self._forget_who_went()
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         return 0.0 if failures == 1 else min(0.5 * (1 << min(failures - 1, 10)), _LONGEST_S)
 
     def is_failing(self, key: str) -> bool:
-        """Whether it failed more than once, and has not gone well since."""
+        """Whether it failed more than once since its last success."""
         return self._failures.get(key, 0) > 1
 
     def _forget_who_went(self) -> None:
-        """Removes the counts of pods that are gone."""
+        """Removes the counts of deleted pods."""
         cluster = self._cluster
         self._failures = {
             key: count for key, count in self._failures.items() if key in cluster.pods or key in cluster.pending
@@ -52,5 +52,5 @@ class Outcomes:
         self._most_kept = max(_MANY, 2 * len(self._failures))
 
     def forget(self, key: str) -> None:
-        """It went well, or the pod is gone."""
+        """Reset the count after a success or the deletion of the pod."""
         self._failures.pop(key, None)

@@ -1,16 +1,17 @@
-"""Gangs that were left half bound, by a process that was killed or by bindings that failed: completed or undone.
+"""Completes or undoes gangs that were left partially bound, by a killed process or by failed bindings.
 
-A gang that lacks what it needs, of which some pods are bound and another pod waits that was there when they were bound,
-was left half. The engine tries to place the rest in every round. If half a minute brings it no further, the bound pods
-are ended, so that the room is free and the gang can start as a whole. Bindings that are under way are given their time.
+A gang is partial if it has fewer bound pods than it needs, and a pod waits that existed when the others were bound. The
+engine tries to place the rest in every cycle. Without progress for half a minute, the bound pods are evicted, so that
+their capacity is free and the gang can start as a whole. Bindings in progress are awaited.
 
-So is a gang that had to yield as a whole, when only some of its pods were ended: the others bear the mark of it.
+A gang that was preempted as a whole is partial too if only some of its pods were evicted: the others have the condition
+DisruptionTarget.
 
 A gang that ran as a whole and lost a pod is not partial: the replacement is younger than the bindings. Nor is a gang
 that this process has seen complete: it lost a pod that an older spare pod replaces.
 
-Nothing is remembered across restarts: the ages of pods and bindings tell a successor all there is to know. Rejected: a
-mark of the bindings. It would be one more write, and a kill could come before it.
+No state is kept across restarts: the ages of pods and bindings are sufficient for the next process. Rejected: an
+annotation with the state of the bindings. It would be one more write, and the process could be killed before it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ POLL_S = 5.0
 PATIENCE_S = 30.0
 _MARK = YIELDS.encode()
 _Size = tuple[int, int]
-"""Pods on nodes, and pods that wait."""
+"""The numbers of pods on nodes and of pending pods."""
 
 
 class _PodConditions(msgspec.Struct):
@@ -53,7 +54,7 @@ class PartialGangs:
         outcomes: Outcomes,
         rolled_back: Callable[[], None],
     ) -> None:
-        """`rolled_back`: called for each gang that is, once."""
+        """`rolled_back`: called once for each gang that is undone."""
         self._clock = context.clock
         self._scheduling = scheduling
         self._watched = watched
@@ -61,15 +62,15 @@ class PartialGangs:
         self._outcomes = outcomes
         self._rolled_back = rolled_back
         self._undone: set[str] = set()
-        """Gangs that were half when they were looked at last, and were told to end."""
+        """Gangs that were partial at the last check and are being evicted."""
         self._pods = context.informers.of(PODS)
         self._whole: dict[str, _Size] = {}
-        """Gangs that were seen with all they need, bound; and how large they were when they were looked at."""
+        """Gangs that were seen complete, with their sizes at the last check."""
         self._half: dict[str, tuple[int, float]] = {}
-        """Gang -> how many of it are bound, and since when they are no more."""
+        """Gang -> the number of its bound pods, and since when that number has not grown."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             self.look()
             await self._clock.sleep(POLL_S)
@@ -84,12 +85,12 @@ class PartialGangs:
                 # Its minimum is unknown.
                 continue
             if self._whole.get(gang.name) == size and gang.name not in self._half:
-                # Unchanged, as thousands of gangs are.
+                # Unchanged, like most gangs.
                 whole[gang.name] = size
                 continue
             try:
                 self._look_at(gang, now_s, half, whole)
-            except Exception:  # noqa: BLE001 - one gang that breaks the code must not keep the others half
+            except Exception:  # noqa: BLE001 - an error for one gang must not affect the others
                 _log.exception("gang %s cannot be looked at", gang.name)
                 if gang.name in self._half:
                     half[gang.name] = self._half[gang.name]
@@ -113,17 +114,17 @@ class PartialGangs:
                 self._roll_back(gang, left)
 
     def _failing(self, gang: Gang) -> set[str]:
-        """Pods that have a place which they cannot be bound to; for the gang they are as good as waiting."""
+        """Pods with a node to which they cannot be bound; they count as pending."""
         pods = self._scheduling.cluster.pods
         return {pod for pod in gang.running if not pods[pod].is_bound and self._outcomes.is_failing(pod)}
 
     def _is_settled(self, gang: Gang, failing: set[str]) -> bool:
-        """Whether no binding of it is under way, such as one that waits for a volume to be made."""
+        """Whether no binding of it is in progress, for example one that waits for a volume."""
         pods = self._scheduling.cluster.pods
         return all(pods[pod].is_bound or pod in failing for pod in gang.running)
 
     def _left_half(self, gang: Gang, failing: set[str], *, was_whole: bool) -> list[PodView]:
-        """Its bound pods, if it was left half."""
+        """Its bound pods, if the gang is partial."""
         bound = list(self._bound(gang))
         least = gang.facts.minimum if gang.facts is not None else 0
         if not bound or (failing and len(bound) >= least):
@@ -136,7 +137,7 @@ class PartialGangs:
         return bound if is_half else []
 
     def _had_to_yield(self, view: PodView) -> bool:
-        """Whether its end was begun, and never done."""
+        """Whether its eviction was started and not completed."""
         item = self._pods.get(view.namespace, view.name)
         if item is None or _MARK not in item.data:
             return False

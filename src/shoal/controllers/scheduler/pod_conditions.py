@@ -1,6 +1,6 @@
 """Writes the PodScheduled condition and the events of a pod, in kube-scheduler's format.
 
-A condition is written only where it says something new, and the Event with it.
+A condition is written only if it differs from the present one, together with its Event.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ class PodConditionWriter:
     def record(
         self, view: PodView, reason: str, words: str, *, is_warning: bool = False, deed: Deed | None = None
     ) -> None:
-        """In the name that the pod calls its scheduler by."""
+        """Record an Event with the pod's scheduler name as reporter."""
         pen = self._pens.get(view.scheduler)
         if pen is None:
             pen = self._pens[view.scheduler] = self._context.events.named(view.scheduler)
         pen.record(about(view), reason, words, type_="Warning" if is_warning else "Normal", deed=deed)
 
     async def failed(self, view: PodView, error: ShoalError) -> None:
-        """The server will not have the pod where it was to go."""
+        """The server rejected the binding of the pod."""
         words = str(error)
         if not words.startswith("running "):
             words = f'binding rejected: running Bind plugin "DefaultBinder": {words}'
         await self.waits(view, words, SCHEDULER_ERROR)
 
     async def waits(self, view: PodView, words: str, reason: str = UNSCHEDULABLE) -> bool:
-        """Whether there was anything to write: not where it stands there already."""
+        """Returns whether the condition was written; it is not if the pod has it already."""
         item = self._pods.get(view.namespace, view.name)
         if item is None or item.uid != view.uid:
             return False
@@ -90,11 +90,11 @@ class PodConditionWriter:
         return True
 
     async def nominated(self, view: PodView, node: str) -> None:
-        """An empty node takes a nomination back."""
+        """Write the nomination; an empty node removes it."""
         await self.patch(view, {"nominatedNodeName": node or None})
 
     async def patch(self, view: PodView, status: Obj) -> None:
-        """Of this very pod, not of one that has its name by now."""
+        """Patch the status of this pod, but not of a later pod with its name."""
         patch = Patch("strategic", {"metadata": {"uid": view.uid}, "status": status})
         await self._context.api.patch(PODS, view.namespace, view.name, patch, "status")
 

@@ -13,7 +13,7 @@ from shoal.store.watched.pod_views import PodView
 
 
 class UnplaceablePod(Protocol):
-    """A pod as far as it may be kept from the engine."""
+    """The reasons for which a pod may be held back from the engine."""
 
     @property
     def uid(self) -> str: ...
@@ -23,7 +23,7 @@ class UnplaceablePod(Protocol):
 
     @property
     def waits_for(self) -> str:
-        """A volume that is not there, say, in kube-scheduler's words."""
+        """A reason to wait with kube-scheduler's message, for example a missing volume."""
         ...
 
     @property
@@ -40,7 +40,7 @@ class UnplaceablePod(Protocol):
 
 
 class PodViews(Protocol):
-    """Pods as they were seen last."""
+    """The last seen pods."""
 
     def view(self, key: str, /) -> PodView | None: ...
 
@@ -50,7 +50,7 @@ class PodViews(Protocol):
         ...
 
     def unheard(self, node: str, /) -> Sequence[tuple[str, Ask]]:
-        """Pods that were seen on the node, and that the facts do not have yet unless we put them there."""
+        """Pods that were seen on the node and are not in the facts yet, unless this scheduler placed them."""
         ...
 
     def states(self) -> Sequence[tuple[str, UnplaceablePod]]:
@@ -58,25 +58,27 @@ class PodViews(Protocol):
         ...
 
     def beside_volumes(self, key: str, /) -> tuple[Ask, PodIdentity, str] | None:
-        """What a pod asks for apart from its volumes, who it is, and what is said of nodes that only they rule out."""
+        """The ask of a pod without its volumes, its identity, and the message for nodes that only its volumes
+        exclude.
+        """
         ...
 
     def take_troubles(self) -> Sequence[ObjectFault]:
-        """What is wrong with objects, since the last call."""
+        """The faults of objects since the last call."""
         ...
 
 
 class Writer(Protocol):
-    """Makes what a pod needs ready on its node."""
+    """Prepares claims and volumes of a pod for its node."""
 
     async def prepare(self, view: PodView, place: Place, is_wanted: Callable[[], bool], /) -> Mapping[str, str]:
-        """Claims and volumes are the pod's when this returns, which may take minutes; annotations for its binding.
-        Raises as soon as the pod is not wanted there any more.
+        """Prepare claims and volumes, which may take minutes; returns the annotations of the binding. Raises an error
+        as soon as the decision no longer holds.
 
-        May be called again for a pod that it was called for before, by this process or by one that was killed.
+        May be called again for the same pod, by this process or after a crash by the next one.
         """
         ...
 
     async def free(self, view: PodView, /) -> None:
-        """What was made ready for the pod alone and keeps it from other nodes is taken back; it is on none."""
+        """Undo preparations for this pod alone, which is on no node and may need another one."""
         ...

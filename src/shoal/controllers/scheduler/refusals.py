@@ -1,4 +1,4 @@
-"""Writes the condition `PodScheduled=False` of waiting pods: after the first cycle without a node, and when the reason
+"""Writes the condition `PodScheduled=False` of pending pods: after the first cycle without a node, and when the reason
 changes.
 
 These writes have the lowest priority, a few dozen a second: they do not delay bindings, and a backlog of ten thousand
@@ -34,13 +34,13 @@ from shoal.views.live_refusals import held_words
 
 _log = logging.getLogger("shoal.scheduler")
 _PAUSE_S = 0.02
-"""Between two that cost something: words made, or a write."""
+"""The pause between two costly steps: a computed message, or a write."""
 _AT_ONCE = 200
-"""Looked at before others get a turn, where it costs nothing."""
+"""The number of cheap steps before other tasks run."""
 _AGAIN_S = 30.0
 _HELD_S = 5.0
 _AHEAD_S = 60.0
-"""How much clocks may disagree before it is reported."""
+"""The difference of clocks from which a warning is logged."""
 _TO_COME = "CheckpointToCome"
 _TO_COME_WORDS = (
     f"metadata.annotations[{CHECKPOINT_ANNOTATION}]: is in the future and counts as now; "
@@ -49,7 +49,7 @@ _TO_COME_WORDS = (
 
 
 class _Turn(msgspec.Struct, frozen=True):
-    """Who is to be told. `words` where they are known: pods of a gang are told the same."""
+    """A pod that gets a message. `words`: the message if it is known, because the pods of a gang share one."""
 
     key: str
     is_gang: bool = False
@@ -69,14 +69,14 @@ class Refusals:
         )
         self._turns: deque[_Turn] = deque()
         self._named: set[str] = set()
-        """Keys of those in `_turns` whose words are not known yet."""
+        """The keys in `_turns` without a known message."""
         self._reported: dict[str, tuple[str, str]] = {}
-        """Pod -> its uid and the words."""
+        """Pod -> its uid and the message."""
         self._wakeup = asyncio.Event()
         self._looked_at = -1
         self._has_warned = False
         self._ahead: set[str] = set()
-        """Uids of pods whose work was saved in time to come, as they say."""
+        """The uids of pods whose recorded checkpoint time is in the future."""
 
     def take(self, refused: Refuse | RefuseGroup) -> None:
         if isinstance(refused, Refuse):
@@ -106,7 +106,7 @@ class Refusals:
             turn, made = self._turns.popleft(), self._words.made
             try:
                 wrote = await self._report(turn)
-            except Exception as error:  # noqa: BLE001 - one that breaks the code must not keep others from being told
+            except Exception as error:  # noqa: BLE001 - an error for one pod must not affect the others
                 self._cannot(turn.key, error)
                 wrote = True
             free = 0 if wrote or self._words.made != made else free + 1
@@ -115,7 +115,7 @@ class Refusals:
                 await self._clock.sleep(_PAUSE_S)
 
     async def _report(self, turn: _Turn) -> bool:
-        """Whether anything was written."""
+        """Returns whether anything was written."""
         if turn.is_gang:
             self._named.discard(turn.key)
             self._tell_gang(turn.key)
@@ -145,10 +145,11 @@ class Refusals:
             self._reported.pop(key, None)
             raise
 
-    # -- again ------------------------------------------------------------------------------------------------------
+    # -- repetition
+    # ------------------------------------------------------------------------------------------------------
 
     async def _look_again(self) -> None:
-        """Repeats for pods that still wait: an earlier message may not be true any more."""
+        """Compute the messages of pending pods again: an earlier message may be outdated."""
         while True:
             await self._clock.sleep(_AGAIN_S)
             cluster = self._scheduling.cluster
@@ -163,7 +164,7 @@ class Refusals:
                 elif group not in groups:
                     groups.add(group)
                     self.look(group, is_gang=True)
-            # Gangs are tried on the ledger, which makes the version grow though nothing has changed.
+            # Gangs are tried on the ledger, which increases the version although nothing has changed.
             self._looked_at = cluster.version
 
     def _still_waits(self, key: str) -> bool:
@@ -190,11 +191,11 @@ class Refusals:
     async def _tried(self, key: str, telling: Awaitable[None]) -> None:
         try:
             await telling
-        except Exception as error:  # noqa: BLE001 - one that breaks the code must not keep others from being told
+        except Exception as error:  # noqa: BLE001 - an error for one pod must not affect the others
             self._cannot(key, error)
 
     def _cannot(self, key: str, error: Exception) -> None:
-        """A refusal of the server is a line; what broke the code is a story."""
+        """A refusal of the server is logged in one line; an unexpected error with its traceback."""
         is_ours = not isinstance(error, ShoalError)
         _log.log(logging.ERROR if is_ours else logging.INFO, "%s could not be told: %s", key, error, exc_info=is_ours)
 
@@ -206,13 +207,13 @@ class Refusals:
         await self._say(key, words)
 
     async def _tell_trouble(self, trouble: ObjectFault) -> None:
-        """On the object itself: a pod that waits says it in its condition, whatever else it is in an Event."""
+        """Report a fault on its object: in the condition of a pending pod, for any other object in an Event."""
         view = self._watched.view(trouble.key) if trouble.kind == PODS else None
         if view is not None and view.held:
             await self._say(trouble.key, trouble.message)
             return
         if trouble.kind == NODES and not self._has_warned:
-            # A fleet is often wrong as one: the others have their Events.
+            # Often all nodes have the same fault: the others have their Events.
             self._has_warned = True
             _log.warning("node %s: %s", trouble.key, trouble.message)
         namespace, _, name = trouble.key.rpartition("/")

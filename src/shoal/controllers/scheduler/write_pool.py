@@ -1,7 +1,7 @@
-"""Writes beside the rounds: begun in order, a bounded number at once, none waited for.
+"""Runs writes concurrently with the cycles: started in order, a bounded number at once, none awaited by the cycle.
 
-Work that only waits (for a volume, for a busy server) does not count against the width meanwhile. An error in one piece
-of work is logged and does not affect the others. Nothing is written before `run`, and nothing after it.
+Work that only waits (for a volume, for an overloaded server) does not count against the limit meanwhile. An error in
+one piece of work is logged and does not affect the others. Nothing is written before `run`, and nothing after it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class WritePool:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Others work meanwhile, as long as not too many stand aside."""
+        """Let other work run during a wait, up to a number of waiting tasks."""
         steps = self._aside < _MOST_ASIDE
         self._busy -= steps
         self._aside += steps
@@ -48,7 +48,7 @@ class WritePool:
             self._aside -= steps
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -78,5 +78,5 @@ async def _done(work: Work) -> None:
         await work()
     except ShoalError as error:
         _log.warning("%s", error)
-    except Exception:  # noqa: BLE001 - a fault with one pod must not end the work on all others
+    except Exception:  # noqa: BLE001 - an error for one pod must not stop the work on the others
         _log.exception("a write failed")

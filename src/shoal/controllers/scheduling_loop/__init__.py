@@ -1,1 +1,1 @@
-"""The scheduling loop: quota and placement decided together; executors carry the decisions out."""
+"""The scheduling loop, which decides quota and placement together; executors carry the decisions out."""

@@ -1,8 +1,8 @@
 """Limits the pods of one scheduling cycle, so that costly pods do not delay other work of the process.
 
-Few at the beginning of a backlog, then twice as many after each short round and half as many after a long one, but
-never fewer than at the beginning, since each round has a cost of its own. In one process with the API server, 256 pods
-of 40 anti-affinity terms each would keep every client waiting for a second.
+The limit is low at the beginning of a backlog, doubles after each short cycle and halves after a long one, but never
+falls below its start, because each cycle has a fixed cost. In one process with the API server, 256 pods of 40
+anti-affinity terms each would keep every client waiting for a second.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ FIRST = 16
 
 class CycleSize:
     def __init__(self, most: int, *, is_timed: bool) -> None:
-        """Without timing each cycle places up to `most` pods."""
+        """Without timing each cycle places up to `most`."""
         self._most = most
         self._first = min(FIRST, most) if is_timed else most
         self.now = self._first
 
     def note(self, took_s: float, *, is_cut: bool) -> None:
-        """Record how long a cycle took, and whether it left a backlog."""
+        """Record the duration of a cycle, and whether it left a backlog."""
         if not is_cut:
             self.now = self._first
         elif took_s > LONGEST_S:

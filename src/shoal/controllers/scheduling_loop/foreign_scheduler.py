@@ -19,18 +19,18 @@ class ForeignSchedulerGuard:
     def __init__(
         self, scheduling: SchedulerState, scheduler: str, is_there: Callable[[], bool], onward: Callable[[Event], None]
     ) -> None:
-        """`onward` takes pods that are kept no longer."""
+        """`onward` receives pods that are no longer held."""
         self._scheduling = scheduling
         self._scheduler = scheduler
         self._is_there = is_there
         self._was_there = False
         self._is_to_look = False
-        """A pod of the other scheduler may be among the pending pods."""
+        """Whether the queue may contain pods of the other project."""
         self._onward = onward
         self._kept: dict[str, PodArrived] = {}
 
     async def synced(self) -> None:
-        """Return at once: the discipline after this one checks for the other scheduler."""
+        """Needs no caches; the next discipline checks whether the project runs."""
 
     def hear(self, event: Event) -> bool:
         if isinstance(event, PodArrived):
@@ -64,10 +64,10 @@ class ForeignSchedulerGuard:
         return self._is_there() == self._was_there and not self._is_to_look
 
     async def run(self) -> None:
-        """It writes nothing."""
+        """Writes nothing."""
         await asyncio.Event().wait()
 
-    # Inside
+    # internals
 
     def _is_theirs(self, pod: str) -> bool:
         view = self._scheduling.watched.view(pod)
@@ -77,7 +77,9 @@ class ForeignSchedulerGuard:
         return pod in self._scheduling.cluster.pending or pod in self._scheduling.cluster.nominated
 
     def _take_out(self) -> None:
-        """Of those who wait, also for others to make room; a place that was decided is carried out."""
+        """Remove the pending pods, including those that wait for preemptions; decided placements are still carried
+        out.
+        """
         cluster = self._scheduling.cluster
         for pod in [pod for pod in (*cluster.pending.in_order(), *cluster.nominated) if self._is_theirs(pod)]:
             view = self._scheduling.watched.view(pod)

@@ -1,6 +1,6 @@
 """Protocols between the scheduling loop, the executors of its decisions and the admission disciplines.
 
-Guarantees: none of them waits inside a cycle; they record what is to be written, and write it concurrently.
+None of them waits inside a cycle: they queue their writes and send them concurrently.
 """
 
 from __future__ import annotations
@@ -17,35 +17,36 @@ from shoal.store.watched.pod_views import PodView
 
 
 class PlanExecutor(Protocol):
-    """Binds and evicts pods, and writes their conditions."""
+    """Binds and evicts pods, and reports on them."""
 
     def carry_out(self, plan: Plan) -> None:
-        """Take on the decisions of a cycle. Called once per cycle, also for an empty plan."""
+        """Start the execution of a cycle's decisions. Called once in each cycle, also for an empty plan."""
         ...
 
     def outcomes(self) -> Sequence[Event]:
-        """The outcomes since the last call that the caches do not show: PodRejected, PodStays."""
+        """The outcomes since the last call that the caches do not report: PodRejected, PodStays."""
         ...
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Writes until cancelled."""
         ...
 
 
 class AdmissionDiscipline(Protocol):
-    """Decides which workloads are admitted, over the facts of the scheduling loop."""
+    """Decides which workloads are admitted, with the facts of the scheduling loop."""
 
     async def synced(self) -> None:
-        """Returns when all input of its decisions is known, while it runs."""
+        """Returns when the caches for its decisions are filled, while `run` is active."""
         ...
 
     def hear(self, event: Event) -> bool:
-        """Whether the discipline keeps this event to itself (a pod that is to take a place reserved for it); else the
-        facts take it at once."""
+        """Returns whether the discipline holds this event back (a pod that will take a place kept for it); otherwise
+        the event is applied to the facts at once.
+        """
         ...
 
     def round(self, now_s: float) -> Sequence[Place | Evict]:
-        """Decide; returns the pods that take places reserved for them, and those to evict."""
+        """Decide; returns the pods that take places kept for them, and the pods to evict."""
         ...
 
     def next_s(self) -> float | None:
@@ -54,26 +55,26 @@ class AdmissionDiscipline(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether another cycle would change nothing before the next event."""
+        """Whether another cycle without an event would change nothing."""
         ...
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Writes until cancelled."""
         ...
 
 
 class PodViews(Protocol):
-    """The last known state of pods."""
+    """The last seen pods."""
 
     def view(self, key: str, /) -> PodView | None: ...
 
     def reported(self) -> Sequence[PodArrived | PodBound]:
-        """The current events of all pods, for a reader that starts again."""
+        """The last event of each pod, for disciplines that rebuild their state."""
         ...
 
 
 class SchedulerState(Protocol):
-    """The scheduling loop, as a discipline uses it."""
+    """The scheduling loop as the disciplines use it."""
 
     @property
     def cluster(self) -> Cluster: ...

@@ -8,8 +8,8 @@ large backlog begin at once and leases are renewed; errors are logged, and cycle
 error in preemption does not prevent the placement of pods that fit without it.
 
 Rejected: a scheduler and an admission controller that communicate through the API only: between the admission of a gang
-and the arrival of its pods another pod would take its room. Also rejected: restarting the loop after an error. Writes
-that its executors had begun would be lost while the facts count them.
+and the arrival of its pods another pod would take its capacity. Also rejected: restarting the loop after an error.
+Writes that its executors had begun would be lost while the facts count them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SchedulingLoopSettings(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...] = STEPS
     seed: int = 42
     most_placed: int = 256
-    """Pods placed in one cycle; a larger gang is placed as a whole all the same."""
+    """Pods placed in one cycle; a larger gang is still placed as a whole."""
     stopwatch: Callable[[], float] | None = None
     """A clock for durations: with it, slow cycles place fewer pods. Without it the result is reproducible."""
     places: bool = True
@@ -84,7 +84,7 @@ class SchedulingLoop:
         self._wakeup.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         await self.watched.synced()
         async with asyncio.TaskGroup() as group:
             for executor in self.executors:
@@ -168,7 +168,7 @@ class SchedulingLoop:
         try:
             if discipline is None or not discipline.hear(event):
                 self.intake.apply(event)
-        except Exception:  # noqa: BLE001 - whatever it is, it is about this one
+        except Exception:  # noqa: BLE001 - any error concerns this event only
             _log.exception("event %s could not be applied", type(event).__name__)
             return False
         return True

@@ -166,7 +166,7 @@ class GroupMembers:
         for _, name, group in sorted(found, key=lambda one: one[0]):
             yield name, group
 
-    # Inside
+    # internals
 
     def _is_ours(self, event: PodArrived) -> bool:
         if not self._cache.has_groups:

@@ -137,7 +137,7 @@ class QuotaSharing:
                 self._evicting[key] = fault_s - RETRY_EVICTION_S, beneficiary
         self._tree = self._quotas = self._kueue = self._proof = None
 
-    # Inside
+    # internals
 
     def _run_cycles(self, kueue: Kueue, now_s: float, found: SharingResult) -> None:
         for _ in range(_MAX_CYCLES):

@@ -160,7 +160,7 @@ class PendingWorkloads:
         found = self._members.get(key)
         return found.members[key] if found is not None else None
 
-    # Inside
+    # internals
 
     def _like(self, head: PendingWorkload) -> list[EquivalenceClass]:
         """Its class, and where usage decides the order the equal classes of other local queues."""

@@ -223,7 +223,7 @@ class Queues:
         """Whether facts changed since the last `refresh`."""
         return self._stale
 
-    # Inside
+    # internals
 
     def _known(self, fact: Fact) -> Fact | None:
         if isinstance(fact, ClusterQueueFacts):

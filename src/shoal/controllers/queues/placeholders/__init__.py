@@ -1,1 +1,1 @@
-"""Placeholder pods: they keep places on nodes until the pods of an admitted Workload exist."""
+"""Placeholder pods, which keep places on nodes until the pods of an admitted Workload exist."""

@@ -1,4 +1,4 @@
-"""Placeholder pods keep places on nodes for the pods of an admission until these exist.
+"""Keeps places on nodes for the pods of an admission with placeholder pods, until these pods exist.
 
 A placeholder is a pod of the facts that the API server does not have: `<workload>#<pod set>#<n>`, made from the
 Workload's template with what its flavors and its topology domain add. The proof of an admission places the placeholders

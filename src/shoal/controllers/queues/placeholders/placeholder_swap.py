@@ -75,7 +75,7 @@ class PlaceholderSwap:
                 self._placeholders.drop(pair.placeholder.workload, [pair.placeholder.key])
         return placed
 
-    # Inside
+    # internals
 
     def _paired(self, pods: Sequence[PendingPod], left: list[Placeholder]) -> Iterator[_Pair]:
         """Pods with an index come first and get the placeholder with that number; other pods can take any."""

@@ -2,7 +2,7 @@
 admitted.
 
 All pods of such a job are created with the gate. It is removed from as many pods as the admitted Workload allows; pods
-that end make room for others. Each pod without the gate is annotated with the present Workload of the job, whichever
+that end free places for others. Each pod without the gate is annotated with the present Workload of the job, whichever
 Workload it was created under.
 
 Guarantees: there are never more pods without the gate than are admitted, terminating pods included; all state is in the
@@ -65,7 +65,7 @@ class ElasticGates:
     async def run(self) -> None:
         await self._loop.run()
 
-    # Inside
+    # internals
 
     def _changed(self, before: Item | None, after: Item | None) -> None:
         for item in (after, before):

@@ -54,7 +54,7 @@ class TopologyGates:
     async def run(self) -> None:
         await self._loop.run()
 
-    # Inside
+    # internals
 
     def _changed(self, before: Item | None, after: Item | None) -> None:
         """A gated pod was created, or a pod with a domain was deleted."""

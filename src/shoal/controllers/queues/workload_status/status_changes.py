@@ -1,7 +1,8 @@
-"""Pure changes of a Workload's status, one for each step of its lifecycle, with Kueue's conditions.
+"""Computes changes of a Workload's status, one for each step of its lifecycle, with Kueue's conditions.
 
-Each change returns whether it applies. It does not apply to a status that another writer has changed in the meantime;
-the decision behind the change is then made again. A change that is already in the status applies and changes nothing.
+All functions are pure. Each change returns whether it applies. It does not apply to a status that another writer has
+changed in the meantime; the decision behind the change is then made again. A change that is already in the status
+applies and changes nothing.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class StatusReports:
         message = f"Places for {count} pod(s) were released: the pods were not created within {after_s:.0f} s"
         self._writer.record(view.key, EventRecord("PlacesReleased", message, "Warning"))
 
-    # Inside
+    # internals
 
     def _evict(self, view: WorkloadView, eviction: Eviction, *extra: EventRecord) -> None:
         events = (EventRecord(f"EvictedDueTo{eviction.reason}", eviction.message), *extra)

@@ -113,7 +113,7 @@ class StatusWriter:
             for _ in range(_WORKERS):
                 group.create_task(self._run_worker())
 
-    # Inside
+    # internals
 
     async def _run_worker(self) -> None:
         while True:

@@ -87,7 +87,7 @@ class HypotheticalFacts:
             if isinstance(node, ClusterQueue) and kept.held is not None:
                 node.held = kept.held
 
-    # Inside
+    # internals
 
     def _swap(self, held: AdmittedWorkload, stand_in: AdmittedWorkload) -> None:
         def back() -> None:

@@ -94,7 +94,7 @@ class AdmissionUnits:
         for known in (self.all, self.dirty, self._of, self._gangs):
             known.clear()
 
-    # Inside
+    # internals
 
     def _is_below_minimum(self, unit: AdmissionUnit) -> bool:
         """Whether waiting pods may now belong to the minimum of the gang."""

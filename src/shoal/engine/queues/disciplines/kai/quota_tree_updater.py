@@ -50,7 +50,7 @@ class QuotaTreeUpdater:
             known.put(fact)
         self._put_facts = found
 
-    # Inside
+    # internals
 
     def _capacity(self) -> Amounts:
         total: Amounts = dict.fromkeys(RESOURCES, 0)

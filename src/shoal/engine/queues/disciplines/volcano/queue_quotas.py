@@ -95,7 +95,7 @@ class QueueQuotas:
             found += self._facts_below(queue, ROOT_QUEUE, deserved[queue.name], frozenset())
         return found
 
-    # Inside
+    # internals
 
     def _facts_below(self, queue: Queue, parent: str, deserved: Amounts, seen: frozenset[str]) -> Iterable[Fact]:
         """The facts of the queue and its descendants; a cycle of parents ends where it closes."""
