@@ -30,15 +30,20 @@ if TYPE_CHECKING:
     from shoal.client.loop import Loop
     from shoal.client.port import Api, Deletion, Patch, Select
     from shoal.client.recorder import Recorder
+    from shoal.client.refusals import AlreadyExistsError, ForbiddenError, NotFoundError, RefusedError
     from shoal.client.work_queue import WorkQueue
+    from shoal.units.errors import ConflictError, TemporaryError
 
 _MODULE_OF = {
     "Access": "http.access",
+    "AlreadyExistsError": "refusals",
     "Api": "port",
     "Clock": "clock",
+    "ConflictError": "shoal.units.errors",
     "Context": "context",
     "Controller": "context",
     "Deletion": "port",
+    "ForbiddenError": "refusals",
     "Index": "index",
     "Informer": "informer",
     "Informers": "informers",
@@ -50,9 +55,12 @@ _MODULE_OF = {
     "LeaderElection": "election",
     "Lock": "lease_lock",
     "Loop": "loop",
+    "NotFoundError": "refusals",
     "Patch": "port",
     "Recorder": "recorder",
+    "RefusedError": "refusals",
     "Select": "port",
+    "TemporaryError": "shoal.units.errors",
     "Timing": "lease_lock",
     "WallClock": "clock",
     "WorkQueue": "work_queue",
@@ -61,11 +69,14 @@ _MODULE_OF = {
 }
 __all__ = [
     "Access",
+    "AlreadyExistsError",
     "Api",
     "Clock",
+    "ConflictError",
     "Context",
     "Controller",
     "Deletion",
+    "ForbiddenError",
     "Index",
     "Informer",
     "Informers",
@@ -77,9 +88,12 @@ __all__ = [
     "LeaderElection",
     "Lock",
     "Loop",
+    "NotFoundError",
     "Patch",
     "Recorder",
+    "RefusedError",
     "Select",
+    "TemporaryError",
     "Timing",
     "WallClock",
     "WorkQueue",
@@ -91,4 +105,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    module = _MODULE_OF[name]
+    return getattr(import_module(module if module.startswith("shoal.") else f"{__name__}.{module}"), name)
