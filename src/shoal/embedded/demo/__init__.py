@@ -1,1 +1,1 @@
-"""Runs the workloads of `shoal up --demo`: three teams and their jobs."""
+"""The workloads of `shoal up --demo`: three teams and their jobs."""

@@ -1,8 +1,8 @@
-"""Three teams' work over a minute, as manifests with a time each: the same for the same seed.
+"""Generates the manifests of three teams over a minute, each with a time, from a seed.
 
-`pretrain` sends a few jobs of whole nodes, `vision` many small ones, `serving` keeps replicas up and scales them with
-the day. Together they ask for more than there is now and then, so that something waits; one GPU falls off the bus and
-comes back.
+`pretrain` submits a few jobs of whole nodes, `vision` many small ones, `serving` keeps replicas running and scales them
+by the time of day. Together they sometimes request more than the capacity, so that pods wait; one GPU falls off the bus
+and recovers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 def arrivals(seed: int, turn: int = 0) -> list[Arrival]:
-    """In the order of time, over `LENGTH_S`. Later turns go on with what the first has put there."""
+    """The arrivals in order of time, over `LENGTH_S`. Later turns use the objects of the first."""
     draw = random.Random(seed + turn)
     everything = [*_pretrain(draw, turn), *_vision(draw, turn), *_serving(draw, turn), *_mishap(draw)]
     return sorted(everything, key=lambda one: (one.at_s, one.name))

@@ -1,4 +1,4 @@
-"""The teams at work: each arrival written through the API at its time, as its people would."""
+"""Submits the workloads of the demo: each arrival is written through the API at its time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger("shoal.demo")
 
 
 async def play(api: Api, clock: Clock, seed: int) -> None:
-    """Until cancelled. Something that is refused does not stop the rest."""
+    """Runs until cancelled. A refused write does not stop the others."""
     for team in TEAMS:
         await api.create(NAMESPACES, {"metadata": {"name": team}})
     for turn in count():

@@ -1,1 +1,3 @@
-"""GPUs of a simulated node: cut, shared, handed out, used, broken; and what tools say of them."""
+"""The GPUs of a simulated node: MIG layouts, sharing, allocation, usage and faults, and the output of nvidia-smi and
+the DCGM exporter.
+"""

@@ -25,7 +25,7 @@ class HeldDevices(msgspec.Struct, frozen=True):
 
 
 class AllocationRules(msgspec.Struct, frozen=True):
-    """What the node and its plugin are set to."""
+    """The settings of the node's topology manager and of the device plugin."""
 
     policy: str = "none"
     one_per_request: bool = False
@@ -33,7 +33,7 @@ class AllocationRules(msgspec.Struct, frozen=True):
 
 
 class _RefusedError(Exception):
-    """Ends the admission of a pod half-way."""
+    """Aborts the admission of a pod."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.message)
@@ -68,7 +68,7 @@ class DeviceAllocation:
                 self._taken[device.id] = uid
 
     def restore(self, uid: str, held: Sequence[HeldDevices]) -> None:
-        """What a pod held before; a device that another pod has is not given twice."""
+        """Record the devices of a running pod; a device of another pod is not allocated twice."""
         kept = [
             msgspec.structs.replace(one, devices=tuple(device for device in one.devices if self.is_free(device)))
             for one in held
@@ -79,7 +79,7 @@ class DeviceAllocation:
         return device.id not in self._taken
 
     def admit(self, pod: Obj, pool: Pool, rules: AllocationRules) -> tuple[HeldDevices, ...] | Refused:
-        """Devices for all containers of a pod, or for none. What the node never had is no matter of the plugin."""
+        """Allocate devices to all containers of a pod, or to none. Resources that the node never had are ignored."""
         uid = pod["metadata"]["uid"]
         if uid in self._held:
             return self._again(uid)
@@ -97,7 +97,7 @@ class DeviceAllocation:
         return [device for device in devices if self._is_healthy(device.gpu)]
 
     def _again(self, uid: str) -> tuple[HeldDevices, ...] | Refused:
-        """A container that starts again keeps its devices, if they are well."""
+        """A restarted container keeps its devices if they are healthy."""
         for one in self._held[uid]:
             if len(self.healthy(one.devices)) < len(one.devices):
                 return _unexpected(
@@ -108,7 +108,7 @@ class DeviceAllocation:
 
 
 class _Trial:
-    """The admission of one pod: nothing stands until all of it does."""
+    """The admission of one pod: devices are recorded only if all containers get theirs."""
 
     def __init__(self, allocation: DeviceAllocation, pool: Pool, rules: AllocationRules, choice: Choice) -> None:
         self._allocation, self._pool, self._rules, self._choice = allocation, pool, rules, choice
@@ -162,8 +162,9 @@ class _Trial:
         return choose(near if len(near) >= missing else free, kept, pool, count, packed=self._rules.packed)
 
     def _replaceable(self, pool: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
-        """Devices of other pods that may be named all the same: another whole GPU serves as well, and a device plugin
-        can only prefer some of those that are free."""
+        """Devices of other pods that a choice may name: they are replaced by other whole GPUs, because a device plugin
+        can only prefer some of the free devices.
+        """
         if any(device.cut is not None or device.replicas > 1 for device in pool):
             return []
         return [device for device in self._allocation.healthy(pool) if not self._allocation.is_free(device)]

@@ -1,15 +1,15 @@
 """Models how programs on one device slow each other down.
 
-Figures, all of which can be changed and the whole switched off (`Contention(is_on=False)`):
+Rules; all figures can be changed, and the model can be disabled (`Contention(is_on=False)`):
 
-- **alone**: pace 1, memory up to that of the device.
-- **time-slicing**: programs take turns. Each gets an equal share of the device, what one does not need goes to the
-  others; a turn costs 5 % where several are at work. Memory is common: who comes last and finds none left fails.
-- **MPS**: programs run side by side, each as quickly as the sum of what they want allows; being served by one process
-  costs 3 %. Memory is limited to the device divided by the replicas, for each replica held.
-- **MIG**: an instance is a device of its own, so nothing outside of it is felt.
+- **alone**: speed 1, memory up to that of the device.
+- **time-slicing**: programs take turns. Each gets an equal share of the device, and unused shares go to the others;
+  with several programs, switching costs 5 %. Memory is shared: a program that starts when none is left fails.
+- **MPS**: programs run concurrently, slowed down if their demands exceed the device; the common server process costs 3
+  %. Memory is limited to the device divided by the replicas, for each replica held.
+- **MIG**: an instance is a device of its own, unaffected by others.
 
-Programs of a pod on several devices go on together, so the slowest of them tells the pace.
+The programs of a pod on several devices progress together, at the speed of the slowest.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ class Contention(msgspec.Struct, frozen=True):
     turn_cost: float = 0.05
     mps_cost: float = 0.03
     usual_memory: float = 0.45
-    """The default part of its limit that a program uses. A GPU that comes to be shared while one program
-    holds all of it still has room for the others."""
+    """The default part of its limit that a program uses. A GPU that becomes shared while one program has all of it
+    still has memory for the others.
+    """
     context_mib: int = 300
-    """What the driver keeps for itself of each device."""
+    """The memory of each device that the driver reserves."""
 
 
 DOCUMENTED = Contention()
 
 
 def pace(own: float, others: Sequence[float], sharing: str, rules: Contention = DOCUMENTED) -> float:
-    """How quickly a program that wants `own` of a device goes on beside those that want `others`; 1 is alone."""
+    """The speed of a program that demands `own` of a device beside programs that demand `others`; 1: alone."""
     busy = [util for util in others if util > 0]
     if not rules.is_on or not busy or own <= 0:
         return 1.0
@@ -55,7 +56,7 @@ def _fair_share(own: float, others: Sequence[float]) -> float:
 
 
 def memory_limit(device_mib: int, replicas: int, held: int, sharing: str, rules: Contention = DOCUMENTED) -> int:
-    """What one program may allocate of a device of which it holds so many replicas."""
+    """The memory that one program may allocate on a device of which it holds this number of replicas."""
     usable = max(device_mib - rules.context_mib, 1)
     return usable * held // replicas if sharing == "mps" and replicas > 1 else usable
 
@@ -65,7 +66,7 @@ def usual_memory(device_mib: int, replicas: int, held: int, rules: Contention = 
 
 
 def out_of_memory(gpu: int, wanted_mib: int, total_mib: int, free_mib: int) -> str:
-    """As PyTorch says it."""
+    """PyTorch's error message."""
     return (
         f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {_size(wanted_mib)}. "
         f"GPU {gpu} has a total capacity of {_size(total_mib)} of which {_size(max(free_mib, 0))} is free."

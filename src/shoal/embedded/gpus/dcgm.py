@@ -1,11 +1,11 @@
-"""The exposition text of a node's DCGM exporter: what Prometheus would scrape there.
+"""Writes the exposition text of a node's DCGM exporter, for Prometheus.
 
-Names, labels and their order are the exporter's (`Hostname` with a capital, as in its releases). A GPU that a pod holds
-carries the pod's name. On a shared GPU every pod gets its own rows, told apart by the label `vgpu`; of load and memory
-there is a row of the whole GPU beside them. A GPU off the bus shows its Xid and nothing else.
+Names, labels and their order are the exporter's (`Hostname` with a capital, as in its releases). The rows of an
+allocated GPU have the pod's name. On a shared GPU every pod has its own rows, which differ in the label `vgpu`; load
+and memory also have a row for the whole GPU. A GPU that has fallen off the bus shows only its Xid.
 
-Counters need a memory of what was, so this is an object: it adds up what each stretch of time cost, and is updated
-before programs start or end and at every scrape. Energy counts from the node's boot.
+Counters need state, so this is an object: it accumulates the usage of each interval, and is updated before programs
+start or end and at every scrape. Energy counts from the node's boot.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Labels = tuple[tuple[str, str], ...]
 
 class DcgmExporter:
     def __init__(self, device_manager: DeviceManager, booted_s: float | None = None) -> None:
-        """Without a moment of boot the first scrape is it."""
+        """Without a boot time, the time of the first scrape is used."""
         self._device_manager = device_manager
         self._totals = [Totals() for _ in device_manager.machine.gpus]
         self._seen_xid = [0] * len(self._totals)
@@ -60,7 +60,7 @@ class DcgmExporter:
         self._last_s = at_s
 
     def account(self, at_s: float) -> None:
-        """The programs of now have run since the last call."""
+        """Count the usage of the current programs since the last call."""
         passed = max(at_s - self._last_s, 0.0) if self._last_s is not None else 0.0
         self._last_s = at_s if self._last_s is None else max(at_s, self._last_s)
         for slot in self._device_manager.machine.gpus if passed else ():
@@ -73,7 +73,7 @@ class DcgmExporter:
             totals.link_mb += util * (model.link_gb_s if model is not None else 0) * 1000 * _LINK_LOAD * passed
 
     def text(self, pods: Mapping[str, PodName], at_s: float) -> str:
-        """`pods` by uid; a pod that is not in there has its devices, but no name."""
+        """`pods`: by uid; the rows of other pods have no name."""
         self.account(at_s)
         samples = [self._sample(slot, at_s) for slot in self._device_manager.machine.gpus]
         scrape = _Scrape(self._device_manager, pods, at_s)
@@ -101,7 +101,7 @@ class DcgmExporter:
 
 
 class _Scrape:
-    """What is the same for all rows of one text."""
+    """The values that all rows of one scrape share."""
 
     def __init__(self, device_manager: DeviceManager, pods: Mapping[str, PodName], at_s: float) -> None:
         self._device_manager, self._pods, self._at_s = device_manager, pods, at_s
@@ -114,7 +114,7 @@ class _Scrape:
         self._holders = {physical: list(holders.values()) for physical, holders in found.items()}
 
     def rows(self, field: Field, slot: GpuSlot, sample: Sample) -> Iterator[tuple[Labels, float]]:
-        """Of one GPU: none, one, or one for each instance and each pod."""
+        """The rows of one GPU: none, one, or one for each instance and each pod."""
         gpu, fault, model = (
             self._device_manager.gpus[slot.index],
             self._device_manager.xid(slot.index),
@@ -145,7 +145,7 @@ class _Scrape:
             yield (*labels, *sorted((*extra, *_pod_labels(holder, self._pods)))), own
 
     def _own(self, field: Field, holder: DeviceUser, sample: Sample) -> float:
-        """The pod's part of a shared device."""
+        """The pod's share of a value of a shared device."""
         programs, physical = self._device_manager.programs, holder.device.physical
         mine = [one for one in programs.on(physical) if (one.uid, one.container) == (holder.uid, holder.container)]
         util = sum(programs.share(one, physical) for one in mine)

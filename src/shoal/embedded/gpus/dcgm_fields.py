@@ -1,8 +1,8 @@
 """Lists the metrics of the DCGM exporter: name, type, help text, and the value of a reading that each shows.
 
-The exporter's default list, and behind it those that it ships switched off and that dashboards commonly switch on (ECC
-counts, activity of the SMs). Fields of a GPU that is cut are shown once for the GPU, or for each instance, or, as the
-utilisation that nothing measures there, not at all.
+The list has the exporter's default metrics, followed by those that it disables by default and that dashboards commonly
+enable (ECC counts, activity of the SMs). With MIG, a field is shown once for the GPU, for each instance, or not at all,
+such as the utilisation, which is not measured there.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import msgspec
 from shoal.embedded.gpus.readings import Reading
 
 Scope = Literal["gpu", "instance", "whole"]
-"""Of a GPU that is cut: shown for the GPU; for each instance; not shown."""
+"""With MIG: shown for the GPU; for each instance; not shown."""
 
 
 class Totals(msgspec.Struct):
-    """What only grows, since the node's boot."""
+    """Counters since the node's boot."""
 
     energy_mj: float = 0.0
     link_mb: float = 0.0
@@ -41,7 +41,7 @@ class Field(msgspec.Struct, frozen=True):
     value: Callable[[Sample], int | float]
     scope: Scope = "gpu"
     is_per_pod: bool = False
-    """On a shared GPU each pod's own part is shown beside the GPU's."""
+    """Whether a shared GPU has a row for each pod besides its own."""
     needs_link: bool = False
 
 

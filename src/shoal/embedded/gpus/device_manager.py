@@ -1,8 +1,8 @@
-"""The GPUs of one simulated node: what is advertised, who holds what, what runs, what broke.
+"""Models the GPUs of one simulated node: advertised devices, allocations, programs and faults.
 
-The parts each know one thing (`mig_manager`, `plugin_manager`, `allocation`, `programs`, `labels`, `words`); this one
-keeps them in step. After every change of layout or configuration the devices are listed anew, and what is advertised,
-labelled and annotated is read from that list, so they cannot disagree.
+It combines `mig_manager`, `plugin_manager`, `allocation`, `programs`, `labels` and `node_annotations`. After every
+change of layout or configuration the devices are listed again; resources, labels and annotations are computed from that
+list, so that they are consistent.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DeviceManager:
         self._problem = ""
         self._list_devices()
 
-    # What the node offers.
+    # resources, labels and annotations
 
     def resources(self) -> Mapping[str, ExtendedResourceAmounts]:
         return {
@@ -67,7 +67,7 @@ class DeviceManager:
         return _with_gone(own_words(self._scene, self._devices, self._unhealthy), self._words_before)
 
     def configure(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> Sequence[str]:
-        # An earlier process may have left labels of a former layout.
+        # An earlier process may have written labels of a former layout.
         self._labels_before.update(name for name in labels if name.startswith(COMING_AND_GOING))
         reported = labels.get(numa.POLICY) or self.machine.annotations.get(numa.POLICY, "none")
         self._policy = reported if reported in numa.POLICIES else "none"
@@ -98,7 +98,7 @@ class DeviceManager:
         self._allocation.release(uid)
 
     def held(self) -> Iterator[tuple[str, tuple[HeldDevices, ...]]]:
-        """By pod, what each container holds."""
+        """The devices of each container, by pod."""
         return self._allocation.items()
 
     # Programs.
@@ -129,7 +129,7 @@ class DeviceManager:
         if fault.victims == "none":
             running = []
         elif fault.victims == "newest" and self._plugin.config.sharing != "mps":
-            # Clients of MPS share one server, and die of each other's faults.
+            # Clients of MPS share one server process, so a fault ends all of them.
             running = running[-1:]
         return list(dict.fromkeys(program.uid for program in running))
 
@@ -141,11 +141,11 @@ class DeviceManager:
         device = self._by_id.get(device_id)
         return device is not None and device.gpu not in self._unhealthy
 
-    # For exporters and terminals.
+    # for exporters and commands
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        """How each GPU is cut."""
+        """The MIG layout of each GPU."""
         return self._mig.gpus
 
     @property
@@ -158,7 +158,7 @@ class DeviceManager:
     def devices_of(self, uid: str, container: str) -> list[PhysicalDevice]:
         return [device for one in self._allocation.of(uid) if one.container == container for device in one.devices]
 
-    # The rest.
+    # internals
 
     @property
     def _scene(self) -> LabelInput:
@@ -169,7 +169,9 @@ class DeviceManager:
         return fault is not None and fault.is_lost
 
     def _list_devices(self) -> str:
-        """Resources that were offered once stay known, with no devices, as kubelets keep them. A complaint, if any."""
+        """List the devices again; returns a fault, if there is one. A resource that was advertised once remains with no
+        devices, as in kubelets.
+        """
         found = inventory(self.machine.gpus, self._mig.gpus, self._plugin.config)
         self._devices = {**dict.fromkeys(self._devices, ()), **found.devices}
         self._by_id = {device.id: device for devices in self._devices.values() for device in devices}
@@ -191,7 +193,7 @@ class DeviceManager:
 
 
 def _with_gone(found: Mapping[str, str], before: set[str]) -> dict[str, str | None]:
-    """What was said once and is so no more is taken away."""
+    """The current values, with None for names that are no longer set."""
     gone: dict[str, str | None] = dict.fromkeys(before - found.keys())
     before.update(found)
     return {**gone, **found}

@@ -1,7 +1,7 @@
-"""Derives the driver's name of a GPU from the label that GPU feature discovery makes of it.
+"""Derives the driver's name of a GPU from its product label.
 
-The label has dashes for spaces. Older parts have dashes in the name itself, between part, form and memory; newer ones
-have none: `NVIDIA A100-SXM4-80GB` and `Tesla V100-SXM2-16GB`, but `NVIDIA H100 80GB HBM3`.
+The label has dashes for spaces. Older products have dashes in the name itself, between product, form factor and memory;
+newer ones have none: `NVIDIA A100-SXM4-80GB` and `Tesla V100-SXM2-16GB`, but `NVIDIA H100 80GB HBM3`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The devices that the plugin advertises: whole GPUs, MIG instances, and replicas of either."""
+"""Lists the devices that the plugin advertises: whole GPUs, MIG instances, and replicas of either."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class PhysicalDevice(msgspec.Struct, frozen=True):
     id: str
     resource: str
     physical: str
-    """The UUID of the GPU or MIG instance behind it."""
+    """The UUID of its GPU or MIG instance."""
     gpu: int
     numa: int
     island: int
     memory_mib: int
-    """Of what is behind it, all replicas together."""
+    """The memory of the GPU or instance, for all replicas together."""
     replicas: int = 1
     cut: Cut | None = None
 
@@ -31,7 +31,7 @@ class Inventory(msgspec.Struct, frozen=True):
     devices: Mapping[str, tuple[PhysicalDevice, ...]]
     """By resource, in the plugin's order."""
     problem: str = ""
-    """Why the plugin did not start, if so."""
+    """Why the plugin did not start; empty if it did."""
 
 
 def inventory(slots: Sequence[GpuSlot], gpus: Sequence[Gpu], config: PluginConfig) -> Inventory:
@@ -52,7 +52,7 @@ def inventory(slots: Sequence[GpuSlot], gpus: Sequence[Gpu], config: PluginConfi
 
 
 def single_problem(gpus: Sequence[Gpu]) -> str:
-    """Why the strategy `single` cannot be followed, if so."""
+    """Why the strategy `single` cannot be applied; empty if it can."""
     if not any(gpu.is_mig for gpu in gpus):
         return ""
     if not all(gpu.is_mig for gpu in gpus):

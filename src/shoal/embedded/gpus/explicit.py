@@ -1,13 +1,12 @@
-"""Devices that were chosen for a pod, in its annotation `shoal.dev/devices`.
+"""Parses the devices that were chosen for a pod, from its annotation `shoal.dev/devices`.
 
-Either by container, resource and id, as a scheduler writes it that knows the node's devices:
-`{"main":{"nvidia.com/gpu":["GPU-..."]}}`; or as the engine reads it of running pods: `0,1` are the GPUs by number and
-`0:4,1:0` MIG instances by GPU and first memory slice, dealt out to the containers in order. By number a device may be
-named among ids too: a scheduler that wants an instance to be cut knows no id of it. What cannot be read, or is longer
-than the devices of any node, chooses nothing.
+The annotation has one of two forms. By container, resource and id, from a scheduler that knows the node's devices:
+`{"main":{"nvidia.com/gpu":["GPU-..."]}}`; or the form that the engine reads on running pods: `0,1` for GPUs by number,
+and `0:4,1:0` for MIG instances by GPU and first memory slice, assigned to the containers in order. Ids may include such
+numbers too, because an instance that is still to be created has no id. An invalid or too long value chooses nothing.
 
-Whole GPUs are preferred, not demanded: one that another pod holds is replaced by a free one (`allocation`). The status
-of the pod says which devices it got. A MIG instance, or a replica, that another pod holds is refused.
+Whole GPUs are preferred, not required: one that another pod holds is replaced by a free one (`allocation`). The status
+of the pod has the allocated devices. If another pod holds a chosen MIG instance or replica, the pod is rejected.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _Position = tuple[int, int | None]
 
 
 class Choice:
-    """What the annotation of one pod says."""
+    """The chosen devices of one pod."""
 
     def __init__(self, pod: Obj) -> None:
         text = str((pod["metadata"].get("annotations") or {}).get(ANNOTATION) or "")
@@ -38,7 +37,7 @@ class Choice:
     def wanted(
         self, container: str, resource: str, count: int, free: Sequence[PhysicalDevice]
     ) -> list[PhysicalDevice] | str | None:
-        """The devices chosen, or the one that is not free; None where nothing is chosen."""
+        """The chosen devices, or the id of one that is not free; None if nothing is chosen."""
         named = self._ids.get(container, {}).get(resource)
         if named is not None:
             found = {one: _named(one, free) for one in named}

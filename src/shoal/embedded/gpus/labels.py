@@ -1,4 +1,4 @@
-"""The labels that GPU feature discovery, the GPU operator and the MIG manager keep on a node with GPUs."""
+"""Computes the labels that GPU feature discovery, the GPU operator and the MIG manager write on a node with GPUs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoal.embedded.machines.mig_cuts import Cut, Gpu
 
 _PREFIX = "nvidia.com/"
 COMING_AND_GOING = tuple(f"{_PREFIX}{name}" for name in ("mig-", "gpu.slices.", "gpu.engines.", "gpu.multiprocessors"))
-"""What labels begin with that depend on how the GPUs are cut."""
+"""The prefixes of labels that depend on the MIG layout."""
 _OPERANDS = (
     "container-toolkit",
     "dcgm",
@@ -38,7 +38,7 @@ class LabelInput(msgspec.Struct, frozen=True):
 
 
 def gpu_labels(scene: LabelInput) -> dict[str, str]:
-    """All of them; what is not in here is not on the node."""
+    """All GPU labels of the node."""
     if not scene.slots:
         return {}
     model = find_model(scene.slots[0].model)
@@ -87,7 +87,7 @@ def _model(scene: LabelInput, model: Model | None) -> dict[str, str]:
     slot, config = scene.slots[0], scene.config
     major, _, minor = (model.compute_capability if model is not None else "0.0").partition(".")
     shows = any(name in slot.product for name in _GRAPHICS_FORMS)
-    # GPUs that MIG took away are still counted; replicas are those of what is advertised whole.
+    # GPUs with MIG are still counted; the number of replicas is that of whole advertised GPUs.
     replicas = config.replicas_of(GPU) if _has_whole(scene) else 0
     return {
         "gpu.product": slot.product + _shared(config, GPU),
@@ -113,7 +113,7 @@ def _has_whole(scene: LabelInput) -> bool:
 
 
 def _single(scene: LabelInput) -> dict[str, str]:
-    """MIG devices in the place of GPUs; zeros where the strategy cannot be followed."""
+    """The labels with MIG devices instead of GPUs; zeros if the strategy cannot be applied."""
     product = scene.slots[0].product
     if single_problem(scene.gpus):
         zero = {"gpu.count": "0", "gpu.replicas": "0", "gpu.memory": "0", "gpu.sharing-strategy": ""}

@@ -1,4 +1,4 @@
-"""Layouts in the MIG manager's own file format, as they stand in ConfigMaps, and what they mean for the GPUs of a node.
+"""Parses MIG layouts in the MIG manager's file format, and applies them to the GPUs of a node.
 
     version: v1
     mig-configs:
@@ -8,7 +8,7 @@
           mig-enabled: true
           mig-devices: {"2g.10gb": 3, "1g.5gb": 1}
 
-Of the lines that speak of a GPU the last one counts; a GPU of which none speaks stays as it is.
+Of several lines for a GPU the last one counts; a GPU without a line is not changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VENDOR = "10de"
 
 
 class MigConfigError(Exception):
-    """A file that the MIG manager would refuse, in words."""
+    """The MIG manager would reject the file; with a message."""
 
 
 class _MigDeviceSpec(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -56,7 +56,7 @@ def parse_mig_config(text: str) -> dict[str, Specs]:
 
 
 def targets(specs: Specs, slots: Sequence[GpuSlot]) -> Mapping[int, MigSpec] | Problem:
-    """For each GPU that changes what it shall be, or why that cannot be."""
+    """The new layout of each GPU that changes, or why it is impossible."""
     wanted: dict[int, MigSpec] = {}
     for spec in specs:
         for slot in slots:

@@ -1,8 +1,8 @@
-"""Following the label `nvidia.com/mig.config`: the layout it names is found, checked, and cut.
+"""Applies the MIG layout that the label `nvidia.com/mig.config` names.
 
-A layout is looked up in the ConfigMaps at hand (key `config.yaml`, in the order of their names), then among those that
-every MIG manager knows. One that is not known, does not fit, or meets GPUs that pods still hold leaves everything as it
-is and the state `failed`; like the real one, this manager tries again when the label changes, not before.
+A layout is looked up in the ConfigMaps (key `config.yaml`, in the order of their names), then among the built-in ones
+of the MIG manager. If it is unknown, does not fit, or affects GPUs that pods hold, nothing changes and the state is
+`failed`; as the real one, this manager retries only when the label changes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Obj = dict[str, Any]
 LABEL = "nvidia.com/mig.config"
 STATE = "nvidia.com/mig.config.state"
 SOURCE = "shoal.dev/mig-configmap"
-"""Said beside a node's labels: the ConfigMap that a ClusterPolicy names. Another one starts the manager anew."""
+"""A key beside a node's labels, with the ConfigMap that a ClusterPolicy names. A change restarts the manager."""
 _KEY = "config.yaml"
 _NO_MIG = "all-disabled"
-"""True by default where no GPU has MIG."""
+"""The layout of nodes without MIG-capable GPUs."""
 
 
 class MigManager:
@@ -45,7 +45,7 @@ class MigManager:
         return bool(self._layout)
 
     def follow(self, config: str, configs: Mapping[str, Obj], is_used: Callable[[int], bool], source: str = "") -> str:
-        """What happened, in words; nothing if the layout was followed already."""
+        """Apply the layout; returns a message about the result, empty if it was applied already."""
         if not self.is_capable:
             return self._unmanaged(config)
         is_again = config == self.config
@@ -63,7 +63,9 @@ class MigManager:
         return f"MIG layout {config} was applied"
 
     def _unmanaged(self, config: str) -> str:
-        """The GPU operator runs no MIG manager where no GPU has MIG, so no state is written."""
+        """Handles nodes without MIG-capable GPUs: the GPU operator runs no MIG manager there, so no state is
+        written.
+        """
         is_reported, self._unheard = config == self._unheard, config
         if is_reported or config == _NO_MIG:
             return ""

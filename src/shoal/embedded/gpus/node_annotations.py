@@ -1,4 +1,4 @@
-"""Writes Shoal's annotations about a node's devices, so that the engine knows them as the kubelet does."""
+"""Computes Shoal's annotations about a node's devices, so that the engine uses the same devices as the kubelet."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TOPOLOGY = "shoal.dev/topology"
 def own_words(
     scene: LabelInput, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int] = frozenset()
 ) -> dict[str, str]:
-    """`unhealthy` are the indexes of GPUs that the plugin does not offer for now."""
+    """`unhealthy`: the indexes of GPUs that the plugin does not advertise at present."""
     if not scene.slots:
         return {}
     numbers, places = _numbered(scene)
     found = {TOPOLOGY: _topology(scene, devices, unhealthy)}
-    # The engine numbers the whole GPUs that are advertised; instances of MIG are counted by name.
+    # The engine numbers the advertised whole GPUs; MIG instances are counted by name.
     if numbers:
         found[ISLANDS] = _groups([scene.slots[index].island for index in places], numbers)
         found[NUMA] = _groups([scene.slots[index].numa for index in places], numbers)
@@ -35,7 +35,7 @@ def own_words(
 
 
 def _numbered(scene: LabelInput) -> tuple[list[int], list[int]]:
-    """For each `nvidia.com/gpu` before replication: its number, and the GPU that it is on."""
+    """For each `nvidia.com/gpu` before replication: its number, and its GPU."""
     places = []
     for slot, gpu in zip(scene.slots, scene.gpus, strict=True):
         if not gpu.is_mig or scene.config.mig_strategy == "none":
@@ -46,7 +46,7 @@ def _numbered(scene: LabelInput) -> tuple[list[int], list[int]]:
 
 
 def _groups(group_of: Sequence[int], numbers: Iterable[int]) -> str:
-    """`0-3,4-7`; numbers of one group that do not follow each other are joined by a plus sign."""
+    """`0-3,4-7`; ranges of one group that are not consecutive are joined by a plus sign."""
     groups: dict[int, list[int]] = {}
     for number, group in zip(numbers, group_of, strict=True):
         groups.setdefault(group, []).append(number)
@@ -79,6 +79,6 @@ def _topology(scene: LabelInput, devices: Mapping[str, Sequence[PhysicalDevice]]
         if gpu.is_mig:
             row["mig"] = [{"profile": c.profile.name, "start": c.start, "uuid": c.uuid} for c in gpu.cuts]
         gpus.append(row)
-    # Ids of replicas are those of their device and a number; a thousand of them would fill a page.
+    # Ids of replicas consist of the device's id and a number; listing a thousand of them would be too long.
     replicas = {name: found[0].replicas for name, found in devices.items() if found and found[0].replicas > 1}
     return msgspec.json.encode({"gpus": gpus, **({"replicas": replicas} if replicas else {})}).decode()

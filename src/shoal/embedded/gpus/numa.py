@@ -1,7 +1,7 @@
-"""The kubelet's Topology Manager, as far as GPUs go: which NUMA nodes a container's devices may lie on.
+"""Implements the kubelet's Topology Manager for GPUs: on which NUMA nodes the devices of a container may be.
 
-`none` does not ask. `best-effort` takes the fewest NUMA nodes that do; `restricted` fails a container that could do
-with fewer, were the machine empty; `single-numa-node` fails one that needs two.
+`none` ignores NUMA nodes. `best-effort` uses the fewest sufficient NUMA nodes; `restricted` rejects a container that
+would need fewer on an empty machine; `single-numa-node` rejects one that needs two.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Pool = Mapping[str, Sequence[PhysicalDevice]]
 def nodes_for(
     policy: str, amounts: Sequence[tuple[str, int]], free: Pool, every: Pool
 ) -> frozenset[int] | Refused | None:
-    """The NUMA nodes to take devices from; None is any."""
+    """The NUMA nodes for the devices; None: any."""
     if policy == "none":
         return None
     fitting = _fewest(amounts, free)

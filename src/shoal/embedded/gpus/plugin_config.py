@@ -1,7 +1,8 @@
-"""The device plugin's configuration: how GPUs and MIG instances are advertised, and how often each.
+"""Parses the device plugin's configuration: how GPUs and MIG instances are advertised, and with how many replicas.
 
-Read from the plugin's own file format. What the plugin parses and then ignores (`resources`, `rename` of one resource,
-devices other than all) is ignored here too; what it refuses to start with is refused with its complaint.
+The format is that of the plugin's own file. Fields that the plugin ignores (`resources`, `rename` of one resource,
+devices other than all) are ignored here too; a configuration with which it would not start is rejected with its
+message.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ MIG_PREFIX = "nvidia.com/mig-"
 _DOMAIN = "nvidia.com/"
 _SHARED = ".shared"
 _MOST_REPLICAS = 1_000
-"""Each is a device of its own; a slip of the keyboard must not become a million of them."""
+"""The maximum number of replicas. Each is a device of its own, and a typing error must not create a million of them."""
 
 Strategy = Literal["none", "single", "mixed"]
 
@@ -32,11 +33,11 @@ class PluginConfig(msgspec.Struct, frozen=True):
     mig_strategy: Strategy = "none"
     sharing: Literal["none", "time-slicing", "mps"] = "none"
     replicas: tuple[tuple[str, int], ...] = ()
-    """By resource; `*` is every one."""
+    """Replicas by resource; `*`: all resources."""
     rename: bool = False
     one_per_request: bool = False
     packed: bool = False
-    """Replicas are given from GPUs in use first."""
+    """Whether replicas are allocated from GPUs in use first."""
 
     def replicas_of(self, resource: str) -> int:
         found = dict(self.replicas)
@@ -78,7 +79,7 @@ class _PluginConfigFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def own_config(machine: Machine) -> PluginConfig:
-    """What the plugin starts with on this machine."""
+    """The initial configuration of the plugin on this machine."""
     sharing = machine.sharing
     if sharing is None:
         return PluginConfig(mig_strategy=machine.mig_strategy)

@@ -24,7 +24,7 @@ from shoal.embedded.machines.machine import Machine
 Obj = dict[str, Any]
 LABEL = "nvidia.com/device-plugin.config"
 STRATEGY = "shoal.dev/mig-strategy"
-"""Said beside a node's labels: the MIG strategy that a ClusterPolicy gives to all nodes."""
+"""A key beside a node's labels, with the MIG strategy that a ClusterPolicy sets for all nodes."""
 
 
 class PluginManager:
@@ -36,9 +36,10 @@ class PluginManager:
         self._followed: tuple[str, str | None] = ("", None)
 
     def follow(self, key: str, configs: Mapping[str, Obj], strategy: str = "") -> str:
-        """What happened, in words; nothing if nothing did. Also a ConfigMap that changed is followed.
+        """Apply the configuration; returns a message about the result, empty without a change. A changed ConfigMap is
+        applied too.
 
-        A strategy stands over that of the configuration, as the plugin's environment does.
+        `strategy` takes precedence over that of the configuration, as the plugin's environment does.
         """
         words = self._follow(key, configs)
         if strategy != self._strategy and strategy in ("", *get_args(Strategy)):
@@ -69,5 +70,5 @@ class PluginManager:
 
 
 def _is_plugins(text: object) -> bool:
-    """Keys such as `config.yaml` mean other things in other ConfigMaps."""
+    """Whether the text is a plugin configuration: other ConfigMaps use keys such as `config.yaml` for other content."""
     return isinstance(text, str) and "version" in text and "mig-configs" not in text

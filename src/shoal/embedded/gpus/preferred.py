@@ -1,8 +1,8 @@
 """Chooses devices for a container by the device plugin's preference.
 
-Whole GPUs: those that see each other best, as `docs/devices.md` says of the engine: within one NVLink island if one
-holds them, the one with the fewest free that does, and inside of it the same for NUMA nodes; else within one NUMA node.
-Replicas and MIG instances: one by one, from the device of which least is given away (or most, when packed).
+Whole GPUs: those with the best connection, as `docs/devices.md` describes for the engine: within one NVLink island if
+one suffices, the sufficient one with the fewest free GPUs, and inside it the same for NUMA nodes; else within one NUMA
+node. Replicas and MIG instances: one by one, from the device with the fewest allocations (or the most, if packed).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def choose(
     *,
     packed: bool,
 ) -> list[PhysicalDevice]:
-    """`count` devices: `kept` (from init containers) and the best of `free` beside them."""
+    """`count` devices: `kept` (from init containers) and the best further ones of `free`."""
     missing = count - len(kept)
     if missing <= 0:
         return sorted(kept, key=lambda device: (device.gpu, device.id))[:count]
@@ -58,7 +58,7 @@ def _tightest(
     key: Callable[[PhysicalDevice], int],
     inner: Callable[[PhysicalDevice], int] | None = None,
 ) -> list[PhysicalDevice]:
-    """From the smallest group that holds them all, else from the largest groups, as few as possible."""
+    """Devices of the smallest sufficient group, else of as few of the largest groups as possible."""
     groups: dict[int, list[PhysicalDevice]] = {}
     for device in sorted(free, key=lambda one: (one.gpu, one.id)):
         groups.setdefault(key(device), []).append(device)

@@ -17,7 +17,7 @@ class DeviceShare(msgspec.Struct, frozen=True):
 
     device: PhysicalDevice
     held: int
-    """How many replicas of it."""
+    """The number of its replicas that the program holds."""
     memory_mib: int
 
 
@@ -34,7 +34,7 @@ class Programs:
         self._sharing, self._rules = sharing, rules
         self._running: dict[tuple[str, str], GpuProgram] = {}
         self._on: dict[str, dict[tuple[str, str], GpuProgram]] = {}
-        """By what is physically there, oldest first."""
+        """Programs by physical device, oldest first."""
         self._next_pid = 4_000
 
     def start(self, uid: str, container: str, devices: Sequence[PhysicalDevice], use: Use) -> str | None:
@@ -76,7 +76,7 @@ class Programs:
         return tuple(self._on.get(physical, {}).values())
 
     def on_gpu(self, gpu: int) -> list[GpuProgram]:
-        """On a GPU and all of its instances, oldest first."""
+        """Programs on a GPU and all of its instances, oldest first."""
         return [one for one in self._running.values() if any(slot.device.gpu == gpu for slot in one.slots)]
 
     def memory_mib(self, physical: str) -> int:
@@ -86,7 +86,7 @@ class Programs:
         return min((self._pace(program) for program in self.of(uid)), default=1.0)
 
     def share(self, program: GpuProgram, physical: str) -> float:
-        """The part of a device that a program really uses, its neighbours considered."""
+        """The share of a device that a program actually gets beside other programs."""
         return program.util * self._pace_on(program, physical)
 
     def _pace(self, program: GpuProgram) -> float:

@@ -1,8 +1,8 @@
 """Computes the sensor readings of a GPU while programs run, for the exporter and for nvidia-smi.
 
-Numbers follow from what runs: the load from the programs' shares, power and warmth from the load and the board's limit.
-On top lies a small ripple, so that graphs look alive. It depends on the time given and the GPU alone; who asks twice
-for one moment reads the same.
+Values follow from the running programs: the load from their shares, power and temperature from the load and the board's
+limit. A small periodic variation is added, so that graphs look realistic. It depends only on the given time and the
+GPU; two reads for one time give equal values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MEMORY_MHZ = {"HBM2": 877, "HBM2e": 1593, "HBM3": 2619, "HBM3e": 3201, "GDDR6":
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """Of one GPU, or of one MIG instance as far as it has sensors of its own."""
+    """The values of one GPU, or of one MIG instance as far as it has sensors of its own."""
 
     util: float
     """0 to 1."""
@@ -51,7 +51,7 @@ def read_gpu(device_manager: DeviceManager, slot: GpuSlot, at_s: float) -> Readi
 
 
 def gpu_load(device_manager: DeviceManager, slot: GpuSlot, at_s: float) -> float:
-    """0 to 1, of a whole GPU."""
+    """The load of a whole GPU, 0 to 1."""
     cuts = device_manager.gpus[slot.index].cuts
     if not cuts:
         return rippled(load(device_manager.programs, slot.uuid), slot.uuid, at_s)
@@ -80,7 +80,7 @@ def load(programs: Programs, physical: str) -> float:
 
 
 def rippled(value: float, name: str, at_s: float) -> float:
-    """Nothing stays nothing; the rest swings by a fiftieth, each GPU at its own time."""
+    """The value with a variation of 2 %, at different times for each GPU; 0 stays 0."""
     if not value:
         return 0.0
     phase = zlib.crc32(name.encode()) % 628 / 100

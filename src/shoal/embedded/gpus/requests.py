@@ -16,7 +16,7 @@ PREFIX = "nvidia.com/"
 class DeviceRequest(msgspec.Struct, frozen=True):
     container: str
     is_passing: bool
-    """An init container that ends before the others begin; what it had, they may have."""
+    """Whether it is an init container that ends before the others start, so that they can use its devices."""
     amounts: tuple[tuple[str, int], ...]
 
 

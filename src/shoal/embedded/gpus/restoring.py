@@ -13,7 +13,7 @@ _LISTS = ("initContainerStatuses", "containerStatuses")
 
 
 def held_in_status(pod: Obj, by_id: Mapping[str, PhysicalDevice]) -> Iterator[HeldDevices]:
-    """Devices that are there no more (the GPU was cut anew since) are left out."""
+    """Devices that no longer exist (after a change of the MIG layout) are left out."""
     status = pod.get("status") or {}
     for name in _LISTS:
         for container in status.get(name) or ():

@@ -91,7 +91,7 @@ def _found(text: str, nothing: str) -> CommandOutput:
 
 
 def _joined(options: Sequence[str]) -> list[str]:
-    """`-i 0` and `--format csv` as one word each."""
+    """The options with `-i 0` and `--format csv` joined to one word each."""
     found: list[str] = []
     for word in options:
         if found and found[-1] in ("-i", "--id", "--format", "--query-gpu", "--query-compute-apps"):

@@ -1,4 +1,4 @@
-"""`nvidia-smi mig -lgi` and `-lgip`: the instances there are, and those that could be made."""
+"""Prints `nvidia-smi mig -lgi` and `-lgip`: the existing instances, and the possible ones."""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ def view_of_node(device_manager: DeviceManager, at_s: float, at: str = "") -> Gp
 
 
 def view_of_container(device_manager: DeviceManager, uid: str, container: str, at_s: float, at: str = "") -> GpuView:
-    """Neighbours on a shared GPU are felt in its load and memory; their processes are of another namespace."""
+    """Load and memory of a shared GPU include other programs; their processes are in another namespace and not
+    listed.
+    """
     devices = device_manager.devices_of(uid, container)
     own = {device.physical for device in devices}
     slots = [device_manager.machine.gpus[index] for index in sorted({device.gpu for device in devices})]

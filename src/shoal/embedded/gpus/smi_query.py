@@ -1,4 +1,4 @@
-"""`nvidia-smi --query-gpu=... --format=csv`: one line a GPU, with the fields asked for."""
+"""Prints `nvidia-smi --query-gpu=... --format=csv`: one line per GPU, with the requested fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Value = str | int | float | None
 
 
 class QueryError(Exception):
-    """A field that does not exist, in nvidia-smi's words."""
+    """An unknown field, with nvidia-smi's message."""
 
 
 _Get = Callable[[SeenGpu, GpuView], _Value]

@@ -1,4 +1,4 @@
-"""The table that nvidia-smi prints when asked for nothing else."""
+"""Prints the default table of nvidia-smi."""
 
 from __future__ import annotations
 

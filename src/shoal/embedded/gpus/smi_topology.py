@@ -1,4 +1,4 @@
-"""`nvidia-smi topo -m`: how the GPUs see each other, over NVLink or over the buses, and which NUMA node is near."""
+"""Prints `nvidia-smi topo -m`: the connections between GPUs, over NVLink or over the buses, and their NUMA nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _relation(one: SeenGpu, other: SeenGpu) -> str:
         return " X "
     model = find_model(one.model) if one.model else None
     links = _LINKS.get(model.link[:7], 0) if model is not None else 0
-    # Instances of MIG do not speak over NVLink.
+    # MIG instances do not use NVLink.
     if links and one.island == other.island and not (one.is_mig or other.is_mig):
         return f"NV{links}"
     return "NODE" if one.numa == other.numa else "SYS"

@@ -1,4 +1,4 @@
-"""The GPUs that a command sees: in a container its own, numbered from zero; on the node all."""
+"""Determines the GPUs that a command sees: in a container its own, numbered from zero; on the node all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHOLE = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
 _MIG = "nvidia.com/mig-"
 _DEFAULT_PRODUCT, _DEFAULT_MIB = "NVIDIA-GPU", 81920
 _MOST_GPUS = 1024
-"""Of one container that are shown: more than any node has."""
+"""The maximum number of shown GPUs of one container: more than any node has."""
 _SPACE = uuid.UUID("6f0a7c56-5f35-4b60-9a35-6d2c8a6b1f6e")
 
 
@@ -25,7 +25,7 @@ class Process(msgspec.Struct, frozen=True):
     name: str
     memory_mib: int
     instance: int | None = None
-    """The GPU instance it runs on."""
+    """The GPU instance of the process."""
 
 
 class Instance(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Instance(msgspec.Struct, frozen=True):
     profile: str
     uuid: str
     number: int
-    """Of the GPU instance."""
+    """The number of the GPU instance."""
     profile_id: int = 0
     start: int = 0
     width: int = 1
@@ -72,13 +72,13 @@ class SeenGpu(msgspec.Struct, frozen=True):
 class GpuView(msgspec.Struct, frozen=True):
     gpus: tuple[SeenGpu, ...]
     at: str = ""
-    """The time in words, for what shows it."""
+    """The time as text, for output that contains it."""
 
     @classmethod
     def of(cls, container: Obj, node: Obj | None, pod: Obj) -> GpuView:
-        """From the objects alone, where the devices are unknown: one idle GPU for each that the container asks for.
+        """The view from the objects alone, if the devices are unknown: one idle GPU for each requested one.
 
-        Identities are made from the names of node and pod, so that the same pod always sees the same GPUs.
+        Ids are derived from the names of node and pod, so that a pod always sees the same GPUs.
         """
         labels = ((node or {}).get("metadata") or {}).get("labels") or {}
         name = device_name(str(labels.get("nvidia.com/gpu.product") or _DEFAULT_PRODUCT))
@@ -95,12 +95,12 @@ class GpuView(msgspec.Struct, frozen=True):
         return cls(tuple(gpus))
 
     def device_ids(self) -> list[str]:
-        """What a container may use, as its environment names it."""
+        """The devices that a container may use, by the ids in its environment."""
         return [one for gpu in self.gpus for one in ([cut.uuid for cut in gpu.instances] or [gpu.uuid])]
 
 
 def _asked(container: Obj) -> Iterator[str]:
-    """For each GPU asked for, its MIG profile, or nothing for a whole one."""
+    """The MIG profile of each requested GPU, empty for a whole one."""
     resources = container.get("resources") or {}
     amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     for name, amount in sorted(amounts.items()):

@@ -1,8 +1,7 @@
-"""Xids: what the driver reports of a GPU that is not well, and who suffers.
+"""Defines the effects of Xid errors: which programs end, and whether the device plugin marks the GPU as unhealthy.
 
-Two questions are answered of each: whose programs die, and whether the device plugin takes the GPU out of the offer.
-The plugin knows a short list of errors that are the programs' own, and marks the GPU for every other one, contained
-memory errors (94) included, although the GPU itself goes on.
+The plugin has a short list of application errors, and marks the GPU as unhealthy for every other one, including
+contained memory errors (94), although the GPU itself continues to work.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class Xid(msgspec.Struct, frozen=True):
     meaning: str
     victims: Victims = "all"
     is_lost: bool = False
-    """The GPU answers no more, also not to nvidia-smi."""
+    """Whether the GPU no longer responds, not even to nvidia-smi."""
 
     def marks_unhealthy(self) -> bool:
         return self.number not in APPLICATION_ERRORS
@@ -62,5 +61,5 @@ _KNOWN = {
 
 
 def xid_of(number: int) -> Xid:
-    """Of an unknown one the worst is assumed."""
+    """The effects of an Xid; for an unknown one, the worst effects."""
     return _KNOWN.get(number) or Xid(number, "Unknown Error")

@@ -1,1 +1,1 @@
-"""Simulated kubelets: they register nodes, run pods by stages, and answer for them."""
+"""Simulated kubelets: they register nodes, run pods by stages, and serve logs, commands and metrics."""

@@ -1,9 +1,8 @@
-"""Addresses of the simulated nodes and pods of a cluster, no two the same at a time.
+"""Assigns addresses to the simulated nodes and pods of a cluster, each to one owner at a time.
 
-All of them are of 198.18.0.0/15, which is set aside for benchmarks and leads to no host: a program that discovers pods
+All of them are in 198.18.0.0/15, which is reserved for benchmarks and routed to no host: a program that discovers pods
 and sends them requests reaches nothing. Each address belongs to one owner, the name of a node or the uid of a pod. A
-pod's address comes back only after all others had their turn, so that what remembers an old one does not meet another
-pod.
+pod's address is reused only after all others, so that a client with an old address does not reach another pod.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ class Addresses:
         self._owners: dict[int, str] = {}
         self._first, self._last = int(network.network_address) + 1, int(network.broadcast_address) - 1
         self._next_node = self._first
-        # A person tells pods from nodes by where they begin: 198.18.64.1 and 198.18.0.1.
+        # Users can tell pods from nodes by their ranges, which begin at 198.18.64.1 and 198.18.0.1.
         self._next_pod = self._first + network.num_addresses // _SHARE_OF_NODES
 
     def take(self, pod_uid: str) -> str:
-        """The next free one for a pod; empty if none is left."""
+        """The next free address for a pod; empty if none is left."""
         found = self._free(self._next_pod)
         if not found:
             return ""
@@ -33,7 +32,7 @@ class Addresses:
         return str(IPv4Address(found))
 
     def take_for_node(self, name: str) -> str:
-        """Empty if none is left."""
+        """The next free address for a node; empty if none is left."""
         found = self._free(self._next_node)
         if not found:
             return ""
@@ -42,7 +41,7 @@ class Addresses:
         return str(IPv4Address(found))
 
     def claim(self, address: str, owner: str) -> bool:
-        """It is in use already: whether it may be, by this owner."""
+        """Record an address in use; returns False if it is out of range or belongs to another owner."""
         number = self._number(address)
         if not number:
             return False
@@ -54,7 +53,7 @@ class Addresses:
             del self._owners[number]
 
     def start_at(self, seed: int) -> None:
-        """Where pods begin: other processes that give addresses in the same cluster begin elsewhere."""
+        """Set the first address of pods: other processes that assign addresses in the same cluster start elsewhere."""
         self._next_pod = self._first + seed % (self._last - self._first + 1)
 
     def _free(self, start: int) -> int:
@@ -66,7 +65,7 @@ class Addresses:
         return number
 
     def _number(self, address: str) -> int:
-        """0 for what is no address of the range."""
+        """The number of the address in the range; 0 if it is not in the range."""
         try:
             number = int(IPv4Address(address))
         except AddressValueError:
@@ -78,4 +77,4 @@ EXHAUSTED = (
     "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox: "
     f"no IP addresses available: all {SIZE} of {NETWORK} are in use by nodes and pods of this cluster"
 )
-"""What the Event of a pod says that gets none."""
+"""The Event message of a pod that gets no address."""

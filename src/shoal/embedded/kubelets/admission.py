@@ -1,6 +1,6 @@
 """Decides whether a node admits a pod that was bound to it, with the kubelet's messages.
 
-GPUs are the affair of `NodeGpus`; here is all that is only counted, and the node's labels.
+`NodeGpus` handles GPUs; this module handles counted resources and the node's labels.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def amount(resource: str, text: str | int) -> int:
 
 
 def needs(facts: PodFacts, counted: Sequence[str]) -> Amounts:
-    """What a pod holds at once at most: all that run together, or one init container with the sidecars before it."""
+    """The maximum concurrent requests of a pod: of all containers that run together, or of one init container with the
+    sidecars before it.
+    """
     spec, beside = facts.spec, Amounts()
     most = Amounts()
     for init in spec.init_containers:
@@ -41,7 +43,7 @@ def needs(facts: PodFacts, counted: Sequence[str]) -> Amounts:
 
 
 class NodeCapacity:
-    """What the pods of one node hold of what it has."""
+    """The capacity of one node, and the part that its pods use."""
 
     def __init__(self, allocatable: Mapping[str, str]) -> None:
         self._has = {name: amount(name, text) for name, text in allocatable.items()}
@@ -50,7 +52,7 @@ class NodeCapacity:
         self._held: dict[str, tuple[int, ...]] = {}
 
     def take(self, uid: str, facts: PodFacts, *, is_forced: bool = False) -> Refused | None:
-        """`is_forced`: it runs already."""
+        """`is_forced`: the pod runs already."""
         if uid in self._held:
             return None
         wanted = needs(facts, self._counted) | {"pods": 1}
@@ -71,7 +73,7 @@ class NodeCapacity:
 
 
 def misplaced(facts: PodFacts, node: str, labels: Mapping[str, str]) -> Refused | None:
-    """The pod asks for another kind of node."""
+    """The refusal of a pod whose node selector or affinity does not match the node."""
     if any(labels.get(key) != value for key, value in facts.spec.node_selector.items()):
         return Refused("NodeAffinity", _NO_MATCH)
     affinity: Any = (facts.spec.affinity.node_affinity if facts.spec.affinity else None) or {}

@@ -1,10 +1,10 @@
 """Reads the ClusterPolicy of the GPU operator: which ConfigMaps apply to all nodes, and the defaults of nodes without
 labels.
 
-As with the operator, the labels of a node choose a key of the ConfigMap that the policy names; another ConfigMap has no
-say, and without a name there is nothing to choose from. The policy's MIG strategy stands over that of a configuration,
-because the plugin gets it as a variable of its environment. Rejected: a policy that is there from the start. Without
-one every ConfigMap at hand is looked through, so that a label and a ConfigMap are enough to try something.
+As with the operator, the labels of a node choose a key of the ConfigMap that the policy names; other ConfigMaps have no
+effect, and without a name no configuration can be chosen. The policy's MIG strategy takes precedence over that of a
+configuration, because the plugin gets it as an environment variable. Rejected: a policy that exists from the start.
+Without a policy all ConfigMaps are searched, so that a label and a ConfigMap are enough for an experiment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shoal.embedded.gpus import mig_manager, plugin_manager
 Obj = dict[str, Any]
 POLICIES = Kind("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", is_namespaced=False)
 MISPLACED = Kind("config.openshift.io", "v1", "misplacedclusterpolicies", "ClusterPolicy", is_namespaced=False)
-"""What much copied manifests call it; it is followed where there is no real one."""
+"""The kind in manifests that are often copied; it is used where there is no object of the real kind."""
 
 
 class _Config(msgspec.Struct, frozen=True):
@@ -50,11 +50,11 @@ class _Policy(msgspec.Struct, frozen=True):
 class ClusterPolicy(msgspec.Struct, frozen=True):
     plugin: _Config = _Config()
     layouts: _Config = _Config()
-    """Of the MIG manager."""
+    """The configuration of the MIG manager."""
     strategy: str = ""
 
     def applied(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> tuple[dict[str, str], dict[str, Obj]]:
-        """The labels and ConfigMaps that a node's GPUs are to follow, of those there are."""
+        """The labels and ConfigMaps that apply to a node's GPUs."""
         followed = dict(labels)
         _choose(followed, plugin_manager.LABEL, self.plugin.default)
         _choose(followed, mig_manager.LABEL, self.layouts.default)
@@ -66,7 +66,7 @@ class ClusterPolicy(msgspec.Struct, frozen=True):
         return followed, {key: one for key, one in configs.items() if key.rpartition("/")[2] in named}
 
     def remarks(self, gpu_nodes: Collection[Mapping[str, str]], configs: Mapping[str, Obj]) -> list[tuple[str, str]]:
-        """What of it has no effect: reasons and messages. `gpu_nodes` are the labels of each."""
+        """Reasons and messages about fields without effect. `gpu_nodes`: the labels of each GPU node."""
         found = []
         present = {key.rpartition("/")[2] for key in configs}
         for field, config in (("devicePlugin", self.plugin), ("migManager", self.layouts)):
@@ -88,7 +88,9 @@ def read_policy(item: Item) -> ClusterPolicy:
 
 
 def honoured(real: Iterable[Item], misplaced: Iterable[Item]) -> list[Item]:
-    """The one that counts, and behind it those that do not: a real one before a misplaced, an older before a newer."""
+    """The policy that applies, followed by the ignored ones: the real kind before the misplaced one, older before
+    newer.
+    """
     return [one for some in (real, misplaced) for one in sorted(some, key=lambda item: (_created(item), item.name))]
 
 

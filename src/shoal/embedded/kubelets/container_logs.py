@@ -1,8 +1,8 @@
 """Generates the log of a simulated container from the recorded facts of its run.
 
-Nothing is kept, so logs outlive the process that ran the pods. Lines of `shoal.dev/log` come one a second from the
-start; a program without them says when it starts and ends. One with GPUs that ends by itself prints the loss of its
-steps; one that does not end is a server, and prints that it is ready.
+No log is stored, so logs survive the process that ran the pods. Lines of `shoal.dev/log` appear one per second from the
+start; a program without them prints its start and end. A GPU program that ends by itself prints the loss of its steps;
+one that does not end is a server, and prints that it is ready.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _MOST_LINES = 1_000
 def lines(
     facts: PodFacts, spec: Container, one: ContainerRun, asked: tuple[float, bool], known: Sequence[str] | None = None
 ) -> list[LogLine]:
-    """`asked`: when, and whether of the run before the one that goes on or was the last. `known` is what the program
-    prints at once where that is known."""
+    """`asked`: the time of the request, and whether it is for the previous run. `known`: the output of a known program,
+    which is printed at once.
+    """
     now_s, previous = asked
     if one.is_alive and not previous:
         span = (one.started_s, now_s)

@@ -25,18 +25,18 @@ class FleetContext(msgspec.Struct, frozen=True):
     addresses: Addresses
     settings: FleetSettings
     events: Recorder
-    """In the kubelet's name."""
+    """The recorder of Events with the kubelet as reporter."""
     pod_changed: Callable[[str, str], None]
-    """Node and uid: its status wants to be written."""
+    """Called with node and uid of a pod whose status must be written."""
     node_changed: Callable[[str], None]
     summary_of: Callable[[Item], PodSummary] = summary_of
     """Reads the part of a pod that the nodes need first."""
 
     def pods_on(self, node: str) -> list[Item]:
-        """Those bound to it, as the server has them."""
+        """The pods that are bound to the node, as the server has them."""
         return self.pods.index("node", nodes_of)[node]
 
     def item(self, run: PodRun) -> Item | None:
-        """The pod as the server has it; None once it is gone."""
+        """The pod as the server has it; None after its deletion."""
         found = self.pods.get(run.namespace, run.name)
         return found if found is not None and found.uid == run.uid else None

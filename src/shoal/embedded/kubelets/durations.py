@@ -1,6 +1,6 @@
-"""Durations as people write them in annotations and stage files: `90s`, `1m30s`, `2h`, `250ms`.
+"""Parses durations in annotations and stage files: `90s`, `1m30s`, `2h`, `250ms`.
 
-The spelling is Go's, which every Kubernetes user knows. Rejected: bare numbers, which leave the unit to be guessed.
+The format is Go's, which every Kubernetes user knows. Rejected: plain numbers, which have no unit.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from shoal.units.durations import DurationError, nanoseconds
 from shoal.units.errors import UserError, excerpt
 
 _MOST_SIGNS = 64
-"""Durations are read again and again, so a text of a hundred thousand parts must not be."""
+"""Durations are parsed repeatedly, so their length is limited."""
 _LONGEST_S = 10 * 365 * 86_400.0
 
 
 def seconds_of(text: str) -> float:
-    """Raises UserError for what is no duration, is negative, or is longer than ten years."""
+    """Raises UserError for text that is not a duration, is negative, or is longer than ten years."""
     if len(text) > _MOST_SIGNS:
         raise UserError(f"{excerpt(text)} is longer than a duration may be, which is {_MOST_SIGNS} signs")
     try:

@@ -1,4 +1,4 @@
-"""Faults of nodes, as people ask for them by annotations of the Node, so that they work on any server."""
+"""Parses faults of nodes and GPUs from annotations of the Node, which work on any API server."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _WORDS = {
 class Fault(msgspec.Struct, frozen=True):
     kind: FaultKind
     id: str = ""
-    """Another one is another fault of the same kind."""
+    """A different id is a different fault of the same kind."""
 
 
 def fault_of(annotations: Mapping[str, str]) -> Fault | None:
-    """None is a healthy node. Raises UserError."""
+    """None for a healthy node. Raises UserError."""
     said = annotations.get(FAULT)
     if not said:
         return None
@@ -54,12 +54,12 @@ def gpu_faults_of(annotations: Mapping[str, str], gpus: int) -> dict[int, int]:
     except msgspec.DecodeError as error:
         raise UserError(f'{GPU_FAULTS}: {error}; it is {{"INDEX": XID}}') from None
     for index in found:
-        # Python refuses to read numbers of thousands of digits.
+        # Python rejects numbers with thousands of digits.
         if not index.isascii() or not index.isdecimal() or len(index) > 9 or int(index) >= gpus:
             raise UserError(f"{GPU_FAULTS}: no GPU {excerpt(index)}; this node has {gpus}")
     return {int(index): xid for index, xid in found.items()}
 
 
 def xid_words(pci: str, xid: int) -> str:
-    """As the kernel's log has it."""
+    """The line in the kernel log."""
     return f"NVRM: Xid (PCI:{pci[4:].rpartition('.')[0] or pci}): {xid}, {_WORDS.get(xid, 'unknown error')}"

@@ -1,8 +1,8 @@
 """Runs all simulated nodes of one process, as an ordinary client of any API server.
 
-One loop drives one node or thousands: shared caches, a timer for each pod that waits for something and none for those
-that do not, a bounded number of writes under way. Nothing is stored but in the objects, so that a fleet that is killed
-and started again with the same machines goes on: registered nodes are taken over, running pods run on.
+One loop runs one node or thousands: with shared caches, a timer only for each pod with a due action, and a bounded
+number of concurrent writes. All state is in the objects, so that a fleet that is killed and started again with the same
+machines continues: registered nodes are kept, and running pods continue to run.
 
 Rejected: a task for each node and pod. A thousand nodes would be ten thousand tasks that wait.
 """
@@ -72,7 +72,7 @@ class Fleet:
         self._make()
 
     def _make(self) -> None:
-        """All that a run has of its own. The next one makes it anew, whatever state this one was left in."""
+        """Create the state of one run. The next run creates it again, regardless of how this one ended."""
         context, settings = self._context, self._settings
         self._configs: dict[str, Obj] = {}
         self._nodes: dict[str, SimulatedNode] = {}
@@ -85,7 +85,7 @@ class Fleet:
             settings,
             context.events.named("kubelet"),
             lambda node, uid: self._pod_writes.add((node, uid)),
-            lambda node: self._registration.writes.add(node),  # noqa: PLW0108 - there is no keeper yet
+            lambda node: self._registration.writes.add(node),  # noqa: PLW0108 - `_registration` does not exist yet
             self._summary_of,
         )
         make = settings.gpus or DeviceManager
@@ -105,8 +105,9 @@ class Fleet:
         return self._nodes.get(name)
 
     async def run(self) -> None:
-        """Until cancelled. All nodes are registered before any pod is looked at. After its end it may be called once
-        more, and goes on as another process would."""
+        """Runs until cancelled. All nodes are registered before any pod is read. It may be called again after its end,
+        and then continues as another process would.
+        """
         if self._has_run:
             self._make()
         self._has_run = True
@@ -130,7 +131,7 @@ class Fleet:
                 await part.close()
 
     async def _register(self) -> None:
-        """Every node is known to the server, and beats, when this returns."""
+        """When this returns, every node is registered and sends heartbeats."""
         left = set(self._nodes)
         done = asyncio.Event()
 
@@ -154,7 +155,9 @@ class Fleet:
             self._registration.refresh(node, share)
 
     def _give_addresses(self) -> None:
-        """To the nodes: the one that a Node has already, else a free one. What lives in the cluster keeps its own."""
+        """Assign addresses to nodes: the existing address of a Node, else a free one. Existing objects keep their
+        addresses.
+        """
         addresses = self._fleet_context.addresses
         here = sorted((item for item in self._node_items if item.name in self._nodes), key=lambda item: item.name)
         there = [item for item in self._node_items if item.name not in self._nodes]
@@ -170,12 +173,12 @@ class Fleet:
                 raise UserError(f"there are more nodes than addresses: {NETWORK} has {SIZE}")
             node.pods.host_ip = chosen
         for item in self._pods:
-            # One that cannot be read is passed over later, where that is logged.
+            # Unreadable objects are skipped here; a later step logs them.
             with suppress(msgspec.DecodeError):
                 self._note_address(item.uid, self._summary_of(item))
 
     def _note_address(self, uid: str, summary: PodSummary, *, is_gone: bool = False) -> None:
-        """Of a pod that no node of this process looks after at the moment."""
+        """Record the address of a pod that no node of this process runs at the moment."""
         status = summary.status
         if is_gone or status.phase in TERMINAL_PHASES:
             self._fleet_context.addresses.give(status.pod_ip, uid)
@@ -183,13 +186,13 @@ class Fleet:
             self._fleet_context.addresses.claim(status.pod_ip, uid)
 
     def _take_over(self) -> None:
-        """What runs already keeps its devices before anything new is given any."""
+        """Running pods get their devices back before new pods get any."""
         ours = (item for name in self._nodes for item in self._fleet_context.pods_on(name))
         begun = [(item, summary) for item in ours if (summary := self._summary_of(item)).status.start_time is not None]
         _tell(self._on_pod, (item for item, _ in begun))
 
     def _follow(self, informer: Informer, handler: Handler) -> None:
-        """A cache keeps its handlers for ever: one of an earlier run is only reported again what is there."""
+        """A cache keeps its handlers permanently: a handler of an earlier run only gets the existing objects again."""
         if informer.kind in self._followed:
             _tell(handler, informer)
         else:
@@ -200,7 +203,8 @@ class Fleet:
         item = self._node_items.get("", name) if self._nodes[name].is_reachable() else None
         return "" if item is None else item.uid
 
-    # -- what the server says ------------------------------------------------------------------------------------------
+    # -- changes from the server
+    # ------------------------------------------------------------------------------------------
 
     def _on_pod(self, before: Item | None, after: Item | None) -> None:
         item = after or before
@@ -209,7 +213,7 @@ class Fleet:
         summary = self._summary_of(item)
         node = self._nodes.get(summary.spec.node_name)
         if node is None:
-            # Another process may give addresses of the same range.
+            # Another process may assign addresses of the same range.
             self._note_address(item.uid, summary, is_gone=after is None)
             return
         if not node.is_reachable():
@@ -275,7 +279,7 @@ def _tell(handler: Handler, items: Iterable[Item]) -> None:
     for item in items:
         try:
             handler(None, item)
-        except Exception:  # noqa: BLE001 - one object that breaks the code must not keep all others from going on
+        except Exception:  # noqa: BLE001 - an error for one object must not stop the others
             _log.exception("%s/%s is passed over", *item.key)
 
 

@@ -1,4 +1,4 @@
-"""Prepares the output of programs with which users check the GPUs of a new cluster: `nvidia-smi`, and the vectorAdd
+"""Generates the output of programs with which users check the GPUs of a new cluster: `nvidia-smi`, and the vectorAdd
 sample of the CUDA images.
 """
 
@@ -19,7 +19,7 @@ _ADDED = (
 
 
 def printed(place: CommandPlace) -> Sequence[str] | None:
-    """Lines; None for programs that are not known."""
+    """The lines of output; None for other programs."""
     container = place.container
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     if any(_SMI in word for word in words):

@@ -1,7 +1,7 @@
-"""The heartbeat of nodes: one Lease each, renewed in turn, evenly spread over the period.
+"""Renews the Leases of nodes, their heartbeats, one after the other, evenly distributed over the period.
 
-A renewal names one field in a merge patch and reads nothing back: with a thousand nodes it is what the control plane
-does most, so it must cost next to nothing.
+A renewal is a merge patch of one field without a read: with a thousand nodes it is the most frequent request, so it
+must be cheap.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DURATION_S = 40
 
 class Leases:
     def __init__(self, api: Api, clock: Clock, every_s: float, owner_uid: Callable[[str], str]) -> None:
-        """`owner_uid`: of the Node of that name; empty while it is not to be renewed."""
+        """`owner_uid`: returns the uid of the Node of that name; empty while its lease is not to be renewed."""
         self._api = api
         self._clock = clock
         self._every_s = every_s
@@ -31,12 +31,12 @@ class Leases:
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def start(self, node: str, share: float) -> None:
-        """`share` of the period, 0 to 1, is this node's moment in it."""
+        """`share`: this node's time within the period, 0 to 1."""
         self._writes.add(node)
         self._next(node, self._every_s * (share or 1.0))
 
     def now(self, node: str) -> None:
-        """Out of turn, for a node that comes back."""
+        """Renew at once, for a node that is reachable again."""
         self._writes.add(node)
 
     async def close(self) -> None:

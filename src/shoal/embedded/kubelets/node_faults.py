@@ -1,7 +1,7 @@
-"""Carries out on simulated nodes what the annotations of their Nodes ask for: faults, and other divisions of GPUs.
+"""Applies the faults and GPU layouts that annotations of Nodes request to simulated nodes.
 
-Everything is read from the objects again whenever they change, so a fault that was asked for while this process was
-away is found when it comes back. A reboot leaves its id in the node's bootID: one that was done is not done twice.
+All state is read from the objects whenever they change, so a fault that was requested while this process did not run is
+found at its next start. The id of a reboot is part of the node's bootID, so that a reboot is not repeated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SPOT_TAINT = "aws-node-termination-handler/spot-itn"
 _NO_LABEL = re.compile(r"[^A-Za-z0-9_.-]")
 _AGAIN_S = 2.0
 _LEAVE_S = 40.0
-"""How long a node that goes away waits for its pods at most."""
+"""The maximum time that a leaving node waits for its pods."""
 T = TypeVar("T")
 
 
@@ -47,7 +47,7 @@ class NodeFaults:
         self._complained: dict[tuple[str, str], str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.policy: ClusterPolicy | None = None
-        """What nodes are told beside their labels."""
+        """The policy that applies to nodes in addition to their labels."""
 
     async def close(self) -> None:
         for task in tuple(self._tasks):
@@ -55,7 +55,7 @@ class NodeFaults:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def see(self, node: SimulatedNode, item: Item, configs: Mapping[str, Obj]) -> None:
-        """The Node is there, or has changed."""
+        """Handle a new or changed Node."""
         head = item.read(NodeHead).metadata
         before = self._faults.get(node.name)
         fault = self._read(node, FAULT, lambda: fault_of(head.annotations), before)
@@ -113,7 +113,7 @@ class NodeFaults:
         if fault.kind == "fail":
             node.fail()
         elif fault.kind == "partition":
-            # What lies without power is not less so for being cut off.
+            # A node without power stays without power when it is disconnected.
             node.mode = "down" if node.mode == "down" else "cut"
         elif fault.kind == "reboot":
             self._run(node, self._reboot(node, fault, item))
@@ -162,7 +162,7 @@ class NodeFaults:
         await self._surely(lambda: self._registration.annotate(node.name, {FAULT: None}))
 
     async def _interrupt(self, node: SimulatedNode, fault: Fault) -> None:
-        """A cloud takes its spot machine back: two minutes' notice, then it is gone."""
+        """The interruption of a spot machine: two minutes of notice, then the machine is removed."""
         if not self._is_on(node, fault):
             return
         context = self._context
@@ -189,7 +189,7 @@ class NodeFaults:
         await self._surely(lambda: self._api.delete(NODES, "", node.name, Deletion()))
 
     async def _notice(self, node: SimulatedNode, taint: Obj | None) -> None:
-        """New pods stay away by this taint, or may come again. The list is written whole, so it is read first."""
+        """Add or remove the taint that keeps new pods away. The list is written as a whole, so it is read first."""
         found = (await self._api.get(NODES, "", node.name)).obj()
         others = [one for one in found["spec"].get("taints") or () if one["key"] != _SPOT_TAINT]
         spec = {"unschedulable": True if taint else None, "taints": [*others, *([taint] if taint else ())]}
@@ -201,7 +201,7 @@ class NodeFaults:
         return self._faults.get(node.name) == fault
 
     async def _surely(self, write: Callable[[], Awaitable[object]]) -> None:
-        """Until the server has the change: nothing else ends a fault that has begun."""
+        """Retries until the server has the change, because no other event ends a fault."""
         while True:
             try:
                 await write()

@@ -1,4 +1,6 @@
-"""The Node object of a simulated machine, as its kubelet, its cloud and GPU feature discovery would write it."""
+"""Builds the Node object of a simulated machine, as its kubelet, its cloud provider and GPU feature discovery write
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ VERSION = "v1.36.0"
 _SPACE = UUID("3d0f3c5e-5f0a-4d3f-9b4a-2b8d6c1f7a90")
 _ATTACHES = "volumes.kubernetes.io/controller-managed-attach-detach"
 _WEB_SOCKETS = "ExtendWebSocketsToKubelet"
-"""What our doors speak; API servers speak SPDY, which they do not, to kubelets that have not declared it."""
+"""The protocol of this endpoint; API servers use SPDY, which it does not support, for kubelets that do not declare this
+feature.
+"""
 _INFO = {
     "architecture": "amd64",
     "containerRuntimeVersion": "containerd://2.1.4",
@@ -51,7 +55,7 @@ def labels_of(machine: Machine, gpus: NodeGpus) -> dict[str, str]:
 
 
 def node_of(machine: Machine, gpus: NodeGpus) -> Obj:
-    """Without its status."""
+    """The Node without its status."""
     annotations = {key: value for key, value in gpus.annotations().items() if value is not None}
     spec: Obj = {"providerID": machine.provider_id} if machine.provider_id else {}
     if machine.taints:
@@ -69,7 +73,7 @@ def node_of(machine: Machine, gpus: NodeGpus) -> Obj:
 
 
 def amounts(machine: Machine, gpus: NodeGpus) -> tuple[dict[str, str], dict[str, str]]:
-    """Capacity and allocatable."""
+    """The node's capacity and allocatable resources."""
     counted = gpus.resources()
     capacity = {name: str(value.capacity) for name, value in counted.items()}
     allocatable = {name: str(value.allocatable) for name, value in counted.items()}
@@ -77,7 +81,7 @@ def amounts(machine: Machine, gpus: NodeGpus) -> tuple[dict[str, str], dict[str,
 
 
 def node_status(machine: Machine, gpus: NodeGpus, settings: FleetSettings, address: str, boot_id: str) -> Obj:
-    """All but the conditions."""
+    """The status without the conditions."""
     capacity, allocatable = amounts(machine, gpus)
     declared: Obj = {"declaredFeatures": [_WEB_SOCKETS]} if settings.kubelet_address else {}
     identity = {"machineID": boot_id_of(machine.name, "machine").replace("-", ""), "bootID": boot_id}
@@ -95,7 +99,7 @@ def node_status(machine: Machine, gpus: NodeGpus, settings: FleetSettings, addre
 
 
 def conditions(before: Mapping[str, Obj], now_s: float, *, not_ready: str = "") -> list[Obj]:
-    """`not_ready` is why it takes no pods now; empty is ready."""
+    """`not_ready`: why the node accepts no pods now; empty if it is ready."""
     verdicts = [(type_, "False", reason, message) for type_, reason, message in _SUFFICIENT]
     if not_ready:
         verdicts.append(("Ready", "False", "KubeletNotReady", not_ready))
@@ -119,5 +123,5 @@ def conditions(before: Mapping[str, Obj], now_s: float, *, not_ready: str = "") 
 
 
 def boot_id_of(node: str, why: str) -> str:
-    """The same for the same reason to boot, so that a reboot that was finished is known as finished."""
+    """Equal for equal reasons to boot, so that a completed reboot is recognized."""
     return str(uuid5(_SPACE, f"{node}/{why}"))

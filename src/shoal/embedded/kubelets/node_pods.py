@@ -1,7 +1,7 @@
-"""The pods of one node: each is looked at when it changes and when its next stage is due, by one timer of its own.
+"""Runs the pods of one node: handles each pod when it changes and when its next stage is due, with one timer for each.
 
-Guarantees: a pod that was running when this process started goes on and is not started again; what is decided is
-written later, by the fleet, from the state that holds then, so that stages without delay between them cost one write.
+Guarantees: a pod that was running when this process started continues and is not started again; the fleet writes the
+status later, from the state at that time, so that stages without delay between them cost one write.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from shoal.embedded.kubelets.pod_status import ContainerResource, phase_of
 from shoal.embedded.kubelets.relevant_changes import is_contradicted, is_relevant_change
 
 _SOON_S = 0.3
-"""A pod that will run so soon is not said to be pending first."""
+"""A pod that will run within this time is not reported as pending first."""
 _MOST_STEPS = 1_000
-"""At one moment, of one pod: stages that users write may run in a circle."""
+"""The maximum number of steps of a pod at one time, because stages of users may form a cycle."""
 
 
 class NodePods:
@@ -38,7 +38,7 @@ class NodePods:
         self.labels: Callable[[], Mapping[str, str]] = dict
         """The node's labels now."""
         self.before_use: Callable[[], object] = lambda: None
-        """Told before programs start or stop to use GPUs."""
+        """Called before programs start or stop using GPUs."""
         self._node = node
         self._capacity = capacity
         self._gpus = gpus
@@ -46,15 +46,16 @@ class NodePods:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._is_stirred = False
 
-    # -- what the server says -----------------------------------------------------------------------------------------
+    # -- changes from the server
+    # -----------------------------------------------------------------------------------------
 
     def see(self, item: Item, summary: PodSummary | None = None) -> None:
-        """A pod bound to this node came or changed."""
+        """Handle a new or changed pod of this node."""
         summary = summary or self._context.summary_of(item)
         run = self.runs.get(item.uid)
         is_deleted = summary.metadata.deletion_timestamp is not None
         if run is not None and run.is_over and summary.status.phase in TERMINAL_PHASES:
-            # The end was written. The answer to that may come later than the next pod, which waited for the devices.
+            # The end was written. Its answer may arrive later than the next pod, which waited for the devices.
             self._release(item.uid)
         if run is not None and not is_relevant_change(run, summary):
             if is_deleted or not is_contradicted(run, item, summary):
@@ -67,7 +68,7 @@ class NodePods:
         run.restart_requests = summary.restart_requests()
         situation = PodSituation(run, facts, self, self._context.clock.seconds())
         if run.generation != summary.metadata.generation:
-            # The status says which one it is about.
+            # The status contains the observed generation.
             run.changes += bool(run.generation)
             run.generation = summary.metadata.generation
             pod_actions.follow_images(situation)
@@ -84,12 +85,12 @@ class NodePods:
         self._go_on(situation)
 
     def begin_again(self, item: Item) -> None:
-        """Another client wrote before this run did: its content counts."""
+        """Another client wrote before this run did: start again from that content."""
         self.lose(item.uid)
         self.see(item)
 
     def lose(self, uid: str) -> None:
-        """It is gone from the server: whatever still runs of it is killed."""
+        """The pod was deleted from the server: kill its containers."""
         run = self.runs.pop(uid, None)
         if run is None:
             return
@@ -100,8 +101,9 @@ class NodePods:
         self._repace()
 
     def reported(self, run: PodRun) -> None:
-        """The server has stored the status. Only then are the devices of a pod that is over given to others: should
-        this process end, its successor reads in the status which devices are held."""
+        """The server has stored the status. Only then are the devices of a finished pod given to others: if this
+        process ends, the next one reads from the status which devices are in use.
+        """
         if run.is_over:
             self._release(run.uid)
 
@@ -134,8 +136,9 @@ class NodePods:
         return run
 
     def _keep_address(self, run: PodRun, facts: PodFacts) -> None:
-        """Of a pod that ran before. One that is not of the range, as earlier versions gave them, or that another pod
-        has, is exchanged for another one."""
+        """Keep the address of a pod that ran before. An address outside the range, as in earlier versions, or one of
+        another pod is replaced.
+        """
         is_own = run.ip == self.host_ip if facts.spec.host_network else self._context.addresses.claim(run.ip, run.uid)
         if run.ip and not is_own:
             run.ip = self.address(run, facts) or run.ip
@@ -151,7 +154,7 @@ class NodePods:
         self.act(uid, lambda _: None)
 
     def act(self, uid: str, what: Callable[[PodSituation], None]) -> None:
-        """Do something to a pod from outside its stages, then let it go on."""
+        """Apply an action to a pod from outside its stages, then continue its stages."""
         run = self.runs.get(uid)
         situation = self.situation(run) if run is not None else None
         if situation is not None:
@@ -159,12 +162,12 @@ class NodePods:
             self._go_on(situation)
 
     def silence(self) -> None:
-        """No stage goes on until the pods are woken again."""
+        """Stop all stages until the pods are woken again."""
         for uid in tuple(self._timers):
             self._cancel(uid)
 
     def is_quiet(self) -> bool:
-        """All pods are over, and the server knows."""
+        """Whether all pods have finished and the server has their statuses."""
         return all(run.is_over and run.changes == run.written for run in self.runs.values())
 
     def _go_on(self, situation: PodSituation) -> None:
@@ -190,7 +193,9 @@ class NodePods:
             timer.cancel()
 
     def _repace(self) -> None:
-        """Neighbours on a GPU came or went: whose work goes on at another pace is due at another time."""
+        """Compute due times again after programs on shared GPUs started or ended, because the speed of the others
+        changed.
+        """
         if not self._is_stirred:
             return
         self._is_stirred = False
@@ -206,7 +211,8 @@ class NodePods:
             if alive:
                 self.wake(uid)
 
-    # -- what a pod's life asks of its node ---------------------------------------------------------------------------
+    # -- the node's part in the lifecycle of pods
+    # ---------------------------------------------------------------------------
 
     def admit(self, run: PodRun, facts: PodFacts) -> Refused | None:
         item = self._context.item(run)

@@ -1,8 +1,7 @@
-"""Keeps the Node objects of a fleet in step with its machines, and the machines with what people write on their Nodes.
+"""Keeps the Node objects of a fleet and its simulated machines consistent, including changes by users.
 
-Written are: the object at the start (or what differs, if it is there), the status at least every five minutes and when
-it changes or is not known any more, labels and annotations that follow the GPUs. A Node that a user deletes stays
-deleted.
+It writes the object at the start (or the differences, if it exists), the status at least every five minutes and when it
+changes or is Unknown, and the labels and annotations that depend on the GPUs. A Node that a user deletes stays deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Differences = dict[str, str | None]
 
 
 class NodeHead(msgspec.Struct, frozen=True, gc=False):
-    """What people write on a Node for its kubelet to follow."""
+    """The fields of a Node that users change and its kubelet follows."""
 
     metadata: LabeledMeta
 
@@ -50,7 +49,7 @@ class NodeRegistration:
         self.writes: Writes[str] = Writes(context.clock, 8, self._write)
 
     async def register(self, node: SimulatedNode) -> None:
-        """The Node stands, with its status, when this returns."""
+        """When this returns, the Node exists with its status."""
         present = self._context.nodes.get("", node.name)
         if present is None:
             obj = node_of(node.machine, node.gpus)
@@ -65,12 +64,14 @@ class NodeRegistration:
         await self._write(node.name)
 
     def see(self, node: SimulatedNode, item: Item) -> None:
-        """A node without heartbeats, because its machine was suspended, is Unknown and reports its state later."""
+        """A node without heartbeats, for example after its machine was suspended, is Unknown and reports its state
+        later.
+        """
         if node.is_reachable() and item.read(_Judged).is_unknown:
             self.writes.add(node.name)
 
     def refresh(self, node: SimulatedNode, share: float) -> None:
-        """Write the status from time to time, the first time after that share of the period."""
+        """Write the status periodically, the first time after this share of the period."""
         every_s = self._context.settings.status_every_s
 
         def ring(wait_s: float = every_s) -> None:
@@ -89,7 +90,7 @@ class NodeRegistration:
         await self._api.patch(NODES, "", node, Patch("merge", {"metadata": {"annotations": differences}}))
 
     async def _write(self, name: str) -> None:
-        """What differs in labels and annotations, then the status."""
+        """Write changed labels and annotations, then the status."""
         node = self._nodes[name]
         item = self._context.nodes.get("", name)
         if item is None or not node.is_reachable():
@@ -105,7 +106,7 @@ class NodeRegistration:
     async def _write_head(self, node: SimulatedNode, item: Item) -> None:
         head = item.read(NodeHead).metadata
         wanted = node_of(node.machine, node.gpus)["metadata"]
-        # People choose the layout; the machine's own choice only counts where there is none.
+        # Users choose the layout; the machine's own choice applies only without one.
         chosen = {_LAYOUT} & head.labels.keys()
         follows = {**wanted["labels"], **node.gpus.labels()}
         labels = _differences(head.labels, {key: value for key, value in follows.items() if key not in chosen})
@@ -128,7 +129,7 @@ class NodeRegistration:
 def record_node_event(
     context: FleetContext, node: SimulatedNode, reason: str, message: str, type_: str = "Normal"
 ) -> None:
-    """As the kubelet does it, the uid of an event about a node is the node's name."""
+    """As in the kubelet's Events about a node, the uid is the node's name."""
     about = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": node.name, "uid": node.name}}
     warns = type_ == "Warning"
     context.events.record(about, reason, message, type_="Warning" if warns else "Normal", host=node.name)

@@ -1,6 +1,6 @@
-"""Commands in containers of a simulated node: nvidia-smi sees the very devices that were granted, and what runs there.
+"""Runs commands in containers of a simulated node: nvidia-smi shows the granted devices and the programs that use them.
 
-Whatever needs no devices is answered from the objects, as for pods of no simulated node.
+Commands that need no devices are answered from the objects, as for pods without a simulated node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shoal.embedded.gpus.smi_node import view_of_container
 def answer(
     place: CommandPlace, command: Sequence[str], gpus: NodeGpus, grants: Sequence[ContainerDevices], now_s: float
 ) -> CommandOutput:
-    """`grants` of the whole pod."""
+    """`grants`: those of the whole pod."""
     container = place.container["name"]
     mine = [grant for grant in grants if grant.container == container]
     words = _words(command)
@@ -37,7 +37,7 @@ def answer(
 
 
 def _words(command: Sequence[str]) -> list[str]:
-    """Through a shell, as people do it: `sh -c "nvidia-smi -L"`."""
+    """The words of a command, also of one in a shell: `sh -c "nvidia-smi -L"`."""
     words = list(command)
     if len(words) == 3 and words[0].rpartition("/")[2] in ("sh", "bash") and words[1] in ("-c", "-lc"):
         try:

@@ -1,4 +1,4 @@
-"""The port between the kubelets and the endpoints that serve logs and metrics of a simulated node."""
+"""Defines the protocol between the kubelets and the endpoints that serve logs and metrics of a simulated node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Obj = dict[str, Any]
 
 
 class LogOptions(msgspec.Struct, frozen=True):
-    """The options of a log request, checked."""
+    """The validated options of a log request."""
 
     container: str
     previous: bool = False
@@ -31,7 +31,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What a container, or a whole node, uses now."""
+    """The current usage of a container or a whole node."""
 
     cpu_milli: int
     memory_bytes: int
@@ -41,29 +41,29 @@ class NodeView(Protocol):
     name: str
 
     def pod(self, namespace: str, name: str) -> Obj | None:
-        """A pod that this node runs or ran, as the kubelet knows it."""
+        """A pod that this node runs or ran, with the kubelet's current status."""
         ...
 
     def log(self, pod_uid: str, container: str, *, previous: bool = False) -> Sequence[LogLine]:
-        """All lines so far, oldest first; those of a run that is over stay until the pod is deleted."""
+        """All lines so far, oldest first; those of a finished run stay until the pod is deleted."""
         ...
 
     def is_running(self, pod_uid: str, container: str) -> bool:
-        """Whether more lines may come."""
+        """Whether more lines may follow."""
         ...
 
     def run(self, pod_uid: str, container: str, command: Sequence[str]) -> CommandOutput:
-        """A command inside a container (`nvidia-smi`, `env`, ...)."""
+        """Run a command inside a container (`nvidia-smi`, `env`, ...)."""
         ...
 
     def usage(self) -> Usage: ...
 
     def size(self) -> Usage:
-        """All that the machine has."""
+        """The capacity of the machine."""
         ...
 
     def pod_usage(self) -> Sequence[tuple[Obj, dict[str, Usage]]]:
-        """Running pods (as `pod`), with what each container uses."""
+        """Running pods (as `pod`), with the usage of each container."""
         ...
 
     def dcgm(self) -> str:
@@ -71,7 +71,7 @@ class NodeView(Protocol):
         ...
 
     def is_reachable(self) -> bool:
-        """False while the node has failed or is cut off."""
+        """False while the node has failed or is disconnected."""
         ...
 
 

@@ -1,8 +1,8 @@
 """Executes the actions of pod stages with the rules of the kubelet.
 
 Guarantees: containers start in the kubelet's order (init containers one by one, sidecars before those after them, then
-all others at once), end once per start, and a pod that is over stays so. Devices are taken at admission, used between
-a container's start and end, and given back when the pod is over, whatever way that came.
+all others at once), end once per start, and a finished pod stays finished. Devices are allocated at admission, used
+between a container's start and end, and released when the pod has finished for any reason.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from shoal.embedded.kubelets.restart_policy import restarts
 from shoal.embedded.kubelets.timetable import DueStage, back_off_s
 
 _FRESH_AFTER_S = 600.0
-"""A container that ran so long starts anew with its back-off."""
+"""The run time after which the back-off of a container is reset."""
 _SANDBOX_AGAIN_S = 10.0
-"""A pod without an address is tried again so much later."""
+"""The delay before a pod without an address is tried again."""
 KILLED, TERMINATED = 137, 143
 
 
 class Host(Protocol):
-    """The node, as far as a pod's life touches it."""
+    """The node, as the lifecycle of its pods uses it."""
 
     def admit(self, run: PodRun, facts: PodFacts) -> Refused | None: ...
 
     def address(self, run: PodRun, facts: PodFacts) -> str:
-        """Empty if none is left."""
+        """The address of the pod; empty if none is left."""
         ...
 
     def started(self, run: PodRun, one: ContainerRun, facts: PodFacts) -> str | None:
-        """The error that its program meets."""
+        """Called when a program starts; returns its error, if it has one."""
         ...
 
     def stopped(self, run: PodRun, one: ContainerRun) -> None: ...
@@ -47,7 +47,7 @@ class Host(Protocol):
 
 
 class PodSituation(NamedTuple):
-    """One pod at one moment on its node."""
+    """One pod on its node at one time."""
 
     run: PodRun
     facts: PodFacts
@@ -56,7 +56,7 @@ class PodSituation(NamedTuple):
 
 
 def play(situation: PodSituation, due: DueStage) -> None:
-    """The stage's time has come."""
+    """Execute a due stage."""
     run, facts, host, now_s = situation
     stage = due.stage
     one = run.containers[due.container] if due.container >= 0 else None
@@ -97,7 +97,7 @@ def play(situation: PodSituation, due: DueStage) -> None:
 
 
 def stop(situation: PodSituation, grace_s: float) -> None:
-    """All containers are asked to end, and have that long. Asked again, a shorter time counts."""
+    """Stop all containers with this grace period. On a repeated call, the shorter period applies."""
     run, now_s = situation.run, situation.now_s
     if run.is_over:
         return
@@ -114,7 +114,7 @@ def stop(situation: PodSituation, grace_s: float) -> None:
 
 
 def follow_images(situation: PodSituation) -> None:
-    """Containers whose image is another one now are started again with it, whatever the restart policy says."""
+    """Restart containers whose image was changed, regardless of the restart policy."""
     run, now_s = situation.run, situation.now_s
     if run.is_over or run.stop_since_s is not None:
         return
@@ -122,7 +122,7 @@ def follow_images(situation: PodSituation) -> None:
         if one.role == "init" or not one.image or one.image == spec.image:
             continue
         if one.step == "crashed":
-            # The back-off belongs to the definition.
+            # The back-off belongs to the container's definition.
             one.crashes, one.since_s = 1, now_s
         if one.step == "running":
             one.step, one.since_s, one.health, one.is_replaced = "stopping", now_s, "unready", True
@@ -132,7 +132,7 @@ def follow_images(situation: PodSituation) -> None:
 
 
 def fail(situation: PodSituation, reason: str, message: str) -> None:
-    """The pod is to end as Failed, gracefully."""
+    """Stop the pod gracefully with the phase Failed."""
     run = situation.run
     if not run.is_over:
         run.phase, run.reason, run.message = "Failed", reason, message
@@ -140,7 +140,7 @@ def fail(situation: PodSituation, reason: str, message: str) -> None:
 
 
 def kill(situation: PodSituation, code: int, reason: str, message: str = "") -> None:
-    """All containers end at once; what restarts is decided as after any exit."""
+    """End all containers at once; restarts are decided as after any exit."""
     for one in situation.run.containers:
         if one.is_alive:
             end(situation, one, Ended(one.started_s, situation.now_s, code, reason, message))
@@ -149,7 +149,7 @@ def kill(situation: PodSituation, code: int, reason: str, message: str = "") -> 
 
 
 def end(situation: PodSituation, one: ContainerRun, ended: Ended) -> None:
-    """One container's run is over."""
+    """Handle the end of a container's run."""
     run, facts, now_s = situation.run, situation.facts, situation.now_s
     long_run = ended.finished_s - ended.started_s >= _FRESH_AFTER_S
     one.ended, one.error, one.health = ended, "", ""
@@ -201,7 +201,7 @@ def _start(situation: PodSituation, one: ContainerRun, spec: Container) -> None:
 
 
 def advance(situation: PodSituation) -> None:
-    """Whose turn it is now."""
+    """Let the next containers start, and finish a stopping pod when all its containers have stopped."""
     run, now_s = situation.run, situation.now_s
     if run.is_over:
         return
@@ -222,7 +222,7 @@ def advance(situation: PodSituation) -> None:
 
 
 def _prepare(situation: PodSituation) -> bool:
-    """Whether all that comes before the main containers has done its part; the next in order gets its turn."""
+    """Start the next init container or sidecar; returns whether all of them are done."""
     run = situation.run
     for one in run.containers:
         if one.role == "main":
@@ -254,7 +254,7 @@ def _over(situation: PodSituation) -> None:
 
 
 def _has_failed(run: PodRun) -> bool:
-    """Before its main containers had their turn."""
+    """Whether the pod failed before its main containers started."""
     return any(one.role == "init" and one.ended is not None and one.ended.code for one in run.containers)
 
 

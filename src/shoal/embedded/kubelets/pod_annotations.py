@@ -1,6 +1,6 @@
 """Parses the annotations that control a simulated pod: `shoal.dev/NAME`, or `NAME.CONTAINER` for one container.
 
-Values that cannot be read are ignored; `complaints` reports them. A typing error does not stop a workload.
+Invalid values are ignored; `complaints` reports them. A typing error does not stop a workload.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def duration(annotations: Mapping[str, str], name: str, container: str = "") -> 
 
 
 def whole(annotations: Mapping[str, str], name: str, container: str = "") -> int | None:
-    """`exit-code` and its like: 0 to 255."""
+    """A whole number from 0 to 255, such as `exit-code`."""
     return _value(annotations, name, container, _code)
 
 
 def share(annotations: Mapping[str, str], name: str, container: str = "") -> float | None:
-    """A percentage, as 0 to 1."""
+    """A percentage, as a number from 0 to 1."""
     return _value(annotations, name, container, _percent)
 
 
@@ -39,7 +39,7 @@ def text(annotations: Mapping[str, str], name: str, container: str = "") -> str 
 
 
 def complaints(annotations: Mapping[str, str], containers: Iterable[str]) -> Iterator[str]:
-    """What is wrong with the annotations, one sentence each."""
+    """The faults of the annotations, one sentence each."""
     names = tuple(containers)
     for key, value in annotations.items():
         if not key.startswith(PREFIX):
@@ -86,7 +86,7 @@ def _percent(said: str) -> float:
 
 
 def _mebibytes(said: str) -> int:
-    """A bare number counts mebibytes; `20Gi` is a quantity of bytes."""
+    """A plain number means mebibytes; `20Gi` is a quantity of bytes."""
     if said.isascii() and said.isdecimal() and len(said) < 10:
         return int(said)
     amount = Quantity.parse(said.removesuffix("B")).nano // 1_000_000_000

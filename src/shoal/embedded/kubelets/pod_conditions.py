@@ -15,7 +15,7 @@ _YES: Verdict = ("True", "", "")
 
 
 def conditions(run: PodRun, facts: PodFacts, now_s: float) -> list[dict[str, Any]]:
-    """For a strategic merge: what has no reason takes away the one before it."""
+    """The conditions for a strategic merge: a condition without a reason removes the previous reason."""
     found = []
     for type_, (status, reason, message) in _verdicts(run, facts):
         before = facts.condition(type_)
@@ -36,7 +36,7 @@ def conditions(run: PodRun, facts: PodFacts, now_s: float) -> list[dict[str, Any
 
 
 def is_ready(run: PodRun) -> bool:
-    """As far as its containers go."""
+    """Whether all containers are ready."""
     return _containers_ready(run) == _YES
 
 

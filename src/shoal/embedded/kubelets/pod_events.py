@@ -1,4 +1,6 @@
-"""Events about pods in their kubelet's name. Large fleets may leave out the normal ones; warnings are always told."""
+"""Records Events about pods with the kubelet as reporter. Large fleets may omit the normal ones; warnings are always
+recorded.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Decodes the fields of a pod that a kubelet reads, from the cache's bytes.
 
-Rejected: keeping these beside every pod. Ten thousand idle pods would cost as much again as the cache itself.
+Rejected: storing these for every pod. For ten thousand idle pods that would double the memory of the cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Role = Literal["init", "sidecar", "main"]
 
 
 class Slim(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    """Fields that are absent have Kubernetes' defaults."""
+    """Absent fields have Kubernetes' defaults."""
 
 
 class Probe(Slim, frozen=True):
@@ -99,7 +99,7 @@ class KubeletPodCondition(Slim, frozen=True):
 
 
 class KubeletPodStatus(Slim, frozen=True):
-    """What the API server says of the pod's conditions."""
+    """The status of the pod from the API server."""
 
     phase: str = "Pending"
     conditions: tuple[KubeletPodCondition, ...] = ()
@@ -111,14 +111,14 @@ class PodFacts(Slim, frozen=True):
     status: KubeletPodStatus = KubeletPodStatus()
 
     def owner_kind(self) -> str:
-        """Of the controller; empty for a pod on its own."""
+        """The kind of the controller; empty for a pod without one."""
         for owner in self.metadata.owner_references:
             if owner.controller:
                 return owner.kind
         return ""
 
     def all_containers(self) -> tuple[Container, ...]:
-        """In the order in which they start; a run keeps its containers in the same order."""
+        """All containers in the order in which they start; a run keeps the same order."""
         return self.spec.init_containers + self.spec.containers
 
     def condition(self, type_: str) -> KubeletPodCondition | None:
@@ -144,7 +144,7 @@ class _SummaryCondition(Slim, frozen=True):
 class _SummaryStatus(Slim, frozen=True):
     phase: str = "Pending"
     start_time: str | None = None
-    """Set by the kubelet that has seen it."""
+    """Set by the first kubelet that handled the pod."""
     pod_ip: str = msgspec.field(default="", name="podIP")
     conditions: tuple[_SummaryCondition, ...] = ()
 
@@ -153,14 +153,14 @@ class _SummaryStatus(Slim, frozen=True):
 
 
 class PodSummary(Slim, frozen=True):
-    """What every change of every pod is asked first."""
+    """The fields that are read on every change of every pod."""
 
     metadata: _SummaryMeta
     spec: _SummarySpec
     status: _SummaryStatus = _SummaryStatus()
 
     def restart_requests(self) -> int:
-        """A number that differs for other annotations, so that they need not be kept."""
+        """A hash of the restart annotations, so that they need not be stored."""
         said = self.metadata.annotations
         return hash(frozenset(said.items())) if said else 0
 
@@ -178,7 +178,7 @@ def summary_of(item: Item) -> PodSummary:
 
 
 def nodes_of(item: Item) -> tuple[str, ...]:
-    """Where it is bound to, for an index of pods. What a kubelet cannot read is on no node."""
+    """The node of a pod, for an index. A pod that a kubelet cannot decode is on no node."""
     try:
         name = summary_of(item).spec.node_name
     except msgspec.DecodeError:

@@ -1,7 +1,7 @@
-"""A pod that ran before this process started, taken over by what its status says.
+"""Restores the run of a pod from its status, for pods that ran before this process started.
 
-Nothing is started again: a container that was running runs since its startedAt, one that had ended has ended. What the
-status does not know (how often in a row it crashed) is read from restart counts.
+No container is restarted: a running container has run since its startedAt, and a terminated one stays terminated. The
+number of consecutive crashes, which the status does not have, is derived from restart counts.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _RecoveredPod(Slim, frozen=True):
 
 
 def restored(item: Item, facts: PodFacts, now_s: float) -> PodRun | None:
-    """None: no kubelet has touched it yet."""
+    """None for a pod that no kubelet has handled yet."""
     status = item.read(_RecoveredPod).status
     if status.start_time is None and status.phase == "Pending":
         return None

@@ -1,6 +1,6 @@
 """Stores the progress of a pod on its node, from which its status is computed.
 
-A run never goes back: once `over`, nothing but its deletion follows. All times are seconds since 1970.
+A run never goes back: after `over` only its deletion follows. All times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from shoal.embedded.kubelets.pod_facts import PodFacts, Role, role_of
 
 PodStep = Literal["bound", "admitted", "running", "over"]
 ContainerStep = Literal["blocked", "waiting", "running", "stopping", "crashed", "ended"]
-"""`blocked`: others come first; `crashed`: it will be started again; `ended`: it will not."""
+"""`blocked`: other containers come first; `crashed`: it will be restarted; `ended`: it will not."""
 Health = Literal["", "starting", "unready", "ready", "failing"]
-"""What probes make of a running container; `failing` was ready once."""
+"""The health of a running container according to its probes; `failing`: it was ready once."""
 _ALIVE = ("running", "stopping")
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
-    """One run of a container that is over."""
+    """One finished run of a container."""
 
     started_s: float
     finished_s: float
@@ -34,23 +34,23 @@ class ContainerRun(msgspec.Struct, gc=False):
     role: Role
     step: ContainerStep = "blocked"
     since_s: float = 0.0
-    """When that step began."""
+    """When the current step began."""
     image: str = ""
-    """The one it was started with, as the spec named it then."""
+    """The image at the start, as in the spec at that time."""
     is_replaced: bool = False
-    """It is stopped because its definition changed, and is started again whatever its policy."""
+    """Whether it is stopped because its definition changed; it is then restarted regardless of its policy."""
     restarts: int = 0
     crashes: int = 0
-    """Exits in a row that count for the back-off."""
+    """Consecutive exits that count for the back-off."""
     started_s: float = 0.0
     ended: Ended | None = None
-    """The run before this one or, of an ended container, the last."""
+    """The previous run, or the last one of an ended container."""
     health: Health = ""
     health_since_s: float = 0.0
     error: str = ""
-    """What its program will say as it dies."""
+    """The error message with which its program will end."""
     work_s: float = 0.0
-    """Work done up to `paced_s`, in seconds at pace 1."""
+    """Work done until `paced_s`, in seconds at speed 1."""
     paced_s: float = 0.0
     pace: float = 1.0
 
@@ -83,26 +83,26 @@ class PodRun(msgspec.Struct, gc=False):
     ip: str = ""
     sandboxes: int = 0
     phase: str = ""
-    """Set once it is over, or decided to be."""
+    """The final phase, set when the pod has finished or will finish."""
     reason: str = ""
     message: str = ""
     stop_since_s: float | None = None
-    """Since when its containers are asked to stop."""
+    """Since when its containers are being stopped."""
     grace_s: float = 30.0
     is_deleted: bool = False
-    """Deleted at the server: goes away when all containers have stopped."""
+    """Whether the pod is being deleted; it is removed when all containers have stopped."""
     extra: dict[str, tuple[str, str, str]] | None = None
-    """More conditions: status, reason, message."""
+    """Additional conditions: status, reason, message."""
     is_dismissed: bool = False
-    """The server was told to let it go; finalizers may keep it."""
+    """Whether the final deletion was sent; finalizers may still keep the pod."""
     has_gates: bool = False
-    """Others decide with their conditions whether it is ready."""
+    """Whether it has readiness gates, whose conditions other controllers write."""
     generation: int = 0
-    """Of the object, when it was looked at last."""
+    """The last seen generation of the object."""
     restart_requests: int = 0
-    """What the annotations were when it was looked at last, as one number."""
+    """The hash of the last seen restart annotations."""
     base: int = 0
-    """The version of the object it began from, until something is written: another fleet may have been quicker."""
+    """The resourceVersion from which the run began, until its first write: another fleet may have been faster."""
     changes: int = 0
     written: int = 0
 

@@ -1,6 +1,6 @@
 """Computes the whole status of a pod from its progress, so that the kubelet need not remember what it wrote.
 
-Identities of containers and images are made from names, so that a kubelet started anew says the same.
+Ids of containers and images are derived from names, so that a restarted kubelet writes the same ids.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from shoal.embedded.kubelets.timetable import back_off_s
 
 Obj = dict[str, Any]
 _INSTEAD = {"$patch": "replace"}
-"""Addresses merge by themselves otherwise, and a pod has one."""
+"""Lists of addresses are merged otherwise, and a pod has one address."""
 
 
 class ContainerResource(msgspec.Struct, frozen=True):
-    """Devices of one container, of one resource, with their health."""
+    """The devices of one resource in one container, with their health."""
 
     resource: str
     devices: tuple[tuple[str, bool], ...]
@@ -36,7 +36,7 @@ def status_of(
     now_s: float,
     held: Mapping[str, Sequence[ContainerResource]] | None = None,
 ) -> Obj:
-    """As a strategic merge patch. `held` is by container."""
+    """The status as a strategic merge patch. `held`: devices by container."""
     status: Obj = {"phase": phase_of(run)}
     if facts.metadata.generation:
         status["observedGeneration"] = facts.metadata.generation
@@ -66,7 +66,7 @@ def status_of(
 
 
 def phase_of(run: PodRun) -> str:
-    """Terminal only once all containers have stopped."""
+    """The phase; final only when all containers have stopped."""
     if run.is_over:
         return run.phase
     if any(one.role == "main" and (one.is_alive or one.ended is not None) for one in run.containers):
@@ -132,7 +132,7 @@ def _code(ended: Ended | None) -> int:
 
 
 def full_image(image: str) -> str:
-    """As the runtime spells it out: `nginx` is `docker.io/library/nginx:latest`."""
+    """The full name as in container runtimes: `nginx` is `docker.io/library/nginx:latest`."""
     if not image:
         return image
     head, slash, rest = image.partition("/")

@@ -1,7 +1,7 @@
-"""Tells the server what became of pods: one patch of the status for all that changed meanwhile, then the last delete.
+"""Writes the statuses of pods, one patch for all changes since the last one, and then their final deletion.
 
-Every write names the pod's uid, so that none ever touches a namesake that came later. The first one names the version
-too: what a fleet that was killed still had under way is found, and the pod goes on from there.
+Every write contains the pod's uid, so that it never changes a later pod of the same name. The first one contains the
+version too: writes in progress of a killed fleet are detected, and the pod continues from them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PodWriter:
         self._nodes = nodes
 
     async def write(self, key: tuple[str, str]) -> None:
-        """Until all is said, unless the node cannot be heard."""
+        """Write until the server has the state, unless the node is disconnected."""
         node, uid = self._nodes[key[0]], key[1]
         while node.is_reachable():
             run = node.pods.runs.get(uid)

@@ -1,7 +1,8 @@
-"""Follows the ClusterPolicies of a server that has such a kind, for as long as its fleet lives.
+"""Follows the ClusterPolicies of a server that serves this kind.
 
-Most servers without a GPU operator do not know the kind, and some get to know it later: it is looked for from time to
-time, and followed from then on. Rejected: following it blindly. A cache of what is not served complains for ever.
+Servers without a GPU operator do not serve the kind, and some serve it later: discovery is repeated at intervals, and
+the kind is followed once it is served. Rejected: following it without discovery. A cache of an unserved kind logs
+errors continuously.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class PolicyWatch:
             self._task = None
 
     def remark(self, gpu_nodes: Collection[Mapping[str, str]], configs: Mapping[str, Obj]) -> None:
-        """Tell as Events on the policy what of it has no effect."""
+        """Record Events on the policy about fields without effect."""
         first = next(iter(self._ranked()), None)
         if first is None or self.policy is None:
             return

@@ -1,7 +1,7 @@
 """One simulated node: a machine, its GPUs, its pods, and whether it is reachable.
 
-A node that has failed decides nothing until it boots. One that is cut off goes on with the pods it has, sees nothing of
-the server and writes nothing; when it is joined again it catches up with what was deleted and tells what has ended.
+A failed node does nothing until it boots. A disconnected node continues to run its pods, but neither reads from the
+server nor writes to it; when it is connected again, it handles missed deletions and reports finished pods.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from shoal.embedded.machines.machine import Machine
 Obj = dict[str, Any]
 Mode = Literal["up", "down", "cut", "gone"]
 _LOST = 255
-"""The exit code of a container that a boot found missing."""
+"""The exit code of a container that was missing after a boot."""
 _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 _MIB = 1 << 20
 
@@ -45,7 +45,7 @@ class SimulatedNode:
         self.gpus = gpus
         self.mode: Mode = "up"
         self.not_ready = ""
-        """Why it takes no pods, while it still says so."""
+        """Why it accepts no pods, while it can still report that."""
         self.boot_id = boot_id_of(machine.name, "first")
         self.gpu_faults: dict[int, int] = {}
         self._exporter = DcgmExporter(gpus, context.clock.seconds()) if isinstance(gpus, DeviceManager) else None
@@ -57,39 +57,41 @@ class SimulatedNode:
 
     @property
     def address(self) -> str:
-        """That of the kubelet, where it can be reached; else one of the simulated network, once it was given."""
+        """The address of the kubelet's endpoint, if there is one; else the assigned address of the simulated
+        network.
+        """
         return self.pods.host_ip
 
     def labels(self) -> Mapping[str, str]:
         item = self._context.nodes.get("", self.name)
         return {} if item is None else item.read(MetadataOf[LabeledMeta]).metadata.labels
 
-    # -- what happens to it -------------------------------------------------------------------------------------------
+    # -- faults and recovery -------------------------------------------------------------------------------------------
 
     def fail(self) -> None:
-        """The power is gone, and all containers with it."""
+        """The node loses its power, and all containers end."""
         self.mode = "down"
         self.pods.silence()
 
     def boot(self, why: str) -> None:
-        """It comes up and finds its containers missing: they restart, or their pods end, as their policies say."""
+        """The node boots without its containers: they restart, or their pods end, according to their policies."""
         self.mode, self.not_ready, self.boot_id = "up", "", boot_id_of(self.name, why)
         self._forget_the_gone()
         if self._exporter is not None:
             self._exporter.boot(self._context.clock.seconds())
         for item in self._context.pods_on(self.name):
-            # A fleet that was started while the node lay there has not looked at them yet.
+            # A fleet that was started while the node was down has not read them yet.
             summary = self._context.summary_of(item)
             if summary.status.start_time and item.uid not in self.pods.runs:
                 self.pods.see(item, summary)
-        # None goes on before it was read which of them are being deleted: those do not start again.
+        # No pod continues before the terminating ones are known, because those must not be restarted.
         for run in tuple(self.pods.runs.values()):
             if (situation := self.pods.situation(run)) is not None:
                 pod_actions.kill(situation, _LOST, "Unknown")
         self._catch_up()
 
     def join(self) -> None:
-        """It can be reached again."""
+        """The node is connected again."""
         self.mode, self.not_ready = "up", ""
         self._forget_the_gone()
         for run in self.pods.runs.values():
@@ -97,7 +99,7 @@ class SimulatedNode:
         self._catch_up()
 
     def shut_down(self) -> None:
-        """Its pods are ended with grace, and say why."""
+        """Stop its pods gracefully, with the reason in their statuses."""
 
         def end(situation: pod_actions.PodSituation) -> None:
             if not situation.run.is_over:
@@ -109,7 +111,7 @@ class SimulatedNode:
             self.pods.act(uid, end)
 
     def set_gpu_faults(self, faults: Mapping[int, int]) -> list[str]:
-        """What changed, in words for Events. Programs that worked on a broken GPU die of it."""
+        """Returns the changes as messages for Events. Programs on a GPU with a fault end."""
         words = []
         for index, xid in faults.items():
             if self.gpu_faults.get(index) != xid:
@@ -129,8 +131,9 @@ class SimulatedNode:
         return words
 
     def recall_devices(self) -> None:
-        """Before GPUs are cut as a label asks: what pods hold that ran before this process. A layout that was refused
-        for their sake is refused again."""
+        """Restore the devices of pods that ran before this process, before GPUs get a requested layout. A layout that
+        was refused because of these pods is refused again.
+        """
         if self._has_recalled:
             return
         self._has_recalled = True
@@ -151,7 +154,7 @@ class SimulatedNode:
         for uid in tuple(self.pods.runs):
             self.pods.wake(uid)
 
-    # -- what others ask ----------------------------------------------------------------------------------------------
+    # -- queries ----------------------------------------------------------------------------------------------
 
     def is_reachable(self) -> bool:
         return self.mode == "up"
@@ -229,7 +232,7 @@ class SimulatedNode:
 
 
 def _usage(run: PodRun, item: Item) -> dict[str, Usage]:
-    """Six tenths of the processor that was asked for, and seven of the memory; a little where nothing was."""
+    """60 % of the requested CPU and 70 % of the requested memory; a small amount without requests."""
     found = {}
     for spec, one in zip(facts_of(item).all_containers(), run.containers, strict=False):
         if one.is_alive:

@@ -1,12 +1,12 @@
-"""The language of stages: when something is in a state, how long it stays there, and what comes next.
+"""Defines stages: in which state of a pod a stage applies, how long the state lasts, and which action follows.
 
-Three things of a pod are in a state at any time: the pod itself, each container, and each running container's health.
-Every stage that fits a state starts its clock when the state begins; the first to ring leads on, and the others are
-forgotten. So a stage that users add ("kill whatever is labelled so after a minute") needs no change of the others, and
-one with the name of a shipped stage takes its place. What a verb does to the pod is the kubelet's own business.
+Three parts of a pod have a state: the pod itself, each container, and the health of each running container. Every stage
+that matches a state starts its timer when the state begins; the first timer that fires determines the action, and the
+others are dropped. So a stage that users add ("kill every pod with this label after a minute") needs no change of the
+others, and one with the name of a shipped stage replaces it. The kubelet implements the actions.
 
-Rejected: templates of whole statuses. Each would have to know conditions, reasons and restart counts again, and two of
-them would disagree.
+Rejected: templates of whole statuses. Each would contain conditions, reasons and restart counts again, and they would
+become inconsistent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shoal.units.errors import UserError
 
 Subject = Literal["pod", "container", "health"]
 Number = Literal["image-pull", "back-off", "deadline", "grace", "readiness", "startup"]
-"""Times that the kubelet knows of itself: from its settings, the pod's spec, or how often a container has crashed."""
+"""Times that the kubelet computes: from its settings, the pod's spec, or the number of crashes of a container."""
 _STATES: dict[Subject, tuple[str, ...]] = {
     "pod": ("bound", "admitted", "running"),
     "container": ("waiting", "running", "stopping", "crashed"),
@@ -39,34 +39,36 @@ _LARGEST_CODE = 255
 
 
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Refuses fields that it does not know."""
+    """Rejects unknown fields."""
 
 
 class When(Strict, frozen=True):
-    """All that is named must be so."""
+    """The conditions of a stage; all given ones must hold."""
 
     state: str
     roles: tuple[Role, ...] = ()
     owners: tuple[str, ...] = ()
-    """Kinds of the pod's controller; `""` is a pod on its own."""
+    """Kinds of the pod's controller; `""`: a pod without one."""
     restart_policies: tuple[Literal["Always", "OnFailure", "Never"], ...] = ()
     annotations: dict[str, str | None] = {}
-    """`"*"` is any value and null none at all; names without a slash are `shoal.dev/`'s."""
+    """`"*"`: any value; null: the annotation is absent; names without a slash are in `shoal.dev/`."""
     labels: dict[str, str | None] = {}
     has_error: bool | None = None
-    """Its program met an error at its start, such as no memory left on its GPU."""
+    """Whether its program had an error at the start, such as too little GPU memory."""
 
 
 class After(Strict, frozen=True):
-    """The annotation if the pod has it, else the number if there is one, else `wait`; with none of them, never."""
+    """The delay: the annotation if the pod has it, else the number if there is one, else `wait`; without any of them,
+    the stage never fires.
+    """
 
     annotation: str = ""
     number: Number | None = None
     wait: str | None = None
     jitter: str = "0s"
-    """Up to that much more, drawn for each pod and run."""
+    """The maximum random addition, drawn for each pod and run."""
     is_work: bool = False
-    """Counted at the pace at which the pod's GPUs let it work."""
+    """Whether the delay is work, which depends on the speed of the pod on its GPUs."""
     wait_s: float | None = None
     jitter_s: float = 0.0
 
@@ -90,7 +92,7 @@ class SetCondition(Strict, frozen=True):
 class RecordEvent(Strict, frozen=True):
     reason: str
     message: str
-    """`{container}`, `{image}`, `{pod}` and `{namespace}` are filled in."""
+    """`{container}`, `{image}`, `{pod}` and `{namespace}` are replaced."""
     type: Literal["Normal", "Warning"] = "Normal"
 
 
@@ -98,7 +100,7 @@ class Next(Strict, frozen=True):
     verb: str
     code: int = 0
     code_from: str = ""
-    """An annotation that says the exit code."""
+    """An annotation with the exit code."""
     reason: str = ""
     message: str = ""
     conditions: tuple[SetCondition, ...] = ()
@@ -145,7 +147,7 @@ def _holds(wanted: Mapping[str, str | None], found: Mapping[str, str], prefix: s
 
 
 class Stages:
-    """All stages by what they are about. A later one takes the place of an earlier of the same name."""
+    """All stages by the part of the pod that they apply to. A later stage replaces an earlier one of the same name."""
 
     def __init__(self, stages: Iterable[Stage]) -> None:
         self.by_name = {stage.name: stage for stage in stages}

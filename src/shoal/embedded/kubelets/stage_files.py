@@ -1,4 +1,4 @@
-"""Stages from YAML files: one file, one behaviour. Whatever is wrong is said with its file, line and field."""
+"""Reads stages from YAML files, one behaviour in each file. Errors name file, line and field."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SHIPPED = Path(__file__).parent / "stages"
 _AT = re.compile(r"^(?P<words>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
 _INNER = re.compile(r"(?P<field>[a-z]+\.[a-z]+): (?P<words>.*)", re.DOTALL)
-"""A stage that checks more than one field says which."""
+"""Errors of a stage that checks several fields name the field."""
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 def read_stages(folders: Iterable[Path] = ()) -> Stages:
-    """The shipped ones, then those of each folder."""
+    """The shipped stages, then those of each folder."""
     return Stages(stage for folder in (_SHIPPED, *folders) for stage in _of_folder(folder))
 
 
@@ -67,7 +67,7 @@ def _of_folder(folder: Path) -> Iterator[Stage]:
 
 
 def _known_fields(path: str) -> tuple[str, ...]:
-    """Of the object at the path."""
+    """The known fields of the object at the path."""
     type_: Any = Stage
     for key, _ in _STEP.findall(path):
         if key:
@@ -78,7 +78,7 @@ def _known_fields(path: str) -> tuple[str, ...]:
 
 
 def _line_of(node: yaml.Node | None, path: str) -> int:
-    """Of the deepest part of the path that the file has."""
+    """The line of the deepest part of the path that the file contains."""
     line = node.start_mark.line if node is not None else 0
     for key, index in _STEP.findall(path):
         below: yaml.Node | None = None

@@ -1,4 +1,4 @@
-"""Moments as objects have them."""
+"""Formats times and durations as objects and messages contain them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read(text: str | None) -> float | None:
 
 
 def spelled(seconds: float) -> str:
-    """As Go prints a duration: `10s`, `1m20s`, `5m0s`."""
+    """A duration in Go's format: `10s`, `1m20s`, `5m0s`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

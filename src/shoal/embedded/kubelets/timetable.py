@@ -1,7 +1,7 @@
 """Determines the next action of a pod and its time: the earliest timer that its stages have started.
 
-Pure, and asked again after every change: nothing is remembered but the moment at which each state began, so a process
-that starts in the middle of a pod's life goes on where the last one was.
+It is pure and is called again after every change. The only stored state is the time at which each state began, so that
+a new process continues where the last one stopped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class DueStage(NamedTuple):
     at_s: float
     stage: Stage
     container: int
-    """Which of the run's; -1 is the pod itself."""
+    """The index of the container in the run; -1: the pod itself."""
 
 
 class Timetable:
@@ -33,7 +33,7 @@ class Timetable:
         self._seed = seed
 
     def first(self, run: PodRun, facts: PodFacts) -> DueStage | None:
-        """None: nothing will happen by itself."""
+        """None if no action is due."""
         return min(self._all(run, facts), key=lambda due: due.at_s, default=None)
 
     def _all(self, run: PodRun, facts: PodFacts) -> Iterator[DueStage]:
@@ -105,7 +105,7 @@ class Timetable:
         return _probe_s(spec.startup_probe) if number == "startup" else None
 
     def _jitter(self, stage: Stage, uid: str, restarts: int) -> float:
-        """The same each time it is asked for."""
+        """The same value at each call."""
         most_s = stage.after.jitter_s
         if not most_s:
             return 0.0
@@ -113,7 +113,7 @@ class Timetable:
 
 
 def back_off_s(crashes: int) -> float:
-    """The first restart is at once."""
+    """The first restart has no delay."""
     return 0.0 if crashes < 2 else min(FIRST_BACK_OFF_S * float(1 << min(crashes - 2, 10)), LONGEST_BACK_OFF_S)
 
 

@@ -1,6 +1,7 @@
-"""Writes that wait for their turn: each key at most once at a time, so many keys at once, none forgotten by a failure.
+"""Runs queued writes: each key at most once at a time, a limited number of keys concurrently, with retries after
+failures.
 
-A key named while it is written is written once more. Rejected: workers that wait at a queue. A wake-up of sixteen of
+A key that is added while it is written is written once more. Rejected: workers that wait for a queue. Waking sixteen of
 them for each of a thousand leases costs more than the leases.
 """
 
@@ -62,7 +63,7 @@ class Writes(Generic[K]):
         except (TemporaryError, RefusedError) as error:
             self._again(key, getattr(error, "delay_s", 0.0))
             _log.debug("%s: %s", key, error)
-        except Exception:  # noqa: BLE001 - one object that breaks the code must not end the writing of all others
+        except Exception:  # noqa: BLE001 - an error for one object must not stop the writes of the others
             self._again(key, 1.0)
             _log.exception("%s could not be written", key)
         else:

@@ -1,1 +1,1 @@
-"""Simulated machines: what a node of some profile is, before anything runs on it."""
+"""Simulated machines: the hardware of a node before anything runs on it."""

@@ -68,8 +68,9 @@ def _labels(name: str, entry: FleetEntry, place: MachineTopology) -> Mapping[str
 
 
 def _links(shape: MachineShape) -> Mapping[str, str]:
-    """What no discovery of NVIDIA's says and people select nodes by: whether GPUs see each other over NVLink, and how
-    many do."""
+    """Labels that users select nodes by and that NVIDIA's discovery does not set: whether GPUs are connected by NVLink,
+    and how many.
+    """
     sizes = {*Counter(shape.islands).values()}
     found = {NVLINK: "true" if max(sizes) > 1 else "false"}
     if len(sizes) == 1 and max(sizes) > 1:
@@ -78,7 +79,7 @@ def _links(shape: MachineShape) -> Mapping[str, str]:
 
 
 def _terms(provider: str, *, is_spot: bool) -> Mapping[str, str]:
-    """On what terms it is rented, in the words of Karpenter and of its cloud."""
+    """The labels of the capacity type, as Karpenter and the cloud set them."""
     if not provider:
         return {}
     found = {"karpenter.sh/capacity-type": "spot" if is_spot else "on-demand"}
@@ -107,7 +108,9 @@ def _capacity(shape: MachineShape) -> dict[str, str]:
 
 
 def _left(shape: MachineShape) -> dict[str, str]:
-    """What managed services leave to pods: of cores the less in proportion the more there are, and some memory."""
+    """The allocatable resources on managed services: they reserve a part of the cores that decreases with their number,
+    and some memory.
+    """
     reserved = sum(share for core, share in enumerate((60, 10, 5, 5)) if core < shape.cpus)
     reserved += max(shape.cpus - 4, 0) * 5 // 2
     memory = max(shape.memory_mib - min(_SYSTEM_MIB, shape.memory_mib // 8) - _EVICTION_MIB, 1)

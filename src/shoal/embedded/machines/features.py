@@ -1,7 +1,7 @@
-"""The labels of Node Feature Discovery that a machine has: what programs such as NVIDIA's GPU operator select nodes by.
+"""Computes the labels of Node Feature Discovery, by which programs such as NVIDIA's GPU operator select nodes.
 
 Kernel and operating system are those that the kubelet reports; PCI vendors follow from the devices. The processor is
-told of machines of which it is published, and of no other.
+set only for machines whose processor is published.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _PROCESSORS = {
     "dgx-h200": _SAPPHIRE_RAPIDS,
     "dgx-b200": _EMERALD_RAPIDS,
 }
-"""Vendor, family and model by how the name of a profile begins."""
+"""Vendor, family and model, by the prefix of a profile's name."""
 
 
 def feature_labels(machine: Machine, node_info: Mapping[str, str]) -> dict[str, str]:
-    """`node_info` is what the Node reports of its system."""
+    """`node_info`: the system information in the Node's status."""
     found = (*_kernel(node_info["kernelVersion"]), *_system(node_info["osImage"]), *_devices(machine))
     return {_PREFIX + name: value for name, value in (*found, *_processor(machine.profile))}
 
@@ -51,7 +51,7 @@ def _kernel(version: str) -> Iterator[tuple[str, str]]:
 
 
 def _system(image: str) -> Iterator[tuple[str, str]]:
-    """From the pretty name: `Ubuntu 24.04.3 LTS` has the version 24.04."""
+    """Name and version from the pretty name: `Ubuntu 24.04.3 LTS` has the version 24.04."""
     for name, short in _SYSTEMS.items():
         if image.startswith(f"{name} "):
             parts = image.removeprefix(f"{name} ").partition(" ")[0].split(".")[:2]

@@ -1,4 +1,4 @@
-"""Builds a whole fleet from its entries, with unique, stable names and positions in racks."""
+"""Builds all machines of a fleet from its entries, with unique, stable names and positions in racks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One entry of a fleet: so many machines of a shape, and how they shall differ from it."""
+"""One entry of a fleet: a number of machines of a shape, with options that differ from the shape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FleetEntry(msgspec.Struct, frozen=True):
     shape: MachineShape
     count: int = 1
     name: str = ""
-    """What node names begin with; the shape's name where nothing is said."""
+    """The prefix of node names; by default the shape's name."""
     mig_config: str = ""
     mig_strategy: Literal["", "none", "single", "mixed"] = ""
     sharing: Sharing | None = None

@@ -1,8 +1,8 @@
-"""A fleet in one line: `8xp5.48xlarge,4xdgx-a100-80[mig=all-1g.10gb],lab.yaml`.
+"""Parses a fleet in one line: `8xp5.48xlarge,4xdgx-a100-80[mig=all-1g.10gb],lab.yaml`.
 
-Entries are joined by commas. Each is a machine of the catalogue, before it how many (`8x`, one where nothing is said),
-behind it options in brackets (`options.py`); or the path of a file of profiles (`profiles.py`), which ends in `.yaml`
-or `.yml`.
+Entries are separated by commas. Each is a machine of the catalogue, with an optional number before it (`8x`) and
+options in brackets after it (`options.py`); or the path of a file of profiles (`profiles.py`), which ends in `.yaml` or
+`.yml`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read_fleet(text: str) -> tuple[Machine, ...]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Entries between commas; a comma inside of brackets joins options."""
+    """The entries between commas; commas inside brackets separate options."""
     start = depth = 0
     for index, letter in enumerate(text):
         depth += (letter == "[") - (letter == "]")

@@ -1,4 +1,4 @@
-"""The GPUs of one machine: where they sit, and identities that never change for the same node name and index."""
+"""Lists the GPUs of one machine: their positions, and ids that depend only on node name and index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shoal.embedded.machines.shape import MachineShape
 _SPACE = uuid.UUID("6f0a7c56-5f35-4b60-9a35-6d2c8a6b1f6e")
 _FIRST_BUS, _BUSES = 0x10, 0xE0
 _OWN_BRAND = "Tesla-"
-"""Old parts are named without their maker."""
+"""Old products are named without their vendor."""
 
 
 def gpu_slots(node: str, shape: MachineShape) -> tuple[GpuSlot, ...]:
@@ -36,7 +36,7 @@ def gpu_slots(node: str, shape: MachineShape) -> tuple[GpuSlot, ...]:
 
 
 def identity(node: str, what: str) -> uuid.UUID:
-    """The same at every start for the same node and thing."""
+    """Equal at every start for the same node and object."""
     return uuid.uuid5(_SPACE, f"{node}/{what}")
 
 

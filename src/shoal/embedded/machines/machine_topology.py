@@ -1,10 +1,10 @@
 """Assigns machines to racks, blocks and zones: racks alternate over the zones of a region, four racks to a block.
 
-Neighbours share a rack because that is how machines of one order are delivered, and a job over two of them should find
-them close. Racks take turns over the zones so that a small fleet already has something to spread over. Rejected: a zone
-for each machine in turn, which would put the two halves of every small job into different buildings.
+Consecutive machines share a rack, because machines of one order are delivered like that, and a job on two of them
+should be placed close together. Racks alternate over the zones so that even a small fleet has several zones. Rejected:
+alternating zones for single machines, which would split every small job over two zones.
 
-Rack and block carry the names that the documentation of Kueue uses for them, so that its examples work as they are.
+Rack and block have the label names of Kueue's documentation, so that its examples work unchanged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def place(entry: FleetEntry, rack: int) -> MachineTopology:
 
 
 def _zone_name(provider: str, region: str, number: int) -> str:
-    """As each cloud spells its zones."""
+    """The name of a zone in the format of each cloud."""
     letter = "abc"[number]
     match provider:
         case "aws":

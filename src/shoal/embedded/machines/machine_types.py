@@ -1,4 +1,4 @@
-"""Kinds of machines by name: `p5.48xlarge`, `aws/p5.48xlarge`, `dgx-h100`. An unknown name is rejected with similar
+"""Finds machine types by name: `p5.48xlarge`, `aws/p5.48xlarge`, `dgx-h100`. An unknown name is rejected with similar
 names.
 """
 
@@ -33,7 +33,7 @@ def require_model(name: str, where: Where) -> None:
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
-    """`did you mean a, b?`: names that look alike, or that have the typed word in them."""
+    """`did you mean a, b?`: similar names, or names that contain the typed word."""
     plain = {_plain(one): one for one in reversed(known)}
     close = [plain[one] for one in difflib.get_close_matches(_plain(name), plain, n=_OFFERED, cutoff=0.5)]
     holding = [one for word, one in plain.items() if _plain(name) and _plain(name) in word]

@@ -1,6 +1,6 @@
-"""Cutting GPUs: where the instances of a layout lie on each, and who they are afterwards.
+"""Computes the MIG instances of a layout on each GPU: their positions and ids.
 
-The places are chosen by the engine's own tiling, so that what a scheduler expects to fit is what the node can cut.
+The engine's own tiling chooses the positions, so that a node can create every layout that the scheduler expects to fit.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Cut(msgspec.Struct, frozen=True):
     start: int
     """Its first memory slice."""
     instance: int
-    """The number of the GPU instance, as nvidia-smi and DCGM show it."""
+    """The number of the GPU instance in nvidia-smi and DCGM."""
     uuid: str
     memory_mib: int
 
 
 class Gpu(msgspec.Struct, frozen=True):
-    """How one GPU is cut at the moment."""
+    """The current MIG layout of one GPU."""
 
     is_mig: bool = False
     cuts: tuple[Cut, ...] = ()
@@ -62,9 +62,10 @@ def _places(facts: Layout, counts: Counts) -> tuple[tuple[str, int], ...] | None
 
 
 def _named(tiles: Tiling, masks: Sequence[int], wanted: Counts, profiles: dict[str, Profile]) -> list[tuple[str, int]]:
-    """Which instance lies where: the tiling answers with masks alone.
+    """Assigns the masks of the tiling to instances.
 
-    Profiles of one width differ in their starts, those of one being among those of the other; who has fewer goes first.
+    Of profiles with equal width, one has a subset of the other's starts; the profile with fewer starts is assigned
+    first.
     """
     left = set(masks)
     found = []
@@ -79,7 +80,7 @@ def _named(tiles: Tiling, masks: Sequence[int], wanted: Counts, profiles: dict[s
 
 def _cut(node: str, gpu: int, facts: Layout, name: str, start: int, memory_mib: int) -> Cut:
     profile = facts.profile(name)
-    assert profile is not None, name  # noqa: S101 - places are of known profiles only
+    assert profile is not None, name  # noqa: S101 - positions belong to known profiles only
     parts = facts.memory_slices // profile.width
     part_mib = memory_mib * profile.width // facts.memory_slices
     return Cut(

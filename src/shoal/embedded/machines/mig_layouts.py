@@ -1,7 +1,7 @@
 """Lists the named MIG layouts of a GPU model, as in the MIG manager's default configuration.
 
-`all-disabled`, `all-enabled`, `all-balanced`, and for each profile `all-` and its name: as many as fit. The names are
-those of the GPU at hand: `all-1g.10gb` is seven instances on an A100 of 80 GB and four on one of 40 GB.
+`all-disabled`, `all-enabled`, `all-balanced`, and for each profile `all-` and its name: as many as fit. The names
+depend on the GPU: `all-1g.10gb` is seven instances on an A100 of 80 GB and four on one of 40 GB.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _ALL = "all-"
 
 
 class MigSpec(msgspec.Struct, frozen=True):
-    """One line of a layout: these GPUs get these instances."""
+    """One line of a layout: the selected GPUs and their instances."""
 
     enabled: bool
     counts: tuple[tuple[str, int], ...] = ()
     devices: Literal["all"] | tuple[int, ...] = "all"
     filters: tuple[str, ...] = ()
-    """PCI device ids, `0x20B010DE`, of which the GPU must have one."""
+    """PCI device ids, `0x20B010DE`; the GPU must have one of them."""
 
 
 Specs = tuple[MigSpec, ...]
@@ -39,7 +39,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def default_layouts(name: str) -> dict[str, Specs]:
-    """By name, for a layout of data/mig.json; without one, only what needs no MIG."""
+    """Layouts by name, for an entry of data/mig.json; without one, only those without MIG."""
     facts = layout(name) if name else None
     found: dict[str, Specs] = {DISABLED: (MigSpec(enabled=False),)}
     if facts is None:
@@ -53,7 +53,7 @@ def default_layouts(name: str) -> dict[str, Specs]:
 
 
 def layout_problem(name: str, model: Model, gpus: int) -> Problem | None:
-    """Why machines with these GPUs cannot start with the layout, and which ones they can."""
+    """Why machines with these GPUs cannot start with the layout, with the possible ones."""
     known = default_layouts(model.mig)
     if name in known:
         return None
@@ -62,7 +62,7 @@ def layout_problem(name: str, model: Model, gpus: int) -> Problem | None:
 
 
 def counts_problem(counts: tuple[tuple[str, int], ...], facts: Layout) -> Problem | None:
-    """Why one GPU cannot be cut into these instances."""
+    """Why one GPU cannot have these instances."""
     names = ", ".join(f"{profile.name} (at most {profile.max})" for profile in facts.profiles)
     for name, count in counts:
         profile = facts.profile(name)
@@ -77,7 +77,7 @@ def counts_problem(counts: tuple[tuple[str, int], ...], facts: Layout) -> Proble
 
 
 def _balanced(facts: Layout) -> tuple[tuple[str, int], ...]:
-    """Two of the smallest, one of two slices, and one of three where there are so many."""
+    """Two of the smallest instances, one of two slices, and one of three if the GPU has that many."""
     wanted = {1: 2, 2: 1} if facts.compute_slices < 7 else {1: 2, 2: 1, 3: 1}
     plain: dict[int, Profile] = {}
     for profile in facts.profiles:

@@ -1,6 +1,6 @@
-"""Machines in data centres of users, as facts beside the catalogue of clouds.
+"""Defines server models of on-premises data centres, in addition to the catalogue of clouds.
 
-They live here and not in `shoal.data`, because only simulated machines are made from them: nothing decides by them.
+They are here and not in `shoal.data`, because only simulated machines use them: no decision depends on them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILE = "boxes.json"
 class OnPremisesMachine(Fact, frozen=True):
     name: str
     machine: str
-    """The product name in the firmware, as `nvidia.com/gpu.machine` has it."""
+    """The product name in the firmware, as in the label `nvidia.com/gpu.machine`."""
     gpu: str
     gpus: int
     cpus: int
@@ -30,7 +30,7 @@ class OnPremisesMachine(Fact, frozen=True):
     nvme_gb: int = 0
     hcas: int = 0
     rack_is_island: bool = False
-    """NVLink reaches beyond the machine: the rack is one domain (`nvidia.com/gpu.clique`)."""
+    """Whether NVLink connects the machines of a rack to one domain (`nvidia.com/gpu.clique`)."""
 
 
 class _OnPremisesFile(Fact, frozen=True):
@@ -44,7 +44,7 @@ def boxes() -> dict[str, OnPremisesMachine]:
 
 
 def parse_boxes(data: bytes) -> dict[str, OnPremisesMachine]:
-    """Read and check."""
+    """Parse and validate the server models."""
     found = parse(data, FILE, _OnPremisesFile).boxes
     require_unique((box.name for box in found), FILE, "box")
     for box in found:

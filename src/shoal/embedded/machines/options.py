@@ -12,7 +12,8 @@
     numa-policy=POLICY    the kubelet's Topology Manager: best-effort, restricted, single-numa-node
     taint                 nvidia.com/gpu=present:NoSchedule, as GPU pools of clouds have it
 
-What cannot be (MIG on a GPU that has none, 7 + 1 slices, replicas by both ways) is refused here, before a node exists.
+Impossible options (MIG on a GPU without it, 7 + 1 slices, both ways of sharing) are rejected here, before a node
+exists.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _VALUES = ("mig", "strategy", "time-slicing", "mps", "name", "zone", "region", "
 
 
 def with_options(entry: FleetEntry, text: str) -> FleetEntry:
-    """The wish with the options of one pair of brackets."""
+    """The entry with the options of one pair of brackets."""
     given = _given(text, entry.where)
     strategy = given.get("strategy", "")
     if strategy and strategy not in STRATEGIES:
@@ -61,7 +62,7 @@ def with_options(entry: FleetEntry, text: str) -> FleetEntry:
 
 
 def checked(entry: FleetEntry) -> FleetEntry:
-    """The wish, if such machines can be; for options and for profile files alike."""
+    """The entry, if such machines are possible; for options and for profile files."""
     where = entry.where
     if entry.name and not _NAME.fullmatch(entry.name):
         fix = "small letters, digits and dashes, at most 42, e.g. name=train"

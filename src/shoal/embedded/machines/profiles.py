@@ -1,4 +1,4 @@
-"""Machines of one's own in a file: a list `machines`, each like one of the catalogue or described field by field.
+"""Parses files with machine profiles: a list `machines`, each based on a catalogue entry or described field by field.
 
     machines:
       - name: lab                  # node names: lab-0, lab-1, ...
@@ -11,10 +11,10 @@
         memory: 512Gi
         timeSlicing: 4
         labels: {team: vision}
-      - like: p5.48xlarge          # what is not said is as there
+      - like: p5.48xlarge          # other fields as in the catalogue
         mig: all-1g.10gb
 
-A field that does not exist, is of a wrong kind or is impossible is rejected with file, line and field.
+An unknown, wrongly typed or impossible field is rejected with file, line and field.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Describes the machines of one type: a cloud's instance type, or a server model.
 
-The two catalogues say different things (a cloud says prices and regions, a box its islands and NUMA nodes); what one of
-them leaves out is filled in here, so that everything behind it knows one kind of machine only.
+The two catalogues have different fields (clouds have prices and regions, server models have islands and NUMA nodes);
+missing fields are filled in here, so that all other modules use one type only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class MachineShape(msgspec.Struct, frozen=True):
     name: str
     """`p5.48xlarge`, `dgx-h100`."""
     provider: str
-    """`aws`, `gcp`, `azure`, or nothing for a machine of one's own."""
+    """`aws`, `gcp`, `azure`, or empty for an on-premises machine."""
     region: str
     cpus: int
     memory_mib: int
@@ -37,13 +37,13 @@ class MachineShape(msgspec.Struct, frozen=True):
     gpus: int = 0
     gpu_memory_mib: int = 0
     islands: tuple[int, ...] = ()
-    """For each GPU its NVLink island."""
+    """The NVLink island of each GPU."""
     numa: tuple[int, ...] = ()
-    """For each GPU its NUMA node."""
+    """The NUMA node of each GPU."""
     per_rack: int = 8
     rack_is_island: bool = False
     extras: dict[str, str] = {}
-    """Further resources: network adapters, GPUs of other makers."""
+    """Further resources: network adapters, GPUs of other vendors."""
     usd_per_hour: float = 0.0
     spot_usd_per_hour: float = 0.0
 
@@ -103,12 +103,14 @@ def of_box(box: OnPremisesMachine) -> MachineShape:
 
 
 def even(count: int, parts: int) -> tuple[int, ...]:
-    """`count` things dealt out to so many parts, in order: eight to two are 0,0,0,0,1,1,1,1."""
+    """`count` items distributed over the parts, in order: eight over two are 0,0,0,0,1,1,1,1."""
     return tuple(index * parts // count for index in range(count))
 
 
 def usable_mib(model: Model) -> int:
-    """What the driver shows. Where MIG was measured, so was the whole GPU."""
+    """The memory that the driver reports. For GPUs with measured MIG profiles, the memory of the whole GPU was measured
+    too.
+    """
     layout = model.mig_layout()
     return (layout.memory_mib if layout is not None else None) or model.memory_mib()
 

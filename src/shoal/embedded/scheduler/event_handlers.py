@@ -1,7 +1,7 @@
-"""Passes changes of nodes, pods, volumes and devices to the world and the queue.
+"""Passes changes of nodes, pods, volumes and devices to the scheduler cache and the queue.
 
-Guarantees: an assumed pod counts on its node until the API server contradicts it; a change that cannot help any pod
-activates none.
+Guarantees: an assumed pod counts on its node until the API server reports another state; a change that cannot help any
+pod activates none.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class EventHandlers:
         self._wake()
 
     def _shared(self, pod: PodInfo) -> PodInfo:
-        """The same pod with shared values: thousands of pods are kept."""
+        """The same pod with shared values, because thousands of pods are stored."""
         if len(self._requests) > _MAX_SHARED or len(self._labels) > _MAX_SHARED:
             self._requests.clear()
             self._labels.clear()

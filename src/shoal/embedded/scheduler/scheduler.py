@@ -92,7 +92,7 @@ class Scheduler:
                 return False
             try:
                 work = self._decide(pod)
-            except Exception:  # noqa: BLE001 - one pod that breaks the code must not end the work on all others
+            except Exception:  # noqa: BLE001 - an error for one pod must not stop the work on the others
                 _log.exception("%s: %s failed", self.name, "/".join(pod.key))
                 self._queue.delay(pod.uid, self._clock.seconds())
                 self._writes.release()
@@ -186,7 +186,7 @@ class Scheduler:
         try:
             await self._bind(decision)
         except Exception as error:
-            # Only after its reservation was released.
+            # Other pods are activated only after its reservation is released.
             self.event_handlers.activate()
             if self._queue.get(pod.uid) is not None:
                 await self._reporter.unplaced(pod, str(error), None, "SchedulerError")
@@ -232,7 +232,7 @@ class Scheduler:
                 _log.info("%s: %s cannot be read", self.name, "/".join(pod.key))
             break
         if self._queue.get(pod.uid) is None:
-            # The pod is bound or deleted, and the caches have updated the world.
+            # The pod is bound or deleted, and the handlers have updated the scheduler cache.
             if self._pods.get(*pod.key) is None:
                 self._state.remove(pod.uid)
             return

@@ -100,7 +100,7 @@ class SchedulerCache:
             self.devices.unreserve_all()
         self.nominated = {uid: one for uid, one in self.nominated.items() if one[1].nominated}
 
-    # -- questions --------------------------------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------------------------
 
     def needs(self, pod: PodInfo) -> tuple[Needed | None, str]:
         """The volumes of the pod; and why no node can be feasible."""

@@ -4,7 +4,7 @@ On each candidate node, all pods with lower priority are removed in a trial; if 
 the most important first, as long as the pod still fits. The chosen node is the one with the fewest violated disruption
 budgets, then with the least important top victim, then with the least sum, the fewest, and the youngest victims.
 
-Guarantees: the world is unchanged afterwards.
+Guarantees: the scheduler cache is unchanged afterwards.
 """
 
 from __future__ import annotations

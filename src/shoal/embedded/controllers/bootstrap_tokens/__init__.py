@@ -1,1 +1,1 @@
-"""Tokens with which new machines introduce themselves: they go when their time is up."""
+"""The token cleaner, which deletes expired bootstrap tokens of new machines."""

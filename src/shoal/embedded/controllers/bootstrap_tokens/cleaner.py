@@ -1,4 +1,4 @@
-"""Deletes the Secrets of bootstrap tokens that have expired; those that say nothing of an end, or nonsense, stay."""
+"""Deletes the Secrets of expired bootstrap tokens; tokens without an expiration, or with an unreadable one, stay."""
 
 from __future__ import annotations
 

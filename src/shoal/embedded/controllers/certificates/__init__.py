@@ -1,1 +1,1 @@
-"""Requests for certificates: approved where that is a matter of course, signed where approved, and cleared away."""
+"""The controllers of certificate signing requests: approval of kubelets' requests, signing, and cleanup."""

@@ -1,4 +1,4 @@
-"""Approves what kubelets ask for themselves, if they may: certificates with which they speak to the server."""
+"""Approves the requests of kubelets for their own client certificates, if they have the permission."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_pem_priv
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 _BACKDATED = timedelta(minutes=5)
-"""Clocks of others may be behind."""
+"""Clocks of clients may be slow by some minutes."""
 _PURPOSES = {
     "client auth": ExtendedKeyUsageOID.CLIENT_AUTH,
     "server auth": ExtendedKeyUsageOID.SERVER_AUTH,
@@ -26,8 +26,9 @@ Sign = Callable[[bytes, Sequence[str], timedelta], bytes]
 
 
 def authority_signer(certificate: bytes, key: bytes, now: Callable[[], datetime]) -> Sign:
-    """Both are PEM, and the authority's. `now` is the time of those who will read certificates: the clock of a cluster
-    may run ahead of it."""
+    """Certificate and key of the authority, both PEM. `now`: the time of the clients that check certificates; the clock
+    of a cluster may run ahead of it.
+    """
     root = x509.load_pem_x509_certificate(certificate)
     private: Any = load_pem_private_key(key, password=None)
 

@@ -1,4 +1,6 @@
-"""Clears requests away: an hour after they were answered, a day after they were made, or when what was issued ended."""
+"""Deletes signing requests: an hour after their decision, a day after their creation, or when the issued certificate
+expires.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _ANSWERED, _OPEN = timedelta(hours=1), timedelta(hours=24)
 
 
 def over(request: Obj) -> datetime:
-    """When the request may go."""
+    """When the request can be deleted."""
     status = request.get("status") or {}
     moments = [
         _moment(one.get("lastUpdateTime") or request["metadata"]["creationTimestamp"]) + _ANSWERED

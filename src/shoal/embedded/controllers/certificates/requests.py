@@ -1,4 +1,4 @@
-"""Parses certificate signing requests, and decides whether their signer may sign them. Values in, values out."""
+"""Parses certificate signing requests, and decides whether their signer may sign them. The functions are pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CertificateRequest(msgspec.Struct, frozen=True):
     emails: tuple[str, ...] = ()
     uris: tuple[str, ...] = ()
     is_ambiguous: bool = False
-    """The subject has more than one common name."""
+    """Whether the subject has more than one common name."""
 
 
 def pem_of(request: Obj) -> bytes:
@@ -41,7 +41,7 @@ def pem_of(request: Obj) -> bytes:
 
 
 def asked(pem: bytes) -> CertificateRequest:
-    """Raises ValueError for what is no request."""
+    """Raises ValueError for text that is not a request."""
     with reading():
         parsed = x509.load_pem_x509_csr(pem)
         subject = parsed.subject
@@ -64,7 +64,7 @@ def asked(pem: bytes) -> CertificateRequest:
 
 
 def signer_fault(signer: str, wanted: CertificateRequest, usages: Collection[str]) -> str:
-    """Why this signer must not sign; empty if it may."""
+    """Why this signer must not sign the request; empty if it may."""
     uses = set(usages)
     if signer == CLIENT:
         if "client auth" not in uses or uses - _KEYS - {"client auth"}:

@@ -1,4 +1,4 @@
-"""Signs approved requests of the signers that a cluster has of itself; what they must not sign fails, and says why."""
+"""Signs approved requests of Kubernetes' own signers; requests that they must not sign fail with a reason."""
 
 from __future__ import annotations
 

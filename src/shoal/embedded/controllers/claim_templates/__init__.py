@@ -1,1 +1,1 @@
-"""ResourceClaims that pods ask for by template, and the deletion of unused ones."""
+"""The resource claim controller: creates the ResourceClaims that pods request by template, and deletes unused ones."""

@@ -1,4 +1,4 @@
-"""Makes the claim of a pod from its template, and determines which pods still use a claim. Values in, values out."""
+"""Makes the claim of a pod from its template, and determines which pods still use a claim. The functions are pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.client.owner_reference import controlled_by
 POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 PROTECTION = "resource.kubernetes.io/delete-protection"
 _LONGEST_BASE = 57
-"""Leaves room for a hyphen and five letters in a name of 63."""
+"""Leaves space for a hyphen and five letters in a name of 63."""
 
 
 class PodClaim(msgspec.Struct, rename="camel", gc=False):
@@ -51,13 +51,13 @@ class ClaimingPod(msgspec.Struct, gc=False):
 
     @property
     def is_done(self) -> bool:
-        """It runs no more, or will never run."""
+        """It has finished, or will never run."""
         never = self.metadata.deletion_timestamp is not None and not self.spec.node_name
         return self.status.phase in TERMINAL_PHASES or never
 
     @property
     def made(self) -> dict[str, str | None]:
-        """Names of claims by the pod's own names for them; None where none was needed."""
+        """Names of claims by the pod's own names for them; None for a claim that was not needed."""
         return {one.name: one.resource_claim_name for one in self.status.resource_claim_statuses or ()}
 
 
@@ -76,7 +76,7 @@ def new_claim(pod: ClaimingPod, wanted: PodClaim, template: Obj) -> Obj:
 
 
 def _base(pod: str, claim: str) -> str:
-    """Both names, shortened in proportion where they are too long together."""
+    """Both names, shortened in proportion if they are too long together."""
     whole = f"{pod}-{claim}"
     if len(whole) <= _LONGEST_BASE:
         return whole
@@ -85,7 +85,7 @@ def _base(pod: str, claim: str) -> str:
 
 
 def owner_of(claim: Obj) -> tuple[str, str]:
-    """Name and uid of the pod that a claim was made for; empty if it was not."""
+    """Name and uid of the pod that a claim was created for; empty if there is none."""
     for one in claim["metadata"].get("ownerReferences") or ():
         if one.get("controller") and one["kind"] == "Pod" and one["apiVersion"] == "v1":
             return one["name"], one["uid"]
@@ -102,7 +102,7 @@ def consumer(pod: ClaimingPod) -> Obj:
 
 
 def without_consumers(claim: Obj, gone: Iterable[Any]) -> Obj | None:
-    """The claim's status when these uids use it no more; None if that changes nothing.
+    """The claim's status without these uids; None if that changes nothing.
 
     An unused claim is deallocated if the scheduler allocated it.
     """

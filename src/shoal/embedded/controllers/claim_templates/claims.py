@@ -1,6 +1,7 @@
-"""Takes pods that are done from the claims they used; an unused claim is deallocated or deleted.
+"""Removes finished pods from the claims that they used; an unused claim is deallocated or deleted.
 
-A pod that no cache has is asked for before it counts as gone: the claim may be newer than the cache.
+A pod that is not in the cache is requested from the server before it counts as deleted: the claim may be newer than the
+cache.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class _Claims:
         meta = claim["metadata"]
         pod = self._pods.get(meta["namespace"], name) if name else None
         if pod is None or pod.uid != uid or not pod.read(ClaimingPod).is_done or "deletionTimestamp" in meta:
-            # A claim of a pod that is gone is the garbage collector's.
+            # The garbage collector deletes the claim of a deleted pod.
             return
         await self._api.delete(RESOURCE_CLAIMS, meta["namespace"], meta["name"], Deletion(uid=meta["uid"]))
 

@@ -1,4 +1,4 @@
-"""The resource claim controller: what pods need of claims, and what becomes of claims, side by side."""
+"""Runs the resource claim controller: one loop for the claims that pods need, one for the cleanup of claims."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ResourceClaims:
         self._parts = (pod_claim_controller(context), claim_controller(context))
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             for part in self._parts:
                 group.create_task(part.run())

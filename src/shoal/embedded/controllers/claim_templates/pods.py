@@ -1,7 +1,7 @@
-"""Makes the claims that a pod asks for by template, and says in the pod's status what they are called.
+"""Creates the claims that a pod requests by template, and writes their names to the pod's status.
 
-A claim is known by its owner and the name that the pod has for it, so that one that was made just before a crash is
-found and not made twice. A pod that was bound by hand gets its claims reserved here: no scheduler will do it.
+A claim is identified by its owner and the pod's name for it, so that a claim created just before a crash is found and
+not created twice. The claims of a pod that a user bound are reserved here, because no scheduler does it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _PodClaims:
         self.loop.need(RESOURCE_CLAIMS)
 
     def _waiting(self, template: Item) -> list[Key]:
-        """Pods that may have looked for the template in vain."""
+        """Pods that may wait for the template."""
         name = template.name.encode()
         return [
             pod.key

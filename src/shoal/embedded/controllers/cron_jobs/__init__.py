@@ -1,1 +1,1 @@
-"""CronJobs: jobs that are made at times."""
+"""The CronJob controller, which creates Jobs by schedule."""

@@ -1,6 +1,6 @@
-"""The cron job controller: notes which of its jobs have ended, clears old ones away, starts what is due.
+"""Reconciles CronJobs: records which Jobs have finished, deletes old ones, and creates due ones.
 
-The status is written before anything else is decided anew, since what runs is read from it.
+The status is written before the next decision, because the running Jobs are read from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cron job and its jobs as the controller reads them, and the job that it makes."""
+"""Defines the views of a CronJob and its Jobs that the controller reads, and builds new Jobs."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class OwnedJob(msgspec.Struct, frozen=True):
 
     @property
     def owner(self) -> OwnerReference | None:
-        """Its cron job."""
+        """The CronJob that controls it."""
         found = next((one for one in self.metadata.owner_references if one.controller), None)
         return found if found is not None and found.kind == "CronJob" else None
 
     @property
     def end(self) -> str:
-        """`Complete`, `Failed`, or nothing while it runs."""
+        """`Complete`, `Failed`, or empty while it runs."""
         ends = (
             one.type for one in self.status.conditions if one.type in ("Complete", "Failed") and one.status == "True"
         )
@@ -88,7 +88,7 @@ class OwnedJob(msgspec.Struct, frozen=True):
 
     @property
     def age(self) -> tuple[bool, datetime, str]:
-        """Rises with the time of its start; those that did not start are last."""
+        """A sort key that increases with the start time; Jobs that did not start are last."""
         started = self.status.start_time
         return (started is None, started or datetime.min.replace(tzinfo=UTC), self.metadata.name)
 
@@ -113,7 +113,7 @@ def zone_of(name: str | None) -> tzinfo | None:
 
 
 def job_name(cron_job: CronJob, time: datetime) -> str:
-    """By the minute it is due, so that no controller makes it twice."""
+    """The name contains the scheduled minute, so that no Job is created twice."""
     return f"{cron_job.metadata.name}-{int(time.timestamp()) // 60}"
 
 

@@ -1,4 +1,4 @@
-"""One round over one cron job."""
+"""Syncs one CronJob."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class CronJobSync:
             await self._write()
         return next_wake_s(schedule, self._status.last_schedule_time or self._cron_job.since, self._now)
 
-    # -- what became of the last ones -------------------------------------------------------------------------------
+    # -- earlier Jobs -------------------------------------------------------------------------------
 
     async def _note_ended(self) -> None:
         known = {one["uid"] for one in self._status.active}
@@ -98,7 +98,7 @@ class CronJobSync:
             self._status = msgspec.structs.replace(self._status, last_successful_time=ended)
 
     async def _is_there(self, one: Obj) -> bool:
-        """Asks the server: the cache may not have heard of the job yet."""
+        """Asks the server, because the cache may not have the Job yet."""
         try:
             found = await self._context.api.get(JOBS, self._item.namespace, one["name"])
         except NotFoundError:
@@ -116,10 +116,10 @@ class CronJobSync:
                 if job.metadata.deletion_timestamp is None:
                     await self._delete(job.metadata.name, job.metadata.uid)
 
-    # -- the next one -----------------------------------------------------------------------------------------------
+    # -- the next Job -----------------------------------------------------------------------------------------------
 
     def _schedule(self) -> Schedule:
-        """Schedules with a zone in them are refused today, but may be there from before."""
+        """Schedules with a time zone are rejected today, but older objects may have them."""
         spec = self._cron_job.spec
         text, zone = spec.schedule, zone_of(spec.time_zone)
         if text.startswith(("TZ=", "CRON_TZ=")):
@@ -155,7 +155,7 @@ class CronJobSync:
             for one in self._status.active:
                 await self._delete(one["name"], one["uid"])
         zone = zone_of(self._cron_job.spec.time_zone)
-        assert zone is not None  # noqa: S101 - `go` ends before this where there is none
+        assert zone is not None  # noqa: S101 - `go` returns before this if there is no zone
         wanted = new_job(self._cron_job, time, zone)
         try:
             made = await self._context.api.create(JOBS, wanted)
@@ -175,7 +175,7 @@ class CronJobSync:
             active = (*active, reference(made))
         self._status = msgspec.structs.replace(self._status, active=active, last_schedule_time=time)
 
-    # -- writing ----------------------------------------------------------------------------------------------------
+    # -- writes ----------------------------------------------------------------------------------------------------
 
     async def _delete(self, name: str, uid: str) -> None:
         try:

@@ -1,11 +1,10 @@
 """Computes when a schedule of five fields is due, with Kubernetes' rules.
 
-A field that begins with a star (`*`, `?`, but not `*/2`) asks for nothing; when both days ask for something, either
-suffices. Of wall clock times that a zone leaves out nothing is due, and of those that it has twice each is due both
-times.
+A field that begins with a star (`*`, `?`, but not `*/2`) restricts nothing; if both days are restricted, either
+suffices. Wall clock times that a zone skips are not due, and times that it repeats are due twice.
 
-Rejected: croniter and cronsim. Both read more than Kubernetes accepts, and neither agrees with it everywhere where the
-clock is changed or where both days are given (docs/dependencies.md has what was tried).
+Rejected: croniter and cronsim. Both accept more than Kubernetes, and both differ from it in cases of clock changes or
+of two restricted days (docs/dependencies.md lists the tests).
 """
 
 from __future__ import annotations
@@ -39,19 +38,19 @@ _DESCRIPTORS = {
     "@hourly": "0 * * * *",
 }
 _LONGEST = 4096
-"""In letters. A list of all 60 minutes has 170."""
+"""The maximum length in characters. A list of all 60 minutes has 170."""
 _YEARS_AHEAD = 5
 _QUARTER = timedelta(minutes=15)
 """Clocks of all zones differ by whole quarters of an hour."""
 
 
 class ScheduleError(ValueError):
-    """It cannot be read."""
+    """The schedule is invalid."""
 
 
 class Schedule(Protocol):
     def next(self, after: datetime) -> datetime | None:
-        """The first time later than that, in UTC; None if there is none in the coming years."""
+        """The first time after `after`, in UTC; None if there is none in the coming years."""
         ...
 
 
@@ -62,7 +61,7 @@ class Fields(msgspec.Struct, frozen=True):
     months: frozenset[int]
     weekdays: frozenset[int]
     any_day: bool
-    """One of the two days asks for nothing."""
+    """Whether one of the two day fields restricts nothing."""
     zone: tzinfo
 
     def next(self, after: datetime) -> datetime | None:
@@ -92,13 +91,13 @@ class Fields(msgspec.Struct, frozen=True):
         return day
 
     def _towards(self, day: date, time: datetime) -> datetime:
-        """Not past the begin of that day, which may be at another hour than midnight."""
+        """Not beyond the start of that day, which may be at another hour than midnight."""
         begin = datetime(day.year, day.month, day.day, tzinfo=self.zone).astimezone(UTC) - timedelta(hours=3)
         return max(begin, _next_quarter(time))
 
 
 class Every(msgspec.Struct, frozen=True):
-    """`@every 90s`: so long after the last one, whatever the clock says."""
+    """`@every 90s`: a fixed time after the last one."""
 
     seconds: int
 

@@ -12,17 +12,17 @@ _MANY = 100
 
 
 class NeverTwiceError(ValueError):
-    """The schedule can be read, and yet names no two times."""
+    """The schedule is valid, but has fewer than two times."""
 
 
 class ScheduleTimes(msgspec.Struct, frozen=True):
     time: datetime | None = None
     is_many: bool = False
-    """So many were missed that people should hear of it."""
+    """Whether so many starts were missed that an Event is recorded."""
 
 
 def find_schedule_time(schedule: Schedule, since: datetime, now: datetime, within_s: int | None) -> ScheduleTimes:
-    """`within_s` is how late a start may be at all."""
+    """`within_s`: the maximum delay of a start."""
     if within_s is not None and within_s < (now - since).total_seconds():
         since = now - timedelta(seconds=within_s)
     first = schedule.next(since)
@@ -33,8 +33,8 @@ def find_schedule_time(schedule: Schedule, since: datetime, now: datetime, withi
         return ScheduleTimes()
     if now < second:
         return ScheduleTimes(first)
-    # A month without a controller is not counted minute by minute: all steps of the first length are skipped at once.
-    # Where the schedule is not even, that may lead past its last time before now.
+    # After a month without a controller the starts are not counted one by one: all steps of the first length are
+    # skipped at once. If the schedule is uneven, that may skip its last time before now.
     step = back = second - first
     missed = (now - first) // step + 1
     base = first + max(missed - 2, 0) * step
@@ -48,7 +48,7 @@ def find_schedule_time(schedule: Schedule, since: datetime, now: datetime, withi
 
 
 def next_wake_s(schedule: Schedule, since: datetime, now: datetime) -> float | None:
-    """Until just after the next start."""
+    """The time until just after the next start."""
     try:
         due = find_schedule_time(schedule, since, now, None)
     except NeverTwiceError:

@@ -1,7 +1,7 @@
-"""Decides which pods of a DaemonSet are created and deleted: pure, first per node, then over all nodes for an update.
+"""Decides which pods of a DaemonSet are created and deleted: first for each node, then over all nodes for an update.
 
-`placement_changes` deletes pods on ineligible nodes, duplicates and failed pods first. Which old pods are replaced
-depends only on how many may be unavailable (`_rolling`) or surge (`_surging`).
+The functions are pure. `placement_changes` deletes pods on ineligible nodes, duplicates and failed pods first. Which
+old pods are replaced depends only on how many may be unavailable (`_rolling`) or surge (`_surging`).
 """
 
 from __future__ import annotations

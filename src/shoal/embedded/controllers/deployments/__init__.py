@@ -1,1 +1,1 @@
-"""Deployments: replica sets, one for each template, and the way from an old one to a new one."""
+"""The Deployment controller: ReplicaSets for each template, and rollouts from an old one to a new one."""

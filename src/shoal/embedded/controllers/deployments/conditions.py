@@ -1,4 +1,4 @@
-"""Conditions of a deployment: how they change, and when progress counts as none."""
+"""Updates the conditions of a Deployment, and determines when its progress deadline is exceeded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def without(conditions: list[Obj], type_: str) -> list[Obj]:
 
 
 def with_condition(conditions: list[Obj], new: Obj) -> list[Obj]:
-    """One of the same status and reason stays as it is; one of the same status keeps the time of the change."""
+    """A condition with equal status and reason is not changed; one with equal status keeps its transition time."""
     before = find(conditions, new["type"])
     if before is not None and before["status"] == new["status"]:
         if before.get("reason") == new["reason"]:
@@ -51,7 +51,7 @@ def with_condition(conditions: list[Obj], new: Obj) -> list[Obj]:
 
 
 def seconds_left(progressing: Obj | None, deadline_s: int, now_s: float) -> float | None:
-    """Until the deployment counts as stuck; None where nothing is waited for. Below zero: it is."""
+    """The time until the progress deadline; None if there is none. Negative: the deadline is exceeded."""
     if progressing is None or progressing.get("reason") in (DONE, TIMED_OUT):
         return None
     since = progressing.get("lastUpdateTime") or progressing["lastTransitionTime"]

@@ -1,4 +1,4 @@
-"""Deployments brought to their template and size through replica sets; the steps are in `rollout.py`."""
+"""Reconciles Deployments by their ReplicaSets; the steps are in `rollout.py`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ class Deployments:
         return any(not pod_view(pod).is_finished() for pod in pods)
 
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
-        """A deployment that recreates goes on when the last old pod is gone; all else the replica sets tell."""
+        """A Deployment with the strategy Recreate continues when the last old pod is deleted; all other progress is
+        visible in the ReplicaSets.
+        """
         owner = head(before).controller() if before is not None else None
         if before is None or owner is None or owner.kind != "ReplicaSet":
             return

@@ -1,7 +1,7 @@
 """Represents one deployment and its replica sets during a reconciliation, including writes that were just made.
 
-Every write carries the version that was read, so that a controller which was overtaken stops with a conflict and looks
-again, instead of scaling by numbers that are no longer true.
+Every write contains the version that was read, so that a controller with outdated state stops with a conflict and reads
+again, instead of scaling by outdated numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from shoal.units.errors import ConflictError, ShoalError
 
 class Sets:
     def __init__(self, context: Context, deployment: Obj, sets: Iterable[Obj], serving: Callable[[Obj], int]) -> None:
-        """`serving`: how many pods of a replica set are available now."""
+        """`serving`: returns the number of available pods of a ReplicaSet."""
         self.deployment = deployment
         self._serving = serving
         self._context = context
@@ -49,10 +49,11 @@ class Sets:
     def old(self) -> list[Obj]:
         return [one for one in self.all if one["metadata"]["name"] != self._new]
 
-    # -- the newest one ---------------------------------------------------------------------------------------------
+    # -- the newest ReplicaSet
+    # ---------------------------------------------------------------------------------------------
 
     async def revised(self, *, may_create: bool) -> None:
-        """The newest replica set carries the highest revision, and the deployment says which that is."""
+        """Give the newest ReplicaSet the highest revision, and write it to the Deployment."""
         revision = (
             max((revision_annotations.number(notes(one), revision_annotations.REVISION) for one in self.old), default=0)
             + 1
@@ -77,7 +78,7 @@ class Sets:
             await self._progress("True", conditions.FOUND, words)
 
     async def _create(self, revision: int) -> None:
-        """After an interruption following the creation it is found by its name, which the template determines."""
+        """After a crash the created ReplicaSet is found by its name, which the template determines."""
         spec, surge = self.deployment["spec"], slack(self.deployment["spec"]).surge
         everything = sum(asked(one) for one in self.all)
         replicas = new_size(self.wanted, spec["strategy"]["type"], surge, 0, everything)
@@ -103,8 +104,8 @@ class Sets:
             await self._progress("True", conditions.CREATED, f'Created new replica set "{name}"')
 
     async def _taken(self, made: Obj) -> Item:
-        """The name is in use: by our own set, or by another object, and then the next reconciliation uses another
-        name.
+        """Handle a name in use: by the wanted ReplicaSet, or by another object; then the next reconciliation uses
+        another name.
         """
         meta = made["metadata"]
         item = await self._context.api.get(REPLICA_SETS, meta["namespace"], meta["name"])
@@ -139,13 +140,16 @@ class Sets:
         ]
 
     def _available(self, one: Obj) -> int:
-        """As many as its status says and no more than there are: a status may be old, and pods
-        beyond what is asked for are to go. Kubernetes believes the status."""
+        """The number in its status, limited to its wanted and its available pods: the status may be old, and surplus
+        pods will be deleted. Kubernetes uses the status without a limit.
+        """
         said: int = (one.get("status") or {}).get("availableReplicas", 0)
         return min(said, asked(one), self._serving(one))
 
     async def scale(self, name: str, replicas: int) -> bool:
-        """Whether the size changed; the annotations about the deployment's size follow it too."""
+        """Scale a ReplicaSet and update its annotations about the Deployment's size; returns whether the size
+        changed.
+        """
         one = self._sets[name]
         before = asked(one)
         greatest = self.wanted + slack(self.deployment["spec"]).surge
@@ -162,7 +166,7 @@ class Sets:
         return True
 
     async def forget_oldest(self) -> None:
-        """Old replica sets that are empty, beyond what the history should keep."""
+        """Delete empty old ReplicaSets beyond the history limit."""
         limit = self.deployment["spec"].get("revisionHistoryLimit")
         if limit is None:
             return
@@ -178,7 +182,7 @@ class Sets:
                 await self._context.api.delete(REPLICA_SETS, meta["namespace"], meta["name"], how)
             del self._sets[meta["name"]]
 
-    # -- writing ----------------------------------------------------------------------------------------------------
+    # -- writes ----------------------------------------------------------------------------------------------------
 
     async def write_status(self, status: Obj) -> None:
         if status == (self.deployment.get("status") or {}):
@@ -213,7 +217,7 @@ class Sets:
 
 
 def whole(item: Item, kind: str) -> Obj:
-    """With kind and apiVersion, which lists leave out and Events need."""
+    """The object with kind and apiVersion, which lists omit and Events need."""
     return {**item.obj(), "kind": kind, "apiVersion": DEPLOYMENTS.api_version}
 
 

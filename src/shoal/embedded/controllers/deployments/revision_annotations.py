@@ -1,6 +1,6 @@
 """Computes the annotations of deployments and their replica sets: the revision, and the size at the last scaling.
 
-`kubectl rollout history` and `undo` read these, and the controller itself learns from them that it was scaled.
+`kubectl rollout history` and `undo` read these, and the controller detects by them that a Deployment was scaled.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ def sizes(wanted: int, greatest: int) -> dict[str, str]:
 
 
 def of_new_set(deployment: Mapping[str, str], replica_set: Mapping[str, str], revision: int) -> dict[str, str]:
-    """The annotations of the replica set that is the newest: the deployment's own, and the revision. One that was
-    older and is gone back to remembers which revisions it was."""
+    """The annotations of the newest ReplicaSet: those of the Deployment, and the revision. After a rollback, they list
+    its earlier revisions too.
+    """
     made = {**replica_set, **{key: value for key, value in deployment.items() if key not in _NOT_COPIED}}
     before = number(replica_set, REVISION)
     if before >= revision:

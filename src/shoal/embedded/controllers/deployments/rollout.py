@@ -1,7 +1,7 @@
 """Reconciles a deployment: moves it one step towards its template, and updates its status.
 
-Each step changes sizes of replica sets by what their status says now; the next change of a status is the next look. A
-controller that dies between two steps loses nothing, because no step is remembered anywhere but in the objects.
+Each step changes sizes of ReplicaSets according to their current status; the next change of a status triggers the next
+step. A crash between two steps loses nothing, because all state is in the objects.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shoal.embedded.controllers.deployments.status import counted, has_deadline,
 from shoal.embedded.controllers.deployments.templates import by_age
 
 HasPods = Callable[[Obj], bool]
-"""Whether a replica set still has pods that have not ended, terminating ones too."""
+"""Returns whether a ReplicaSet still has unfinished pods, including terminating ones."""
 
 
 class Rollout:
@@ -27,7 +27,7 @@ class Rollout:
         self._has_pods = has_pods
 
     async def step(self) -> float | None:
-        """How many seconds later the deadline of the rollout has to be looked at."""
+        """Returns the seconds until the next check of the progress deadline."""
         sets = self._sets
         if "deletionTimestamp" in sets.deployment["metadata"]:
             await sets.revised(may_create=False)
@@ -97,7 +97,7 @@ class Rollout:
         if is_complete(self._sets.deployment, self._sets.deployment.get("status") or {}):
             await self._sets.forget_oldest()
 
-    # -- scaling in the middle --------------------------------------------------------------------------------------
+    # -- scaling during a rollout --------------------------------------------------------------------------------------
 
     def _was_scaled(self) -> bool:
         wanted = str(self._sets.wanted)
@@ -106,7 +106,7 @@ class Rollout:
         )
 
     async def _resize(self) -> None:
-        """The deployment was scaled, or is paused: sizes change, templates do not."""
+        """Handle a scaled or paused Deployment: sizes change, templates do not."""
         sets = self._sets
         only = self._only()
         if only is not None:
@@ -127,7 +127,7 @@ class Rollout:
             await sets.scale(name, size)
 
     def _only(self) -> Obj | None:
-        """The one replica set there is to scale: the only one with pods, or where none has, the latest."""
+        """The only ReplicaSet with pods, or the latest if none has pods; None if several have pods."""
         active = [one for one in self._sets.all if asked(one)]
         if len(active) > 1:
             return None
@@ -142,10 +142,10 @@ class Rollout:
         available = (new.get("status") or {}).get("availableReplicas", 0)
         return asked(new) == wanted == available and notes(new)[revision_annotations.DESIRED] == str(wanted)
 
-    # -- telling ----------------------------------------------------------------------------------------------------
+    # -- status ----------------------------------------------------------------------------------------------------
 
     async def _note_pause(self) -> None:
-        """A rollout that was paused starts its deadline anew when it is resumed."""
+        """The deadline of a paused rollout starts again when it is resumed."""
         sets, before = self._sets, self._sets.deployment.get("status") or {}
         known = before.get("conditions") or []
         current = conditions.find(known, conditions.PROGRESSING)
@@ -174,5 +174,5 @@ class Rollout:
         current = conditions.find(status.get("conditions") or [], conditions.PROGRESSING)
         deadline_s = sets.deployment["spec"]["progressDeadlineSeconds"]
         left_s = conditions.seconds_left(current, deadline_s, clock.seconds())
-        # A second more, since times in objects have no fractions.
+        # One second more, because times in objects have no fractions.
         return None if left_s is None else max(left_s, 0.0) + 1.0

@@ -1,4 +1,4 @@
-"""Computes how many pods each replica set of a deployment should have, on plain numbers."""
+"""Computes how many pods each ReplicaSet of a Deployment should have, as pure functions of numbers."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from shoal.client.owned_pods.int_or_percent import amount_of
 
 
 class Slack(msgspec.Struct, frozen=True):
-    """How many pods more and fewer than asked for there may be while changing."""
+    """The surge and the unavailability that a rollout may cause."""
 
     surge: int = 0
     unavailable: int = 0
 
 
 class Size(msgspec.Struct, frozen=True):
-    """One replica set: how many it asks for, how many of them are available, and when it was made."""
+    """One ReplicaSet: its wanted and available pods, and its creation time."""
 
     name: str
     replicas: int
     available: int = 0
     created: str = ""
     greatest: int = 0
-    """What the deployment allowed in all when this one was last scaled; 0 when unknown."""
+    """The maximum total of the Deployment when this ReplicaSet was last scaled; 0 if unknown."""
 
 
 def slack(spec: Obj) -> Slack:
-    """Surge is rounded up, unavailability down; where both come to nothing, one may be missing, or nothing would move.
-    No more can be missing than there are."""
+    """Surge is rounded up, unavailability down; if both are 0, one pod may be unavailable, because the rollout could
+    not progress otherwise. Unavailability is limited to the number of pods.
+    """
     strategy, replicas = spec.get("strategy") or {}, spec.get("replicas", 1)
     if strategy.get("type") != "RollingUpdate":
         return Slack()
@@ -44,7 +45,7 @@ def slack(spec: Obj) -> Slack:
 
 
 def new_size(wanted: int, strategy: str, surge: int, new: int, everything: int) -> int:
-    """Of the new replica set, which has `new` of `everything` now."""
+    """The size of the new ReplicaSet, which has `new` of `everything` now."""
     if strategy != "RollingUpdate":
         return wanted
     room = wanted + surge - everything
@@ -52,8 +53,9 @@ def new_size(wanted: int, strategy: str, surge: int, new: int, everything: int) 
 
 
 def old_sizes(wanted: int, unavailable: int, new: Size, old: Sequence[Size]) -> dict[str, int]:
-    """The old replica sets that may shrink now, oldest first: pods that do not serve go before pods that do, and so
-    many stay available as promised."""
+    """The sizes of old ReplicaSets that may shrink now, oldest first: unavailable pods are removed before available
+    ones, and the minimum stays available.
+    """
     sizes = {one.name: one.replicas for one in old}
     least = wanted - unavailable
     spare = sum(sizes.values()) + new.replicas - least - (new.replicas - new.available)
@@ -74,8 +76,9 @@ def old_sizes(wanted: int, unavailable: int, new: Size, old: Sequence[Size]) -> 
 
 
 def shared_out(wanted: int, surge: int, sets: Sequence[Size], status_replicas: int) -> dict[str, int]:
-    """A deployment that is scaled in the middle of a rollout: each replica set keeps its part of the whole, and what
-    rounding leaves goes to the largest. The sizes of all sets."""
+    """The sizes of all ReplicaSets of a Deployment that is scaled during a rollout: each keeps its share, and the
+    largest gets the rounding remainder.
+    """
     allowed = wanted + surge if wanted > 0 else 0
     missing = allowed - sum(one.replicas for one in sets)
     by_age = sorted(sets, key=lambda one: (one.created, one.name), reverse=missing > 0)

@@ -1,4 +1,4 @@
-"""The status of a deployment, from its replica sets."""
+"""Computes the status of a Deployment from its ReplicaSets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_DEADLINE_S = 2**31 - 1
 
 
 def counted(deployment: Obj, sets: Sequence[Obj], new: Obj | None, now: str) -> Obj:
-    """The counts, and whether it is available."""
+    """The counts and the condition Available."""
     spec, before = deployment["spec"], deployment.get("status") or {}
     available = _total(sets, "availableReplicas")
     asked = sum(one["spec"].get("replicas", 1) for one in sets)
@@ -50,7 +50,7 @@ def counted(deployment: Obj, sets: Sequence[Obj], new: Obj | None, now: str) -> 
 
 
 def is_complete(deployment: Obj, status: Obj) -> bool:
-    """All pods are new, available, and no old one is left."""
+    """Whether all pods are new and available, and no old one is left."""
     wanted = deployment["spec"].get("replicas", 1)
     numbers = (status.get(key, 0) for key in ("updatedReplicas", "replicas", "availableReplicas"))
     seen = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
@@ -63,7 +63,7 @@ def has_deadline(deployment: Obj) -> bool:
 
 
 def rolled(deployment: Obj, sets: Sequence[Obj], new: Obj | None, now: str, now_s: float) -> Obj:
-    """The status while a template is being rolled out: the counts, and whether that gets on."""
+    """The status during a rollout: the counts and the condition Progressing."""
     before: Obj = deployment.get("status") or {}
     status = counted(deployment, sets, new, now)
     conditions = status["conditions"]
@@ -95,7 +95,7 @@ def _with_progress(deployment: Obj, status: Obj, new: Obj | None, now: str, now_
         said = condition(PROGRESSING, "True", UPDATED, f"{who} is progressing.", now)
         if current is not None and current["status"] == "True":
             said["lastTransitionTime"] = current.get("lastTransitionTime")
-        # Also when only the time is new: from it the deadline runs.
+        # The condition is replaced even if only its time changed, because the deadline counts from it.
         return [*without(conditions, PROGRESSING), said]
     left_s = seconds_left(current, deployment["spec"]["progressDeadlineSeconds"], now_s)
     if left_s is not None and left_s < 0:

@@ -1,4 +1,4 @@
-"""Finds the replica set with the template of a deployment, or makes one."""
+"""Finds the ReplicaSet with the template of a Deployment, or builds a new one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HASH = "pod-template-hash"
 
 
 def same_template(one: Obj, other: Obj) -> bool:
-    """But for the hash label, which only replica sets have."""
+    """Compares templates without the hash label, which only ReplicaSets have."""
     return _unhashed(one) == _unhashed(other)
 
 

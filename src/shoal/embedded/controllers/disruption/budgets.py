@@ -1,4 +1,4 @@
-"""The arithmetic of a PodDisruptionBudget: how many pods there ought to be, are well, must be, and may be disrupted."""
+"""Computes the counts of a PodDisruptionBudget: expected, healthy, desired healthy, and allowed disruptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.api.wire import ApiStruct, Timestamp
 from shoal.client.item import Key
 
 DELETION_TIMEOUT = timedelta(minutes=2)
-"""A pod that was let go and is still there after this is not going."""
+"""A pod whose eviction was allowed and that still runs after this time is no longer expected to be deleted."""
 
 
 class BudgetedPodStatus(ApiStruct, frozen=True):
@@ -57,7 +57,7 @@ class DisruptionBudget(ApiStruct, frozen=True):
 
     @property
     def needs_scale(self) -> bool:
-        """Whether it is about a part of the pods that their controllers want."""
+        """Whether it refers to the number of pods that the controllers want."""
         return self.spec.max_unavailable is not None or isinstance(self.spec.min_available, str)
 
 
@@ -69,7 +69,7 @@ class BudgetCounts(NamedTuple):
 
 
 class Disrupted(NamedTuple):
-    """Pods that were let go and are still there."""
+    """Pods whose eviction was allowed and that still exist."""
 
     going: dict[str, Timestamp]
     overdue: list[str]
@@ -79,7 +79,9 @@ class Disrupted(NamedTuple):
 def counts(
     budget: DisruptionBudget, pods: Iterable[BudgetedPod], scale: int, going: Mapping[str, object]
 ) -> BudgetCounts:
-    """`scale` is what the controllers of the pods want, or the number of pods where that is not asked for."""
+    """`scale`: the number of pods that the controllers want, or the number of existing pods where that is not
+    needed.
+    """
     spec = budget.spec
     if spec.max_unavailable is not None:
         desired = max(scale - part_of(spec.max_unavailable, scale), 0)

@@ -1,6 +1,6 @@
-"""Keeps the status of PodDisruptionBudgets true, and takes back what pods say of a disruption that never came.
+"""Keeps the status of PodDisruptionBudgets up to date, and removes outdated DisruptionTarget conditions of pods.
 
-A budget whose figures cannot be worked out allows nothing: an eviction too few can be made up for.
+A budget whose counts are unknown allows no disruption: a refused eviction can be repeated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _seen = Seen(BudgetedPod)
 
 
 class _KnownBudget(msgspec.Struct, frozen=True, eq=False):
-    """A budget, and its selector made once: every pod of the namespace is held against it."""
+    """A budget with its parsed selector, which is compared with every pod of the namespace."""
 
     budget: DisruptionBudget
     selector: Selector
@@ -60,7 +60,7 @@ class DisruptionBudgets:
         self._items.on_change(self._learn)
 
     def covering(self, item: Item) -> Iterator[Key]:
-        """The budgets that a pod falls under."""
+        """The budgets that cover a pod."""
         budgets = self._budgets.get(item.namespace)
         if budgets:
             labels = head(item).labels
@@ -70,7 +70,7 @@ class DisruptionBudgets:
         return gather_s(self._pods.count(key[0]))
 
     def with_scale(self, item: Item) -> list[Key]:
-        """Budgets that a change of some controller may concern."""
+        """Budgets that a change of a controller may affect."""
         budgets = [known.budget for known in self._budgets.get(item.namespace, {}).values()]
         return [budget.key for budget in budgets if budget.needs_scale]
 
@@ -162,7 +162,7 @@ class DisruptionBudgets:
 
 
 def disruption_controller(context: Context) -> Controller:
-    """The status of every budget."""
+    """Writes the status of every budget."""
     budgets = DisruptionBudgets(context)
     loop = Loop(context, budgets.reconcile)
     loop.follow(DISRUPTION_BUDGETS)
@@ -179,7 +179,7 @@ def disruption_controller(context: Context) -> Controller:
 
 
 def stale_disruption_controller(context: Context) -> Controller:
-    """Pods that were told they would go and after two minutes are not even leaving are told that they stay."""
+    """Sets DisruptionTarget to false on pods that are not terminating two minutes after the condition was set."""
     pods = context.informers.of(PODS)
 
     async def reconcile(key: Key) -> float | None:
@@ -205,7 +205,7 @@ def stale_disruption_controller(context: Context) -> Controller:
 
 
 def _target(pod: Obj) -> Obj | None:
-    """The condition that says it is to go, where it is neither going nor over."""
+    """The DisruptionTarget condition of a pod that is neither terminating nor finished."""
     status = pod.get("status", {})
     if not pod or "deletionTimestamp" in pod["metadata"] or status.get("phase") in TERMINAL_PHASES:
         return None

@@ -18,7 +18,7 @@ KINDS = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS)
 
 
 class UnknownScaleError(Exception):
-    """The words say of which pod or controller."""
+    """The number of wanted pods is unknown; the message names the pod or controller."""
 
 
 class _ScaledSpec(ApiStruct, frozen=True):
@@ -36,7 +36,7 @@ class Scales:
         self._kinds: dict[tuple[str, str], Kind] = {}
 
     async def of(self, pods: Sequence[BudgetedPod]) -> tuple[int, list[str]]:
-        """What is wanted, and the pods that no controller made. Raises UnknownScaleError."""
+        """The number of wanted pods, and the pods without a controller. Raises UnknownScaleError."""
         wanted: dict[str, int] = {}
         unmanaged: list[str] = []
         seen: set[str] = set()
@@ -69,7 +69,7 @@ class Scales:
         return item.read(_Scaled) if item is not None and item.uid == uid else None
 
     async def _of_other(self, owner: OwnerReference, namespace: str) -> tuple[str, int]:
-        """A custom kind with replicas."""
+        """The uid and replicas of a custom kind."""
         group = owner.api_version.rpartition("/")[0]
         if (group, owner.kind) not in self._kinds:
             self._kinds |= {(one.kind.group, one.kind.name): one.kind for one in await self._context.api.served()}

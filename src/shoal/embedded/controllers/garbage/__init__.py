@@ -1,1 +1,1 @@
-"""Garbage collection: what its owners leave behind goes, or is let go, as their deletion asked."""
+"""The garbage collector, which deletes objects whose owners are deleted and completes deletions."""

@@ -29,8 +29,9 @@ class JobSnapshot(msgspec.Struct, frozen=True):
     succeeded_indexes: Indexes
     failed_indexes: Indexes
     held: dict[int, JobPod]
-    """Of each index that is to be tried again, the pod that failed last. It stays until the next one carries on its
-    count of failures."""
+    """For each index to be retried, the pod that failed last. It is kept until the next pod has its count of
+    failures.
+    """
 
     @property
     def taken(self) -> set[int]:

@@ -1,1 +1,1 @@
-"""Namespaces that are deleted: emptied first, then let go."""
+"""The namespace controller, which deletes the content of terminating namespaces."""

@@ -1,10 +1,10 @@
-"""Takes everything out of one namespace, as far as that goes at once, and counts what is left.
+"""Deletes the content of one namespace as far as possible, and counts the remaining objects.
 
-Pods go first and alone: what they use (network policies, secrets, claims) stays for as long as one of them runs. All
-objects are asked to go in the background, with the grace that each of them has, and only once.
+Pods are deleted first: objects that they use (network policies, Secrets, claims) stay while one of them runs. Each
+object is deleted once, in the background, with its own grace period.
 
-Rejected: one request for all objects of a kind. It tells less of what it could not delete, and the port would carry it
-for this one caller.
+Rejected: one request for all objects of a kind. It reports less about objects that it could not delete, and the client
+protocol would have the method for this one caller.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _BUILT_IN = (
     LEASES,
     EVENTS,
 )
-"""What is known to be there before the server has ever said so."""
+"""Kinds that are deleted even before discovery has answered."""
 
 
 class _Slim(msgspec.Struct, gc=False):
@@ -75,7 +75,7 @@ class _Slim(msgspec.Struct, gc=False):
 
 
 class ContentDeletion:
-    """While the server of an aggregated group is down, the others are emptied: those of the last whole answer."""
+    """While the server of an aggregated group does not answer, the kinds of the last complete discovery are deleted."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -108,7 +108,7 @@ async def _empty_kind(api: Api, kind: Kind, namespace: str, remaining: Remaining
         await _delete_all(api, kind, found, remaining)
         left = (await api.list(kind, namespace)).items
     except NotFoundError:
-        # The kind itself has gone meanwhile.
+        # The kind itself was removed meanwhile.
         return
     except ShoalError as error:
         remaining.failures.append(error.what)
@@ -124,7 +124,7 @@ async def _delete_all(api: Api, kind: Kind, items: Sequence[Item], remaining: Re
 
 
 async def _delete(api: Api, kind: Kind, item: Item) -> str:
-    """Why it could not be deleted."""
+    """Returns why it could not be deleted."""
     try:
         await api.delete(kind, item.namespace, item.name, Deletion(policy="Background", uid=item.uid))
     except NotFoundError:

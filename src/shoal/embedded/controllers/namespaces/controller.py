@@ -1,7 +1,8 @@
-"""The namespace controller: a namespace that was deleted is emptied, says what is left in it, and is let go when empty.
+"""Reconciles terminating namespaces: deletes their content, reports what is left, and removes the finalizer when they
+are empty.
 
-It looks again soon at first and later each time, up to half of what the slowest object is thought to need. Nothing is
-remembered between two looks but how many there were, so that a restarted controller continues from what exists.
+The checks are repeated with increasing delays, up to half of the estimated time of the slowest object. Only their
+number is kept between two checks, so that a restarted controller continues from the existing objects.
 """
 
 from __future__ import annotations

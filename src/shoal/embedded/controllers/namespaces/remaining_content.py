@@ -1,4 +1,6 @@
-"""Finds what is left in a terminating namespace, and computes its conditions. Values in, values out."""
+"""Finds the remaining content of a terminating namespace, and computes the namespace's conditions. The functions are
+pure.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from shoal.client.item import Obj
 from shoal.client.kind import Kind
 
 FINALIZER_ESTIMATE_S = 15
-"""How long those that finalizers hold are thought to take."""
+"""The estimated time of objects with finalizers."""
 _DISCOVERY, _PARSING, _CONTENT = (
     "NamespaceDeletionDiscoveryFailure",
     "NamespaceDeletionGroupVersionParsingFailure",
@@ -28,7 +30,7 @@ _GOOD = {
 
 
 class Left(msgspec.Struct, rename="camel", gc=False):
-    """What counts of an object that is to go."""
+    """The relevant fields of a terminating object."""
 
     name: str
     uid: str = ""
@@ -38,7 +40,7 @@ class Left(msgspec.Struct, rename="camel", gc=False):
 
 
 class RemainingContent(msgspec.Struct):
-    """Filled kind by kind."""
+    """The remaining content, collected kind by kind."""
 
     counts: dict[str, int] = {}
     finalizers: Counter[str] = msgspec.field(default_factory=Counter)
@@ -61,7 +63,7 @@ class RemainingContent(msgspec.Struct):
         return not (self.counts or self.failures or self.undiscovered)
 
     def bad(self) -> dict[str, tuple[str, str]]:
-        """Reason and message by condition, of those that are not as they should be."""
+        """Reason and message of each condition that reports a problem."""
         found: dict[str, tuple[str, str]] = {}
         if self.undiscovered:
             found[_DISCOVERY] = ("DiscoveryFailed", self.undiscovered)
@@ -84,7 +86,7 @@ class RemainingContent(msgspec.Struct):
 
 
 def conditions(present: Sequence[Obj], remaining: RemainingContent, now: str) -> list[Obj]:
-    """Those of a namespace, brought up to date; others are left where they stand."""
+    """The updated conditions of a namespace; other conditions keep their position."""
     bad = remaining.bad()
     by_type = {one["type"]: one for one in present}
     for type_, good in _GOOD.items():

@@ -1,1 +1,1 @@
-"""Nodes that stop reporting are marked, tainted, and their pods called not ready."""
+"""The node lifecycle controller, which marks and taints nodes without heartbeats and their pods as not ready."""

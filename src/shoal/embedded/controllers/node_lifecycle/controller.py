@@ -1,9 +1,9 @@
-"""The node lifecycle controller.
+"""Detects nodes without heartbeats; sets their conditions and taints, and marks their pods as not ready.
 
-Every five seconds it looks at when each node was last heard of. That is all that healthy nodes cost: heartbeats move
-two floats and cause no reconciliation. A node is examined when its status changes, and when its heartbeats stop.
-What is written is a function of the node as it is, so that a successor goes on wherever this one was stopped; it gives
-each node one more grace period, because it has not heard any yet.
+Every five seconds it checks the last heartbeat of each node. Healthy nodes cost nothing else: a heartbeat updates two
+floats and causes no reconciliation. A node is reconciled when its status changes, and when its heartbeats stop. The
+writes follow from the current node alone, so that a new process can continue after a crash at any point; it gives each
+node one more grace period, because it has seen no heartbeat yet.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class NodeLifecycle:
         self._beats = Heartbeats()
         self._zones = Zones()
         self._shown: dict[str, tuple[object, ...]] = {}
-        """What of each node was looked at last."""
+        """The fields of each node at its last reconciliation."""
         self._pods = UnreadyPods(context)
         self._loop = Loop(context, self._reconcile, workers=8)
         self._loop.need(NODES, LEASES)
@@ -54,13 +54,14 @@ class NodeLifecycle:
         context.informers.of(LEASES).on_change(self._lease_changed)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         await self._context.informers.synced((NODES, LEASES))
         async with asyncio.TaskGroup() as group:
             group.create_task(self._loop.run())
             group.create_task(self._watch_over())
 
-    # -- being told ---------------------------------------------------------------------------------------------------
+    # -- event handlers
+    # ---------------------------------------------------------------------------------------------------
 
     def _node_changed(self, before: Item | None, after: Item | None) -> None:
         if after is None:
@@ -83,7 +84,8 @@ class NodeLifecycle:
         if after is not None and after.namespace == _LEASE_NAMESPACE:
             self._beats.lease(after, self._clock.seconds())
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- reconcile
+    # ------------------------------------------------------------------------------------------------------
 
     async def _watch_over(self) -> None:
         looked_s = self._clock.seconds()
@@ -132,7 +134,7 @@ class NodeLifecycle:
         return written
 
     async def _taint(self, item: Item, facts: NodeFacts, beat: Beat) -> float | None:
-        """Brings the taints up to date; how long until the node's turn to lose its pods comes."""
+        """Updates the taints; returns the time until the node may get the NoExecute taint."""
         has, wanted = evicting(facts), evicting_for(facts)
         again_s: float | None = None
         no_execute = {wanted} if wanted else set()

@@ -1,7 +1,7 @@
 """Records when each node's lease was last renewed, by this process's own clock, because clocks of nodes may differ.
 
-A node is heard of when its lease is renewed or its kubelet writes its status. Nothing else counts, so that what this
-controller writes of a silent node does not make it speak. For a thousand nodes this is a thousand floats.
+A renewal of the lease and a status write of the kubelet count as heartbeats. Nothing else does, so that a write of this
+controller to a silent node is not a heartbeat. A thousand nodes need a thousand floats.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shoal.client.node_health import NodeFacts
 
 GRACE_S = 50.0
 STARTUP_GRACE_S = 60.0
-"""For a node that has never said whether it is ready."""
+"""The grace period of a node that has never reported whether it is ready."""
 
 
 class Beat(msgspec.Struct, gc=False):
@@ -63,13 +63,13 @@ class Heartbeats:
         return self.beats.pop(name, None)
 
     def pardon(self, seconds: float, now_s: float) -> None:
-        """So much of the time since they were last heard of does not count."""
+        """This much of the time since the last heartbeats does not count."""
         if seconds > 0:
             for beat in self.beats.values():
                 beat.heard_s = min(beat.heard_s + seconds, now_s)
 
     def forgive(self, now_s: float) -> None:
-        """All are heard of now: who was cut off were we, not they."""
+        """Counts as a heartbeat of all nodes: this process was disconnected, not the nodes."""
         for beat in self.beats.values():
             beat.heard_s = now_s
 

@@ -1,4 +1,6 @@
-"""The conditions of a silent node, and the taints that a node's conditions ask for. Values in, values out."""
+"""Computes the conditions of a node without heartbeats, and the taints that follow from a node's conditions. The
+functions are pure.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ _BY_CONDITION: Mapping[str, Mapping[str, str]] = {
 }
 _OURS = {key for by_status in _BY_CONDITION.values() for key in by_status.values()} | {_UNSCHEDULABLE}
 _SILENCED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-"""NetworkUnavailable is said by the control plane, and stays as it is."""
+"""NetworkUnavailable is written by the control plane, and is not changed."""
 
 
 def silenced(conditions: Sequence[Obj], created: str, now: str) -> list[Obj]:
-    """What is known of a node that is not heard of any more: nothing."""
+    """The conditions of a node without heartbeats, all with status Unknown."""
     found = [dict(one) for one in conditions]
     by_type = {one["type"]: one for one in found}
     for type_ in _SILENCED:
@@ -45,7 +47,7 @@ def silenced(conditions: Sequence[Obj], created: str, now: str) -> list[Obj]:
 
 
 def unschedulable_for(facts: NodeFacts) -> set[str]:
-    """Keys of the NoSchedule taints that the node is to have of those that are ours."""
+    """Keys of the NoSchedule taints of this controller that the node should have."""
     conditions = facts.conditions
     keys = {
         by_status[conditions[type_].status]
@@ -56,18 +58,18 @@ def unschedulable_for(facts: NodeFacts) -> set[str]:
 
 
 def evicting_for(facts: NodeFacts) -> str:
-    """The key of the NoExecute taint that the node's readiness asks for; empty for none."""
+    """The key of the NoExecute taint that follows from the node's readiness; empty for none."""
     ready = facts.conditions.get("Ready")
     return _BY_CONDITION["Ready"].get(ready.status, "") if ready is not None else ""
 
 
 def evicting(facts: NodeFacts) -> set[str]:
-    """Keys of the NoExecute taints of ours that the node has."""
+    """Keys of the NoExecute taints of this controller that the node has."""
     return {one.key for one in facts.taints if one.effect == "NoExecute"} & {NOT_READY, UNREACHABLE}
 
 
 def with_taints(taints: Sequence[Obj], no_schedule: set[str], no_execute: set[str], now: str) -> list[Obj]:
-    """The taints of a node with ours as they are to be; those of others stay."""
+    """The taints of a node, with this controller's taints updated; other taints are kept."""
     wanted = {(key, "NoSchedule") for key in no_schedule} | {(key, "NoExecute") for key in no_execute}
     kept = []
     for one in taints:

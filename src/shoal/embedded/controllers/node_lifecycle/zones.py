@@ -30,7 +30,7 @@ class ZoneHealth(Enum):
 class _Zone(msgspec.Struct, gc=False):
     rate: float = _RATE
     last_s: float = -math.inf
-    """When a node of it was tainted last."""
+    """When a node of the zone was last tainted."""
 
 
 def health(ready: int, not_ready: int) -> ZoneHealth:
@@ -47,7 +47,7 @@ class Zones:
         self.all_disrupted = False
 
     def look(self, beats: Iterable[Beat]) -> bool:
-        """Take the state of all nodes; whether it has just begun or ended that every zone is disrupted."""
+        """Read the state of all nodes; returns whether a disruption of all zones has just begun or ended."""
         counts: dict[str, list[int]] = {}
         for beat in beats:
             counts.setdefault(beat.zone, [0, 0])[beat.ready != "True"] += 1
@@ -62,7 +62,7 @@ class Zones:
         return was != self.all_disrupted
 
     def wait_s(self, name: str, now_s: float) -> float:
-        """How long until another node of the zone may be tainted; 0 takes the turn."""
+        """The time until another node of the zone may be tainted; 0 means now, which counts as a taint."""
         zone = self._zones.setdefault(name, _Zone())
         if self.all_disrupted or not zone.rate:
             return _LOOK_AGAIN_S

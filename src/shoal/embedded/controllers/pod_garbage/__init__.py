@@ -1,1 +1,3 @@
-"""Deletes pods of deleted nodes, terminating pods that were never bound, and finished pods beyond a limit."""
+"""The pod garbage collector, which deletes pods of deleted nodes, terminating pods without a node, and finished pods
+beyond a limit.
+"""

@@ -1,9 +1,9 @@
 """Deletes pods that no other component deletes, every twenty seconds.
 
-These are: pods that are being deleted and were never bound; pods on nodes that are gone for forty seconds (the server
-is asked once more before); pods being deleted on nodes that are not ready and that are declared out of
-service; and the oldest of the finished pods above a threshold. A pod that had not finished is marked failed first, so
-that its owner knows. What this reads of a pod is kept for each, so that a look at ten thousand pods is cheap.
+These are: terminating pods that were never bound; pods on nodes that have been missing for forty seconds (after another
+request to the server); terminating pods on nodes that are not ready and have the out-of-service taint; and the oldest
+finished pods above a threshold. An unfinished pod is marked as failed first, so that its owner sees the failure. The
+decoded fields are cached for each pod, so that a pass over ten thousand pods is cheap.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class PodGarbage:
         self._pod_index = PodGcIndex()
         self._pods.on_change(self._pod_index.changed)
         self._missing_s: dict[str, float] = {}
-        """Since when each node is missed."""
+        """Since when each node has been missing."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         await self._context.informers.synced((NODES, PODS))
         while True:
             try:

@@ -31,10 +31,10 @@ _decoder = msgspec.json.Decoder(_CountedPod)
 class PodGcIndex:
     def __init__(self) -> None:
         self.by_node: dict[str, dict[Key, None]] = {}
-        """Those that are not bound stand under the empty name."""
+        """Pods by node; unbound ones have the empty name."""
         self.ending: dict[Key, None] = {}
         self.finished: dict[Key, str] = {}
-        """And when each was created."""
+        """Finished pods, with their creation times."""
         self._node: dict[Key, str] = {}
 
     def changed(self, before: Item | None, after: Item | None) -> None:

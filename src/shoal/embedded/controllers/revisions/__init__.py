@@ -1,1 +1,1 @@
-"""ControllerRevisions: the templates that a stateful set or daemon set had, so that one can go back to them."""
+"""ControllerRevisions: the former templates of StatefulSets and DaemonSets, for rollbacks."""

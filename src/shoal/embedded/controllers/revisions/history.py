@@ -1,7 +1,8 @@
-"""The revisions of one owner: the present template is always the newest of them, and old ones go in time.
+"""Maintains the revisions of one owner: the current template is the newest revision, and old ones are deleted beyond a
+limit.
 
-Going back to an old template makes no second revision: the old one gets the next number. A name that is taken by
-something else is gone around by counting collisions, as the owner's status remembers them.
+A rollback to an old template creates no second revision: the old one gets the next number. If another object has the
+name, the collision count in the owner's status is increased.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MOST_COLLISIONS = 16
 
 
 class History:
-    """`hash_label`: under which the revision carries its hash; stateful and daemon sets differ in it."""
+    """`hash_label`: the label with the hash, which differs between StatefulSets and DaemonSets."""
 
     def __init__(self, context: Context, owner: tuple[Kind, Obj], selector: Selector, hash_label: str) -> None:
         self._context = context
@@ -35,7 +36,7 @@ class History:
         """Oldest first."""
 
     async def settle(self) -> Obj:
-        """The revision of the present template."""
+        """The revision of the current template."""
         kind, owner = self._owner
         claims = Claims(self._context.api, (kind, CONTROLLER_REVISIONS), owner, self._selector)
         informer = self._context.informers.of(CONTROLLER_REVISIONS)
@@ -55,7 +56,7 @@ class History:
         return latest
 
     async def trim(self, in_use: Collection[str], limit: int) -> None:
-        """Ends the oldest of those that are not used by name, beyond so many."""
+        """Deletes the oldest unused revisions beyond the limit."""
         unused = [one for one in self.all if one["metadata"]["name"] not in in_use]
         for one in unused[: max(len(unused) - limit, 0)]:
             meta = one["metadata"]

@@ -1,7 +1,6 @@
-"""One revision as a value: what it holds, which template it means, how it is named.
+"""Builds and reads ControllerRevisions: their data, template, hash and name.
 
-Its data is a patch that `kubectl rollout undo` applies to the owner, which is why the template in it carries
-`$patch: replace`.
+The data is a patch that `kubectl rollout undo` applies to the owner; therefore its template contains `$patch: replace`.
 """
 
 from __future__ import annotations

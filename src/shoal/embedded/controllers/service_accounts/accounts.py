@@ -1,4 +1,4 @@
-"""Keeps an account called `default` in every namespace: pods that name no other run as it."""
+"""Creates a service account `default` in every namespace, which pods use by default."""
 
 from __future__ import annotations
 

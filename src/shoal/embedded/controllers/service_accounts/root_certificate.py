@@ -1,4 +1,4 @@
-"""Keeps the certificate that clients of this server trust in every namespace, where pods find it."""
+"""Publishes the server's root certificate as a ConfigMap in every namespace, for pods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORDS = (
 
 
 def root_certificate_publisher(context: Context, certificate: str) -> Controller:
-    """`certificate` is PEM."""
+    """`certificate`: PEM."""
     namespaces, maps = context.informers.of(NAMESPACES), context.informers.of(CONFIG_MAPS)
     wanted = {"ca.crt": certificate}
 

@@ -1,7 +1,7 @@
-"""Fills Secrets of the type service-account-token: with a token of the account that they name, and what goes with it.
+"""Fills Secrets of the type service-account-token with a token of the named account, the certificate and the namespace.
 
-A secret whose account is gone is deleted. Such tokens do not end by themselves, and no request to the server makes
-one, so that the caller with the server's key passes a function that signs them.
+The Secret of a deleted account is deleted. Such tokens do not expire, and no API request creates one; therefore the
+caller, which has the server's key, passes a signing function.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shoal.client.refusals import NotFoundError
 _TYPE = b'"kubernetes.io/service-account-token"'
 _NAME, _UID = "kubernetes.io/service-account.name", "kubernetes.io/service-account.uid"
 SignToken = Callable[[Obj, Obj], str]
-"""Account and secret, to a token that holds for as long as both are there."""
+"""Signs a token for an account and a Secret that is valid while both exist."""
 
 
 def token_secrets_controller(context: Context, sign: SignToken, certificate: str) -> Controller:

@@ -1,4 +1,4 @@
-"""Decides the next steps of a StatefulSet from its pods: pure, so that the order can be tested by itself.
+"""Decides the next steps of a StatefulSet from its pods, as pure functions whose order can be tested.
 
 There are three passes: missing pods from the lowest ordinal; surplus pods from the highest; then outdated pods from the
 highest. `OrderedReady` stops at the first ordinal that is not ready; `Parallel` does not wait within a pass.

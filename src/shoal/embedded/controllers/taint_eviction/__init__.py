@@ -1,1 +1,1 @@
-"""Pods leave nodes whose NoExecute taints they do not tolerate, or not for ever."""
+"""The taint eviction controller, which deletes pods that do not tolerate the NoExecute taints of their nodes."""

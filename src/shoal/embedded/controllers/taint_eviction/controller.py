@@ -1,8 +1,8 @@
-"""The taint eviction controller: deletes pods that do not tolerate a NoExecute taint, when their time is up.
+"""Deletes pods that do not tolerate a NoExecute taint of their node, after their toleration time.
 
-The time runs from when this process first saw the pod together with the taints, and starts anew when all taints have
-gone meanwhile or another process takes over: as in Kubernetes, where nothing else is written down either. Pods on
-nodes without such taints cost one look into a small table.
+The time counts from when this process first saw the pod together with the taints. It starts again when all taints were
+removed meanwhile or when another process takes over, as in Kubernetes, which does not store it either. Pods on nodes
+without such taints cost one look-up in a small table.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Eviction:
         self._by_node = pods_by_node(context.informers)
         self._tainted: dict[str, tuple[Taint, ...]] = {}
         self._since: dict[Key, tuple[str, float]] = {}
-        """Uid of those who may stay a while, and from when on that counts."""
+        """Pods with a toleration time: the uid, and the start of that time."""
         self.loop = Loop(context, self._reconcile, workers=8)
         self.loop.need(NODES, PODS)
         context.informers.of(NODES).on_change(self._node_changed)

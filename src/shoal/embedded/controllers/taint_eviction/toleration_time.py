@@ -1,4 +1,4 @@
-"""Computes how long a pod may stay on a node with given taints. Values in, a value out."""
+"""Computes how long a pod may stay on a node with given taints. The functions are pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Toleration(msgspec.Struct, rename="camel", frozen=True, gc=False):
 
 
 def toleration_time_s(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> float:
-    """0 is not at all. Each taint needs a toleration; of all tolerations that are used, the shortest counts."""
+    """0: the pod is deleted at once. Each taint needs a toleration; the shortest of the used tolerations counts."""
     shortest = FOR_EVER
     for taint in taints:
         used = [one for one in tolerations if one.tolerates(taint)]

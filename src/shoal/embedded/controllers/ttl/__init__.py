@@ -1,1 +1,1 @@
-"""Jobs that have ended go after their time."""
+"""The TTL controller, which deletes finished Jobs after their `ttlSecondsAfterFinished`."""

@@ -1,7 +1,7 @@
 """Deletes a job `ttlSecondsAfterFinished` after its end, with its pods.
 
-The cache decides when to look; the server's own copy decides whether to delete, since a user may just have asked for
-more time. The uid keeps a new job of the same name safe.
+The cache decides when to check; the server's copy decides whether to delete, because a user may just have extended the
+time. The uid in the request protects a new Job of the same name.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def ttl_after_finished_controller(context: Context) -> Controller:
 
 
 def _left_s(item: Item, now_s: float) -> float | None:
-    """Until the job has to go; None when it has not to."""
+    """The time until the Job is deleted; None without a TTL."""
     job = item.read(_Job)
     ttl_s = job.spec.ttl_seconds_after_finished
     if ttl_s is None or job.metadata.deletion_timestamp is not None:

@@ -11,7 +11,7 @@ NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
 
 
 def trusting(settings: EndpointSettings, config_map: Obj | None) -> EndpointSettings:
-    """The settings with what the ConfigMap says; without one, no further client is trusted."""
+    """The settings with the authorities of the ConfigMap; without one, no further client is trusted."""
     data = (config_map or {}).get("data") or {}
     reported = {
         "client_ca": data.get("client-ca-file", ""),

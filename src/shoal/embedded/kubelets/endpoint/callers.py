@@ -1,9 +1,9 @@
 """Authorizes callers of the kubelets' port by their certificate: the API server, and its proxy for the metrics API.
 
-The two are told apart by the authority that signed, not by the port: an authority of users must not make proxies, and
-the one of proxies must not make users. What API servers trust stands in the ConfigMap
-`kube-system/extension-apiserver-authentication`. Rejected: asking the API server for every request whether it is
-allowed, as a real kubelet does. The API server has decided already before it asks.
+The two are distinguished by the authority that signed their certificates, not by the port: an authority for users must
+not sign proxies, and the one for proxies must not sign users. The ConfigMap
+`kube-system/extension-apiserver-authentication` has the authorities that API servers trust. Rejected: a subject access
+review for every request, as a real kubelet does. The API server has authorized the request already.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Callers:
         self._proxies = _certificates(proxy_ca)
         self._proxy_names = proxy_names
         self.who = lru_cache(maxsize=64)(self._who)
-        """Of a certificate as DER; None for who showed none. TLS has checked its validity already."""
+        """The caller of a certificate (DER); None without a certificate. TLS has checked its validity already."""
 
     def ask_in(self, context: ssl.SSLContext) -> None:
-        """Have a server's TLS ask for certificates of these authorities."""
+        """Let the TLS context of a server request certificates of these authorities."""
         if self._bundle:
             context.verify_mode = ssl.CERT_OPTIONAL
             context.load_verify_locations(cadata=self._bundle)
@@ -61,7 +61,7 @@ def _is_issued(shown: x509.Certificate, authorities: tuple[x509.Certificate, ...
     for authority in authorities:
         try:
             shown.verify_directly_issued_by(authority)
-        except Exception:  # noqa: BLE001, S112 - whatever is wrong with it, it is not of this authority
+        except Exception:  # noqa: BLE001, S112 - a certificate with any fault is not of this authority
             continue
         return True
     return False

@@ -1,4 +1,4 @@
-"""The way in to a fleet of simulated kubelets: one HTTPS port as every kubelet has it, and one for Prometheus.
+"""Serves a fleet of simulated kubelets over HTTP: one HTTPS port for the kubelet API, and one port for Prometheus.
 
 All nodes share both ports; requests name the node or pod (`request_targets.py`). The first port answers only clients
 whose certificate `callers.py` accepts. A node that has failed or is cut off does not answer: its connections end
@@ -34,22 +34,22 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class EndpointSettings(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     kubelet_port: int = 10250
-    """0 takes any free one."""
+    """0: any free port."""
     metrics_port: int = 9400
-    """The port of NVIDIA's exporter; 0 takes any free one."""
+    """The port of NVIDIA's exporter; 0: any free port."""
     client_ca: str = ""
-    """PEM, the `client-ca-file` of the API server: its kubelet client is let in."""
+    """PEM, the `client-ca-file` of the API server: its kubelet client is accepted."""
     proxy_ca: str = ""
     """PEM, its `requestheader-client-ca-file`: its proxy may ask for metrics.k8s.io."""
     proxy_names: tuple[str, ...] = ("front-proxy-client",)
     follow_every_s: float = 0.2
     """How often a followed log is read."""
     figures: Callable[[], str] = str
-    """Metrics of other parts of the process, for the fleet's own page."""
+    """Returns metrics of other parts of the process, for the fleet's own page."""
 
 
 class Ports(msgspec.Struct, frozen=True):
-    """Where the endpoint listens, once it does."""
+    """The ports of a listening endpoint."""
 
     host: str
     kubelet_port: int
@@ -57,7 +57,7 @@ class Ports(msgspec.Struct, frozen=True):
 
     @property
     def kubelet_url(self) -> str:
-        """What a Node says in its annotation `shoal.dev/endpoint`."""
+        """The value of the annotation `shoal.dev/endpoint` of a Node."""
         return f"https://{_in_url(self.host)}:{self.kubelet_port}"
 
     @property
@@ -79,7 +79,7 @@ class Endpoint:
         seconds: Callable[[], float],
         labels_of: LabelsOf = _own_label,
     ) -> None:
-        """`seconds` tells the cluster's time; `labels_of` the labels of a Node object."""
+        """`seconds`: returns the cluster's time; `labels_of`: returns the labels of a Node object."""
         self._settings = settings
         self._callers = Callers(settings.client_ca, settings.proxy_ca, settings.proxy_names)
         targets = RequestTargets(nodes)
@@ -95,10 +95,10 @@ class Endpoint:
         self._exporter.add_routes(ExporterRoutes(nodes, settings.figures).routes())
         self._runners: list[web.AppRunner] = []
         self.ca = ""
-        """Of the port's certificate, as PEM: what an APIService has to trust."""
+        """The authority of the port's certificate, as PEM, which an APIService must trust."""
 
     async def start(self) -> Ports:
-        """UserError where a port is taken."""
+        """Raises UserError if a port is in use."""
         settings = self._settings
         try:
             kubelet = await self._listen(self._kubelet, settings.kubelet_port, "--kubelet-port", self._tls())
@@ -114,7 +114,7 @@ class Endpoint:
             await runner.cleanup()
 
     async def _listen(self, application: web.Application, port: int, option: str, tls: ssl.SSLContext | None) -> int:
-        # Cancelling: the end of a client that follows a silent log would not be noticed.
+        # Handlers are cancelled, because the end of a client that follows a silent log would not be noticed otherwise.
         runner = web.AppRunner(
             application, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_S, handle_signals=False
         )
@@ -130,7 +130,7 @@ class Endpoint:
         return int(runner.addresses[0][1])
 
     def _tls(self) -> ssl.SSLContext:
-        now = datetime.now(UTC)  # noqa: TID251 - certificates want the date
+        now = datetime.now(UTC)  # noqa: TID251 - certificates need the real date
         authority = new_authority(now, "shoal-kubelets")
         self.ca = authority.certificate.decode()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -156,11 +156,11 @@ async def _refusals(request: web.Request, handler: _Handler) -> web.StreamRespon
     try:
         return await handler(request)
     except KubeletRefusal as refusal:
-        # What a kubelet says of a bad request has no line feed: the API server passes it on as it is.
+        # A kubelet's answer to a bad request has no line feed: the API server passes it on unchanged.
         end = "" if refusal.code == 400 else "\n"
         return web.Response(status=refusal.code, text=f"{refusal.text}{end}")
     except NodeUnreachable:
-        # As a machine that is gone: the connection ends without a response. The returned value is not sent.
+        # The connection ends without a response, as with a missing machine. The returned value is not sent.
         if request.transport is not None:
             request.transport.abort()
         return web.Response(status=503)

@@ -1,7 +1,7 @@
-"""The port for Prometheus: each node's DCGM exporter under a path of its own, and where to find them all.
+"""Serves the DCGM exporter of each node under its own path, and the list of all exporters, on one port for Prometheus.
 
-A real cluster has one exporter per node, all at the same port. Here one port has them all, and `/sd` lists them in the
-form of `http_sd_configs`, each node as a target of its own.
+A real cluster has one exporter per node, all at the same port. Here one port serves all of them, and `/sd` lists them
+in the format of `http_sd_configs`, each node as a target of its own.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ExporterRoutes:
         return _exposition("".join(f"{line}\n" for line in lines) + self._figures())
 
     async def _targets(self, request: web.Request) -> web.StreamResponse:
-        # Under the address that was asked here, which is one that the asker can reach.
+        # The targets have the host of this request, which the client can reach.
         return json_answer([_target(request.host, name) for name in self._nodes.names()])
 
     async def _health(self, _: web.Request) -> web.StreamResponse:

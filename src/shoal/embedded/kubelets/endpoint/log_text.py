@@ -1,4 +1,4 @@
-"""The lines of a log that were asked for, as the text that goes out. Values in, bytes out."""
+"""Formats the requested lines of a log as text. The functions are pure."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _AT = attrgetter("at_s")
 
 
 class LogText:
-    """One request's view of a log that may grow: each call gives what is new."""
+    """One request's view of a growing log: each call returns the new text."""
 
     def __init__(self, wanted: LogOptions) -> None:
         self._wanted = wanted
         self._left = wanted.limit_bytes
         self._last_s = -inf
         self._at_last = 0
-        """How many lines of the last moment were seen: several may be written at once."""
+        """The number of lines that were seen with the last timestamp, because several lines may have the same."""
         self._is_first = True
 
     @property
     def is_full(self) -> bool:
-        """Whether the limit of bytes is reached, so that nothing can come any more."""
+        """Whether the limit of bytes is reached, so that no text can follow."""
         return self._left == 0
 
     def more(self, lines: Sequence[LogLine]) -> bytes:
-        """`lines` are all of the log so far, in order; the oldest may have been dropped meanwhile."""
+        """`lines`: the whole log so far, in order; the oldest lines may have been dropped meanwhile."""
         wanted = self._wanted
         fresh = lines[bisect_left(lines, self._last_s, key=_AT) + self._at_last :]
         if fresh:
             self._last_s = fresh[-1].at_s
             self._at_last = len(lines) - bisect_left(lines, self._last_s, key=_AT)
         if self._is_first and wanted.tail_lines is not None:
-            # The tail is cut first, and may then hold lines that are too old: so the kubelet has it.
+            # The tail is cut first, and may then contain lines that are too old, as in the kubelet.
             fresh = fresh[max(0, len(fresh) - wanted.tail_lines) :]
         self._is_first = False
         since_s = -inf if wanted.since_s is None else wanted.since_s

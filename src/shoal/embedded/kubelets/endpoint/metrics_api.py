@@ -1,6 +1,6 @@
-"""metrics.k8s.io/v1beta1 as the metrics server has it: what `kubectl top` asks, from what the nodes use now.
+"""Computes metrics.k8s.io/v1beta1 objects from the current usage of the nodes, for `kubectl top`.
 
-Values only; `metrics_routes.py` puts them on the wire. Nodes that cannot be reached have no figures, as there.
+`metrics_routes.py` serves them. As with metrics-server, unreachable nodes have no metrics.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LabelsOf(Protocol):
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """Which objects of a list are asked for."""
+    """The requested objects of a list."""
 
     labels: Selector = Selector.EVERYTHING
     fields: tuple[tuple[str, str, bool], ...] = ()
@@ -74,7 +74,7 @@ class MetricsApi:
             yield _with_time("NodeMetrics", metadata, now_s) | {"usage": _usage(node.usage())}
 
     def pod_metrics(self, namespace: str, now_s: float) -> Iterator[Obj]:
-        """Of one namespace, or of all."""
+        """The metrics of pods in one namespace, or in all."""
         for node in self._reachable():
             for pod, used in node.pod_usage():
                 found = pod["metadata"]

@@ -1,5 +1,5 @@
-"""Makes the objects by which the API server serves metrics.k8s.io from the fleet: a Service, an APIService, and a role
-that lets users who may read pods read their metrics.
+"""Builds the objects with which the API server serves metrics.k8s.io from the fleet: a Service, an APIService, and a
+role that allows users who may read pods to read their metrics.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from shoal.embedded.kubelets.node_view import Obj
 
 NAMESPACE, SERVICE = "kube-system", "metrics-server"
 SERVER_NAME = f"{SERVICE}.{NAMESPACE}.svc"
-"""What the certificate behind the Service must be for."""
+"""The host name in the certificate of the Service's server."""
 _LABELS = {"k8s-app": SERVICE}
 _READERS = {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true" for role in ("admin", "edit", "view")}
 
 
 def metrics_objects(address: str, port: int, ca: str) -> tuple[Obj, ...]:
-    """`address` is one of this machine's loopback; `ca` is PEM. To be created, or replaced, in this order."""
+    """`address`: a loopback address of this machine; `ca`: PEM. The objects must be created, or replaced, in this
+    order.
+    """
     host = f"[{address}]" if ":" in address else address
     service = {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""The paths of metrics.k8s.io, for the API server's proxy alone: it has found out who asks and that they may."""
+"""Serves the paths of metrics.k8s.io to the API server's proxy, which has authenticated and authorized the user."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class MetricsRoutes:
 
 
 def json_answer(obj: Obj, code: int = 200) -> web.Response:
-    """With the newline with which every API server ends its bodies; a kubelet's have none."""
+    """A JSON answer with the final newline of API servers; a kubelet's answers have none."""
     return web.Response(status=code, body=msgspec.json.encode(obj) + b"\n", content_type="application/json")
 
 

@@ -1,7 +1,7 @@
-"""The figures that a kubelet publishes in Prometheus' text: its own, of resources, of cAdvisor, and of probes.
+"""Computes the Prometheus metrics of a kubelet: its own, and those of resources, cAdvisor and probes.
 
-Names and labels are the kubelet's. What containers use is simulated: the same rate from start to end. The processor
-time of a node is added up between two readings, so that it never falls when a pod goes.
+Names and labels are the kubelet's. The usage of containers is simulated: a constant rate from start to end. The CPU
+time of a node is accumulated between two reads, so that it never decreases when a pod ends.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _HELP = {
 }
 _Numbers = list[tuple[tuple[str, ...], float]]
 _Running = tuple[Obj, Obj, Usage, float]
-"""A pod, the specification of a running container, what it uses, and since when, in seconds."""
+"""A pod, the specification of a running container, its usage, and its start time in seconds."""
 
 
 class NodeStats:
     def __init__(self) -> None:
         self._processor: dict[str, tuple[float, float]] = {}
-        """Of each node, when it was read last and its seconds of processor time until then."""
+        """For each node, the time of the last read and the CPU seconds until then."""
 
     def own(self, node: NodeView) -> bytes:
         running = list(_running(node, 0.0))
@@ -58,7 +58,7 @@ class NodeStats:
         )
 
     def resource(self, node: NodeView, now_s: float) -> bytes:
-        """What metrics-server reads."""
+        """The metrics that metrics-server reads."""
         running = list(_running(node, now_s))
         readings: list[Reading] = []
         whole: _Numbers
@@ -159,7 +159,7 @@ def _names(pod: Obj, container: str) -> tuple[str, ...]:
 
 
 def _place(pod: Obj, spec: Obj) -> tuple[str, ...]:
-    """Where cAdvisor finds a container."""
+    """The cgroup path and names of a container, as labels of cAdvisor."""
     name, namespace, pod_name = _names(pod, spec["name"])
     identity = str((_status(pod, name) or {}).get("containerID", "")).partition("://")[2]
     group = (
@@ -173,7 +173,7 @@ def _value(field: str, used: Usage, ran_s: float) -> float:
 
 
 def _sent(probe: Mapping[str, int] | None, ran_s: float) -> int:
-    """How often a probe was sent until now."""
+    """The number of times that a probe was sent until now."""
     if not probe:
         return 0
     late_s = ran_s - probe.get("initialDelaySeconds", 0)

@@ -1,4 +1,4 @@
-"""The kubelet's paths of a whole node: health, figures, pods."""
+"""Serves the kubelet's paths of a node: health, metrics, pods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NodeRoutes:
         self._figures = NodeStats()
 
     def routes(self) -> list[web.RouteDef]:
-        """Each of them also with the node in front."""
+        """Each path also with the name of the node in front."""
         handlers = {
             "/healthz": self._health,
             "/metrics": self._metrics,
@@ -38,13 +38,13 @@ class NodeRoutes:
         ]
 
     async def _health(self, request: web.Request) -> web.StreamResponse:
-        # Of all nodes together where none is named: the port answers.
+        # Without a node name, the port answers for all nodes together.
         if self._targets.is_named(request):
             self._targets.node(request)
         return web.Response(text="ok")
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
-        # Earlier versions had DCGM's figures here alone: who reads them here is served for one more release.
+        # Earlier versions served DCGM's metrics only here; the path stays for one more release.
         node = self._targets.node(request)
         return _exposition(self._figures.own(node) + node.dcgm().encode())
 

@@ -1,4 +1,4 @@
-"""The kubelet's paths below a pod: its log, a command in it, and what is refused."""
+"""Serves the kubelet's paths of a pod: logs, commands, and refusals of all others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _TRUE = ("1", "t", "true")
 
 class PodRoutes:
     def __init__(self, places: RequestTargets, seconds: Callable[[], float], follow_every_s: float) -> None:
-        """`seconds` tells the cluster's time; how often a followed log is looked at is time of this machine."""
+        """`seconds`: returns the cluster's time; `follow_every_s`: the interval for reading a followed log, in real
+        time.
+        """
         self._targets = places
         self._seconds = seconds
         self._follow_every_s = follow_every_s
@@ -65,13 +67,13 @@ class PodRoutes:
         return web.Response(body=LogText(wanted).more(lines))
 
     async def _followed(self, request: web.Request, node: NodeView, pod: Obj, wanted: LogOptions) -> web.StreamResponse:
-        """Until the run that it began with is over."""
+        """Streams the log until the run that it began with ends."""
         container, metadata = wanted.container, pod["metadata"]
         uid, run, text = metadata["uid"], _run(pod, container), LogText(wanted)
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
         while True:
-            # Asked before the lines are read: what is written last must not be missed.
+            # The state is read before the lines, so that the last lines are not missed.
             is_running = node.is_running(uid, container)
             now = node.pod(metadata["namespace"], metadata["name"])
             is_over = now is None or _run(now, container) != run
@@ -109,5 +111,5 @@ class PodRoutes:
 
 
 def _run(pod: Obj, container: str) -> int:
-    """Which run of the container this is: it is started again under the same name."""
+    """The number of the container's current run, because restarts keep the name."""
     return int((container_status(pod, container) or {}).get("restartCount") or 0)

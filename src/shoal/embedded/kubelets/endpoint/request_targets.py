@@ -1,6 +1,6 @@
 """Determines the node and pod of a request, although all nodes listen on one port.
 
-The API server of this project names the node in a header. Other clients name a pod, which is on one node, or put the
+The API server of this project sends the node in a header. Other clients name a pod, which is on one node, or put the
 node in front of the path; a fleet of one node needs neither.
 """
 
@@ -17,8 +17,8 @@ Obj = dict[str, Any]
 _SPECS = ("containers", "initContainers", "ephemeralContainers")
 
 
-class KubeletRefusal(Exception):  # noqa: N818 - it is an answer, and said as one
-    """What a kubelet answers in place of what was asked: a code and one line of text."""
+class KubeletRefusal(Exception):  # noqa: N818 - it is an answer and not an error
+    """The refusal of a request: a status code and one line of text."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -27,7 +27,7 @@ class KubeletRefusal(Exception):  # noqa: N818 - it is an answer, and said as on
 
 
 class NodeUnreachable(Exception):  # noqa: N818 - not an error of the request
-    """The node is gone or cannot be reached: the connection ends without a word."""
+    """The node does not run or cannot be reached: the connection ends without a response."""
 
 
 class RequestTargets:
@@ -38,7 +38,7 @@ class RequestTargets:
         return bool(request.match_info.get("node") or request.headers.get(NODE_HEADER))
 
     def node(self, request: web.Request) -> NodeView:
-        """The node that a request names, in whichever way."""
+        """The node that a request names, in any of these ways."""
         name = request.match_info.get("node") or request.headers.get(NODE_HEADER, "")
         if not name:
             names = self._nodes.names()
@@ -53,7 +53,7 @@ class RequestTargets:
         return found
 
     def pod(self, request: web.Request, missing: str) -> tuple[NodeView, Obj]:
-        """The pod of the path and the node that runs it; `missing` is what to say of one that is not there."""
+        """The pod of the path and its node; `missing`: the message if the pod does not exist."""
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         nodes = (
             [self.node(request)] if self.is_named(request) else filter(None, map(self._nodes.node, self._nodes.names()))

@@ -8,7 +8,7 @@ from shoal.embedded.kubelets.node_view import NodeView, Obj, Usage
 
 
 def pod_list(node: NodeView) -> Obj:
-    """The pods that run."""
+    """The running pods."""
     return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [pod for pod, _ in node.pod_usage()]}
 
 
