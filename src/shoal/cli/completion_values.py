@@ -43,6 +43,17 @@ def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
     return _begun(_asked(ctx, NAMESPACES), incomplete)
 
 
+def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The contexts of the kubeconfig that the command would read."""
+    from shoal.client.http.locate import context_names
+
+    kubeconfig = ctx.params.get("kubeconfig")
+    try:
+        return _begun(context_names(Path(kubeconfig) if kubeconfig else None), incomplete)
+    except Exception:  # noqa: BLE001 - an error text is no completion
+        return []
+
+
 def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
     from shoal.client.kind import NODES
 
@@ -81,8 +92,9 @@ def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
     import asyncio
     import random
 
-    from shoal.cli.cluster_access import chosen_access
+    from shoal.cli.chosen_cluster import located
     from shoal.client.http.api import KubeApi
+    from shoal.client.http.kubeconfig import Choice
 
     given = ctx.params
     if given.get("filename"):
@@ -90,7 +102,7 @@ def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
 
     async def asked() -> list[str]:
         kubeconfig = given.get("kubeconfig")
-        access = chosen_access(Path(kubeconfig) if kubeconfig else None, given.get("context") or "")
+        access = located(Path(kubeconfig) if kubeconfig else None, Choice(given.get("context") or ""))
         namespace = (given.get("namespace") or access.namespace) if kind.is_namespaced else ""
         api = KubeApi(access, random.Random())
         try:

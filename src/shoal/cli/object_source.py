@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from shoal.cli.cluster_access import chosen_access, speak
+from shoal.cli.cluster_access import AccessOptions, announce, named, speak
 from shoal.cli.completion_values import namespaces
 from shoal.cli.exit_codes import FAILED
 from shoal.cli.invalid_objects import note_of, shortened
@@ -64,6 +64,13 @@ class Source:
     """As it is decided about without further options, where that is known already. To be used once."""
     notes: Sequence[str] = ()
     """What had to be left out."""
+    access: Access | None = None
+    """The cluster; None for files."""
+
+    @property
+    def cluster(self) -> str:
+        """The name and the address of the cluster, for headings and documents; empty for files."""
+        return "" if self.access is None else named(self.access)
 
     def taken(self) -> Loaded:
         """Ready for its first round."""
@@ -81,14 +88,22 @@ def source_of(
     complains: bool = True,
 ) -> Source:
     """The files if any are given, else the cluster. `complains`: what is left out of it is said on stderr."""
+    return source_from(filename, AccessOptions(kubeconfig=kubeconfig, context=context), namespace, complains=complains)
+
+
+def source_from(
+    filename: Sequence[str] | None, access: AccessOptions, namespace: str = "", *, complains: bool = True
+) -> Source:
+    """The files if any are given, else the cluster, whose name is printed on stderr."""
     if filename:
         from shoal.api.files import read_manifests
 
         return Source(read_manifests(filename), namespace)
-    access = chosen_access(kubeconfig, context)
-    snapshot, loaded = taken(access, complains=complains)
+    cluster = access.access()
+    announce(cluster)
+    snapshot, loaded = taken(cluster, complains=complains)
     documents = [entry.document for entry in snapshot.entries]
-    return Source(documents, namespace or access.namespace, access.where, loaded, snapshot.notes)
+    return Source(documents, namespace or cluster.namespace, cluster.where, loaded, snapshot.notes, cluster)
 
 
 def taken(access: Access, *, complains: bool = True, ruling: QueueRuling | None = None) -> tuple[Snapshot, Loaded]:
