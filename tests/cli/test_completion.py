@@ -37,7 +37,7 @@ def completed(*words: str) -> list[str]:
 
 def test_commands_and_what_is_below_them_are_completed() -> None:
     assert completed("shoal", "wh") == ["why"]
-    assert completed("shoal", "get", "") == ["gangs", "queues", "workloads", "nodes"]
+    assert completed("shoal", "get", "") == ["pods", "gangs", "queues", "workloads", "nodes"]
 
 
 def test_options_are_completed() -> None:

@@ -15,12 +15,12 @@ from shoal.cli.cluster_folder import cluster_folder
 
 if TYPE_CHECKING:
     from shoal.client.http.access import Access
-    from shoal.client.http.kubeconfig import Choice
+    from shoal.client.http.kubeconfig import KubeconfigChoice
 
 _LOOPBACK = ("//127.0.0.1", "//localhost", "//[::1]")
 
 
-def located(kubeconfig: Path | None, choice: Choice) -> Access:
+def located(kubeconfig: Path | None, choice: KubeconfigChoice) -> Access:
     from shoal.client.http.locate import locate
     from shoal.embedded.apiserver.security.state_folder import running
     from shoal.units.errors import UserError

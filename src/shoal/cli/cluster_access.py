@@ -66,11 +66,11 @@ class AccessOptions:
         from msgspec import structs
 
         from shoal.cli.chosen_cluster import located
-        from shoal.client.http.kubeconfig import Choice
+        from shoal.client.http.kubeconfig import KubeconfigChoice
 
         timeout_s = _seconds(self.request_timeout)
         headers = _impersonation(self.as_user, self.as_group or ())
-        access = located(self.kubeconfig, Choice(self.context, self.cluster, self.user))
+        access = located(self.kubeconfig, KubeconfigChoice(self.context, self.cluster, self.user))
         kept = tuple(one for one in access.headers if not headers or not one[0].startswith("Impersonate-"))
         return structs.replace(access, headers=(*kept, *headers), timeout_s=timeout_s)
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from shoal.cli.type_names import TYPE_NAMES
+
 if TYPE_CHECKING:
     from shoal.client.kind import Kind
     from shoal.client.port import Api
@@ -60,6 +62,17 @@ def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
     return _begun(_asked(ctx, NODES), incomplete)
 
 
+def listed_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Types, and behind a type the names of its objects."""
+    given = ctx.params.get("what") or ()
+    known = _known()
+    for each in TYPE_NAMES:
+        if given and given[0] in each.all:
+            kind = known.get(each.singular)
+            return [] if kind is None else _begun(_asked(ctx, kind), incomplete)
+    return _begun([each.plural for each in TYPE_NAMES], incomplete)
+
+
 def cluster_queues(ctx: typer.Context, incomplete: str) -> list[str]:
     from shoal.client.ecosystem_kinds import CLUSTER_QUEUES
 
@@ -94,7 +107,7 @@ def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
 
     from shoal.cli.chosen_cluster import located
     from shoal.client.http.api import KubeApi
-    from shoal.client.http.kubeconfig import Choice
+    from shoal.client.http.kubeconfig import KubeconfigChoice
 
     given = ctx.params
     if given.get("filename"):
@@ -102,7 +115,7 @@ def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
 
     async def asked() -> list[str]:
         kubeconfig = given.get("kubeconfig")
-        access = located(Path(kubeconfig) if kubeconfig else None, Choice(given.get("context") or ""))
+        access = located(Path(kubeconfig) if kubeconfig else None, KubeconfigChoice(given.get("context") or ""))
         namespace = (given.get("namespace") or access.namespace) if kind.is_namespaced else ""
         api = KubeApi(access, random.Random())
         try:
@@ -118,7 +131,7 @@ def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
 
 def _known() -> dict[str, Kind]:
     from shoal.client import kind as kinds
-    from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS, WORKLOADS
+    from shoal.client.ecosystem_kinds import LOCAL_QUEUES, VOLCANO_POD_GROUPS, WORKLOADS
 
     return {
         "pod": kinds.PODS,
@@ -129,6 +142,8 @@ def _known() -> dict[str, Kind]:
         "statefulset": kinds.STATEFUL_SETS,
         "daemonset": kinds.DAEMON_SETS,
         "gang": VOLCANO_POD_GROUPS,
+        "node": kinds.NODES,
+        "queue": LOCAL_QUEUES,
     }
 
 

@@ -18,6 +18,7 @@ from shoal.cli.cluster_access import AccessOptions, announce, named, speak
 from shoal.cli.completion_values import namespaces
 from shoal.cli.exit_codes import FAILED
 from shoal.cli.invalid_objects import note_of, shortened
+from shoal.cli.progress import long_work
 from shoal.units.errors import UserError, one_line
 
 if TYPE_CHECKING:
@@ -108,25 +109,28 @@ def source_from(
 
 def taken(access: Access, *, complains: bool = True, ruling: QueueRuling | None = None) -> tuple[Snapshot, Loaded]:
     """A picture of the cluster that every command can read; what had to be left out of it is in its notes."""
+    found = speak(access, lambda api: read_picture(api, access, ruling))
+    if complains:
+        complain(shortened(found[0].notes))
+    return found
+
+
+async def read_picture(api: Api, access: Access, ruling: QueueRuling | None = None) -> tuple[Snapshot, Loaded]:
     from shoal.cli.manifests import loaded_of
     from shoal.client.clock import WallClock
     from shoal.client.rbac_advice import rbac_advice
     from shoal.client.refusals import ForbiddenError
     from shoal.store.snapshot.reading import QueueRuling, read_snapshot
 
-    async def work(api: Api) -> Snapshot:
-        try:
-            return await read_snapshot(api, ruling or QueueRuling(), WallClock().now())
-        except ForbiddenError as error:
-            typer.echo(
-                "\n".join(part for part in (f"shoal: {access.where}: {error}", rbac_advice(error)) if part), err=True
-            )
-            raise typer.Exit(FAILED) from None
-
-    found = sound(speak(access, work), loaded_of)
-    if complains:
-        complain(shortened(found[0].notes))
-    return found
+    try:
+        with long_work(f"reading the cluster {access.name or access.server}"):
+            snapshot = await read_snapshot(api, ruling or QueueRuling(), WallClock().now())
+    except ForbiddenError as error:
+        typer.echo(
+            "\n".join(part for part in (f"shoal: {access.where}: {error}", rbac_advice(error)) if part), err=True
+        )
+        raise typer.Exit(FAILED) from None
+    return sound(snapshot, loaded_of)
 
 
 def sound(snapshot: Snapshot, load: Callable[[Sequence[Document]], T]) -> tuple[Snapshot, T]:

@@ -108,7 +108,7 @@ class _Merged:
         return self._sections[section].get(name)
 
 
-class Choice(msgspec.Struct, frozen=True):
+class KubeconfigChoice(msgspec.Struct, frozen=True):
     """The entries that a command line names. An empty name means the entry of the context."""
 
     context: str = ""
@@ -127,9 +127,9 @@ def context_names(files: Sequence[Path]) -> list[str]:
     return _merged(files).names("contexts")
 
 
-def read_kubeconfig(files: Sequence[Path], choice: Choice | str = "") -> Access:
+def read_kubeconfig(files: Sequence[Path], choice: KubeconfigChoice | str = "") -> Access:
     """The chosen context, or the current one. Of several files, missing ones are skipped."""
-    choice = Choice(choice) if isinstance(choice, str) else choice
+    choice = KubeconfigChoice(choice) if isinstance(choice, str) else choice
     shown = ":".join(str(file) for file in files)
     merged = _merged(files)
     name = choice.context or merged.current

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import structs
 
 from shoal.client.http.access import Access
-from shoal.client.http.kubeconfig import Choice, has_context, read_kubeconfig
+from shoal.client.http.kubeconfig import KubeconfigChoice, has_context, read_kubeconfig
 from shoal.client.http.kubeconfig import context_names as names_in
 from shoal.units.errors import UserError
 
@@ -24,13 +24,13 @@ Fallback = Callable[[], Path | None]
 
 def locate(
     kubeconfig: Path | None = None,
-    choice: Choice | str = "",
+    choice: KubeconfigChoice | str = "",
     environment: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
     fallback: Fallback = lambda: None,
 ) -> Access:
     """`kubeconfig`: a requested file, which must exist."""
-    choice = Choice(choice) if isinstance(choice, str) else choice
+    choice = KubeconfigChoice(choice) if isinstance(choice, str) else choice
     if kubeconfig is not None:
         return _read([kubeconfig], choice, "--kubeconfig")
     named, usual = _named(environment), _usual(environment)
@@ -63,7 +63,7 @@ def _usual(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("HOME") or Path.home()) / ".kube" / "config"
 
 
-def _read(files: list[Path], choice: Choice, origin: str) -> Access:
+def _read(files: list[Path], choice: KubeconfigChoice, origin: str) -> Access:
     return structs.replace(read_kubeconfig(files, choice), origin=origin)
 
 
