@@ -5,7 +5,6 @@ Guarantees: every command can name its cluster in the same words, on stderr.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from shoal.client.port import Api
 
 T = TypeVar("T")
+_PANEL = "Options of the cluster"
 _PATIENCE_S = 20.0
 """The time limit of one answer, for which a user waits."""
 Kubeconfig = Annotated[
@@ -31,6 +31,7 @@ Kubeconfig = Annotated[
         "--kubeconfig",
         metavar="FILE",
         help="The kubeconfig file. By default KUBECONFIG, then ~/.kube/config, then that of a running shoal up.",
+        rich_help_panel=_PANEL,
     ),
 ]
 KubeContext = Annotated[
@@ -40,6 +41,7 @@ KubeContext = Annotated[
         metavar="NAME",
         help="The context of the kubeconfig; by default the current one.",
         autocompletion=contexts,
+        rich_help_panel=_PANEL,
     ),
 ]
 
@@ -50,15 +52,27 @@ class AccessOptions:
 
     kubeconfig: Kubeconfig = None
     context: KubeContext = ""
-    cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="The cluster of the kubeconfig.")] = ""
-    user: Annotated[str, typer.Option("--user", metavar="NAME", help="The user of the kubeconfig.")] = ""
-    as_user: Annotated[str, typer.Option("--as", metavar="USER", help="Impersonate this user.")] = ""
+    cluster: Annotated[
+        str, typer.Option("--cluster", rich_help_panel=_PANEL, metavar="NAME", help="The cluster of the kubeconfig.")
+    ] = ""
+    user: Annotated[
+        str, typer.Option("--user", rich_help_panel=_PANEL, metavar="NAME", help="The user of the kubeconfig.")
+    ] = ""
+    as_user: Annotated[
+        str, typer.Option("--as", rich_help_panel=_PANEL, metavar="USER", help="Impersonate this user.")
+    ] = ""
     as_group: Annotated[
-        list[str] | None, typer.Option("--as-group", metavar="GROUP", help="Impersonate this group; repeatable.")
+        list[str] | None,
+        typer.Option("--as-group", rich_help_panel=_PANEL, metavar="GROUP", help="Impersonate this group; repeatable."),
     ] = None
     request_timeout: Annotated[
         str,
-        typer.Option("--request-timeout", metavar="TIME", help="The time limit of a request: 5s, 2m. 0: the default."),
+        typer.Option(
+            "--request-timeout",
+            rich_help_panel=_PANEL,
+            metavar="TIME",
+            help="The time limit of a request: 5s, 2m. 0: the default.",
+        ),
     ] = "0"
 
     def access(self) -> Access:
@@ -115,6 +129,8 @@ def speak(access: Access, work: Callable[[Api], Awaitable[T]]) -> T:
 
 
 def ended(access: Access, work: Callable[[], Awaitable[T]]) -> T:
+    import asyncio
+
     async def awaited() -> T:
         return await work()
 

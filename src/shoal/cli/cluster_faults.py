@@ -12,6 +12,7 @@ import typer
 
 from shoal.cli.cluster_access import AccessOptions, ended, speak
 from shoal.cli.cluster_drain import drain
+from shoal.cli.command_help import HelpCommand
 from shoal.cli.completion_values import nodes
 from shoal.cli.option_groups import with_options
 
@@ -38,7 +39,7 @@ def add_faults(app: typer.Typer) -> None:
         ("slow-api", slow_api),
         ("expire-watches", expire_watches),
     ):
-        app.command(name)(with_options(command))
+        app.command(name, cls=HelpCommand)(with_options(command))
 
 
 def fail(node: Node, access: AccessOptions) -> None:

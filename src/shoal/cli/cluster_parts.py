@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from shoal.cli.cluster_access import AccessOptions, in_one_line
+from shoal.cli.completion_values import fleets
 from shoal.cli.embedded_options import (
     DEFAULT_NODES,
     EmbeddedOptions,
@@ -41,7 +42,12 @@ KubeletAddress = Annotated[
 @dataclass(frozen=True, kw_only=True)
 class NodesOptions:
     nodes: Annotated[
-        str, typer.Option(metavar="FLEET", help="The nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot] or FILE.yaml.")
+        str,
+        typer.Option(
+            metavar="FLEET",
+            help="The nodes: 8xp5.48xlarge,2xdgx-a100-80[spot] or FILE.yaml.",
+            autocompletion=fleets,
+        ),
     ] = DEFAULT_NODES
     speed: Speed = 1.0
     stages: Stages = None

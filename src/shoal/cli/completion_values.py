@@ -39,6 +39,23 @@ def policies(incomplete: str) -> list[str]:
     return _begun(tuple(POLICIES), incomplete)
 
 
+def policy_lists(incomplete: str) -> list[str]:
+    """Names separated by commas: the last one is completed."""
+    from shoal.sim.packing import POLICY_NAMES
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in _begun((*POLICY_NAMES, "all"), last)]
+
+
+def fleets(incomplete: str) -> list[str]:
+    """Machine types for `--nodes 8xTYPE,...`; the last part is completed."""
+    from shoal.embedded.machines.machine_types import machine_names
+
+    before, comma, last = incomplete.rpartition(",")
+    count, times, begun = last.rpartition("x") if last[:1].isdigit() else ("", "", last)
+    return [f"{before}{comma}{count}{times}{name}" for name in _begun(tuple(machine_names()), begun)]
+
+
 def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
     from shoal.client.kind import NAMESPACES
 

@@ -39,6 +39,8 @@ TextOutput = Annotated[
     str,
     typer.Option("-o", "--output", metavar="FORMAT", help="text, json or yaml.", autocompletion=one_of(TEXTS)),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.", hidden=True)]
+"""The former spelling."""
 
 
 def checked(output: str, formats: Sequence[str]) -> str:

@@ -17,7 +17,6 @@ import typer
 from shoal.cli.cluster_access import AccessOptions, announce, named, speak
 from shoal.cli.completion_values import namespaces
 from shoal.cli.exit_codes import FAILED
-from shoal.cli.invalid_objects import note_of, shortened
 from shoal.cli.progress import long_work
 from shoal.units.errors import UserError, one_line
 
@@ -109,6 +108,8 @@ def source_from(
 
 def taken(access: Access, *, complains: bool = True, ruling: QueueRuling | None = None) -> tuple[Snapshot, Loaded]:
     """A picture of the cluster that every command can read; what had to be left out of it is in its notes."""
+    from shoal.cli.invalid_objects import shortened
+
     found = speak(access, lambda api: read_picture(api, access, ruling))
     if complains:
         complain(shortened(found[0].notes))
@@ -135,6 +136,8 @@ async def read_picture(api: Api, access: Access, ruling: QueueRuling | None = No
 
 def sound(snapshot: Snapshot, load: Callable[[Sequence[Document]], T]) -> tuple[Snapshot, T]:
     """Without the objects for which it cannot be loaded: those that contradict others, not themselves."""
+    from shoal.cli.invalid_objects import note_of
+
     for _ in range(_MOST_LEFT_OUT):
         try:
             loaded = load([entry.document for entry in snapshot.entries])

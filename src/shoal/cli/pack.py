@@ -1,13 +1,11 @@
 """Implements `shoal pack`: compares how much of a fleet each policy fills, by the protocol of the FGD evaluation.
 
-Guarantees: with `--json` stdout holds the array and nothing else; `--plot` leaves a whole picture or none, and an
+Guarantees: with `-o json` stdout holds the array and nothing else; `--plot` leaves a whole picture or none, and an
 impossible path is refused before any work.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.completion_values import policy_lists
+from shoal.cli.formats import FOR_PROGRAMS, TABLES, AsJson, TableOutput, checked, write
 from shoal.cli.option_groups import with_options
 from shoal.cli.options import MAX_SEED
 
@@ -29,9 +29,12 @@ class PackOptions:
         Path | None, typer.Option(metavar="N.csv", help="The fleet; without files a synthetic one is made.")
     ] = None
     pods: Annotated[Path | None, typer.Option(metavar="P.csv", help="The pods to place on it.")] = None
-    policy: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Policies to compare, or `all` of them.")] = (
-        "Shoal"
-    )
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[,NAME...]", help="Policies to compare, or `all` of them.", autocompletion=policy_lists
+        ),
+    ] = "Shoal"
     load: Annotated[float, typer.Option(help="GPU request to reach, as a multiple of the fleet's GPUs.")] = 1.3
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Draws the arrival order and the ties.")] = 42
     order: Annotated[
@@ -42,7 +45,8 @@ class PackOptions:
         Path | None,
         typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration; its profiles are compared as well."),
     ] = None
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout and nothing else.")] = False
+    output: TableOutput = TABLES[0]
+    as_json: AsJson = False
     plot: Annotated[
         Path | None, typer.Option(metavar="OUT.svg", help="Write a picture of all policies to this file.")
     ] = None
@@ -55,6 +59,7 @@ def pack(options: PackOptions) -> None:
     from shoal.cli.policy_names import parse_policies
     from shoal.sim.packing import POLICY_NAMES
 
+    checked(options.output, (TABLES[0], *FOR_PROGRAMS))
     policies = parse_policies(options.policy, POLICY_NAMES)
     out = OutFile(options.plot, ".svg") if options.plot is not None else None
 
@@ -67,13 +72,14 @@ def pack(options: PackOptions) -> None:
     results = compare_policies(scenario, [*policies, *builders], builders)
     if out is not None:
         out.write(picture(scenario, results))
-    if options.as_json:
-        sys.stdout.write(json.dumps([_as_json(result, scenario) for result in results], indent=1) + "\n")
+    form = "json" if options.as_json else options.output
+    if form != TABLES[0]:
+        write([document_of(result, scenario) for result in results], form)
     else:
         _show(scenario, results, options.plot)
 
 
-def _as_json(result: Result, scenario: Scenario) -> dict[str, Any]:
+def document_of(result: Result, scenario: Scenario) -> dict[str, Any]:
     return {
         "policy": result.policy,
         "seed": scenario.seed,

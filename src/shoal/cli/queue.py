@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.command_help import HelpCommand
 from shoal.cli.completion_values import cluster_queues
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
 from shoal.cli.named_group import NamedGroup
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from shoal.views.queue_workloads import Workloads
 
 app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
     help="Show quotas, their use, and the workloads that wait for them.",
     cls=NamedGroup,
     subcommand_metavar="[NAME] | COMMAND [ARGS]...",
@@ -135,7 +138,7 @@ def _show(tree: Tree, listed: Workloads | None, output: str, others: Sequence[Ot
     show_other_queues(screen, others)
 
 
-@app.command("diff")
+@app.command("diff", cls=HelpCommand)
 def diff(filename: _Two = None, output: TableOutput = _TABLE, seed: Seed = 42) -> None:
     """Tell who would start, stop or wait longer: -f NOW -f PROPOSED, each a file or a folder.
 

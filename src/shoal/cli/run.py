@@ -13,6 +13,7 @@ import typer
 from shoal.cli.cluster_access import AccessOptions, in_one_line
 from shoal.cli.foreground import ready_reporter
 from shoal.cli.known_names import check_known
+from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 from shoal.units.errors import Where
 
@@ -63,7 +64,7 @@ class RunOptions:
 
 
 @with_options
-def run(options: RunOptions, cluster_access: AccessOptions) -> None:
+def run(options: RunOptions, cluster_access: AccessOptions, logs: LoggingOptions) -> None:
     """Run Shoal on a cluster: place pods, admit jobs through queues, explain."""
     from msgspec.structs import replace
 
@@ -93,6 +94,7 @@ def run(options: RunOptions, cluster_access: AccessOptions) -> None:
         is_child=options.child,
         metrics=options.metrics_address,
     )
+    logs.set_up()
     access = cluster_access.access_for_change()
     ready = ready_reporter(lambda what: f"{what}; Ctrl-C ends this.", options.notify)
     with in_one_line(access):
