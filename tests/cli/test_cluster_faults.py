@@ -220,8 +220,7 @@ def test_a_kubeconfig_that_shoal_up_left_behind_says_that_its_cluster_does_not_r
     monkeypatch.setenv("KUBECONFIG", str(left / "kubeconfig"))
     assert shoal("fail", "n") == 1
     line = _only_line(capsys)
-    assert "the cluster of `shoal up` does not run" in line
-    assert line.endswith("; start it with `shoal up`")
+    assert line.endswith(f"does not run at {CLOSED}; start it with `shoal up --state {left}`")
 
 
 def test_the_kubeconfig_of_a_cluster_that_was_reset_is_answered_with_shoal_up(

@@ -248,6 +248,7 @@ def test_a_name_that_does_not_exist_is_answered_with_the_nearest(get: Get) -> No
         "pods", "wait", "-n", "t", objects=pods()
     )
     assert 'node "x" not found; see shoal get nodes' in get.wrong("nodes", "x", objects=pods())
+    assert "one type can be listed at a time" in get.wrong("pods,nodes", objects=pods())
     assert "names of one type" in get.wrong("pod/a", "node/b", objects=pods())
 
 

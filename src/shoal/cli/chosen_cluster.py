@@ -44,16 +44,19 @@ def _advice(missing: Path) -> str:
     return "name another file with --kubeconfig or KUBECONFIG; if `shoal up` wrote it, start the cluster again"
 
 
-def has_ended(access: Access) -> bool:
-    """Whether it is a cluster of `shoal up` and its server has ended."""
+def silence_words(access: Access, words: str) -> str:
+    """The words for a server that does not answer. If it is one of `shoal up` they say how to start it."""
     from shoal.embedded.apiserver.security.kubeconfig import NAME
     from shoal.embedded.apiserver.security.state_folder import MARKER, is_claimed, running
 
     if access.file is None or access.name != NAME or not any(word in access.server for word in _LOOPBACK):
-        return False
-    folder = access.file.parent
+        return words
+    folder, usual = access.file.parent, cluster_folder(None)
     if (folder / MARKER).exists():
-        return not is_claimed(folder)
+        start = "shoal up" if folder == usual else f"shoal up --state {folder}"
+        ended = f"the cluster of `shoal up` does not run at {access.server}; start it with `{start}`"
+        return words if is_claimed(folder) else ended
     # The file may be shared with other clusters: `shoal up --kubeconfig FILE`.
-    found = running(cluster_folder(None))
-    return found is None or found.url != access.server
+    found = running(usual)
+    is_running = found is not None and found.url == access.server
+    return words if is_running else f"{words}; if it is a cluster of `shoal up`, start it again"

@@ -141,16 +141,15 @@ def ended(access: Access, work: Callable[[], Awaitable[T]]) -> T:
 @contextmanager
 def in_one_line(access: Access) -> Iterator[None]:
     """Turns a refusal of the server, or a missing server, into one line and exit code 1."""
-    from shoal.cli.chosen_cluster import has_ended
+    from shoal.cli.chosen_cluster import silence_words
     from shoal.client.refusals import NO_ANSWER, BusyError, RefusedError
 
     try:
         yield
     except (BusyError, RefusedError) as error:
         is_silent = isinstance(error, BusyError) and error.reason == NO_ANSWER
-        advice = "; start it with `shoal up`" if is_silent and has_ended(access) else ""
-        what = f"the cluster of `shoal up` does not run: {error}" if advice else str(error)
-        typer.echo(f"shoal: {access.where}: {what}{advice}", err=True)
+        words = silence_words(access, str(error)) if is_silent else str(error)
+        typer.echo(f"shoal: {access.where}: {words}", err=True)
         raise typer.Exit(FAILED) from None
 
 

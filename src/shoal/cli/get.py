@@ -72,6 +72,8 @@ def _asked(what: Sequence[str]) -> tuple[ListedType, list[str]]:
     from shoal.cli.listed_types import type_named
 
     word, slash, name = what[0].partition("/")
+    if "," in word:
+        raise UserError(f"{excerpt(word)} are several types", fix="one type can be listed at a time")
     of = type_named(word)
     if not slash:
         return of, [name.removeprefix(f"{word}/") for name in what[1:]]

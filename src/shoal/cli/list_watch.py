@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli.cluster_access import AccessOptions, announce, speak
 from shoal.cli.list_output import Listing, OutputForm, document_of, line_of_rows, name_of, write_document
 from shoal.cli.object_source import Source, read_picture
+from shoal.client.clock import Clock, LoopClock
 
 if TYPE_CHECKING:
     from shoal.client.informers import Informers
@@ -35,25 +37,23 @@ def watch(options: AccessOptions, form: OutputForm, listing_of: Callable[[Source
             documents = [entry.document for entry in snapshot.entries]
             shown.show(listing_of(Source(documents, access.namespace, access.where, loaded, (), access)))
 
-        await follow(api, present)
+        await follow(api, present, LoopClock(time.time()))
 
     speak(access, work)
 
 
-async def follow(api: Api, present: Callable[[], Any]) -> None:
+async def follow(api: Api, present: Callable[[], Awaitable[None]], clock: Clock) -> None:
     """Calls `present` at once, and again after each group of changes."""
-    import time
-
-    from shoal.client.clock import LoopClock
     from shoal.client.informers import Informers
+    from shoal.store.snapshot.kinds import NEEDED
 
-    clock = LoopClock(time.time())
     changed = asyncio.Event()
     informers = Informers(api, clock, random.Random())
     await _watch_kinds(api, informers, changed)
     running = asyncio.ensure_future(informers.run())
     try:
-        await informers.synced()
+        # Kinds that the user may not read stay without a cache.
+        await informers.synced(NEEDED)
         while True:
             changed.clear()
             await present()
