@@ -14,6 +14,8 @@ from shoal.api.validity import check_meta
 from shoal.api.wire import ApiStruct
 from shoal.units.errors import UserError, Where
 
+PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
+"""On a job: its class."""
 LONGEST_DESCRIPTION = 2048
 
 

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from shoal.api.groups.shoal import RENDEZVOUS
 from shoal.api.partial import OwnedMeta
 from shoal.client.context import Context
 from shoal.client.item import Item
@@ -27,7 +28,6 @@ from shoal.controllers.scheduler.pod_conditions import about
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.gang_members import Gang
 from shoal.engine.plan import Place
-from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.pod_views import PodView
 from shoal.units.numbers import whole_of
 

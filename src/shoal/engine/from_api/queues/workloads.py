@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from shoal.api.kueue import Workload
+from shoal.api.kueue.priority_classes import PRIORITY_CLASS_LABEL
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import PodSpec, PodTemplate
 from shoal.engine.from_api.checkpoints import saved_s
@@ -17,7 +18,7 @@ from shoal.engine.from_api.queues.expected import expected_s
 from shoal.engine.from_api.queues.pod_sets import CountedPodSet, CountingRules, PodSetSize, QuotaScope, pod_set_of
 from shoal.engine.from_api.queues.progress import gates_of, progress_of
 from shoal.engine.from_api.queues.topology_requests import topology_of_annotations, topology_of_request
-from shoal.engine.from_api.queues.workload_priorities import PRIORITY_CLASS_LABEL, WorkloadPriorities
+from shoal.engine.from_api.queues.workload_priorities import WorkloadPriorities
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.settings import Settings
 from shoal.units.errors import Where

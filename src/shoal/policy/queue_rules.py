@@ -7,14 +7,12 @@ from collections.abc import Iterator
 import msgspec
 
 from shoal.api.decode import read
+from shoal.api.kueue.priority_classes import PRIORITY_CLASS_LABEL
 from shoal.api.kueue.probable_mistakes import QUEUE_NAME, slips
 from shoal.api.taints import HARD_EFFECTS, Toleration
-from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOAD_PRIORITY_CLASSES
-from shoal.client.item import Obj
-from shoal.client.kind import PRIORITY_CLASSES
-from shoal.controllers.advising.advice import Advice, RuleContext
-from shoal.controllers.advising.fields import dig, maps, string_keys
-from shoal.engine.from_api.queues import PRIORITY_CLASS_LABEL
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps, string_keys
+from shoal.policy.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, PRIORITY_CLASS, WORKLOAD_PRIORITY_CLASS
 from shoal.units.errors import UserError
 
 _MOST_NAMED = 5
@@ -25,6 +23,11 @@ _REASONS = {
 }
 
 
+@rule(
+    NoNamespaceSelector="a ClusterQueue has no namespaceSelector, so no namespace may use it",
+    OldFieldName="a field has the name of an older version",
+    MisplacedValue="the value of a WorkloadPriorityClass is below spec",
+)
 def misread_fields(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """The warnings of `shoal decide` for the same object. The admission loop reports objects that cannot be read."""
     try:
@@ -36,23 +39,31 @@ def misread_fields(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             yield Advice(_REASONS.get(slip.path, "Slip"), slip.path, slip.what, slip.fix)
 
 
+@rule(
+    NoSuchLocalQueue="the named LocalQueue does not exist",
+    NoSuchPriorityClass="the named WorkloadPriorityClass does not exist",
+)
 def missing_queues(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """For kinds whose pods are queued one by one: the pods have the condition too, but not their owner."""
     labels = string_keys(dig(obj, "metadata", "labels"))
     namespace = str(dig(obj, "metadata", "namespace") or "")
     queue, priority = labels.get(QUEUE_NAME), labels.get(PRIORITY_CLASS_LABEL)
-    if isinstance(queue, str) and queue and context.lacks(LOCAL_QUEUES, namespace, queue):
+    if isinstance(queue, str) and queue and context.lacks(LOCAL_QUEUE, namespace, queue):
         what = f'LocalQueue "{queue}" not found in namespace {namespace}: the pods are held'
-        there = sorted(str(dig(one, "metadata", "name")) for one in context.all(LOCAL_QUEUES, namespace))
+        there = sorted(str(dig(one, "metadata", "name")) for one in context.all(LOCAL_QUEUE, namespace))
         fix = f"create it, or use one that exists ({', '.join(there[:_MOST_NAMED])})" if there else "create it"
         yield Advice("NoSuchLocalQueue", f"metadata.labels[{QUEUE_NAME}]", what, fix)
-    if isinstance(priority, str) and priority and queue and context.lacks(WORKLOAD_PRIORITY_CLASSES, "", priority):
+    if isinstance(priority, str) and priority and queue and context.lacks(WORKLOAD_PRIORITY_CLASS, "", priority):
         what = f'WorkloadPriorityClass "{priority}" not found: the pods are held'
         yield Advice(
             "NoSuchPriorityClass", f"metadata.labels[{PRIORITY_CLASS_LABEL}]", what, "create it, or leave it out"
         )
 
 
+@rule(
+    NoNodes="no node has the labels of the flavor",
+    TaintedNodes="all nodes of the flavor have taints, which it does not tolerate",
+)
 def flavors_without_nodes(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Workloads admitted to such a flavor would need nodes that do not exist or have other taints."""
     wanted = string_keys(dig(obj, "spec", "nodeLabels"))
@@ -88,13 +99,17 @@ def _toleration(written: Obj) -> Toleration:
         return Toleration(key="-")
 
 
+@rule(
+    UnknownField="Volcano drops a field of the queue",
+    NamesakeQueue="a ClusterQueue has the same name as the Volcano Queue",
+)
 def volcano_queues(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     spec, name = string_keys(obj.get("spec")), str(dig(obj, "metadata", "name"))
     for field, meaning in _EXTENSIONS.items():
         if field in spec:
             what = f"is not a field of Volcano's queues, which drop it; in Shoal {meaning}"
             yield Advice("UnknownField", f"spec.{field}", what, "leave it out where Volcano itself runs")
-    if context.find(CLUSTER_QUEUES, "", name) is not None:
+    if context.find(CLUSTER_QUEUE, "", name) is not None:
         yield Advice(
             "NamesakeQueue",
             "metadata.name",
@@ -109,8 +124,9 @@ _EXTENSIONS = {
 }
 
 
+@rule(UnknownPriorityClass="the named PriorityClass does not exist")
 def pod_groups(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     name = dig(obj, "spec", "priorityClassName")
-    if isinstance(name, str) and name and context.lacks(PRIORITY_CLASSES, "", name):
+    if isinstance(name, str) and name and context.lacks(PRIORITY_CLASS, "", name):
         what = f'PriorityClass "{name}" not found: the group has no priority of its own'
         yield Advice("UnknownPriorityClass", "spec.priorityClassName", what, "create it, or leave the name out")

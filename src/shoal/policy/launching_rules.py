@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from shoal.client.item import Obj
-from shoal.client.kind import CONFIG_MAPS, NAMESPACES, SERVICES, VOLUME_CLAIMS
-from shoal.controllers.advising.advice import Advice, RuleContext
-from shoal.controllers.advising.fields import dig, maps, string_keys, strings
-from shoal.controllers.advising.pod_templates import command_words, gpus_of, pod_templates
-from shoal.store.pod_makers import RENDEZVOUS
+from shoal.api.groups.shoal import RENDEZVOUS
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps, string_keys, strings
+from shoal.policy.kinds import CONFIG_MAP, NAMESPACE, SERVICE, VOLUME_CLAIM
+from shoal.policy.pod_templates import command_words, gpus_of, pod_templates
 
 _OLD_LAUNCHER = "torch.distributed.launch"
 _NODES = re.compile(r"^--nnodes=(\S+)$")
@@ -28,6 +27,10 @@ DEAD_IMAGES = {
 _SHORT_CUDA = re.compile(r"(?:nvcr\.io/)?nvidia/cuda:(\d+\.\d+)-(\S+)")
 
 
+@rule(
+    OldLauncher="the command uses torch.distributed.launch",
+    NoRendezvous="torchrun starts several nodes without a rendezvous endpoint",
+)
 def launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Finds superseded launchers, and launchers of several nodes without a rendezvous endpoint."""
     for template in pod_templates(obj):
@@ -51,6 +54,7 @@ def launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 )
 
 
+@rule(UnsetVariable="a command contains $(NAME), and the container has no such variable")
 def unset_variables(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Kubernetes replaces `$(NAME)` in a command by a variable of the container, and keeps it if there is none."""
     for template in pod_templates(obj):
@@ -73,6 +77,7 @@ def _unset(obj: Obj, path: str, name: str) -> Advice:
     return Advice("UnsetVariable", path, what, fix)
 
 
+@rule(NoSuchService="MASTER_ADDR names no Service of the namespace")
 def master_addresses(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """A host name without dots can only be resolved as a Service."""
     namespace = str(dig(obj, "metadata", "namespace") or "")
@@ -88,7 +93,7 @@ def master_addresses(obj: Obj, context: RuleContext) -> Iterator[Advice]:
                     or host in reported
                 ):
                     continue
-                if context.lacks(SERVICES, namespace, host):
+                if context.lacks(SERVICE, namespace, host):
                     reported.add(host)
                     yield Advice(
                         "NoSuchService",
@@ -102,6 +107,7 @@ def _is_bare(host: str) -> bool:
     return bool(re.fullmatch(r"[a-z][a-z0-9-]*", host)) and host != "localhost"
 
 
+@rule(VisibleDevicesByHand="NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES is set")
 def visible_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """The device plugin decides which GPUs a container sees."""
     for template in pod_templates(obj):
@@ -116,6 +122,7 @@ def visible_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                     yield Advice("VisibleDevicesByHand", f"{path}.env[{at}]", f"{name}={what}", "leave it out")
 
 
+@rule(NoLauncher="a container requests several GPUs and starts one process")
 def idle_gpus(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Finds containers with several GPUs and without a launcher: one process uses one GPU."""
     for template in pod_templates(obj):
@@ -131,6 +138,10 @@ def idle_gpus(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 )
 
 
+@rule(
+    RootLauncher="mpirun runs as root without --allow-run-as-root",
+    TopologyNotPassed="a topology file is mounted, and NCCL does not use it",
+)
 def mpi_launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Finds options that mpirun needs as root, and with a topology file for its workers."""
     files: list[str] = []
@@ -154,6 +165,10 @@ def mpi_launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 yield Advice("TopologyNotPassed", f"{path}.command", what, f"add -x NCCL_TOPO_FILE={files[0]}")
 
 
+@rule(
+    MissingConfigMap="a volume names a ConfigMap that does not exist",
+    MissingPersistentVolumeClaim="a volume names a claim that does not exist",
+)
 def missing_volumes(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """For kinds whose pods an operator creates."""
     namespace = str(dig(obj, "metadata", "namespace") or "")
@@ -162,13 +177,14 @@ def missing_volumes(obj: Obj, context: RuleContext) -> Iterator[Advice]:
         for at, volume in enumerate(maps(template.spec.get("volumes"))):
             here = f"{template.path}.volumes[{at}]"
             config, claim = dig(volume, "configMap", "name"), dig(volume, "persistentVolumeClaim", "claimName")
-            for kind, name in ((CONFIG_MAPS, config), (VOLUME_CLAIMS, claim)):
+            for kind, name in ((CONFIG_MAP, config), (VOLUME_CLAIM, claim)):
                 if isinstance(name, str) and (kind.name, name) not in reported and context.lacks(kind, namespace, name):
                     reported.add((kind.name, name))
                     what = f'{kind.name} "{name}" not found in namespace {namespace}: the pods would wait'
                     yield Advice(f"Missing{kind.name}", here, what, "create it")
 
 
+@rule(NoSuchImage="no image is published under the name")
 def dead_images(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Names under which no image is published; this queries no registry."""
     for template in pod_templates(obj):
@@ -182,10 +198,11 @@ def dead_images(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 yield Advice("NoSuchImage", f"{path}.image", f"{image} is not published", fix)
 
 
+@rule(PodSecurity="the namespace enforces the level restricted, and the pods do not comply")
 def pod_security(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """For kinds whose pods an operator creates: the namespace would reject them later, where few users look."""
     namespace = str(dig(obj, "metadata", "namespace") or "")
-    labels = string_keys(dig(context.find(NAMESPACES, "", namespace), "metadata", "labels"))
+    labels = string_keys(dig(context.find(NAMESPACE, "", namespace), "metadata", "labels"))
     if labels.get("pod-security.kubernetes.io/enforce") != "restricted":
         return
     for template in pod_templates(obj):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoal.client.item import Obj
-from shoal.client.kind import PODS, PRIORITY_CLASSES
-from shoal.controllers.advising.advice import Advice, RuleContext
-from shoal.controllers.advising.fields import dig, maps, string_keys, strings
-from shoal.controllers.advising.pod_templates import gpus_of
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps, string_keys, strings
+from shoal.policy.kinds import POD, PRIORITY_CLASS
+from shoal.policy.pod_templates import GPU, gpus_of
 
 _LIMITS, _REQUESTS = "limits.", "requests."
-_GPU = "nvidia.com/gpu"
 
 
+@rule(NeverCounted="a quota has limits of extended resources, which are never counted")
 def uncounted_limits(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Kubernetes counts only requests of extended resources."""
     hard = string_keys(dig(obj, "spec", "hard"))
@@ -26,12 +25,13 @@ def uncounted_limits(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             yield Advice("NeverCounted", f"spec.hard[{item}]", what, fix)
 
 
+@rule(UnknownPriorityClass="the named PriorityClass does not exist")
 def unknown_priorities(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     for at, one in enumerate(maps(dig(obj, "spec", "scopeSelector", "matchExpressions"))):
         names = strings(one.get("values"))
         if one.get("scopeName") != "PriorityClass" or one.get("operator") != "In":
             continue
-        lacking = [name for name in names if context.lacks(PRIORITY_CLASSES, "", name)]
+        lacking = [name for name in names if context.lacks(PRIORITY_CLASS, "", name)]
         if lacking:
             rest = "" if len(lacking) < len(names) else ", so no pod counts"
             yield Advice(
@@ -43,25 +43,29 @@ def unknown_priorities(obj: Obj, context: RuleContext) -> Iterator[Advice]:
             )
 
 
+@rule(
+    GpuByDefault="every container gets a GPU by default",
+    GpuDemanded="every container must have a GPU",
+)
 def default_gpus(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """A LimitRange applies to every container, also to sidecars and CPU pods."""
     for at, limit in enumerate(maps(dig(obj, "spec", "limits"))):
         if limit.get("type") != "Container":
             continue
         here = f"spec.limits[{at}]"
-        default = next((field for field in ("default", "defaultRequest") if _GPU in string_keys(limit.get(field))), "")
+        default = next((field for field in ("default", "defaultRequest") if GPU in string_keys(limit.get(field))), "")
         if default:
             yield Advice(
                 "GpuByDefault",
-                f"{here}.{default}[{_GPU}]",
+                f"{here}.{default}[{GPU}]",
                 "every container that requests no GPU gets one, also sidecars and CPU pods"
                 + _now(context, str(dig(obj, "metadata", "namespace"))),
                 "remove the GPU from the defaults; limit pods with type: Pod and max",
             )
-        if str(string_keys(limit.get("min")).get(_GPU, "0")) != "0":
+        if str(string_keys(limit.get("min")).get(GPU, "0")) != "0":
             yield Advice(
                 "GpuDemanded",
-                f"{here}.min[{_GPU}]",
+                f"{here}.min[{GPU}]",
                 "containers without a GPU are rejected or get one",
                 "remove it, so that CPU pods can run in this namespace",
             )
@@ -70,7 +74,7 @@ def default_gpus(obj: Obj, context: RuleContext) -> Iterator[Advice]:
 def _now(context: RuleContext, namespace: str) -> str:
     count = sum(
         not gpus_of(container)
-        for pod in context.all(PODS, namespace)
+        for pod in context.all(POD, namespace)
         for container in maps(dig(pod, "spec", "containers"))
     )
     if not count:

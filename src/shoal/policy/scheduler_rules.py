@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.api.yaml_text import read_yaml
-from shoal.client.item import Obj
-from shoal.controllers.advising.advice import Advice, RuleContext
-from shoal.controllers.advising.fields import dig, maps, string_keys
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps, string_keys
 from shoal.units.errors import UserError
 
 _GROUP = "kubescheduler.config.k8s.io/"
@@ -15,6 +14,11 @@ _NOW = _GROUP + "v1"
 _FIT = "NodeResourcesFit"
 
 
+@rule(
+    NotAScheduler="a ConfigMap with a scheduler configuration changes no scheduler",
+    OldVersion="the version is not supported any more",
+    Spreads="the scheduler configuration spreads pods over the emptiest nodes",
+)
 def scheduler_configurations(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for key, text in string_keys(obj.get("data")).items():
         if not isinstance(text, str) or _GROUP not in text or "KubeSchedulerConfiguration" not in text:

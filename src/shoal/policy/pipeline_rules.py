@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from shoal.client.item import Obj
-from shoal.client.kind import Kind
-from shoal.controllers.advising.advice import Advice, RuleContext
-from shoal.controllers.advising.fields import dig, maps, string_keys
-
-TASKS = Kind("tekton.dev", "v1", "tasks", "Task")
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps, string_keys
+from shoal.policy.kinds import TASK
 
 
+@rule(
+    ForeignTemplateLanguage="withParam contains Jinja, which Argo does not run",
+    UnusedParameters="nothing reads a parameter of the workflow",
+)
 def workflows(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for at, template in enumerate(maps(dig(obj, "spec", "templates"))):
         groups = template.get("steps")
@@ -39,6 +40,12 @@ def workflows(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         yield Advice("UnusedParameters", "spec.arguments.parameters", what, fix)
 
 
+@rule(
+    MissingTask="a task of the pipeline does not exist",
+    OldFieldName="a field has the name of an older version",
+    MisplacedTolerations="tolerations are in a taskSpec, which has none",
+    NotShared="an emptyDir is expected to be shared between tasks",
+)
 def pipelines(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     namespace = str(dig(obj, "metadata", "namespace") or "")
     has_workspace = bool(maps(dig(obj, "spec", "workspaces")))
@@ -47,7 +54,7 @@ def pipelines(obj: Obj, context: RuleContext) -> Iterator[Advice]:
         reference = string_keys(task.get("taskRef"))
         name = reference.get("name")
         is_plain = reference.get("kind", "Task") == "Task" and not reference.get("resolver")
-        if name and is_plain and context.lacks(TASKS, namespace, str(name)):
+        if name and is_plain and context.lacks(TASK, namespace, str(name)):
             what = f'Task "{name}" not found in namespace {namespace}: runs of this pipeline fail there'
             yield Advice("MissingTask", f"{here}.taskRef.name", what, "install it, or describe it under taskSpec")
         yield from _task_spec(here, spec, has_workspace=has_workspace)

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoal.client.item import Obj
-from shoal.client.kind import DEPLOYMENTS, SERVICES, STATEFUL_SETS
-from shoal.controllers.advising.advice import Advice, RuleContext
-from shoal.controllers.advising.fields import dig, maps, string_keys
-from shoal.controllers.advising.pod_templates import pod_templates
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps, string_keys
+from shoal.policy.kinds import DEPLOYMENT, SERVICE, STATEFUL_SET
+from shoal.policy.pod_templates import pod_templates
 
 _OPEN = ("comfyui", "open-webui", "ollama")
 """Images that require no login by default."""
 _SECRET = ("SECRET", "SECRET_KEY", "PASSWORD", "TOKEN", "API_KEY", "ACCESS_KEY")
 
 
+@rule(NoHeadlessService="the Service of a StatefulSet does not exist, or has a cluster IP")
 def governing_services(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """The pods of a StatefulSet have DNS names below its headless Service."""
     namespace, name = str(dig(obj, "metadata", "namespace") or ""), dig(obj, "spec", "serviceName")
     if not isinstance(name, str) or not name:
         return
     what = ""
-    if context.lacks(SERVICES, namespace, name):
+    if context.lacks(SERVICE, namespace, name):
         what = f'Service "{name}" not found in namespace {namespace}'
-    elif (service := context.find(SERVICES, namespace, name)) and dig(service, "spec", "clusterIP") != "None":
+    elif (service := context.find(SERVICE, namespace, name)) and dig(service, "spec", "clusterIP") != "None":
         what = f"Service {name} is not headless"
     if what:
         fix = "create a Service of that name with clusterIP: None"
         yield Advice("NoHeadlessService", "spec.serviceName", f"{what}: the pods have no DNS names", fix)
 
 
+@rule(PlainSecret="a secret is written in the manifest")
 def plain_secrets(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for template in pod_templates(obj):
         for path, container in template.containers():
@@ -41,6 +42,7 @@ def plain_secrets(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                     yield Advice("PlainSecret", f"{path}.env[{at}].value", what, fix)
 
 
+@rule(OpenDoor="a load balancer exposes a program without a login")
 def open_load_balancers(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Finds Services of type LoadBalancer in front of programs without a login."""
     spec = string_keys(obj.get("spec"))
@@ -48,7 +50,7 @@ def open_load_balancers(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     if spec.get("type") != "LoadBalancer" or not wanted:
         return
     namespace = str(dig(obj, "metadata", "namespace") or "")
-    for kind in (DEPLOYMENTS, STATEFUL_SETS):
+    for kind in (DEPLOYMENT, STATEFUL_SET):
         for server in context.all(kind, namespace):
             for template in pod_templates(server):
                 image = next((name for name in map(_image, template.containers()) if name in _OPEN), "")
@@ -64,10 +66,11 @@ def _image(placed: tuple[str, Obj]) -> str:
     return str(placed[1].get("image") or "").rpartition("/")[2].partition(":")[0].partition("@")[0]
 
 
+@rule(CpuOfGpuPods="GPU pods are scaled by their CPU utilization")
 def cpu_of_gpu_pods(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Finds autoscalers that scale GPU pods by their CPU utilization."""
     target = string_keys(dig(obj, "spec", "scaleTargetRef"))
-    kind = {"Deployment": DEPLOYMENTS, "StatefulSet": STATEFUL_SETS}.get(str(target.get("kind")))
+    kind = {"Deployment": DEPLOYMENT, "StatefulSet": STATEFUL_SET}.get(str(target.get("kind")))
     if kind is None:
         return
     scaled = context.find(kind, str(dig(obj, "metadata", "namespace") or ""), str(target.get("name")))

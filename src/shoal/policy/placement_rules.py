@@ -13,11 +13,10 @@ import msgspec
 
 from shoal.api.selectors import LabelSelector
 from shoal.api.taints import HARD_EFFECTS, Taint
-from shoal.client.item import Obj
-from shoal.controllers.advising.advice import Advice, AdvisedNode, RuleContext
-from shoal.controllers.advising.fields import dig, maps, string_keys, strings
-from shoal.controllers.advising.pod_templates import PodTemplateView, pod_templates
 from shoal.data.gpus import PRODUCT_LABEL, is_short_product, meant_products
+from shoal.policy.advice import Advice, AdvisedNode, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps, string_keys, strings
+from shoal.policy.pod_templates import PodTemplateView, pod_templates
 
 _COUNT = "nvidia.com/gpu.count"
 _PRESENT = "nvidia.com/gpu.present"
@@ -26,6 +25,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
+@rule(UnknownProductName="nvidia.com/gpu.product is compared with a name that no driver reports")
 def product_names(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """The label is the name that the driver reports, with dashes for blanks, and with the vendor since R470."""
     known = {node.labels.get(PRODUCT_LABEL, "") for node in context.nodes()}
@@ -44,6 +44,7 @@ def product_names(obj: Obj, context: RuleContext) -> Iterator[Advice]:
                 )
 
 
+@rule(CountTooStrict="nvidia.com/gpu.count must be greater than the number of requested GPUs")
 def strict_counts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """`Gt` excludes the number itself, and the number of GPUs does not say how they are connected."""
     for template in pod_templates(obj):
@@ -60,6 +61,7 @@ def strict_counts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             )
 
 
+@rule(UnknownNodeLabel="a node selector has a label that no node has")
 def unknown_node_labels(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Finds node selectors with a label that no node has."""
     nodes = list(context.nodes())
@@ -79,6 +81,7 @@ def unknown_node_labels(obj: Obj, context: RuleContext) -> Iterator[Advice]:
             )
 
 
+@rule(RepelsOthersOnly="a required anti-affinity does not match the pod itself")
 def one_sided_anti_affinity(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Pods that should be on different nodes must have the labels that their anti-affinity selects."""
     for template in pod_templates(obj):
@@ -95,6 +98,7 @@ def one_sided_anti_affinity(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             )
 
 
+@rule(UntoleratedTaint="all nodes with GPUs have a taint that the pods do not tolerate")
 def untolerated(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """For kinds whose pods an operator creates: they would wait for tainted GPU nodes, but do not exist yet."""
     taints = _common_taints([node for node in context.nodes() if _PRESENT in node.labels])

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from shoal.api.taints import Taint, Toleration
-from shoal.client.item import Obj
-from shoal.controllers.advising.fields import dig, maps, string_keys, strings
-from shoal.engine.device_notation.names import GPU
+from shoal.policy.advice import Obj
+from shoal.policy.fields import dig, maps, string_keys, strings
 from shoal.units.numbers import whole_of
 
+GPU = "nvidia.com/gpu"
 _MOST_LEVELS = 10
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.client.item import Obj
+from shoal.policy.advice import Obj
 
 
 def dig(obj: Any, *steps: str | int) -> Any:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from shoal.api.taints import Taint
-from shoal.client.item import Obj
-from shoal.client.kind import Kind
+from shoal.policy.kinds import GroupKind
 from shoal.units.errors import one_line
+
+Obj = dict[str, Any]
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -45,16 +46,43 @@ class RuleContext(Protocol):
 
     def nodes(self) -> Iterable[AdvisedNode]: ...
 
-    def find(self, kind: Kind, namespace: str, name: str) -> Obj | None: ...
+    def find(self, kind: GroupKind, namespace: str, name: str) -> Obj | None: ...
 
-    def all(self, kind: Kind, namespace: str = "") -> Iterable[Obj]:
+    def all(self, kind: GroupKind, namespace: str = "") -> Iterable[Obj]:
         """In all namespaces if none is given."""
         ...
 
-    def lacks(self, kind: Kind, namespace: str, name: str) -> bool:
+    def lacks(self, kind: GroupKind, namespace: str, name: str) -> bool:
         """Whether it is certain that the object does not exist."""
         ...
 
 
-Rule = Callable[[Obj, RuleContext], Iterable[Advice]]
+Check = Callable[[Obj, RuleContext], Iterable[Advice]]
 """Checks one object. The object may have any structure: many kinds are hardly validated."""
+
+
+class Rule:
+    """A check, and what it reports."""
+
+    __slots__ = ("check", "reasons")
+
+    def __init__(self, check: Check, reasons: Mapping[str, str]) -> None:
+        self.check = check
+        self.reasons = reasons
+        """What is wrong, in a line, by the reason of the advice."""
+
+    @property
+    def name(self) -> str:
+        return self.check.__name__
+
+    def __call__(self, obj: Obj, context: RuleContext) -> Iterable[Advice]:
+        return self.check(obj, context)
+
+
+def rule(**reasons: str) -> Callable[[Check], Rule]:
+    """Makes a rule of a check. `reasons` names each reason that the check gives, with a description."""
+
+    def made(check: Check) -> Rule:
+        return Rule(check, reasons)
+
+    return made

@@ -1,0 +1,1 @@
+"""Rules about objects that are valid and do something else than their authors intended."""
