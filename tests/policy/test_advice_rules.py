@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from shoal.api.kueue.probable_mistakes import QUEUE_NAME
 from shoal.api.taints import Taint
 from shoal.policy.advice import AdvisedNode, Obj, Rule
 from shoal.policy.kinds import (
@@ -42,6 +43,7 @@ from shoal.policy.placement_rules import (
 )
 from shoal.policy.queue_rules import (
     flavors_without_nodes,
+    misplaced_queue_names,
     misread_fields,
     missing_queues,
     pod_groups,
@@ -114,6 +116,10 @@ def job(*containers: Obj, kind: str = "Job", **spec: Any) -> Obj:
 def _told(obj: Obj) -> Obj:
     obj["spec"]["template"]["metadata"]["annotations"] = {"shoal.dev/rendezvous": "true"}
     return obj
+
+
+def annotated(key: str, value: str) -> Obj:
+    return {"name": "j", "namespace": "n", "annotations": {key: value}}
 
 
 def named(name: str, namespace: str = "n", **fields: Any) -> Obj:
@@ -235,6 +241,12 @@ CASES: dict[str, Case] = {
     ),
     "pods that the namespace refuses": (pod_security, job(), FakeContext(RESTRICTED), "level restricted"),
     "a queue without a namespace selector": (misread_fields, queue(), BARE, "no namespace may use the queue"),
+    "a queue that an annotation names": (
+        misplaced_queue_names,
+        {**job(kind="PyTorchJob"), "apiVersion": "kubeflow.org/v1", "metadata": annotated(QUEUE_NAME, "q")},
+        BARE,
+        "queue q is an annotation, where no cluster looks for it",
+    ),
     "a queue of another namespace": (
         missing_queues,
         labelled(queue="q"),
@@ -387,6 +399,11 @@ NO_ADVICE: dict[str, tuple[Rule, Obj, FakeContext]] = {
     "a queue for all namespaces": (misread_fields, queue(namespaceSelector={}), BARE),
     "a queue that is there": (missing_queues, labelled(queue="q"), FakeContext((LOCAL_QUEUE, named("q")))),
     "a class without a queue": (missing_queues, labelled(priority="p"), BARE),
+    "a queue that a label names": (
+        misplaced_queue_names,
+        {**job(), "apiVersion": "batch/v1", "metadata": {"name": "j", "labels": {QUEUE_NAME: "q"}}},
+        BARE,
+    ),
     "a queue that cannot be read": (misread_fields, queue(resourceGroups=7), BARE),
     "a flavor for everywhere": (flavors_without_nodes, flavor(), BARE),
     "requests": (

@@ -51,3 +51,8 @@ WORKFLOW = GroupKind("argoproj.io", "Workflow")
 PIPELINE = GroupKind("tekton.dev", "Pipeline")
 TASK = GroupKind("tekton.dev", "Task")
 INFERENCE_SERVICE = GroupKind("serving.kserve.io", "InferenceService")
+
+CLUSTER_WIDE = frozenset(
+    {NODE, NAMESPACE, PRIORITY_CLASS, CLUSTER_QUEUE, RESOURCE_FLAVOR, WORKLOAD_PRIORITY_CLASS, VOLCANO_QUEUE}
+)
+"""Kinds without a namespace."""

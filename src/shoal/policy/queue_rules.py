@@ -8,7 +8,7 @@ import msgspec
 
 from shoal.api.decode import read
 from shoal.api.kueue.priority_classes import PRIORITY_CLASS_LABEL
-from shoal.api.kueue.probable_mistakes import QUEUE_NAME, slips
+from shoal.api.kueue.probable_mistakes import QUEUE_NAME, misplaced_queue, slips
 from shoal.api.taints import HARD_EFFECTS, Toleration
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.fields import dig, maps, string_keys
@@ -36,7 +36,23 @@ def misread_fields(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         return
     for document in found:
         for slip in slips(document.value):
-            yield Advice(_REASONS.get(slip.path, "Slip"), slip.path, slip.what, slip.fix)
+            if (reason := _REASONS.get(slip.path)) is not None:
+                yield Advice(reason, slip.path, slip.what, slip.fix)
+
+
+@rule(MisplacedQueueName="the queue is named where no cluster looks for it")
+def misplaced_queue_names(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """The name of a queue is a label of the job itself."""
+    try:
+        found = read(msgspec.json.encode(obj))
+    except UserError:
+        return
+    for document in found:
+        queue = misplaced_queue(document.value)
+        if queue is not None:
+            place = "is a label of the pod template" if queue.is_label else "is an annotation"
+            what = f"queue {queue.name} {place}, where no cluster looks for it: the job is not queued"
+            yield Advice("MisplacedQueueName", queue.path, what, f"write {QUEUE_NAME} under metadata.labels of the job")
 
 
 @rule(

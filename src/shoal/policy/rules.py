@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from shoal.policy.advice import Rule
+from shoal.policy.file_rules import invalid_objects, replaced_objects
 from shoal.policy.kinds import (
     AUTOSCALER,
     CLUSTER_QUEUE,
@@ -62,6 +63,7 @@ from shoal.policy.placement_rules import (
 )
 from shoal.policy.queue_rules import (
     flavors_without_nodes,
+    misplaced_queue_names,
     misread_fields,
     missing_queues,
     pod_groups,
@@ -93,6 +95,7 @@ _OPERATOR_RULES: Final[tuple[Rule, ...]] = (
     untolerated,
     missing_volumes,
     pod_security,
+    misplaced_queue_names,
 )
 """For kinds whose pods and Services an operator creates, if one is installed."""
 _TRAINING_RULES: Final[tuple[Rule, ...]] = (*_OPERATOR_RULES, idle_gpus)
@@ -126,7 +129,7 @@ _MPI_RULES: Final = (*_OPERATOR_RULES, mpi_launchers)
 
 TABLE: Final[tuple[AdvisedKind, ...]] = (
     AdvisedKind(POD, _POD_RULES, _POD_HINTS),
-    _checked(JOB, *_WORKLOAD_RULES),
+    _checked(JOB, *_WORKLOAD_RULES, misplaced_queue_names),
     _checked(DEPLOYMENT, *_WORKLOAD_RULES, missing_queues),
     _checked(STATEFUL_SET, *_WORKLOAD_RULES, governing_services),
     _checked(SERVICE, open_load_balancers),
@@ -149,3 +152,5 @@ TABLE: Final[tuple[AdvisedKind, ...]] = (
 )
 LOOKUP_KINDS: Final[tuple[GroupKind, ...]] = (NODE, NAMESPACE, PRIORITY_CLASS, VOLUME_CLAIM, TASK, LOCAL_QUEUE)
 """Kinds that rules look up, beside those of the table."""
+FILE_RULES: Final[tuple[Rule, ...]] = (invalid_objects, replaced_objects)
+"""For objects of any kind that no server has accepted yet."""

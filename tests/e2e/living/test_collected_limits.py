@@ -168,14 +168,15 @@ def test_time_slicing_of_instances_offers_28_of_each_gpu_with_a_warning(operator
     """The manifest has no namespace, so that it is created in `default`."""
     inside = operator.within("default")
     inside("apply", "-f", str(COLLECTED / "sharing/mig-plus-time-slicing-configmap.yaml"))
-    operator("label", "node", BOX, f"{CUT}=all-1g.10gb", "--overwrite")
     with labelled(operator, BOX, f"{SERVED}=mig-1g.10gb"):
-        until(lambda: allocatable(operator, BOX).get("gpu") == str(8 * 28))
+        until(lambda: allocatable(operator, BOX) == {"gpu": "32"})
+        operator("label", "node", BOX, f"{CUT}=all-1g.10gb", "--overwrite")
+        until(lambda: allocatable(operator, BOX) == {"gpu": str(8 * 28)})
         assert "not meant for production" in said(operator)
         operator("label", "node", BOX, f"{CUT}=all-disabled", "--overwrite")
         until(lambda: allocatable(operator, BOX) == {"gpu": "32"})
     inside("delete", "configmaps", "device-plugin-config")
-    until(lambda: allocatable(operator, BOX).get("gpu") == "8")
+    until(lambda: allocatable(operator, BOX) == {"gpu": "8"})
 
 
 def said(kubectl: Kubectl) -> str:

@@ -32,6 +32,7 @@ from shoal.controllers.advising.advised_kinds import RESOURCES
 from shoal.controllers.advising.cluster_context import ClusterContext
 from shoal.controllers.advising.partial_informer import PartialInformer
 from shoal.policy.advice import Advice
+from shoal.policy.object_set import is_advised
 from shoal.policy.rules import LOOKUP_KINDS, TABLE, AdvisedKind
 
 _log = logging.getLogger("shoal.advising")
@@ -149,7 +150,7 @@ class _KindAdvisor:
             return None
         obj = {"apiVersion": self._kind.api_version, "kind": self._kind.name, **item.obj()}
         meta = obj["metadata"]
-        if meta.get("deletionTimestamp") or any(one.get("controller") for one in meta.get("ownerReferences") or ()):
+        if not is_advised(obj):
             return None
         now_s, generation = self._context.clock.seconds(), int(meta.get("generation") or 0)
         before = self._checked.get(item.uid, _Checked())
