@@ -14,7 +14,8 @@ from build.manifests import Object, as_file, node, pod
 from shoal.cli.main import main
 from shoal.policy.checks import reasons
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "advice" / "training.yaml"
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "advice" / "training.yaml"
 
 
 class Advise:
@@ -173,3 +174,11 @@ def test_a_cluster_is_checked_and_files_are_checked_against_it(advise: Advise, c
     assert advise.json(made)["warnings"] == []
     (warning,) = advise.json(made, options=access)["warnings"]
     assert (warning["rule"], warning["source"] != "") == ("MissingPersistentVolumeClaim", True)
+
+
+def test_the_page_shows_what_the_command_prints(advise: Advise, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(ROOT)
+    line = "advise -f examples/advice/training.yaml"
+    out = advise.run(*line.split()[1:])
+    assert f"$ shoal {line}\n{out}```" in (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")

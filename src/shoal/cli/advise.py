@@ -159,7 +159,7 @@ def _files(source: AdviceSource) -> PlainObjects:
 
 def _places(read: PlainObjects) -> dict[Where, str]:
     """Each document in words: the file alone where it is the only one in the file."""
-    found = {one.where for one in (*read.objects, *read.others)}
+    found = {*(one.where for one in read.objects), *(one.where for one in read.others)}
     counted = Counter(where.file for where in found)
     return {where: str(where) if counted[where.file] > 1 else where.file for where in found}
 

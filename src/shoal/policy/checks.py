@@ -14,7 +14,7 @@ from shoal.policy.rules import FILE_RULES, TABLE
 _RULES: Mapping[GroupKind, tuple[Rule, ...]] = {row.kind: row.rules for row in TABLE}
 
 
-class Warned(msgspec.Struct, frozen=True):
+class Warned(msgspec.Struct, frozen=True, rename="camel"):
     """One warning about one object."""
 
     source: str
