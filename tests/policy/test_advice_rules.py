@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from build.advised_rules import rules_about_workloads
 from shoal.api.kueue.probable_mistakes import QUEUE_NAME
 from shoal.api.taints import Taint
 from shoal.policy.advice import AdvisedNode, Obj, Rule
@@ -49,7 +50,7 @@ from shoal.policy.queue_rules import (
     pod_groups,
     volcano_queues,
 )
-from shoal.policy.quota_rules import default_gpus, uncounted_limits, unknown_priorities
+from shoal.policy.quota_rules import default_gpus, uncounted_limits, unknown_priorities, unsupported_scopes
 from shoal.policy.rules import TABLE
 from shoal.policy.scheduler_rules import scheduler_configurations
 from shoal.policy.serving_rules import (
@@ -167,6 +168,11 @@ def limits(**fields: Any) -> Obj:
 def scoped(*names: str) -> Obj:
     one = {"scopeName": "PriorityClass", "operator": "In", "values": list(names)}
     return named("quota", spec={"scopeSelector": {"matchExpressions": [one]}})
+
+
+def counting_items(item: str, scope: str = "PriorityClass") -> Obj:
+    one = {"scopeName": scope, "operator": "Exists"}
+    return named("q", spec={"hard": {item: "1"}, "scopeSelector": {"matchExpressions": [one]}})
 
 
 def flavor(**labels: str) -> Obj:
@@ -296,6 +302,12 @@ CASES: dict[str, Case] = {
         BARE,
         "write requests.nvidia.com/gpu",
     ),
+    "claims counted by priority": (
+        unsupported_scopes,
+        counting_items("persistentvolumeclaims"),
+        BARE,
+        "write two quotas",
+    ),
     "missing priority classes": (
         unknown_priorities,
         scoped("a", "b"),
@@ -411,6 +423,12 @@ NO_ADVICE: dict[str, tuple[Rule, Obj, FakeContext]] = {
         named("q", spec={"hard": {"requests.nvidia.com/gpu": "4", "limits.cpu": "1"}}),
         BARE,
     ),
+    "GPUs counted by priority": (unsupported_scopes, counting_items("requests.nvidia.com/gpu"), BARE),
+    "claims counted by another scope": (
+        unsupported_scopes,
+        counting_items("persistentvolumeclaims", "BestEffort"),
+        BARE,
+    ),
     "a priority that is there": (
         unknown_priorities,
         scoped("a"),
@@ -454,12 +472,11 @@ ODD: tuple[Obj, ...] = (
 )
 
 
-@pytest.mark.parametrize("rule", dict.fromkeys(rule for row in TABLE for rule in row.rules))
+@pytest.mark.parametrize("rule", dict.fromkeys(rule for row in TABLE for rule in row.rules), ids=lambda rule: rule.name)
 def test_rules_accept_objects_of_any_structure(rule: Rule) -> None:
     for obj in ODD:
         assert all(advice.message() for advice in rule({"metadata": {"name": "x"}, **obj}, BARE))
 
 
 def test_every_rule_of_the_table_has_a_case() -> None:
-    tested = {rule for rule, *_ in CASES.values()}
-    assert {rule for row in TABLE for rule in row.rules} == tested
+    assert {rule for rule, *_ in CASES.values()} == rules_about_workloads()

@@ -221,6 +221,13 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ} inferenceservices @serving.kserve.io",
         f"{READ} workflows @argoproj.io",
         f"{READ} pipelines,tasks @tekton.dev",
+        f"{READ} networkpolicies @networking.k8s.io",
+        f"{READ} prometheusrules @monitoring.coreos.com",
+        f"{READ} scaledobjects @keda.sh",
+        f"{READ} misplacedscaledobjects @autoscaling.keda.sh",
+        f"{READ} nodepools @karpenter.sh",
+        f"{READ} clusterpolicies @nvidia.com",
+        f"{READ} misplacedclusterpolicies @config.openshift.io",
         *(f"{READ} {plurals} @{group}" for group, plurals in _JOB_KINDS),
     ),
 }

@@ -51,8 +51,18 @@ WORKFLOW = GroupKind("argoproj.io", "Workflow")
 PIPELINE = GroupKind("tekton.dev", "Pipeline")
 TASK = GroupKind("tekton.dev", "Task")
 INFERENCE_SERVICE = GroupKind("serving.kserve.io", "InferenceService")
+NETWORK_POLICY = GroupKind("networking.k8s.io", "NetworkPolicy")
+PROMETHEUS_RULE = GroupKind("monitoring.coreos.com", "PrometheusRule")
+SCALED_OBJECT = GroupKind("keda.sh", "ScaledObject")
+MISPLACED_SCALED_OBJECT = GroupKind("autoscaling.keda.sh", "ScaledObject")
+NODE_POOL = GroupKind("karpenter.sh", "NodePool")
+CLUSTER_POLICY = GroupKind("nvidia.com", "ClusterPolicy")
+MISPLACED_CLUSTER_POLICY = GroupKind("config.openshift.io", "ClusterPolicy")
 
 CLUSTER_WIDE = frozenset(
-    {NODE, NAMESPACE, PRIORITY_CLASS, CLUSTER_QUEUE, RESOURCE_FLAVOR, WORKLOAD_PRIORITY_CLASS, VOLCANO_QUEUE}
+    {
+        *(NODE, NAMESPACE, PRIORITY_CLASS, CLUSTER_QUEUE, RESOURCE_FLAVOR, WORKLOAD_PRIORITY_CLASS, VOLCANO_QUEUE),
+        *(NODE_POOL, CLUSTER_POLICY, MISPLACED_CLUSTER_POLICY),
+    }
 )
 """Kinds without a namespace."""

@@ -9,6 +9,9 @@ from shoal.policy.fields import dig, maps, string_keys, strings
 from shoal.policy.kinds import POD, PRIORITY_CLASS
 from shoal.policy.pod_templates import GPU, gpus_of
 
+_OBJECT_COUNTS = frozenset(
+    {"persistentvolumeclaims", "services", "secrets", "configmaps", "replicationcontrollers", "resourcequotas"}
+)
 _LIMITS, _REQUESTS = "limits.", "requests."
 
 
@@ -40,6 +43,22 @@ def unknown_priorities(obj: Obj, context: RuleContext) -> Iterator[Advice]:
                 f"PriorityClass {' or '.join(lacking)} not found{rest}: pods are counted by their priorityClassName, "
                 "not by a WorkloadPriorityClass",
                 "create the PriorityClass and name it in the pods",
+            )
+
+
+@rule(UnsupportedScope="a quota with a PriorityClass scope counts objects other than pods")
+def unsupported_scopes(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """A server rejects such a quota, so that this concerns files."""
+    scopes = [one.get("scopeName") for one in maps(dig(obj, "spec", "scopeSelector", "matchExpressions"))]
+    if "PriorityClass" not in scopes:
+        return
+    for item in string_keys(dig(obj, "spec", "hard")):
+        if item.startswith("count/") or item.partition(".")[0] in _OBJECT_COUNTS:
+            yield Advice(
+                "UnsupportedScope",
+                f"spec.hard[{item}]",
+                "the scope PriorityClass applies to pods and their resources only, so the API server rejects the quota",
+                f"write two quotas, and {item} in the one without a scope",
             )
 
 

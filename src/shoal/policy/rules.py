@@ -7,9 +7,18 @@ from typing import Final
 import msgspec
 
 from shoal.policy.advice import Rule
+from shoal.policy.autoscaling_rules import (
+    autoscaler_targets,
+    expander_priorities,
+    misplaced_scaled_objects,
+    node_pools,
+    several_autoscalers,
+)
 from shoal.policy.file_rules import invalid_objects, replaced_objects
+from shoal.policy.instance_rules import instance_requests
 from shoal.policy.kinds import (
     AUTOSCALER,
+    CLUSTER_POLICY,
     CLUSTER_QUEUE,
     CONFIG_MAP,
     DEPLOYMENT,
@@ -19,16 +28,22 @@ from shoal.policy.kinds import (
     LEADER_WORKER_SET,
     LIMIT_RANGE,
     LOCAL_QUEUE,
+    MISPLACED_CLUSTER_POLICY,
+    MISPLACED_SCALED_OBJECT,
     MPI_JOB,
     NAMESPACE,
+    NETWORK_POLICY,
     NODE,
+    NODE_POOL,
     PIPELINE,
     POD,
     PRIORITY_CLASS,
+    PROMETHEUS_RULE,
     RAY_CLUSTER,
     RAY_JOB,
     RESOURCE_FLAVOR,
     RESOURCE_QUOTA,
+    SCALED_OBJECT,
     SERVICE,
     STATEFUL_SET,
     TASK,
@@ -53,6 +68,8 @@ from shoal.policy.launching_rules import (
     unset_variables,
     visible_devices,
 )
+from shoal.policy.monitoring_rules import prometheus_rules
+from shoal.policy.network_rules import network_policies
 from shoal.policy.pipeline_rules import pipelines, workflows
 from shoal.policy.placement_rules import (
     one_sided_anti_affinity,
@@ -69,7 +86,7 @@ from shoal.policy.queue_rules import (
     pod_groups,
     volcano_queues,
 )
-from shoal.policy.quota_rules import default_gpus, uncounted_limits, unknown_priorities
+from shoal.policy.quota_rules import default_gpus, uncounted_limits, unknown_priorities, unsupported_scopes
 from shoal.policy.scheduler_rules import scheduler_configurations
 from shoal.policy.serving_rules import (
     cpu_of_gpu_pods,
@@ -77,6 +94,7 @@ from shoal.policy.serving_rules import (
     open_load_balancers,
     plain_secrets,
 )
+from shoal.policy.sharing_rules import cluster_policies, mig_layouts, sharing_configurations
 
 _POD_RULES: Final[tuple[Rule, ...]] = (
     product_names,
@@ -87,6 +105,7 @@ _POD_RULES: Final[tuple[Rule, ...]] = (
     visible_devices,
     dead_images,
     plain_secrets,
+    instance_requests,
 )
 _WORKLOAD_RULES: Final[tuple[Rule, ...]] = (*_POD_RULES, unknown_node_labels, master_addresses)
 _OPERATOR_RULES: Final[tuple[Rule, ...]] = (
@@ -102,6 +121,7 @@ _TRAINING_RULES: Final[tuple[Rule, ...]] = (*_OPERATOR_RULES, idle_gpus)
 
 _POD_HINTS: Final = (
     *(b"nvidia.com/gpu.", b"requiredDuring", b"_VISIBLE_DEVICES", b"$(", b"torch", b"nvidia/", b"comfyui"),
+    b"nvidia.com/mig-",
     *(b"SECRET", b'PASSWORD"', b'TOKEN"', b'_KEY"'),
 )
 
@@ -125,6 +145,16 @@ def _checked(kind: GroupKind, *rules: Rule, is_rechecked: bool = False) -> Advis
     return AdvisedKind(kind, rules, is_rechecked=is_rechecked)
 
 
+_CONFIGURATION_RULES: Final[tuple[Rule, ...]] = (
+    scheduler_configurations,
+    sharing_configurations,
+    mig_layouts,
+    expander_priorities,
+)
+_CONFIGURATION_HINTS: Final = (
+    *(b"KubeSchedulerConfiguration", b"sharing:", b"mig-configs"),
+    b"cluster-autoscaler-priority-expander",
+)
 _MPI_RULES: Final = (*_OPERATOR_RULES, mpi_launchers)
 
 TABLE: Final[tuple[AdvisedKind, ...]] = (
@@ -133,10 +163,17 @@ TABLE: Final[tuple[AdvisedKind, ...]] = (
     _checked(DEPLOYMENT, *_WORKLOAD_RULES, missing_queues),
     _checked(STATEFUL_SET, *_WORKLOAD_RULES, governing_services),
     _checked(SERVICE, open_load_balancers),
-    _checked(AUTOSCALER, cpu_of_gpu_pods),
-    _checked(RESOURCE_QUOTA, uncounted_limits, unknown_priorities),
+    _checked(AUTOSCALER, cpu_of_gpu_pods, autoscaler_targets, several_autoscalers),
+    _checked(SCALED_OBJECT, several_autoscalers),
+    _checked(MISPLACED_SCALED_OBJECT, misplaced_scaled_objects, several_autoscalers),
+    _checked(NODE_POOL, node_pools),
+    _checked(CLUSTER_POLICY, cluster_policies, is_rechecked=True),
+    _checked(MISPLACED_CLUSTER_POLICY, cluster_policies, is_rechecked=True),
+    _checked(NETWORK_POLICY, network_policies),
+    _checked(PROMETHEUS_RULE, prometheus_rules),
+    _checked(RESOURCE_QUOTA, uncounted_limits, unknown_priorities, unsupported_scopes),
     _checked(LIMIT_RANGE, default_gpus),
-    AdvisedKind(CONFIG_MAP, (scheduler_configurations,), (b"KubeSchedulerConfiguration",), is_partial=True),
+    AdvisedKind(CONFIG_MAP, _CONFIGURATION_RULES, _CONFIGURATION_HINTS, is_partial=True),
     _checked(CLUSTER_QUEUE, misread_fields),
     _checked(RESOURCE_FLAVOR, flavors_without_nodes, is_rechecked=True),
     _checked(WORKLOAD_PRIORITY_CLASS, misread_fields),

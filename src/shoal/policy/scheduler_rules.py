@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoal.api.yaml_text import read_yaml
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
-from shoal.policy.fields import dig, maps, string_keys
-from shoal.units.errors import UserError
+from shoal.policy.config_map_data import configurations
+from shoal.policy.fields import dig, maps
 
 _GROUP = "kubescheduler.config.k8s.io/"
 _NOW = _GROUP + "v1"
-_FIT = "NodeResourcesFit"
+_KIND, _FIT = "KubeSchedulerConfiguration", "NodeResourcesFit"
 
 
 @rule(
@@ -20,12 +19,8 @@ _FIT = "NodeResourcesFit"
     Spreads="the scheduler configuration spreads pods over the emptiest nodes",
 )
 def scheduler_configurations(obj: Obj, _: RuleContext) -> Iterator[Advice]:
-    for key, text in string_keys(obj.get("data")).items():
-        if not isinstance(text, str) or _GROUP not in text or "KubeSchedulerConfiguration" not in text:
-            continue
-        here = f"data[{key}]"
-        read = _read(text)
-        if read.get("kind") != "KubeSchedulerConfiguration":
+    for here, read in configurations(obj, _KIND):
+        if read.get("kind") != _KIND or not str(read.get("apiVersion")).startswith(_GROUP):
             continue
         yield Advice(
             "NotAScheduler",
@@ -46,11 +41,3 @@ def scheduler_configurations(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                         f"profile {name} spreads pods over the emptiest nodes, which leaves few whole GPU nodes free",
                         "write MostAllocated to fill nodes",
                     )
-
-
-def _read(text: str) -> Obj:
-    """Empty if it is not YAML; the program that reads the file reports that."""
-    try:
-        return string_keys(next((found for _, found in read_yaml(text)), None))
-    except UserError:
-        return {}

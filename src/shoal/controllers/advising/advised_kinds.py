@@ -42,6 +42,15 @@ AUTOSCALERS = Kind("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalP
 WORKFLOWS = Kind("argoproj.io", "v1alpha1", "workflows", "Workflow")
 PIPELINES = Kind("tekton.dev", "v1", "pipelines", "Pipeline")
 TASKS = Kind("tekton.dev", "v1", "tasks", "Task")
+NETWORK_POLICIES = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+PROMETHEUS_RULES = Kind("monitoring.coreos.com", "v1", "prometheusrules", "PrometheusRule")
+SCALED_OBJECTS = Kind("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject")
+MISPLACED_SCALED_OBJECTS = Kind("autoscaling.keda.sh", "v1alpha1", "misplacedscaledobjects", "ScaledObject")
+NODE_POOLS = Kind("karpenter.sh", "v1", "nodepools", "NodePool", is_namespaced=False)
+CLUSTER_POLICIES = Kind("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", is_namespaced=False)
+MISPLACED_CLUSTER_POLICIES = Kind(
+    "config.openshift.io", "v1", "misplacedclusterpolicies", "ClusterPolicy", is_namespaced=False
+)
 INFERENCE_SERVICES = Kind("serving.kserve.io", "v1beta1", "inferenceservices", "InferenceService")
 
 
@@ -59,7 +68,7 @@ class ServedResource(msgspec.Struct, frozen=True):
 
 _BUILT_IN = (
     *(PODS, NODES, NAMESPACES, SERVICES, CONFIG_MAPS, VOLUME_CLAIMS, DEPLOYMENTS, STATEFUL_SETS, JOBS),
-    *(PRIORITY_CLASSES, RESOURCE_QUOTAS, LIMIT_RANGES, AUTOSCALERS),
+    *(PRIORITY_CLASSES, RESOURCE_QUOTAS, LIMIT_RANGES, AUTOSCALERS, NETWORK_POLICIES),
 )
 _OPTIONAL: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (CLUSTER_QUEUES, ("v1beta1",)),
@@ -79,6 +88,12 @@ _OPTIONAL: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (PIPELINES, ("v1beta1",)),
     (TASKS, ("v1beta1",)),
     (INFERENCE_SERVICES, ()),
+    (PROMETHEUS_RULES, ()),
+    (SCALED_OBJECTS, ()),
+    (MISPLACED_SCALED_OBJECTS, ()),
+    (NODE_POOLS, ("v1beta1",)),
+    (CLUSTER_POLICIES, ()),
+    (MISPLACED_CLUSTER_POLICIES, ()),
 )
 
 
