@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -182,3 +183,9 @@ def test_the_page_shows_what_the_command_prints(advise: Advise, monkeypatch: pyt
     line = "advise -f examples/advice/training.yaml"
     out = advise.run(*line.split()[1:])
     assert f"$ shoal {line}\n{out}```" in (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+def test_every_rule_is_on_the_page_of_advice_and_no_other_is() -> None:
+    page = (ROOT / "docs" / "advice.md").read_text(encoding="utf-8").partition("## Rules")[2].partition("\n## ")[0]
+    rows = [line.split("|")[2] for line in page.splitlines() if line.startswith("| ")][1:]
+    assert {name for row in rows for name in re.findall(r"`([A-Za-z]+)`", row)} == set(reasons())
