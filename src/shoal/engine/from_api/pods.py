@@ -22,8 +22,8 @@ from shoal.engine.asks import Ask, HostPort
 from shoal.engine.device_notation import devices_of_pod
 from shoal.engine.domains.reading import rules_of
 from shoal.engine.dra.requests import ClaimRef
-from shoal.engine.from_api.claims import claims_by_name
 from shoal.engine.from_api.cores import container_amounts, pinned_milli
+from shoal.engine.from_api.pod_claim_references import claims_by_name
 from shoal.engine.node_rules import both_rules, models_named, preferred_terms
 from shoal.engine.pod_rules import PodRules
 from shoal.units.errors import Where

@@ -26,7 +26,7 @@ from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.quiescence import ActiveTrees
 from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.readiness import stamp_of
-from shoal.engine.queues.requeue import Requeuing, head_positions
+from shoal.engine.queues.requeue_heads import Requeuing, head_positions
 from shoal.engine.queues.reservations import Reservations
 from shoal.engine.queues.second_pass import SecondPass, is_due
 from shoal.engine.queues.state import Queues
@@ -87,7 +87,7 @@ class Kueue:
         """Inadmissible workloads may try again: all, or those of one tree."""
         leaves = self.queues.cluster_queues.values() if root is None else self.queues.leaves_of(root)
         for queue in leaves:
-            self._backlog.activate(queue.name)
+            self._backlog.queue_inadmissible(queue.name)
             self._active_trees.stir(queue.name)
 
     # Cycles

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from shoal.embedded.controllers.jobs.finished_condition import JobOutcome
 from shoal.embedded.controllers.jobs.job import BatchJobStatus, JobCondition
-from shoal.embedded.controllers.jobs.outcome import JobOutcome
 from shoal.embedded.controllers.jobs.pods import JobPod
 
 

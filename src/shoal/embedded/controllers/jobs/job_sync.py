@@ -14,10 +14,10 @@ from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import JOBS
 from shoal.embedded.controllers.jobs.backoff import NO_FAILURES, Failures
+from shoal.embedded.controllers.jobs.finished_condition import COMPLETIONS_REACHED, JobOutcome, deadline_s, find_outcome
 from shoal.embedded.controllers.jobs.job import BatchJob, BatchJobStatus, Obj, status_object
 from shoal.embedded.controllers.jobs.job_snapshot import JobSnapshot, take_snapshot
 from shoal.embedded.controllers.jobs.job_status import with_announcement, with_end, with_numbers, with_pause
-from shoal.embedded.controllers.jobs.outcome import COMPLETIONS_REACHED, JobOutcome, deadline_s, find_outcome
 from shoal.embedded.controllers.jobs.pod_changes import PodChanges, find_pod_changes
 from shoal.embedded.controllers.jobs.pod_template import new_pod
 from shoal.embedded.controllers.jobs.pod_writes import PodWrites
