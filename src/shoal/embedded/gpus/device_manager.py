@@ -14,7 +14,6 @@ from shoal.embedded.gpus import mig_manager, numa, plugin_manager
 from shoal.embedded.gpus.allocation import AllocationRules, DeviceAllocation, HeldDevices
 from shoal.embedded.gpus.contention import DOCUMENTED, ContentionSettings
 from shoal.embedded.gpus.devices import PhysicalDevice, inventory
-from shoal.embedded.gpus.environment import environment
 from shoal.embedded.gpus.gpu_processes import GpuProcesses
 from shoal.embedded.gpus.labels import COMING_AND_GOING, LabelInput, gpu_labels
 from shoal.embedded.gpus.mig_manager import MigManager
@@ -197,3 +196,11 @@ def _with_gone(found: Mapping[str, str], before: set[str]) -> dict[str, str | No
     gone: dict[str, str | None] = dict.fromkeys(before - found.keys())
     before.update(found)
     return {**gone, **found}
+
+
+def environment(held: HeldDevices, sharing: str) -> dict[str, str]:
+    """Two replicas of one GPU are one device for the container."""
+    found = {"NVIDIA_VISIBLE_DEVICES": ",".join(dict.fromkeys(device.physical for device in held.devices))}
+    if sharing == "mps" and any(device.replicas > 1 for device in held.devices):
+        found["CUDA_MPS_PIPE_DIRECTORY"] = f"/mps/{held.resource}/pipe"
+    return found

@@ -15,8 +15,7 @@ import msgspec
 
 from shoal.embedded.apiserver.openapi.definitions import META, Definitions, custom_name, list_kind
 from shoal.embedded.apiserver.openapi.dialect import V2, V3, Dialect, Json
-from shoal.embedded.apiserver.openapi.group_paths import group_path, of_groups
-from shoal.embedded.apiserver.openapi.operations import Naming, paths
+from shoal.embedded.apiserver.openapi.operations import UNAUTHORIZED, Naming, camel, paths
 from shoal.embedded.apiserver.resource import Resource
 from shoal.embedded.apiserver.schema.kubernetes import GoSchema
 from shoal.embedded.apiserver.schema.stored import NEWEST
@@ -154,3 +153,25 @@ def _spoken(resource: Resource, kind: str, group: str, version: str, definitions
     if not version:
         group, version = resource.group, resource.version
     return definitions.name_of(group, version, kind or resource.kind)
+
+
+_LIST = "get available API versions"
+
+
+def of_groups(resources: Iterable[Resource]) -> list[str]:
+    """Of the built-in groups: Kubernetes describes no other."""
+    named = {f"apis/{one.group}" for one in resources if one.group and not one.is_custom}
+    return ["api", "apis", *sorted(named)]
+
+
+def group_path(path: str, dialect: Dialect) -> tuple[Json, str]:
+    """The operation, and the definition of what it answers."""
+    group = path.partition("/")[2]
+    name = camel(group)
+    said, tag, operation, definition = {
+        "api": (_LIST, "core", "getCoreAPIVersions", "APIVersions"),
+        "apis": (_LIST, "apis", "getAPIVersions", "APIGroupList"),
+    }.get(path, ("get information of a group", name[:1].lower() + name[1:], f"get{name}APIGroup", "APIGroup"))
+    answer = {**dialect.answer(f"{META}.{definition}", "200"), **UNAUTHORIZED}
+    found = {"tags": [tag], "description": said, "operationId": operation, "responses": answer}
+    return {f"/{path}/": {"get": found}}, f"{META}.{definition}"
