@@ -52,7 +52,7 @@ class Kueue:
         self._second: dict[str, None] = {}
         """Workloads that need a second pass."""
         self._stuck: dict[str, None] = {}
-        """Workloads without room on nodes, until nodes change or are released."""
+        """Workloads without capacity on nodes, until nodes change or are released."""
         self._spared: list[tuple[float, str]] = []
         """(time, workload): when a workload becomes preemptible."""
         self._generation = self._nodes_generation = self._use_generation = -1
@@ -209,7 +209,7 @@ class Kueue:
             self._second[held.key] = None
 
     def _look_again(self) -> None:
-        """There may be room for those who need a second pass."""
+        """There may be room for those that need a second pass."""
         self._second |= self._stuck
         self._stuck.clear()
 

@@ -42,7 +42,7 @@ class Documents:
         self._definitions: dict[int, Definitions] = {}
 
     def index_v3(self) -> Json:
-        """What stands at `/openapi/v3`."""
+        """The document served at `/openapi/v3`."""
         found: Json | None = self._known("index")
         if found is None:
             by_path: dict[str, list[Resource]] = {}
@@ -58,7 +58,7 @@ class Documents:
         return found
 
     def document_v3(self, group: str, version: str) -> bytes | None:
-        """What stands at `/openapi/v3/apis/<group>/<version>`; None when nothing of it is served."""
+        """The document served at `/openapi/v3/apis/<group>/<version>`; None when nothing of it is served."""
         key = (group, version)
         found: bytes | None = self._known(key)
         if found is None:
@@ -69,7 +69,7 @@ class Documents:
         return found
 
     def document_of_group(self, path: str) -> bytes | None:
-        """What stands at `/openapi/v3/api`, `/openapi/v3/apis` and `/openapi/v3/apis/<group>`."""
+        """The document served at `/openapi/v3/api`, `/openapi/v3/apis` and `/openapi/v3/apis/<group>`."""
         if path not in of_groups(self._catalog.all()):
             return None
         operation, definition = group_path(path, V3)
@@ -77,7 +77,7 @@ class Documents:
         return msgspec.json.encode(V3.document(self._minor, operation, schemas))
 
     def document_v2(self) -> bytes:
-        """What stands at `/openapi/v2`."""
+        """The document served at `/openapi/v2`."""
         found: bytes | None = self._known("v2")
         if found is None:
             found = self._kept["v2"] = self._document(self._catalog.all(), V2)
