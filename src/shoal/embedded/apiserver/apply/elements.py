@@ -21,7 +21,7 @@ _PLAIN = re.compile(r"[\w./:-]*", re.ASCII).fullmatch
 """Values that JSON contains unchanged."""
 
 ABSENT: Final = object()
-"""Stands where a value is not there at all, which is not the same as null."""
+"""Represents a missing value, which is not the same as null."""
 
 _BUILT_IN_DEFAULTS = {
     ("v1.ContainerPort", "protocol"): "TCP",
