@@ -2,7 +2,7 @@
 
 Gathered only on request. Counts for all nodes at once find the domains worth a look; how many pods really fit
 there is tried on the ledger, in a few of them, and taken back. What could run if everything else yielded is a bound
-that no arrangement can exceed: when it is below what the gang needs, waiting does not help, and that is said.
+that no arrangement can exceed: when it is below what the gang needs, waiting does not help, and the message says so.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _BLOCK, _EDGE, _CROSS = "▇", "▋", "X"
 _LEVELS = "▁▂▃▄▅▆▇"
 _GAP = 3
 _KIND = 14
-"""Columns of a kind's name where it stands before its nodes."""
+"""Columns of a kind's name before its nodes."""
 Colour = Callable[[str], str]
 Glyph = tuple[str, str]
 """A letter and its style."""
