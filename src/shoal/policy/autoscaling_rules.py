@@ -28,7 +28,7 @@ _UNDERUTILIZED = "WhenUnderutilized"
 def autoscaler_targets(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     target = string_keys(dig(obj, "spec", "scaleTargetRef"))
     if target.get("kind") and not target.get("apiVersion"):
-        what = f"without apiVersion no {target['kind']} is found: kinds other than those of the core group need one"
+        what = f"is missing: the API server rejects it, or finds no {target['kind']} where it accepts it"
         yield Advice("NoTargetVersion", "spec.scaleTargetRef.apiVersion", what, "write apiVersion: apps/v1")
     for at, metric in enumerate(maps(dig(obj, "spec", "metrics"))):
         for source in ("pods", "object", "external"):
