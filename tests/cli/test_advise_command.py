@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -68,6 +69,12 @@ def test_a_warning_has_field_message_and_correction(advise: Advise) -> None:
     assert (warning["kind"], warning["namespace"], warning["name"]) == ("Pod", "team", "p")
     assert (warning["rule"], warning["field"]) == ("VisibleDevicesByHand", "spec.containers[0].env[0]")
     assert warning["fix"] == "leave it out"
+
+
+def test_standard_input_is_read(advise: Advise, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = io.TextIOWrapper(io.BytesIO(json.dumps(seeing_all_devices()).encode()))
+    monkeypatch.setattr("sys.stdin", given)
+    assert "standard input: Pod default/p\n  VisibleDevicesByHand" in advise.run("-f", "-")
 
 
 def test_the_exit_code_tells_of_warnings_only_if_asked_for(advise: Advise) -> None:

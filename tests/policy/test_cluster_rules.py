@@ -17,7 +17,7 @@ from shoal.policy.autoscaling_rules import (
     several_autoscalers,
 )
 from shoal.policy.file_rules import invalid_objects, replaced_objects
-from shoal.policy.instance_rules import instance_requests
+from shoal.policy.instance_rules import instance_requests, shared_models
 from shoal.policy.monitoring_rules import prometheus_rules
 from shoal.policy.network_rules import network_policies
 from shoal.policy.object_set import ObjectSet
@@ -100,6 +100,21 @@ def instance(profile: str, *words: str) -> Obj:
 
 def mig_node(strategy: str) -> Obj:
     return node(f"n-{strategy}", labels={"nvidia.com/mig.strategy": strategy})
+
+
+WHOLE = {"nvidia.com/gpu.product": "NVIDIA-L4", "nvidia.com/gpu.memory": "23034"}
+
+
+def shared_node(replicas: int, memory_mib: int) -> Obj:
+    shared = {"gpu.sharing-strategy": "time-slicing", "gpu.replicas": str(replicas), "gpu.memory": str(memory_mib)}
+    labels = {f"nvidia.com/{key}": value for key, value in shared.items()}
+    return node("shared", labels={**WHOLE, **labels})
+
+
+def serving(gpus: int) -> Obj:
+    found = pod("p", gpus)
+    found["spec"]["containers"][0]["args"] = [MISTRAL]
+    return made("apps/v1", "Deployment", spec={"template": {"spec": found["spec"]}})
 
 
 KUBE_DNS = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
@@ -276,6 +291,12 @@ CASES: dict[str, Case] = {
         (),
         "instances cannot be combined for one process; request nvidia.com/mig-3g.20gb",
     ),
+    "models that share memory": (
+        shared_models,
+        serving(1),
+        (shared_node(4, 40960),),
+        "about 14 GB: 4 such pods share a GPU with 43 GB",
+    ),
     "an object that the server rejects": (
         invalid_objects,
         {"apiVersion": "v1", "kind": "Node", "metadata": {}},
@@ -329,6 +350,9 @@ NO_ADVICE: dict[str, tuple[Rule, Obj, tuple[Obj, ...]]] = {
     "a profile without nodes": (instance_requests, instance("1g.10gb"), ()),
     "a quantized model": (instance_requests, instance("1g.5gb", "--model=x/Mistral-7B-AWQ"), ()),
     "a number that is no size": (instance_requests, instance("1g.5gb", "--model=x/gpt2-v7b1"), ()),
+    "models that fit together": (shared_models, serving(1), (shared_node(2, 40960),)),
+    "a GPU for one pod": (shared_models, serving(1), (shared_node(4, 40960), node("n", labels=WHOLE))),
+    "a pod without a GPU": (shared_models, serving(0), (shared_node(4, 40960),)),
     "a valid object": (invalid_objects, node("n"), ()),
     "the same object twice": (replaced_objects, scaled(), (scaled(), scaled())),
 }

@@ -15,7 +15,7 @@ from shoal.policy.autoscaling_rules import (
     several_autoscalers,
 )
 from shoal.policy.file_rules import invalid_objects, replaced_objects
-from shoal.policy.instance_rules import instance_requests
+from shoal.policy.instance_rules import instance_requests, shared_models
 from shoal.policy.kinds import (
     AUTOSCALER,
     CLUSTER_POLICY,
@@ -107,10 +107,11 @@ _POD_RULES: Final[tuple[Rule, ...]] = (
     plain_secrets,
     instance_requests,
 )
-_WORKLOAD_RULES: Final[tuple[Rule, ...]] = (*_POD_RULES, unknown_node_labels, master_addresses)
+_WORKLOAD_RULES: Final[tuple[Rule, ...]] = (*_POD_RULES, unknown_node_labels, master_addresses, shared_models)
 _OPERATOR_RULES: Final[tuple[Rule, ...]] = (
     *_POD_RULES,
     unknown_node_labels,
+    shared_models,
     untolerated,
     missing_volumes,
     pod_security,
