@@ -50,6 +50,11 @@ def test_a_file_that_cannot_be_read_does_not_end_the_reading(tmp_path: Path) -> 
     assert len(found.objects) == 1
 
 
+def test_a_file_that_is_nested_too_deeply_is_an_error(tmp_path: Path) -> None:
+    (error,) = read(tmp_path, '{"a":' * 100_000).errors
+    assert "nested" in error.what or "deep" in error.what
+
+
 def test_a_folder_without_manifests_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no file ending in"):
         read_plain_objects([str(tmp_path)])

@@ -66,6 +66,8 @@ def _documents(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
             yield 1, msgspec.json.decode(data)
         except msgspec.DecodeError:
             pass
+        except RecursionError as error:
+            raise UserError("is nested too deeply", where=Where(file=name)) from error
         else:
             return
     try:
