@@ -80,7 +80,7 @@ def group_evidence(fitter: Fitter, gang: Gang) -> GroupEvidence:
             fault=gang.fault,
             is_unreadable=gang.facts is not None and bool(gang.facts.unreadable),
         )
-    roster = Roster(fitter.cluster, gang, gang.facts)
+    roster = Roster.of_gang(fitter.cluster, gang, gang.facts)
     if not roster.is_met and minimum(roster) is None:
         return _too_small(gang, roster)
     mark = fitter.ledger.mark()
