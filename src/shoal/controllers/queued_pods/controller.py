@@ -23,6 +23,8 @@ from shoal.client.served import Served
 from shoal.controllers.queued_pods.elastic_workloads import ElasticWorkloads
 from shoal.controllers.queued_pods.fault_reports import FaultReports
 from shoal.controllers.queued_pods.kueue_names import PRIORITY_LABEL
+from shoal.controllers.queued_pods.pod_group_lifecycle import PodGroupLifecycle
+from shoal.controllers.queued_pods.pod_groups import GROUP_KINDS, PodGroups
 from shoal.controllers.queued_pods.pod_lifecycle import PodLifecycle
 from shoal.controllers.queued_pods.priorities import Priorities
 from shoal.controllers.queued_pods.serving_kinds import excess_of
@@ -60,6 +62,9 @@ class QueuedPods:
         for kind in (RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES):
             served.when_there(kind, lambda one: _ignored(context.informers.of(one)), kind._replace(version=_OLDER))
         served.when_there(LEADER_WORKER_SETS)
+        for kind, versions in GROUP_KINDS.items():
+            # Found together with Workloads, so that no pod of a group is taken for one whose group is missing.
+            served.when_there(kind, None, *(kind._replace(version=version) for version in versions))
         served.when_there(WORKLOADS, self._found.put_nowait, WORKLOADS._replace(version=_OLDER))
 
     async def run(self) -> None:
@@ -81,12 +86,16 @@ class _Reconciler:
         self._served = served
         self._workloads = workloads
         self._writer = QueuedPodWriter(context, workloads)
-        self._contexts = WorkloadContexts(context, served, workloads)
+        self._groups = PodGroups(context, served)
+        self._contexts = WorkloadContexts(context, served, workloads, self._groups)
         faults = FaultReports(self._writer)
-        self._creator = WorkloadCreator(self._writer, Priorities(context, served), faults)
+        self._creator = WorkloadCreator(self._writer, Priorities(context, served), faults, self._groups)
         pod_lifecycle = PodLifecycle(self._writer, self._flavor, faults)
         self._lifecycle = QueuedWorkloadLifecycle(
-            self._writer, pod_lifecycle, ElasticWorkloads(self._writer, self._creator)
+            self._writer,
+            pod_lifecycle,
+            ElasticWorkloads(self._writer, self._creator),
+            PodGroupLifecycle(self._writer, faults, self._groups),
         )
         self._rules = rules
         self._loop = Loop(context, self.reconcile, workers=16)
@@ -102,6 +111,7 @@ class _Reconciler:
         self._context.informers.of(PODS).on_change(self._pod_changed)
         loop.follow(STATEFUL_SETS, lambda item: self._contexts.keys_of_parent(STATEFUL_SETS, item))
         loop.need(PRIORITY_CLASSES)
+        self._groups.follow(loop, lambda pod: self._pod_changed(None, pod))
         self._served.when_there(LEADER_WORKER_SETS, self._follow_leaders)
         self._served.when_there(WORKLOAD_PRIORITY_CLASSES, self._follow_classes)
 
@@ -164,13 +174,17 @@ class _Reconciler:
             if await self._is_orphaned(context.key, workload):
                 for each in (*context.older, *context.newer, item):
                     await self._writer.delete_workload(each)
+                for key in self._contexts.keys_of_pods_elsewhere(context.key):
+                    self._loop.wake(key)
         else:
             return await self._lifecycle.reconcile(context, item, workload, rules)
         return None
 
     async def _is_orphaned(self, key: Key, workload: WorkloadView) -> bool:
-        """Whether all owners of the Workload are deleted. This asks the server, because the cache of pods may be older
-        than the cache of Workloads."""
+        """Whether all owners of the Workload are deleted, or have other Workloads now. This asks the server, because
+        the cache of pods may be older than the cache of Workloads."""
+        if self._contexts.keys_of_pods_elsewhere(key):
+            return True
         owners = workload.metadata.owner_references
         if not owners or len(owners) > _ASKED_ABOUT:
             # The garbage collector checks each owner.

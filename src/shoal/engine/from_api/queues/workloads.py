@@ -24,6 +24,10 @@ from shoal.units.errors import Where
 
 REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
 """An annotation: the key of the workload whose place this one takes."""
+SLICE_NAME = "kueue.x-k8s.io/workload-slice-name"
+"""An annotation: the name of the first workload of the same work."""
+IS_GROUP = "kueue.x-k8s.io/is-group-workload"
+"""An annotation, `true` on workloads of pod groups."""
 _ANNOTATIONS = "metadata.annotations"
 
 
@@ -104,7 +108,7 @@ class WorkloadReader:
             longest_s=spec.maximum_execution_time_seconds,
             ran_before_s=float(workload.status.accumulated_past_execution_time_seconds),
             replaces=_replaced(meta),
-            owner=owner.uid if (owner := meta.controller()) is not None else "",
+            owner=_owner(meta),
             **progress_of(workload, pod_sets),
         )
 
@@ -155,7 +159,18 @@ def _replaced(meta: ObjectMeta) -> str:
     """Only if it has an owner, who ends the other one."""
     said = meta.annotations.get(REPLACES, "")
     is_near = said.rpartition("/")[0] == meta.namespace and said != meta.key
-    return said if is_near and meta.controller() is not None else ""
+    return said if is_near and _owner(meta) else ""
+
+
+def _owner(meta: ObjectMeta) -> str:
+    """Whose workload it is. The pods of a group have none above them: the group counts, by the name of its first
+    Workload.
+    """
+    controller = meta.controller()
+    if controller is not None:
+        return controller.uid
+    is_group = meta.annotations.get(IS_GROUP) == "true"
+    return f"{meta.namespace}/{meta.annotations.get(SLICE_NAME, meta.name)}" if is_group else ""
 
 
 def _created(meta: ObjectMeta) -> float:
