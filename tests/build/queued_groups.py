@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from build.fake_admission import condition
 from build.foreign_kinds import established
 from build.live_schedulers import add_node
-from build.queue_admission import RunningAdmission, add_flavor, add_queue, start_admission
+from build.queue_admission import add_flavor, add_queue, start_admission
 from build.queued_pod_scenarios import GROUP, TOTAL, QueuedPodScenario, queued_pods
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.ecosystem_kinds import (
@@ -30,7 +30,8 @@ from shoal.client.ecosystem_kinds import (
     WORKLOADS,
 )
 from shoal.client.kind import DEFINITIONS, PODS, Kind
-from shoal.client.port import Patch
+from shoal.client.port import Api, Patch
+from shoal.client.refusals import AlreadyExistsError
 from shoal.controllers.gatekeeping.held_kinds import QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.holding import held
 from shoal.embedded.apiserver.foreign.definitions import definitions
@@ -97,13 +98,15 @@ ELASTIC_STYLES = [name for name in STYLES if name != "kueue"]
 class QueuedGroups(QueuedPodScenario):
     """A cluster with queued groups, and what tests do and see there."""
 
-    def __init__(self, cluster: SmallCluster, process: RunningAdmission) -> None:
+    def __init__(self, cluster: SmallCluster, api: Api) -> None:
         super().__init__(cluster)
-        self.process = process
+        self._api = api
+        self.process = start_admission(cluster, api=api)
+        cluster.start(queued_pods, api=api)
 
     def restart(self) -> None:
-        """A new scheduling loop, after the one before was killed."""
-        self.process = start_admission(self.cluster)
+        """Start a new scheduling loop, after the one before was killed."""
+        self.process = start_admission(self.cluster, api=self._api)
 
     async def group(self, style: str, name: str, minimum: int, **spec: Any) -> None:
         """Create the group object, where the style has one."""
@@ -115,6 +118,20 @@ class QueuedGroups(QueuedPodScenario):
         """Create a pod of the group as the admission policies change it; `cpu`, `queue`, and fields of its spec."""
         obj = member_object(style, group, name, minimum, **more)
         return await self.cluster.create(PODS, held(obj, ("", "Pod"), HoldingRules(), lambda: False))
+
+    async def join_if_new(self, style: str, group: str, name: str, minimum: int) -> bool:
+        """Create the pod unless one of its name is still ending; returns whether it was created."""
+        try:
+            await self.join(style, group, name, minimum)
+        except AlreadyExistsError:
+            return False
+        return True
+
+    async def set_quota(self, cpu: int) -> None:
+        queue = await self.cluster.get(CLUSTER_QUEUES, QUEUE)
+        queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = str(cpu)
+        await self.cluster.patch(CLUSTER_QUEUES, QUEUE, {"spec": queue["spec"]})
+        await self.cluster.pass_time(2)
 
     async def bound(self) -> set[str]:
         """Pods on nodes that have not ended."""
@@ -198,8 +215,11 @@ def member_object(
 
 
 @asynccontextmanager
-async def group_cluster(folder: Path, cpu: str = "3", nodes: int = 2, **queue: Any) -> AsyncIterator[QueuedGroups]:
-    """Nodes of eight cores, a queue of that many, and all kinds of groups; `queue`: fields of the ClusterQueue."""
+async def group_cluster(
+    folder: Path, cpu: str = "3", nodes: int = 2, api_of: Callable[[SmallCluster], Api] | None = None, **queue: Any
+) -> AsyncIterator[QueuedGroups]:
+    """Nodes of eight cores, a queue of that many, and all kinds of groups. `api_of`: the API of the controllers;
+    `queue`: fields of the ClusterQueue."""
     wanted = {kind.group for kind, *_ in STYLES.values() if kind is not None} | {KUEUE}
     async with small_cluster(folder) as cluster:
         for definition in definitions():
@@ -211,10 +231,9 @@ async def group_cluster(folder: Path, cpu: str = "3", nodes: int = 2, **queue: A
             await add_node(cluster, f"n{index}")
         await add_flavor(cluster)
         await add_queue(cluster, QUEUE, cpu, **queue)
-        process = start_admission(cluster)
-        cluster.start(queued_pods)
+        groups = QueuedGroups(cluster, api_of(cluster) if api_of is not None else cluster.api)
         await cluster.pass_time(5)
-        yield QueuedGroups(cluster, process)
+        yield groups
 
 
 def _unchecked_definition(kind: Kind) -> Obj:
