@@ -23,6 +23,7 @@ from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.ecosystem_kinds import (
     CLUSTER_QUEUES,
     GROUP_POD_GROUPS,
+    GROUP_WORKLOADS,
     KAI_POD_GROUPS,
     KUEUE,
     LIGHT_POD_GROUPS,
@@ -48,8 +49,6 @@ class GroupStyle(NamedTuple):
     """The spec of the group object for that minimum."""
     member: Callable[[str, int], Obj]
     """What is merged into a pod of the group of that name and minimum."""
-    name_of: Callable[[str], str] = lambda name: name
-    """The name of the group object."""
 
 
 def _in(field: str, key: str) -> Callable[[str, int], Obj]:
@@ -73,6 +72,11 @@ STYLES: dict[str, GroupStyle] = {
         lambda least: {"schedulingPolicy": _gang(least)},
         lambda name, _: {"spec": {"schedulingGroup": {"podGroupName": name}}},
     ),
+    "kubernetes-workload": GroupStyle(
+        GROUP_WORKLOADS,
+        lambda least: {"podGroups": [{"name": "workers", "policy": _gang(least)}]},
+        lambda name, _: {"spec": {"workloadRef": {"name": name, "podGroup": "workers"}}},
+    ),
     "labels": GroupStyle(
         None,
         lambda _: {},
@@ -92,7 +96,8 @@ STYLES: dict[str, GroupStyle] = {
     ),
 }
 """The styles; in `labels` and `kueue` the pods carry the number themselves."""
-ELASTIC_STYLES = [name for name in STYLES if name != "kueue"]
+LIVE_STYLES = [name for name in STYLES if name != "kubernetes-workload"]
+"""The embedded server has no field `workloadRef`, as servers since Kubernetes 1.36."""
 
 
 class QueuedGroups(QueuedPodScenario):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from build.depth import examples
-from build.queued_groups import STYLES, QueuedGroups, group_cluster
+from build.queued_groups import LIVE_STYLES, QueuedGroups, group_cluster
 from build.small_clusters import SmallCluster
 from build.stormy_api import STORM, StormyApi, Weather
 from build.virtual_time import in_virtual_time
@@ -28,7 +28,7 @@ class _Story:
     def __init__(self, groups: QueuedGroups, draw: random.Random) -> None:
         self.groups = groups
         self.draw = draw
-        self.style = draw.choice(list(STYLES))
+        self.style = draw.choice(LIVE_STYLES)
         self.size = draw.randint(2, 4)
         self.steps: list[str] = []
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from build.queued_groups import ELASTIC_STYLES, STYLES, group_cluster
+from build.queued_groups import LIVE_STYLES, STYLES, group_cluster
 from build.virtual_time import in_virtual_time, virtual
 from shoal.client.kind import PODS
 
-WITH_OBJECT = [name for name, style in STYLES.items() if style.kind is not None]
+WITH_OBJECT = [name for name in LIVE_STYLES if STYLES[name].kind is not None]
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", LIVE_STYLES)
 def test_the_pods_of_a_group_are_one_workload(style: str, tmp_path: Path) -> None:
     async def run() -> None:
         async with group_cluster(tmp_path, cpu="3") as groups:
@@ -34,7 +34,7 @@ def test_the_pods_of_a_group_are_one_workload(style: str, tmp_path: Path) -> Non
     in_virtual_time(run())
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", LIVE_STYLES)
 def test_of_two_groups_with_quota_for_one_and_a_half_one_runs_and_the_other_waits_whole(
     style: str, tmp_path: Path
 ) -> None:
@@ -57,7 +57,7 @@ def test_of_two_groups_with_quota_for_one_and_a_half_one_runs_and_the_other_wait
     in_virtual_time(run())
 
 
-@pytest.mark.parametrize("style", ELASTIC_STYLES)
+@pytest.mark.parametrize("style", [name for name in LIVE_STYLES if name != "kueue"])
 def test_a_group_without_enough_pods_waits_with_the_numbers(style: str, tmp_path: Path) -> None:
     async def run() -> None:
         async with group_cluster(tmp_path, cpu="3") as groups:

@@ -9,12 +9,11 @@ Workloads that it may affect.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from hashlib import sha1
 from weakref import WeakKeyDictionary
 
 import msgspec
 
-from shoal.api.pod import Pod, PodStatus, WorkloadReference
+from shoal.api.pod import Pod, WorkloadReference
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import (
     GROUP_POD_GROUPS,
@@ -37,11 +36,10 @@ from shoal.engine.queues.pod_groups import (
     GroupWorkload,
     QueuedMember,
     group_workload,
-    is_one_by_one,
 )
 from shoal.store.gangs import unreadable_gang
 from shoal.store.inventory import Placed
-from shoal.store.queues.group_facts import QueuedGroupFacts, group_facts, queue_group_of
+from shoal.store.queues.group_facts import QueuedGroupFacts, group_facts, queue_group_of, ties_together
 from shoal.store.watched.pod_annotations import pod_of
 from shoal.store.watched.pod_heads import head_of
 from shoal.store.watched.reading import document_of
@@ -57,7 +55,6 @@ GROUP_KINDS: dict[Kind, tuple[str, ...]] = {
 """With the older versions that are read as well."""
 _MARKS = tuple(name.encode() for name in (*IN_LABELS, *IN_ANNOTATIONS, '"schedulingGroup"', '"workloadRef"'))
 _INDEX = "pod-groups"
-_HASHED = 5
 _pods_read: WeakKeyDictionary[Item, Pod] = WeakKeyDictionary()
 
 
@@ -80,14 +77,6 @@ def group_of_pod(item: Item) -> GroupOfPod:
         return GroupOfPod(queue_group_of(_pod(item)))
     except UserError as error:
         return GroupOfPod(fault=str(error))
-
-
-def group_workload_name(group: str) -> str:
-    """The name of the Workload of a group. A group inside a Workload has a name of several words."""
-    name = group.partition("/")[2]
-    if "/" not in name:
-        return name
-    return f"{name.replace('/', '-')}-{sha1(name.encode(), usedforsecurity=False).hexdigest()[:_HASHED]}"
 
 
 class PodGroups:
@@ -126,10 +115,14 @@ class PodGroups:
         objects = self._objects(group, _pod(item).spec.workload_ref)
         known = self._tied.get(item)
         if known is None or known[0] != objects:
-            # A pod that has succeeded leaves its group no smaller: the Workload of the group is still its own.
-            read = self._read(group, [_unstarted(_pod(item))])
-            is_tied = read.facts is None or not is_one_by_one(read.facts)
-            known = self._tied[item] = objects, is_tied and read.is_gang
+            try:
+                documents = [document_of(kind, found) for kind, found in objects]
+                is_tied = ties_together(
+                    group, documents, Placed(_pod(item), Where(obj=f"Pod {item.namespace}/{item.name}"))
+                )
+            except UserError:
+                is_tied = True
+            known = self._tied[item] = objects, is_tied
         return known[1]
 
     def workload(self, group: str, pods: Pods) -> GroupWorkload | GroupRefusal:
@@ -171,10 +164,6 @@ def _pod(item: Item) -> Pod:
     if found is None:
         found = _pods_read[item] = pod_of(item, head_of(item))
     return found
-
-
-def _unstarted(pod: Pod) -> Pod:
-    return msgspec.structs.replace(pod, status=PodStatus())
 
 
 def _groups_of(item: Item) -> list[str]:

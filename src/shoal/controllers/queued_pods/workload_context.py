@@ -12,12 +12,13 @@ from shoal.client.kind import PODS, Kind
 from shoal.client.served import Served
 from shoal.controllers.queued_pods.kueue_names import IS_GROUP
 from shoal.controllers.queued_pods.membership import Pods
-from shoal.controllers.queued_pods.pod_groups import PodGroups, group_of_pod, group_workload_name
+from shoal.controllers.queued_pods.pod_groups import PodGroups, group_of_pod
 from shoal.controllers.queued_pods.pod_view import QueuedPod, queued_pod
 from shoal.controllers.queued_pods.serving_kinds import PARENT_KINDS, Parent, parent_of, workload_names_of
 from shoal.controllers.queued_pods.workload_names import OwnerType, own_workload_name, workload_of_pod
 from shoal.controllers.queued_pods.workload_view import WorkloadView, workload_view
 from shoal.controllers.queued_work.kueue_names import REPLACES, SLICE_NAME
+from shoal.store.queues.group_facts import group_workload_name
 
 _INDEX = "queued"
 _SLICE = SLICE_NAME.encode()

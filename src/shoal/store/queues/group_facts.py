@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha1
 from typing import Any
 
+from msgspec import structs
+
 from shoal.api.decode import Document
-from shoal.api.pod import Pod
+from shoal.api.pod import Pod, PodStatus
 from shoal.engine.from_api import Priorities, Topologies
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL, group_of
 from shoal.engine.from_api.pod_identity import who_of_pod
 from shoal.engine.from_api.priorities import Rank
 from shoal.engine.groups import GroupFacts, TopologyRequirement
 from shoal.engine.pod_identity import PodIdentity
+from shoal.engine.queues.pod_groups import is_one_by_one
 from shoal.store.gangs import GangMember, gangs_of, unreadable_gang
 from shoal.store.inventory import Inventory, Placed
 from shoal.units.errors import UserError, Where
@@ -57,6 +61,7 @@ class _NoTopologies(Topologies):
         return TopologyRequirement()
 
 
+_HASHED = 5
 _PRIORITIES, _TOPOLOGIES = _AnyPriorities(), _NoTopologies()
 
 
@@ -66,6 +71,22 @@ def queue_group_of(pod: Pod) -> str:
     if KUEUE_GROUP_LABEL in pod.metadata.labels:
         return ""
     return group_of(pod, Where(obj=f"Pod {pod.metadata.key}"))
+
+
+def group_workload_name(group: str) -> str:
+    """The name of the Workload of a group. A group inside a Workload of Kubernetes has a name of several words."""
+    name = group.partition("/")[2]
+    if "/" not in name:
+        return name
+    return f"{name.replace('/', '-')}-{sha1(name.encode(), usedforsecurity=False).hexdigest()[:_HASHED]}"
+
+
+def ties_together(group: str, objects: Iterable[Document], placed: Placed[Pod]) -> bool:
+    """Whether the group ties the pod to others; also while the group does not exist. A pod that has succeeded leaves
+    its group no smaller: the Workload of the group is still its own."""
+    pod = structs.replace(placed.value, status=PodStatus())
+    read = group_facts(group, objects, [Placed(pod, placed.where)])
+    return read.is_gang and (read.facts is None or not is_one_by_one(read.facts))
 
 
 def group_facts(name: str, objects: Iterable[Document], pods: Sequence[Placed[Pod]]) -> QueuedGroupFacts:

@@ -55,6 +55,8 @@ class ExpectedWorkload(msgspec.Struct, frozen=True):
     """Its workload is stopped after so long."""
     deadline_s: float | None = None
     """It gives up by itself after so long."""
+    fault: str = ""
+    """Why it cannot be queued as it is."""
 
 
 class WorkloadReader:
@@ -138,7 +140,7 @@ class WorkloadReader:
             created_s=_created(meta),
             uid=meta.uid,
             pod_sets=tuple(each.pod_set for each in counted),
-            fault=_fault(counted) if counted else "asks for no pods",
+            fault=unmade.fault or (_fault(counted) if counted else "asks for no pods"),
             closed_gates=gates_of(meta.annotations),
             saved_s=_saved(annotations),
             duration_s=_expected(annotations, unmade.deadline_s),
