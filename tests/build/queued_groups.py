@@ -27,6 +27,7 @@ from shoal.client.ecosystem_kinds import (
     KAI_POD_GROUPS,
     KUEUE,
     LIGHT_POD_GROUPS,
+    VOLCANO_JOBS,
     VOLCANO_POD_GROUPS,
     WORKLOADS,
 )
@@ -225,7 +226,7 @@ async def group_cluster(
 ) -> AsyncIterator[QueuedGroups]:
     """Nodes of eight cores, a queue of that many, and all kinds of groups. `api_of`: the API of the controllers;
     `queue`: fields of the ClusterQueue."""
-    wanted = {kind.group for kind, *_ in STYLES.values() if kind is not None} | {KUEUE}
+    wanted = {kind.group for kind, *_ in STYLES.values() if kind is not None} | {KUEUE, VOLCANO_JOBS.group}
     async with small_cluster(folder) as cluster:
         for definition in definitions():
             if definition["spec"]["group"] in wanted:

@@ -8,6 +8,7 @@ import pytest
 
 from build.queued_groups import LIVE_STYLES, STYLES, group_cluster
 from build.virtual_time import in_virtual_time, virtual
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS
 from shoal.client.kind import PODS
 
 WITH_OBJECT = [name for name in LIVE_STYLES if STYLES[name].kind is not None]
@@ -139,3 +140,33 @@ async def test_a_pod_that_is_admitted_alone_stays_so_when_a_group_is_written_on_
         await groups.cluster.pass_time(30)
         assert await groups.bound() == {"a"}
         assert (await groups.workload())["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+@pytest.mark.parametrize("is_queued", [True, False])
+def test_pods_of_a_volcano_job_are_queued_unless_the_job_is(is_queued: bool, tmp_path: Path) -> None:
+    """The label may be on the job and on its templates."""
+
+    async def run() -> None:
+        async with group_cluster(tmp_path, cpu="3") as groups:
+            await groups.group("volcano", "train-1", 2)
+            job = await groups.cluster.create(VOLCANO_JOBS, _volcano_job("train", is_queued=is_queued))
+            owner = {
+                "apiVersion": VOLCANO_JOBS.api_version,
+                "kind": VOLCANO_JOBS.name,
+                "name": "train",
+                "uid": job["metadata"]["uid"],
+                "controller": True,
+            }
+            for name in ("a", "b"):
+                await groups.join("volcano", "train-1", name, owners=[owner])
+            await groups.until_bound("a", "b")
+            assert [one["metadata"]["name"] for one in await groups.workloads()] == ["train-1"] * (not is_queued)
+
+    in_virtual_time(run())
+
+
+def _volcano_job(name: str, *, is_queued: bool) -> dict[str, object]:
+    template = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}
+    labels = {"kueue.x-k8s.io/queue-name": "cq"} if is_queued else {}
+    spec = {"minAvailable": 2, "tasks": [{"name": "worker", "replicas": 2, "template": template}]}
+    return {"metadata": {"name": name, "labels": labels}, "spec": spec}

@@ -14,6 +14,7 @@ from shoal.controllers.queued_pods.kueue_names import IS_GROUP
 from shoal.controllers.queued_pods.membership import Pods
 from shoal.controllers.queued_pods.pod_groups import PodGroups, group_of_pod
 from shoal.controllers.queued_pods.pod_view import QueuedPod, queued_pod
+from shoal.controllers.queued_pods.pods_of_jobs import JobQueueing, PodsOfJobs
 from shoal.controllers.queued_pods.serving_kinds import PARENT_KINDS, Parent, parent_of, workload_names_of
 from shoal.controllers.queued_pods.workload_names import OwnerType, own_workload_name, workload_of_pod
 from shoal.controllers.queued_pods.workload_view import WorkloadView, workload_view
@@ -44,10 +45,11 @@ class WorkloadContext(msgspec.Struct, frozen=True, eq=False):
 class WorkloadContexts:
     """Finds the context by the Workload's name, from indexes of pods and their owners."""
 
-    def __init__(self, context: Context, served: Served, workloads: Kind, groups: PodGroups) -> None:
+    def __init__(self, context: Context, served: Served, workloads: Kind, groups: PodGroups, jobs: PodsOfJobs) -> None:
         self._context = context
         self._served = served
         self._groups = groups
+        self._jobs = jobs
         self._workloads = context.informers.of(workloads)
         self._by_slice = self._workloads.index("slices", _slice_keys)
         self._pods = context.informers.of(PODS).index(_INDEX, _keys_of_pod)
@@ -69,7 +71,7 @@ class WorkloadContexts:
         pods, groups = [], set[str]()
         for item in self._pods["/".join(key)]:
             pod = queued_pod(item)
-            if pod is None:
+            if pod is None or self._jobs.queueing(item, pod) is not JobQueueing.NONE:
                 continue
             group = _pod_group(item, pod)
             if group:
@@ -81,6 +83,17 @@ class WorkloadContexts:
             pods.append((item, pod))
         # Pods that Kueue's label puts into a group of the same name follow Kueue's rules, and the others with them.
         return sorted(pods, key=lambda one: one[1].age()), "" if "" in groups else next(iter(groups), "")
+
+    def pods_of_jobs(self, key: Key) -> tuple[list[QueuedPod], bool]:
+        """Held pods whose job is queued itself; and whether there are some of which that is not known yet."""
+        found, is_unknown = [], False
+        for item in self._pods["/".join(key)]:
+            pod = queued_pod(item)
+            queueing = self._jobs.queueing(item, pod) if pod is not None else JobQueueing.NONE
+            is_unknown = is_unknown or queueing is JobQueueing.UNKNOWN
+            if pod is not None and queueing is JobQueueing.QUEUED and pod.is_held():
+                found.append(pod)
+        return found, is_unknown
 
     def keys_of_pods_elsewhere(self, key: Key) -> list[Key]:
         """The keys of other Workloads of pods that might belong to this one."""
