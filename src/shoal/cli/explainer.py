@@ -38,6 +38,7 @@ from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
 from shoal.engine.from_api.queues import is_finished
 from shoal.sim.explanation import explain
 from shoal.sim.queue_rounds import QueueRounds
+from shoal.sim.remedies import Objects
 from shoal.sim.rounds import Rounds
 from shoal.sim.workload_explanation import queue_names
 from shoal.store.inventory import Inventory
@@ -59,6 +60,7 @@ class Explainer:
         self._go_on = go_on
         self._seed = seed
         self._rounds: Rounds = rounds_of(loaded, seed)
+        self._objects = Objects(documents, loaded.manifests.events)
         self._pods = {each.value.metadata.key: each.value for each in documents if isinstance(each.value, Pod)}
         self._workloads = {
             each.value.metadata.key: each.value for each in documents if isinstance(each.value, Workload)
@@ -223,7 +225,7 @@ class Explainer:
         return found
 
     def _told(self, key: str) -> Explanation:
-        return explain(self._rounds, self._loaded.manifests.gated, key, self._go_on)
+        return explain(self._rounds, self._loaded.manifests.gated, key, self._go_on, self._objects)
 
 
 def _is(document: Document, subject: Subject) -> bool:

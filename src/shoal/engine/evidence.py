@@ -77,6 +77,15 @@ def evidence(cluster: Cluster, ask: Ask, who: PodIdentity = NO_IDENTITY) -> Evid
     return Evidence(len(live), tuple(causes), lacks.fitting, nearest, shortfalls)
 
 
+def feasible_rows(cluster: Cluster, ask: Ask, rows: Rows) -> Rows:
+    """Those of the rows that the rules about names, labels, taints and models let through."""
+    for rule in STATIC_FILTERS:
+        verdicts = rule.passes(cluster, ask, rows)
+        if verdicts is not None:
+            rows = rows[verdicts]
+    return rows
+
+
 def _commonest_first(cause: Cause) -> tuple[int, Code, str]:
     return -cause.nodes, cause.code, cause.detail
 
