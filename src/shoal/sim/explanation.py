@@ -106,7 +106,7 @@ class _Told:
         self._decide()
         gang = self._cluster.gangs.find(key)
         is_let_go = gang is not None and bool(gang.waiting or gang.running)
-        queued = None if is_let_go else explain_workload(self._rounds, self._last, key, self._go_on)
+        queued = None if is_let_go else explain_workload(self._rounds, self._last, key, self._go_on, self._objects)
         if queued is not None:
             return queued
         if gang is not None:

@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 
 from shoal.api.taints import Taint
+from shoal.engine.queues.flavors.capacity import shown
+from shoal.engine.queues.remedies.remedy import FieldChange
 from shoal.views.enumeration import few
 
 _MOST_PODS = 8
@@ -105,6 +107,19 @@ def toleration_commands(taints: Sequence[Taint], target: PatchTarget, has_list: 
         f"kubectl patch {_named('pod', pod)} --type=json -p='"
         f"{_added(('spec', 'tolerations'), values, has_list=has_list.get(pod, False))}'"
         for pod in pods
+    )
+
+
+def quota_commands(steps: Sequence[tuple[FieldChange, tuple[str, ...]]]) -> tuple[str, ...]:
+    """One for each object whose quota or limit changes; with each change the path of its field."""
+    by_object: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for change, path in steps:
+        value = shown(change.resource, change.after) if isinstance(change.after, int) else change.after
+        step = {"op": "add", "path": _pointer(path), "value": value}
+        by_object.setdefault((change.object.lower(), change.name), []).append(step)
+    return tuple(
+        f"kubectl patch {kind} {name} --type=json -p='{json.dumps(body, separators=(',', ':'))}'"
+        for (kind, name), body in by_object.items()
     )
 
 

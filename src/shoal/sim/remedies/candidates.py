@@ -18,11 +18,15 @@ class Subject(msgspec.Struct, frozen=True):
     pods: tuple[str, ...]
     """Its waiting pods."""
     is_gang: bool = False
+    is_whole: bool = False
+    """Whether all its pods have to run, not only the minimum of the gang: so it is for workloads of queues."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
     remedy: Remedy
     apply: Callable[[ExitStack], None]
+    changes_pods: bool = False
+    """Whether the pods of the subject themselves change."""
 
 
 class NodeCandidates(msgspec.Struct, frozen=True):

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from shoal.api.decode import Document, Unknown, meta_of
+from shoal.api.kueue import ClusterQueue, Cohort, Workload
 from shoal.api.node import Node
 from shoal.api.pod import Pod, PodTemplate
 from shoal.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from shoal.engine.events import Event, NodeFacts, NodeSeen
+from shoal.engine.queues.remedies.remedy import FieldChange
 from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members, Owner
@@ -35,6 +37,7 @@ class Objects:
         self.node_facts: dict[str, NodeFacts] = {
             event.node.name: event.node for event in events if isinstance(event, NodeSeen)
         }
+        self._adopted: dict[str, tuple[Owner, str]] = {}
         self.is_living = any(node.metadata.uid for node in self.nodes.values())
         """Whether the objects are those of a cluster, on which commands can act."""
 
@@ -43,15 +46,35 @@ class Objects:
         inventory = Inventory(self._documents)
         return Members(inventory, OperatorPods(inventory).made([]))
 
+    def adopt(self, workload: str, pods: Iterable[str]) -> None:
+        """Pods that a queue holds back, some of which do not exist yet: they belong to the owner of the workload."""
+        namespace, _, name = workload.partition("/")
+        owner: Owner = (namespace, "Workload", name)
+        for document in self._documents:
+            meta = meta_of(document.value)
+            if isinstance(document.value, Workload) and meta.key == workload:
+                reference = meta.controller()
+                owner = owner if reference is None else (namespace, reference.kind, reference.name)
+            elif isinstance(document.value, Job) and (meta.namespace, f"job-{meta.name}") == (namespace, name):
+                owner = (namespace, "Job", meta.name)
+        self._adopted.update(dict.fromkeys(pods, (owner, workload)))
+
     def pod(self, key: str) -> Pod | None:
         """Also one that its controller has yet to create."""
         found = self.pods.get(key)
+        if found is None and key in self._adopted:
+            value = self._object(self._adopted[key][0])
+            if isinstance(value, (*_TEMPLATES, Job)):
+                template = value.spec.template
+                return Pod(metadata=template.metadata, spec=template.spec)
         if found is None and key in self._members.pods:
             found = self._members.pods[key].value
         return found
 
     def owner(self, key: str) -> Owner | None:
         """The topmost controller of a pod."""
+        if key in self._adopted and key not in self.pods:
+            return self._adopted[key][0]
         pod = self.pod(key)
         owners = [] if pod is None else list(self._members.owners(pod))
         return owners[-1] if owners else None
@@ -89,6 +112,22 @@ class Objects:
         if pod is None:
             return []
         return [*_selector_edits(pod, old, new, values), *([] if values else _topology_edits(pod, old, new))]
+
+    def quota_path(self, change: FieldChange) -> tuple[str, ...]:
+        """Where a queue or cohort has the quota that is changed; empty where it is not written."""
+        for document in self._documents:
+            value = document.value
+            if not isinstance(value, ClusterQueue | Cohort) or value.metadata.name != change.name:
+                continue
+            if type(value).__name__ != change.object:
+                continue
+            for at, group in enumerate(value.spec.resource_groups):
+                for index, flavor in enumerate(group.flavors):
+                    for place, resource in enumerate(flavor.resources):
+                        if (flavor.name, resource.name) == (change.flavor, change.resource):
+                            path = ("spec", "resourceGroups", at, "flavors", index, "resources", place, change.field)
+                            return tuple(map(str, path))
+        return ()
 
     def _object(self, owner: Owner) -> object:
         namespace, kind, name = owner

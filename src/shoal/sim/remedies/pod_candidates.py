@@ -66,7 +66,7 @@ def spelling(trial: RemedyTrial, subject: Subject, objects: Objects, labels: Seq
         if subject.is_gang:
             trial.change_gang(stack, subject.name, partial(_respelt_gang, labels=labels))
 
-    return Candidate(remedy, apply)
+    return Candidate(remedy, apply, changes_pods=True)
 
 
 def tolerations(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[Candidate]:
@@ -92,7 +92,7 @@ def _toleration(trial: RemedyTrial, subject: Subject, objects: Objects, found: R
     def apply(stack: ExitStack) -> None:
         trial.change_asks(stack, subject.pods, partial(_tolerating, added=added))
 
-    return Candidate(Remedy(words, commands), apply)
+    return Candidate(Remedy(words, commands), apply, changes_pods=True)
 
 
 def strategy_single(cluster: Cluster, subject: Subject, objects: Objects) -> Iterator[str]:
@@ -123,7 +123,7 @@ def requests_by_gpu(trial: RemedyTrial, subject: Subject, objects: Objects) -> I
         def apply(stack: ExitStack, product: str = product) -> None:
             trial.change_asks(stack, subject.pods, partial(_by_gpu, amount=amount, product=product))
 
-        yield Candidate(Remedy(single_request_words(amount, profile, product)), apply)
+        yield Candidate(Remedy(single_request_words(amount, profile, product)), apply, changes_pods=True)
 
 
 def _by_gpu(ask: Ask, amount: int, product: str) -> Ask:

@@ -31,11 +31,16 @@ class Found:
 
     unmet: tuple[Unmatched, ...] = ()
     """Labels that no node has."""
-    remedies: list[Remedy] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+    """With each of them the subject ran."""
     facts: tuple[str, ...] = ()
     """Why nodes with the requested MIG profile do not count."""
     note: str = ""
     """Why freed capacity would not help, where other pods would take it."""
+
+    @property
+    def remedies(self) -> list[Remedy]:
+        return [candidate.remedy for candidate in self.candidates]
 
 
 def remedies_of(trial: RemedyTrial, subject: Subject, objects: Objects) -> Found:
@@ -64,15 +69,15 @@ class _Search:
         facts = tuple(strategy_single(self._trial.cluster, self._subject, self._objects))
         return Found((), remedies[:_MOST_REMEDIES], facts, self._note)
 
-    def _from(self, first: Candidate) -> list[Remedy]:
+    def _from(self, first: Candidate) -> list[Candidate]:
         """The change alone, or with one other."""
         with self._trial.applied(first.apply):
             if self._runs():
-                return [first.remedy]
+                return [first]
             more = next(chain(self._singles(), self._freed()), None)
-        return [] if more is None else [_both(first.remedy, more)]
+        return [] if more is None else [_both(first, more)]
 
-    def _pairs(self) -> list[Remedy]:
+    def _pairs(self) -> list[Candidate]:
         for first in (*tolerations(self._trial, self._subject, self._objects), *self._on_all_nodes()):
             found = self._from(first)
             if found:
@@ -83,22 +88,22 @@ class _Search:
         for each in self._node_candidates():
             yield each.of(1)
 
-    def _singles(self) -> Iterator[Remedy]:
+    def _singles(self) -> Iterator[Candidate]:
         for candidate in (
             *tolerations(self._trial, self._subject, self._objects),
             *requests_by_gpu(self._trial, self._subject, self._objects),
         ):
             if self._works(candidate):
-                yield candidate.remedy
+                yield candidate
         for each in self._node_candidates():
             found = self._fewest(each)
             if found is not None:
                 yield found
 
-    def _disturbing(self) -> Iterator[Remedy]:
+    def _disturbing(self) -> Iterator[Candidate]:
         for candidate in disturbing_mig_layouts(self._trial, self._subject, self._objects):
             if self._works(candidate):
-                yield candidate.remedy
+                yield candidate
                 return
 
     def _node_candidates(self) -> Iterator[NodeCandidates]:
@@ -106,23 +111,23 @@ class _Search:
         yield from repair(self._trial, self._objects)
         yield from mig_layouts(self._trial, self._subject, self._objects)
 
-    def _fewest(self, nodes: NodeCandidates) -> Remedy | None:
+    def _fewest(self, nodes: NodeCandidates) -> Candidate | None:
         """Of the nodes the one that suffices, or else the fewest of them together."""
         if len(nodes.names) > 1 and not self._works(nodes.of(len(nodes.names))):
             return None
         for name in nodes.names:
             alone = NodeCandidates((name,), nodes.apply, nodes.remedy).of(1)
             if self._works(alone):
-                return alone.remedy
+                return alone
             if not self._subject.is_gang and self._trial.is_short:
                 return None
-        return next((nodes.of(n).remedy for n in range(2, len(nodes.names) + 1) if self._works(nodes.of(n))), None)
+        return next((nodes.of(n) for n in range(2, len(nodes.names) + 1) if self._works(nodes.of(n))), None)
 
     def _works(self, candidate: Candidate) -> bool:
         with self._trial.applied(candidate.apply):
             return self._runs()
 
-    def _freed(self) -> Iterator[Remedy]:
+    def _freed(self) -> Iterator[Candidate]:
         """Capacity that others hold, if the subject then gets it."""
         shortages = self._shortages()
         victims = [pod for each in shortages for pod in each.pods]
@@ -136,7 +141,8 @@ class _Search:
             return
         returning = [pod for pod in victims if self._trial.cluster.pods[pod].who.returns]
         commands = delete_commands(victims) if self._objects.is_living else ()
-        yield Remedy(free_words(shortages, returning), commands)
+        remedy = Remedy(free_words(shortages, returning), commands)
+        yield Candidate(remedy, lambda stack: self._trial.end_pods(stack, victims))
 
     def _shortages(self) -> Sequence[NodeShortage]:
         cluster, subject = self._trial.cluster, self._subject
@@ -149,8 +155,18 @@ class _Search:
         return what_would_help(self._trial.fitter(), claim, self._trial.now_s, self._spared)
 
     def _runs(self) -> bool:
-        return self._trial.runs(self._subject.name)
+        return self._trial.runs(self._subject)
 
 
-def _both(first: Remedy, second: Remedy) -> Remedy:
+def _both(first: Candidate, second: Candidate) -> Candidate:
+    def apply(stack: ExitStack) -> None:
+        first.apply(stack)
+        second.apply(stack)
+
+    changes_pods = first.changes_pods or second.changes_pods
+    return Candidate(both(first.remedy, second.remedy), apply, changes_pods)
+
+
+def both(first: Remedy, second: Remedy) -> Remedy:
+    """Two changes that are needed together."""
     return Remedy(both_words(first.words, second.words), (*first.commands, *second.commands))

@@ -25,6 +25,7 @@ from shoal.engine.ledger import Ledger
 from shoal.engine.pending import new_waiting
 from shoal.engine.pods import Waiting
 from shoal.engine.steps.allocate import allocate
+from shoal.sim.remedies.candidates import Subject
 from shoal.sim.rounds import Rounds
 
 GoOn = Callable[[], bool]
@@ -55,8 +56,8 @@ class RemedyTrial:
     def now_s(self) -> float:
         return self._rounds.now_s
 
-    def runs(self, name: str) -> bool:
-        """Whether the pod or gang runs after the waiting pods were placed in their order."""
+    def runs(self, subject: Subject) -> bool:
+        """Whether the subject runs after the waiting pods were placed in their order."""
         if self.left <= 0 or not self._go_on():
             self.is_short = True
             return False
@@ -65,10 +66,10 @@ class RemedyTrial:
         mark = fitter.ledger.mark()
         try:
             allocate(CycleState(self.cluster, self._rounds.placement, fitter.ledger, fitter, self._rounds.now_s))
-            gang = self.cluster.gangs.find(name)
-            if gang is not None:
+            gang = self.cluster.gangs.find(subject.name) if subject.is_gang else None
+            if gang is not None and not subject.is_whole:
                 return is_running(self.cluster, gang)
-            return name in self.cluster.pods and name not in self.cluster.nominated
+            return all(pod in self.cluster.pods and pod not in self.cluster.nominated for pod in subject.pods)
         finally:
             fitter.ledger.rollback(mark)
 
