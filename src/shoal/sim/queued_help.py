@@ -53,9 +53,9 @@ class _QueuedHelp:
         self._trial = RemedyTrial(rounds, objects.node_facts, go_on)
 
     def tell(self) -> None:
+        by_queues = [self._told(each) for each in self._quota(self._rounds.prover)[:_MOST_REMEDIES]]
         admission = admission_with_quota(self._rounds.kueue, self._facts.key, self._rounds.now_s)
         found = None if admission is None or not self._rounds.cluster.row_of else self._on_nodes(admission)
-        by_queues = [self._told(each) for each in self._quota(self._rounds.prover)[:_MOST_REMEDIES]]
         if found is None or admission is None:
             self._add(by_queues)
             return
