@@ -209,7 +209,7 @@ class _Told:
         lines = [line for remedy in found.remedies for line in remedy.lines()]
         cut = cut_words(MOST_TRIALS - trial.left) if trial.is_short else ""
         explanation.add("MIG", *found.facts)
-        explanation.add("would help", unmatched_words(found.unmet), limit, *lines, found.note, cut)
+        explanation.add("would help", unmatched_words(found.unmet) or limit, *lines, found.note, cut)
 
     def _unhealthy(self, ask: Ask) -> list[str]:
         """Unhealthy GPUs on nodes that the rules about nodes do not exclude."""

@@ -63,9 +63,9 @@ def _show_line(console: Console, heading: str, text: str, width: int) -> None:
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """At least one line, none with blanks at its end."""
+    """At least one line, none with blanks at its end. A word that is too long (the path of a field) stays whole."""
     lead = text[: len(text) - len(text.lstrip())]
-    wrapped = textwrap.wrap(text.strip(), width, initial_indent=lead, break_on_hyphens=False, drop_whitespace=True)
+    wrapped = textwrap.wrap(text.strip(), width, initial_indent=lead, break_long_words=False, break_on_hyphens=False)
     return wrapped or [""]
 
 
