@@ -16,7 +16,7 @@ READ = "get,list,watch"
 NAMESPACE = "shoal-system"
 """Where Shoal's own objects are by default."""
 ELECTION_NAMESPACE = "kube-system"
-"""Where the lease of those who want to lead is by default."""
+"""Where the lease of those that want to lead is by default."""
 
 _KUEUE = "@kueue.x-k8s.io"
 _DRA = "@resource.k8s.io"

@@ -73,7 +73,7 @@ class PodArrived(msgspec.Struct, frozen=True, gc=False):
     ask: Ask
     priority: int = 0
     daemon_set: str = ""
-    """The DaemonSet whose pod this is: the room set aside for it on its node is for this pod."""
+    """The DaemonSet whose pod this is: the capacity set aside for it on its node is for this pod."""
     who: PodIdentity = NO_IDENTITY
     nominated: str = ""
     """The node for which it was nominated before."""

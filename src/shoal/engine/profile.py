@@ -37,7 +37,7 @@ class Profile:
     epoch: Callable[[], int] = lambda: 0
     """Brings tables behind the scores up to date; a new number means that all keys are stale."""
     forget: Callable[[], None] = lambda: None
-    """Drops what the scores keep of every node, for who decides without memory."""
+    """Drops what the scores keep of every node, for callers that decides without memory."""
 
 
 SOFT_PREFERENCES: tuple[tuple[StaticScore, int], ...] = ((PreferredAffinity(), 1000), (SoftTaints(), 1000))

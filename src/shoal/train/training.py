@@ -1,7 +1,7 @@
 """The loop around a training step: where to begin, when to save, when to leave.
 
 A signal only sets a flag; what it asks for happens between two steps, when everything is consistent. With several ranks
-all must leave after the same step, or those who stay wait for the others for ever: they agree by torch.distributed,
+all must leave after the same step, or those that stay wait for the others for ever: they agree by torch.distributed,
 where the script has it running, or by a function of its own.
 
 Rejected: saving in the signal handler. It runs in the middle of a step, on whatever happens to be half written.

@@ -29,7 +29,7 @@ from shoal.views.remedies import tolerance_words, unmatched_words
 
 _MOST_KEPT = 256
 _PLACEHOLDER = "#"
-"""In the names of pods that stand for others, and in no name of an object."""
+"""In the names of pods that represent others, and in no name of an object."""
 
 
 class RefusalMessages:
@@ -113,7 +113,7 @@ class RefusalMessages:
 
 
 def _kept(cluster: Cluster, node: str) -> str:
-    """Placeholders in the facts reserve room for admitted workloads."""
+    """Placeholders in the facts reserve capacity for admitted workloads."""
     row = cluster.row_of.get(node)
     if row is None:
         return ""

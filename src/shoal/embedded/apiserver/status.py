@@ -75,7 +75,7 @@ def _bounded(text: str) -> str:
 
 
 def _first(causes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many as one answer has room for."""
+    """As many as one answer has capacity for."""
     kept: list[dict[str, Any]] = []
     room = LONGEST_TEXT
     for cause in causes:

@@ -15,7 +15,7 @@ DevicePositions = tuple[tuple[int, int], ...]
 
 
 class DeviceKind(Protocol[D_contra]):
-    """One kind of demand. A node can host it if the record says so and, where `asked` is not zero, the room does."""
+    """One kind of demand. A node can host it if the record says so and, where `asked` is not zero, the capacity does."""
 
     def least(self, demand: D_contra, /) -> dict[int, int]:
         """Column of the record -> least amount without which a node cannot host the demand."""

@@ -67,7 +67,7 @@ def spread_replicas(bench: NodeDeviceState, devices: Iterable[int], count: int) 
 
 
 def forced_replicas(bench: NodeDeviceState, devices: Iterable[int], count: int) -> DeviceGrant:
-    """The same for a pod that is there whether there is room or not."""
+    """The same for a pod that is there whether there is capacity or not."""
     return _spread(bench, dict.fromkeys(devices, count), count)
 
 

@@ -5,7 +5,7 @@ of them is looked at, by one walk over all pods. *Carried*: pods that have a rul
 a pod that keeps others away does so by being there, so these are counted from the first such pod on.
 
 Until the first pod with a rule is heard of nothing is kept, and the facts pay one look at `active` per pod. After that
-pods are told apart by their *kin* only: namespace and the labels that some rule reads. Pods of one kin are alike to
+pods are distinguished by their *kin* only: namespace and the labels that some rule reads. Pods of one kin are alike to
 every rule, however many labels of their own they have, so which counts a pod enters is looked up once per kin.
 """
 

@@ -125,7 +125,7 @@ class _DeviceSearch:
         return self.trial.take(number, request, option, device)
 
     def _kind(self, device: PoolDevice) -> Hashable:
-        """What this search can see of a device: those of one kind may stand in for each other while free."""
+        """What this search can see of a device: those of one kind may replace each other while free."""
         known = self._kinds.get(device)
         if known is None:
             facts = device.facts

@@ -103,7 +103,7 @@ class Attempt:
 
 
 def _would_fit_apart(fitter: Fitter, want: PodsToPlace) -> bool:
-    """Whether the fleet has the room by the count, so that closeness is what is missing."""
+    """Whether the fleet has the capacity by the count, so that closeness is what is missing."""
     if not _is_bound(want):
         return False
     capacities = {}

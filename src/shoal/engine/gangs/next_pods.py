@@ -199,7 +199,7 @@ class _Choice:
         return want
 
     def _demands(self, team: Team) -> list[GangDemand]:
-        """The chosen pods of a team, and who could stand in for them: those of the same role, where roles count."""
+        """The chosen pods of a team, and who could replace them: those of the same role, where roles count."""
         roles = {role for role, _ in self._roster.facts.roles}
         by_role: dict[str, list[str]] = {}
         for pod in team.waiting:

@@ -34,7 +34,8 @@ class AfterTerminations:
         for pod in self._left:
             ledger.evict(pod)
         self._arrived = [self._arrive(move) for move in state.intentions if isinstance(move, Move)]
-        """Moved earlier in this round: in this view they are on their new nodes, so that their room is not taken."""
+        """Moved earlier in this round: in this view they are on their new nodes, so that their capacity is not taken.
+        """
 
     def fits(self, claim: Preemptor) -> bool | None:
         """Whether the claimant finds its place ahead, where it is then promised; None when it would find it now."""

@@ -1,6 +1,6 @@
 """Represents topologies: the levels that nodes carry, where pods should be together, and where they were assigned.
 
-They stand apart from the facts of queues: quota knows nothing of them.
+They are separate from the facts of queues: quota knows nothing of them.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ from shoal.store.queues.dangling import dangling
 from shoal.store.queues.from_pods import PodStories
 from shoal.store.queues.made import Made, Maker
 from shoal.store.queues.members import Members
+from shoal.store.queues.non_tas_usage import nodes_with_non_tas_usage
 from shoal.store.queues.queue_names import QueueNames
-from shoal.store.queues.room import nodes_with_room
 from shoal.store.queues.rules import QueueSettings, rules_of
 from shoal.units.errors import UserError
 
@@ -109,7 +109,7 @@ class _QueueManifestReader:
         self._workloads()
         workload_of = {pod: key for key, pods in manifests.pods.items() for pod in pods}
         known = {facts.key: facts for facts in manifests.workloads}
-        manifests.facts += nodes_with_room(self._inventory, self._members, known, workload_of)
+        manifests.facts += nodes_with_non_tas_usage(self._inventory, self._members, known, workload_of)
         manifests.warnings += [*dangling(self._inventory, manifests.namespaces), *self._names.warnings()]
         return manifests
 

@@ -34,7 +34,7 @@ _ZEROS: dict[str, Any] = {"string": "", "integer": 0}
 
 
 class ItemError(Exception):
-    """An item that cannot be told from others; the text is what Kubernetes says of it."""
+    """An item that cannot be distinguished from others; the text is what Kubernetes says of it."""
 
 
 def child_of(schema: Schema, key: str) -> Schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shoal.embedded.apiserver.crds.definition import DefinitionStrategy
+from shoal.embedded.apiserver.crds.definition_strategy import DefinitionStrategy
 from shoal.embedded.apiserver.kinds.admission.bindings import PolicyBindingStrategy
 from shoal.embedded.apiserver.kinds.admission.policies import MutatingPolicyStrategy, ValidatingPolicyStrategy
 from shoal.embedded.apiserver.kinds.admission.webhooks import WebhookStrategy

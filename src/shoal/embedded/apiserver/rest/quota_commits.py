@@ -62,7 +62,7 @@ def quotas_lock(context: ServerContext, namespace: str) -> Hold:
 
 
 def all_quotas(namespace: str) -> Ref:
-    """What stands for them: no object has this name."""
+    """What represents them: no object has this name."""
     return Ref(QUOTAS, namespace, "")
 
 

@@ -31,7 +31,7 @@ class GoSchema(Schema):
     def __init__(self, kind: Type = "any", name: str = "") -> None:
         super().__init__(kind, name)
         self.definition = ""
-        """The name among the published definitions, of a node that stands for one."""
+        """The name among the published definitions, of a node that represents one."""
         self.zeros: dict[str, Zero] = {}
         """Per field; those not named are kept as they are sent."""
         self.walker: Walker | None = None

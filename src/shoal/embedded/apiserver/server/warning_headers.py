@@ -38,7 +38,7 @@ def _printable(text: str) -> str:
 
 
 def _shortened(texts: Sequence[str]) -> list[str]:
-    """Each cut, and of those as many as there is room for."""
+    """Each cut, and of those as many as there is capacity for."""
     kept: list[str] = []
     room = _MOST_LETTERS
     for text in texts:

@@ -106,7 +106,7 @@ def _evenness(pod_counts: DomainPodCounts, lower: int, family: SiblingDomains, d
 
 
 def _tightest(domains: Domains, units: Column, need: int, evenness: Evenness) -> list[int]:
-    """The fewest that hold the need; of those the least room in all, then the most even inside."""
+    """The fewest that hold the need; of those the least capacity in all, then the most even inside."""
     count = _fewest(units, need)
     if count == 1:
         enough = units >= need

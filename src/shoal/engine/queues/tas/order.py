@@ -46,7 +46,7 @@ def in_order(level: TopologyLevel, domains: Domains | None, least: bool, leaders
 
 
 def leader_first(level: TopologyLevel, order: Domains, need: int) -> Domains:
-    """In front comes the first domain where the leader costs no more room than there is to spare.
+    """In front comes the first domain where the leader costs no more capacity than there is to spare.
 
     What domains above promised counts on the cheapest place for the leader. Without this, the largest room would get
     it, and workers could be left over."""
@@ -60,7 +60,7 @@ def leader_first(level: TopologyLevel, order: Domains, need: int) -> Domains:
 
 
 def hand_out(level: TopologyLevel, order: Domains, need: int, least: bool, leaders: int) -> list[PodSetPart] | int:
-    """Domains in that order until the need is met; else how much of it found no room."""
+    """Domains in that order until the need is met; else how much of it found no capacity."""
     parts: list[PodSetPart] = []
     at = 0
     if leaders:

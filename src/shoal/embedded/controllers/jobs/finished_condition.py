@@ -1,4 +1,4 @@
-"""Decides whether a job has finished, and why.
+"""Decides the condition with which a job finishes: failure, success policy, or (in `job_sync`) all completions reached.
 
 The outcome is first set as a condition (`FailureTarget`, `SuccessCriteriaMet`), and is never changed after that: the
 running pods are deleted because of it.

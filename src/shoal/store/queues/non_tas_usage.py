@@ -20,7 +20,7 @@ from shoal.store.queues.members import Members
 POD_SET_LABEL = "kueue.x-k8s.io/podset"
 
 
-def nodes_with_room(
+def nodes_with_non_tas_usage(
     inventory: Inventory, members: Members, workloads: Mapping[str, WorkloadFacts], workload_of: Mapping[str, str]
 ) -> list[QueueNode]:
     """`workload_of`: pod -> workload."""

@@ -1,4 +1,4 @@
-"""Tracks the programs on the GPUs of a node, and how they affect each other."""
+"""Tracks the processes on the GPUs of a node, and how they affect each other."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from shoal.embedded.gpus import contention
-from shoal.embedded.gpus.contention import Contention
+from shoal.embedded.gpus.contention import ContentionSettings
 from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.embedded.gpus.node_gpus import Use
 
 
 class DeviceShare(msgspec.Struct, frozen=True):
-    """One program's part of one GPU or MIG instance."""
+    """One process's part of one GPU or MIG instance."""
 
     device: PhysicalDevice
     held: int
-    """The number of its replicas that the program holds."""
+    """The number of its replicas that the process holds."""
     memory_mib: int
 
 
-class GpuProgram(msgspec.Struct, frozen=True):
+class GpuProcess(msgspec.Struct, frozen=True):
     uid: str
     container: str
     util: float
@@ -29,12 +29,12 @@ class GpuProgram(msgspec.Struct, frozen=True):
     pid: int
 
 
-class Programs:
-    def __init__(self, sharing: Callable[[], str], rules: Contention) -> None:
+class GpuProcesses:
+    def __init__(self, sharing: Callable[[], str], rules: ContentionSettings) -> None:
         self._sharing, self._rules = sharing, rules
-        self._running: dict[tuple[str, str], GpuProgram] = {}
-        self._on: dict[str, dict[tuple[str, str], GpuProgram]] = {}
-        """Programs by physical device, oldest first."""
+        self._running: dict[tuple[str, str], GpuProcess] = {}
+        self._on: dict[str, dict[tuple[str, str], GpuProcess]] = {}
+        """Processes by physical device, oldest first."""
         self._next_pid = 4_000
 
     def start(self, uid: str, container: str, devices: Sequence[PhysicalDevice], use: Use) -> str | None:
@@ -50,7 +50,7 @@ class Programs:
                 return error
             slots.append(DeviceShare(device, held, wanted))
         self._next_pid += 37
-        program = GpuProgram(uid, container, min(max(use.util, 0.0), 1.0), tuple(slots), self._next_pid)
+        program = GpuProcess(uid, container, min(max(use.util, 0.0), 1.0), tuple(slots), self._next_pid)
         self._running[uid, container] = program
         for slot in slots:
             self._on.setdefault(slot.device.physical, {})[uid, container] = program
@@ -68,14 +68,14 @@ class Programs:
         for key in [key for key in self._running if key[0] == uid]:
             self.stop(*key)
 
-    def of(self, uid: str) -> Iterator[GpuProgram]:
+    def of(self, uid: str) -> Iterator[GpuProcess]:
         return (program for key, program in self._running.items() if key[0] == uid)
 
-    def on(self, physical: str) -> Sequence[GpuProgram]:
+    def on(self, physical: str) -> Sequence[GpuProcess]:
         """Oldest first."""
         return tuple(self._on.get(physical, {}).values())
 
-    def on_gpu(self, gpu: int) -> list[GpuProgram]:
+    def on_gpu(self, gpu: int) -> list[GpuProcess]:
         """Programs on a GPU and all of its instances, oldest first."""
         return [one for one in self._running.values() if any(slot.device.gpu == gpu for slot in one.slots)]
 
@@ -85,14 +85,14 @@ class Programs:
     def pace(self, uid: str) -> float:
         return min((self._pace(program) for program in self.of(uid)), default=1.0)
 
-    def share(self, program: GpuProgram, physical: str) -> float:
+    def share(self, program: GpuProcess, physical: str) -> float:
         """The share of a device that a program actually gets beside other programs."""
         return program.util * self._pace_on(program, physical)
 
-    def _pace(self, program: GpuProgram) -> float:
+    def _pace(self, program: GpuProcess) -> float:
         return min((self._pace_on(program, slot.device.physical) for slot in program.slots), default=1.0)
 
-    def _pace_on(self, program: GpuProgram, physical: str) -> float:
+    def _pace_on(self, program: GpuProcess, physical: str) -> float:
         others = [one.util for one in self._on.get(physical, {}).values() if one is not program]
         return contention.pace(program.util, others, self._sharing(), self._rules) if others else 1.0
 

@@ -66,7 +66,7 @@ class DefinitionStrategy(Strategy):
         add_stored_version(new)
 
     def validate(self, obj: Obj) -> list[FieldError]:
-        from shoal.embedded.apiserver.crds.definition_spec import spec_errors
+        from shoal.embedded.apiserver.crds.definition_validation import spec_errors
 
         spec = obj["spec"]
         name = obj.get("metadata", {}).get("name", "")
@@ -77,7 +77,7 @@ class DefinitionStrategy(Strategy):
         return [*faults, *spec_errors(spec), *_stored_errors(obj), *_approval_errors(obj, None)]
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        from shoal.embedded.apiserver.crds.definition_spec import spec_errors
+        from shoal.embedded.apiserver.crds.definition_validation import spec_errors
 
         spec, before = new["spec"], old["spec"]
         faults = spec_errors(spec)
@@ -90,7 +90,7 @@ class DefinitionStrategy(Strategy):
         return [*faults, *_stored_errors(new), *_approval_errors(new, old)]
 
     def validate_status(self, new: Obj, _: Obj) -> list[FieldError]:
-        from shoal.embedded.apiserver.crds.definition_spec import names_errors
+        from shoal.embedded.apiserver.crds.definition_validation import names_errors
 
         return names_errors((new.get("status") or {}).get("acceptedNames") or {}, "status.acceptedNames")
 

@@ -10,7 +10,7 @@ import msgspec
 CheckState = Literal["Pending", "Ready", "Retry", "Rejected"]
 
 
-class CheckFacts(msgspec.Struct, frozen=True):
+class AdmissionCheckFacts(msgspec.Struct, frozen=True):
     """An AdmissionCheck."""
 
     name: str
@@ -22,12 +22,12 @@ PROVISIONING = "kueue.x-k8s.io/provisioning-request"
 """The controller whose checks put off topology assignment until there are nodes."""
 
 
-class CheckUse(msgspec.Struct, frozen=True):
-    """A check that a cluster queue demands, for some flavors or (empty) for all."""
+class AdmissionCheckRule(msgspec.Struct, frozen=True):
+    """A check that a cluster queue requires, for some flavors or (empty) for all."""
 
     name: str
     flavors: tuple[str, ...] = ()
 
     def concerns(self, flavors: AbstractSet[str]) -> bool:
-        """Whether it is demanded of who gets these."""
+        """Whether a workload that was assigned these flavors needs the check."""
         return not self.flavors or not flavors.isdisjoint(self.flavors)
