@@ -19,11 +19,11 @@ from shoal.sim.explain import Explainer
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.remedies import Objects, RemedyTrial, Subject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
-from shoal.sim.remedies.search import Found, both
+from shoal.sim.remedies.search import Found
 from shoal.sim.remedies.trial import GoOn
 from shoal.views.explanation import Explanation, cause_lines
 from shoal.views.queue_help import cut_words, remedy_words
-from shoal.views.remedies import Remedy, unmatched_words
+from shoal.views.remedies import Remedy, both, unmatched_words
 from shoal.views.remedy_commands import quota_commands
 from shoal.views.why import nearest_sentence
 

@@ -15,6 +15,9 @@ from shoal.views.why import cause_words
 MOST_LINES = 12
 _MOST_CAUSES = 6
 _LEAST = 20
+HELP = "would help"
+WOULD_RUN = "it would run on "
+"""In the outcome of a pod that its controller has yet to create."""
 COMMANDS = ("kubectl ", "shoal ")
 """How lines begin that are commands to copy."""
 

@@ -86,14 +86,17 @@ def free_words(rooms: Sequence[NodeShortage], returning: Sequence[str]) -> str:
     return f"{words} {few(returning, _MOST)} {verb} created again and then wait{'s' * (len(returning) == 1)} behind it."
 
 
-def overtaken_words(rooms: Sequence[NodeShortage]) -> str:
-    """Where freed capacity goes to others."""
+def overtaken_words(rooms: Sequence[NodeShortage], takers: Sequence[str]) -> str:
+    """Freed capacity goes to others."""
     nodes = ", ".join(room.node for room in rooms[:_MOST])
-    return f"It lacks capacity on {nodes}, but waiting pods before it in line would take what is freed there."
+    verb = "takes" if len(takers) == 1 else "take"
+    return f"To free capacity on {nodes} does not help: {few(takers, _MOST)}, before it in line, {verb} it."
 
 
-def both_words(first: str, second: str) -> str:
-    return f"Two changes are needed. First: {first} Then: {second}"
+def both(first: Remedy, second: Remedy) -> Remedy:
+    """Two changes that are needed together."""
+    words = f"Two changes are needed. First: {first.words} Then: {second.words}"
+    return Remedy(words, (*first.commands, *second.commands))
 
 
 def _amounts(room: NodeShortage) -> str:

@@ -106,30 +106,41 @@ def runs(kubectl: Kubectl, name: str) -> None:
     kubectl("wait", f"pod/{name}", "--for=jsonpath={.status.phase}=Running", f"--timeout={PATIENCE_S - 5}s")
 
 
-def on(node: str) -> Obj:
-    return {"nodeSelector": {"kubernetes.io/hostname": node}}
+def on(node: str) -> dict[str, str]:
+    """As a node selector."""
+    return {"kubernetes.io/hostname": node}
 
 
-def asks(name: str, resource: str, **spec: object) -> Obj:
-    made = pod(name, **spec)
+def pair(kubectl: Kubectl) -> list[str]:
+    """The names of the two pods."""
+
+    def found() -> list[str]:
+        names = [str(one["metadata"]["name"]) for one in pods(kubectl)]
+        return names if len(names) == 2 else []
+
+    return until(found)
+
+
+def asks(name: str, resource: str, node: str) -> Obj:
+    made = pod(name, nodeSelector=on(node))
     made["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
     return made
 
 
 def test_a_taint_is_tolerated(kubectl: Kubectl) -> None:
     kubectl("taint", "node", "p4d-24xlarge-0", "dedicated=research:NoSchedule")
-    kubectl("create", "-f-", given=pod("tainted", gpus=8, **on("p4d-24xlarge-0")))
+    kubectl("create", "-f-", given=pod("tainted", gpus=8, nodeSelector=on("p4d-24xlarge-0")))
     waits(kubectl, "tainted")
     assert "Tolerate dedicated=research:NoSchedule (1 node)." in follow(kubectl, "pod/tainted")
     runs(kubectl, "tainted")
 
 
 def test_fragments_are_freed(kubectl: Kubectl) -> None:
-    notebooks = [pod(f"notebook-{at}", {"run-for": "1h"}, gpus=2, **on("p5-48xlarge-0")) for at in range(2)]
+    notebooks = [pod(f"notebook-{at}", {"run-for": "1h"}, gpus=2, nodeSelector=on("p5-48xlarge-0")) for at in range(2)]
     kubectl("create", "-f-", given=notebooks)
     for at in range(2):
         runs(kubectl, f"notebook-{at}")
-    kubectl("create", "-f-", given=pod("whole", gpus=8, **on("p5-48xlarge-0")))
+    kubectl("create", "-f-", given=pod("whole", gpus=8, nodeSelector=on("p5-48xlarge-0")))
     waits(kubectl, "whole")
     lines = follow(kubectl, "pod/whole")
     assert "Free 4 GPUs on p5-48xlarge-0" in lines[0]
@@ -139,7 +150,7 @@ def test_fragments_are_freed(kubectl: Kubectl) -> None:
 def test_a_failed_gpu_is_named_and_repaired(kubectl: Kubectl, server: ServerProcess) -> None:
     assert shoal("cluster", "gpu-fail", "p5-48xlarge-1", "3", kubeconfig=server.kubeconfig).code == 0
     until(lambda: kubectl.get("node", "p5-48xlarge-1")["status"]["allocatable"][GPU] == "7")
-    kubectl("create", "-f-", given=pod("eight", gpus=8, **on("p5-48xlarge-1")))
+    kubectl("create", "-f-", given=pod("eight", gpus=8, nodeSelector=on("p5-48xlarge-1")))
     waits(kubectl, "eight")
     told = shoal("why", "pod/eight", "-n", kubectl.namespace, kubeconfig=kubectl.kubeconfig).out
     assert "node p5-48xlarge-1: 1 of 8 GPUs is unhealthy (GPU 3: XID 79)" in " ".join(told.split())
@@ -148,7 +159,7 @@ def test_a_failed_gpu_is_named_and_repaired(kubectl: Kubectl, server: ServerProc
 
 
 def test_an_idle_node_gets_the_mig_layout_that_is_asked_for(kubectl: Kubectl) -> None:
-    kubectl("create", "-f-", given=asks("slice", "nvidia.com/mig-3g.40gb", **on("dgx-a100-80-0")))
+    kubectl("create", "-f-", given=asks("slice", "nvidia.com/mig-3g.40gb", "dgx-a100-80-0"))
     waits(kubectl, "slice")
     follow(kubectl, "pod/slice")
     runs(kubectl, "slice")
@@ -161,8 +172,7 @@ def test_a_misspelled_topology_level_is_corrected(kubectl: Kubectl) -> None:
     gang["metadata"]["annotations"] = {"shoal.dev/gang": "true"}
     gang["spec"]["template"]["metadata"]["annotations"][LEVEL] = f"{RACK}k"
     kubectl("create", "-f-", given=gang)
-    names = until(lambda: len(found := [one["metadata"]["name"] for one in pods(kubectl)]) == 2 and found)
-    for name in names:
+    for name in pair(kubectl):
         waits(kubectl, name)
     text = " ".join(help_of(kubectl, "job/train"))
     assert f"No node has a label {RACK}k; did you mean {RACK}?" in text
@@ -173,7 +183,7 @@ def test_a_misspelled_topology_level_is_corrected(kubectl: Kubectl) -> None:
     kubectl("delete", "job", "train", "--wait=true")
     until(lambda: not pods(kubectl))
     kubectl("create", "-f-", given=corrected)
-    for name in until(lambda: len(found := [one["metadata"]["name"] for one in pods(kubectl)]) == 2 and found):
+    for name in pair(kubectl):
         runs(kubectl, name)
 
 
@@ -191,7 +201,7 @@ def queued(namespace: str, kubectl: Kubectl, name: str) -> None:
     kubectl("apply", "-f-", given=queue_objects(namespace, "4"))
     made = job(name, {"run-for": "1h"}, gpus=8, parallelism=1, completions=1, suspend=True)
     made["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "user"}
-    made["spec"]["template"]["spec"] |= on("p5-48xlarge-0")
+    made["spec"]["template"]["spec"]["nodeSelector"] = on("p5-48xlarge-0")
     kubectl("create", "-f-", given=made)
     until(lambda: kubectl.get("workloads")["items"])
 
@@ -208,7 +218,7 @@ def test_quota_is_raised_where_the_pods_then_run(kubectl: Kubectl) -> None:
 
 
 def test_quota_and_capacity_are_provided_where_both_are_lacking(kubectl: Kubectl) -> None:
-    kubectl("create", "-f-", given=pod("notebook", {"run-for": "1h"}, gpus=2, **on("p5-48xlarge-0")))
+    kubectl("create", "-f-", given=pod("notebook", {"run-for": "1h"}, gpus=2, nodeSelector=on("p5-48xlarge-0")))
     runs(kubectl, "notebook")
     queued(kubectl.namespace, kubectl, "both")
     assert "Two changes are needed." in follow(kubectl, "job/both")[0]

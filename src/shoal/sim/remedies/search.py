@@ -19,7 +19,7 @@ from shoal.sim.remedies.node_candidates import disturbing_mig_layouts, mig_layou
 from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.pod_candidates import requests_by_gpu, spelling, strategy_single, tolerations, unmet_labels
 from shoal.sim.remedies.trial import RemedyTrial
-from shoal.views.remedies import Remedy, both_words, free_words, overtaken_words
+from shoal.views.remedies import Remedy, both, free_words, overtaken_words
 from shoal.views.remedy_commands import delete_commands
 
 _MOST_REMEDIES = 4
@@ -137,7 +137,8 @@ class _Search:
             self._trial.end_pods(stack, victims)
             works = self._runs()
         if not works:
-            self._note = "" if self._trial.is_short else overtaken_words(shortages)
+            takers = [pod for pod in self._trial.placed if pod not in {*victims, *self._subject.pods}]
+            self._note = overtaken_words(shortages, takers) if takers else ""
             return
         returning = [pod for pod in victims if self._trial.cluster.pods[pod].who.returns]
         commands = delete_commands(victims) if self._objects.is_living else ()
@@ -165,8 +166,3 @@ def _both(first: Candidate, second: Candidate) -> Candidate:
 
     changes_pods = first.changes_pods or second.changes_pods
     return Candidate(both(first.remedy, second.remedy), apply, changes_pods)
-
-
-def both(first: Remedy, second: Remedy) -> Remedy:
-    """Two changes that are needed together."""
-    return Remedy(both_words(first.words, second.words), (*first.commands, *second.commands))

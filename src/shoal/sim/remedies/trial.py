@@ -44,6 +44,8 @@ class RemedyTrial:
         """As they are in the open trial."""
         self._go_on = go_on
         self.left = MOST_TRIALS
+        self.placed: list[str] = []
+        """Pods that the last trial placed."""
         self.is_short = False
         """The search was ended before everything was tried."""
 
@@ -66,6 +68,7 @@ class RemedyTrial:
         mark = fitter.ledger.mark()
         try:
             allocate(CycleState(self.cluster, self._rounds.placement, fitter.ledger, fitter, self._rounds.now_s))
+            self.placed = fitter.ledger.placed_since(mark)
             gang = self.cluster.gangs.find(subject.name) if subject.is_gang else None
             if gang is not None and not subject.is_whole:
                 return is_running(self.cluster, gang)
