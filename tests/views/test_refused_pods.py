@@ -9,7 +9,8 @@ from shoal.views.refused_pods import exceeded, tell_refusal
 from shoal.views.remedies import Remedy
 
 GPU = "requests.nvidia.com/gpu"
-MESSAGE = f'Error creating: pods "w-0" is forbidden: exceeded quota: gpus, requested: {GPU}=2, used: {GPU}=3, limited: {GPU}=4'
+REFUSED = 'Error creating: pods "w-0" is forbidden: exceeded quota: gpus'
+MESSAGE = f"{REFUSED}, requested: {GPU}=2, used: {GPU}=3, limited: {GPU}=4"
 
 
 def quota(used: str, hard: str) -> dict[str, Any]:

@@ -46,6 +46,7 @@ from shoal.sim.workload_explanation import queue_names
 from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
+from shoal.views.asks import pods_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import WOULD_RUN, Explanation
 
@@ -130,11 +131,14 @@ class Explainer:
     def _gang(self, key: str) -> Explanation:
         gang = self._loaded.cluster.gangs.find(key)
         waiting = [self._pods[name] for name in ([] if gang is None else gang.waiting) if name in self._pods]
-        members = waiting + [self._pods[name] for name in ([] if gang is None else gang.running) if name in self._pods]
+        running = [] if gang is None else [name for name in gang.running if name not in self._lost]
+        members = waiting + [self._pods[name] for name in running if name in self._pods]
         made = sum(1 for name in ([] if gang is None else [*gang.waiting, *gang.running]) if name not in self._pods)
         explanation = self._told(key)
         if self._is_living and made and not explanation.outcome.startswith("waits"):
-            explanation.outcome = f"waits: its controller has not created {_pods(made)} yet; {WOULD_RUN}the nodes below"
+            explanation.outcome = (
+                f"waits: its controller has not created {pods_words(made)} yet; {WOULD_RUN}the nodes below"
+            )
         elif any(pod.status.phase for pod in members):
             tell_gang_as_living(explanation, members)
         explanation.add("lost", *lost_of_gang(self._lost, key, self._loaded.manifests.events))
@@ -250,10 +254,6 @@ class Explainer:
 
     def _told(self, key: str) -> Explanation:
         return explain(self._rounds, self._loaded.manifests.gated, key, self._go_on, self._objects)
-
-
-def _pods(count: int) -> str:
-    return f"{count:,} pod" if count == 1 else f"{count:,} pods"
 
 
 def _is(document: Document, subject: Subject) -> bool:

@@ -69,9 +69,9 @@ def tell_gang_as_living(explanation: Explanation, members: Sequence[Pod]) -> Non
     elif starting and not waiting:
         explanation.outcome = f"starts: {len(running):,} of {len(there):,} pods run"
     lines = [
-        *(f"runs on {line}" for line in by_node(running)),
-        *(f"starts on {line}" for line in by_node(starting)),
-        f"without a node: {few(sorted(pod.metadata.name for pod in waiting), _MOST_PODS)}" if waiting else "",
+        *(f"runs on {line}" for line in by_node(running, is_full=True)),
+        *(f"starts on {line}" for line in by_node(starting, is_full=True)),
+        f"without a node: {few(sorted(pod.metadata.key for pod in waiting), _MOST_PODS)}" if waiting else "",
     ]
     explanation.chapters = [each for each in explanation.chapters if each[0] not in ("pods", "waiting")]
     insert(explanation, "pods", *lines)
@@ -177,11 +177,12 @@ def counted(pods: Sequence[Pod], waiting: int, lost: int) -> str:
     return ", ".join(parts)
 
 
-def by_node(pods: Sequence[Pod]) -> Iterator[str]:
+def by_node(pods: Sequence[Pod], *, is_full: bool = False) -> Iterator[str]:
+    """`is_full`: pods with their namespace."""
     found: dict[str, list[str]] = {}
     for pod in pods:
         if pod.spec.node_name and not pod.is_finished():
-            found.setdefault(pod.spec.node_name, []).append(pod.metadata.name)
+            found.setdefault(pod.spec.node_name, []).append(pod.metadata.key if is_full else pod.metadata.name)
     for node, names in sorted(found.items()):
         yield f"{node}: {few(sorted(names), _MOST_PODS)}"
 

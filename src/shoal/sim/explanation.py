@@ -15,11 +15,14 @@ from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_notation.gpu_health import gpu_health
+from shoal.engine.evidence import evidence as evidence_of
 from shoal.engine.evidence import feasible_rows
 from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import is_running
 from shoal.engine.gangs.evidence import GroupEvidence
+from shoal.engine.ledger import Ledger
 from shoal.engine.plan import Nominate, Place
+from shoal.engine.pods import PodAllocation
 from shoal.engine.reasons import Code, Evidence
 from shoal.engine.scheduling_queue import gang_priority
 from shoal.sim.answers import hold_reason
@@ -32,13 +35,13 @@ from shoal.sim.rounds import Record, Rounds
 from shoal.sim.workload_explanation import GoOn, explain_workload, most_of, queue_names
 from shoal.store.held_pods import HeldPod, Hold
 from shoal.units.errors import UserError, excerpt
-from shoal.views.asks import ask_words, condition_words
+from shoal.views.asks import ask_words, condition_words, pods_words
 from shoal.views.decision_text import device_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import Explanation, cause_lines
 from shoal.views.gangs import gang_help, gang_message, lost_pods, lost_words
 from shoal.views.queue_help import cut_words
-from shoal.views.remedies import health_words, unmatched_words
+from shoal.views.remedies import SHARED_MEMORY, health_words, unmatched_words
 from shoal.views.why import nearest_sentence
 
 _NEAR = 3
@@ -154,6 +157,8 @@ class _Told:
                 explanation.add("asks", ask_words(allocation.ask))
                 explanation.add("conditions", *condition_words(allocation.ask))
                 explanation.add("gang", allocation.who.group)
+                explanation.add("nodes", *self._alternatives(key))
+                explanation.add("GPU memory", self._shared_memory(allocation))
             explanation.add("yielded", few(self._yielded.get(key, []), _MOST_PODS))
             return explanation
         waiting = cluster.pending[key]
@@ -173,6 +178,21 @@ class _Told:
         self._tell_help(explanation, Subject(key, (key,)))
         explanation.add("preemption", self._explainer.hindrance(key))
         return explanation
+
+    def _alternatives(self, key: str) -> list[str]:
+        """What each node says of a pod that has its place, as if it had none."""
+        ledger = Ledger(self._cluster)
+        allocation = self._cluster.pods[key]
+        ledger.evict(key)
+        try:
+            return cause_lines(evidence_of(self._cluster, allocation.ask, allocation.who))
+        finally:
+            ledger.rollback()
+
+    def _shared_memory(self, allocation: PodAllocation) -> str:
+        layout = self._cluster.devices.layout(allocation.row)
+        is_shared = layout.sharing == "time-slicing" and allocation.ask.devices is not None
+        return SHARED_MEMORY if is_shared else ""
 
     def _held(self, title: str, hold: Hold) -> Explanation:
         reason = hold_reason(hold)
@@ -250,9 +270,7 @@ class _Told:
             explanation.add("pods", *self._where(gang))
             return explanation
         if not gang.waiting:
-            return Explanation(
-                f"gang {gang.name}", "waits", Code.GANG_TOO_SMALL, [("pods", ["none of its pods waits"])]
-            )
+            return self._without_pods(gang)
         found = self._explainer.gang_evidence(gang.name)
         evidence = self._explainer.evidence(found.pod)
         first = cluster.pending[found.pod]
@@ -269,11 +287,22 @@ class _Told:
         explanation.add("preemption", self._explainer.gang_hindrance(gang.name))
         return explanation
 
+    def _without_pods(self, gang: Gang) -> Explanation:
+        explanation = Explanation(f"gang {gang.name}", "waits", Code.GANG_TOO_SMALL)
+        explanation.add("needs", *self._needs(gang))
+        least = 0 if gang.facts is None else gang.facts.minimum
+        if least:
+            explanation.add("short", f"the gang needs {pods_words(least)}, and none of them exists.")
+            explanation.add("would help", f"Create {pods_words(least)} of the gang.")
+        else:
+            explanation.add("pods", "it has none")
+        return explanation
+
     def _running(self, gang: Gang) -> str:
         nominated = sum(1 for pod in gang.running if pod in self._cluster.nominated)
         if nominated:
             return f"is promised room for {nominated:,} of its pods"
-        return f"runs with {len(gang.running):,} pod{'' if len(gang.running) == 1 else 's'}"
+        return f"runs with {pods_words(len(gang.running))}"
 
     def _where(self, gang: Gang) -> Iterator[str]:
         by_node: dict[str, list[str]] = {}
@@ -287,13 +316,16 @@ class _Told:
         if facts is None:
             return
         if facts.minimum:
-            yield f"{facts.minimum:,} pods; {len(gang.waiting):,} wait, {len(gang.running):,} run"
+            waiting, running = len(gang.waiting), len(gang.running)
+            waits, runs = "waits" if waiting == 1 else "wait", "runs" if running == 1 else "run"
+            yield f"{pods_words(facts.minimum)}; {waiting:,} {waits}, {running:,} {runs}"
         for part in facts.parts:
             inside = f" in {part.parent}" if part.parent else ""
-            counted = "parts" if any(each.parent == part.name for each in facts.parts) else "pods"
-            yield f"part {part.name}{inside}: {part.minimum:,} {counted}"
+            has_parts = any(each.parent == part.name for each in facts.parts)
+            parts = f"{part.minimum:,} {'part' if part.minimum == 1 else 'parts'}"
+            yield f"part {part.name}{inside}: {parts if has_parts else pods_words(part.minimum)}"
         for role, least in facts.roles:
-            yield f"role {role}: {least:,} pods"
+            yield f"role {role}: {pods_words(least)}"
         wish = facts.requirement
         if wish.required:
             yield f"all in one {wish.required}"

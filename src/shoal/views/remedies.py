@@ -18,6 +18,11 @@ from shoal.views.enumeration import few
 _MOST = 4
 _MOST_TAINTS = 3
 
+SHARED_MEMORY = (
+    "Time-slicing does not divide the memory of a GPU: pods take it first come, first served, and it is not swapped. "
+    "A pod that finds too little fails at once with a CUDA out-of-memory error."
+)
+
 
 class Remedy(msgspec.Struct, frozen=True):
     """A change after which the subject runs."""
@@ -121,6 +126,8 @@ def repair_words(found: Sequence[tuple[str, GpuHealth]]) -> str:
 
 def health_words(node: str, health: GpuHealth) -> str:
     """`node p5-48xlarge-0: 1 of 8 GPUs is unhealthy (GPU 3: XID 79)`."""
+    if not health.total:
+        return f"node {node}: its labels name GPUs, and it advertises none; do its driver and device plugin run?"
     verb = "is" if health.unhealthy == 1 else "are"
     codes = ", ".join(f"GPU {index}: XID {xid}" for index, xid in health.xids.items())
     units = health.unit if health.total == 1 else f"{health.unit}s"

@@ -32,7 +32,8 @@ class GpuHealth(msgspec.Struct, frozen=True):
 
 
 def gpu_health(node: Node) -> GpuHealth | None:
-    """None where no GPU is known to be unhealthy."""
+    """None where no GPU is known to be unhealthy. A node whose labels name GPUs and that advertises none has a total of
+    zero."""
     capacity, allocatable = node.status.capacity, node.allocatable()
     xids = _xids(node.metadata.annotations.get(GPU_FAULTS, ""))
     missing = {
@@ -43,12 +44,15 @@ def gpu_health(node: Node) -> GpuHealth | None:
     whole, lost = missing.pop(names.GPU, (0, 0))
     instances = {name: total for name, (total, _) in missing.items()}
     lost_instances = sum(short for _, short in missing.values())
+    labels = node.metadata.labels
+    if not (whole or instances or names.GPU_SHARED in capacity or xids) and labels.get(names.PRODUCT):
+        return GpuHealth(0, 0, "GPU", 0, {}, {})
     if lost <= 0 and lost_instances <= 0 and not xids:
         return None
     if whole:
         unhealthy, total, unit = max(lost, len(xids)), whole, "GPU"
     elif xids:
-        said = node.metadata.labels.get(names.COUNT, "")
+        said = labels.get(names.COUNT, "")
         unhealthy, total, unit = len(xids), int(said) if said.isdecimal() and len(said) < 5 else len(xids), "GPU"
     else:
         unhealthy, total, unit = lost_instances, sum(instances.values()), "MIG instance"

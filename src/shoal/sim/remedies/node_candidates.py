@@ -41,7 +41,7 @@ def repair(trial: RemedyTrial, objects: Objects) -> Iterator[NodeCandidates]:
     found = {
         name: health
         for name, node in objects.nodes.items()
-        if name in trial.nodes and (health := gpu_health(node)) is not None
+        if name in trial.nodes and (health := gpu_health(node)) is not None and health.total
     }
     names = tuple(found)[:_MOST_NODES]
     if names:
