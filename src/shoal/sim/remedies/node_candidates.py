@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 
+import numpy as np
 from msgspec import structs
 
 from shoal.data.mig import RESOURCE_PREFIX
-from shoal.engine.asks import Ask, counted
+from shoal.engine.asks import counted
 from shoal.engine.device_demand import WholeGpus
 from shoal.engine.device_notation.gpu_health import GpuHealth, gpu_health
 from shoal.engine.events import NodeFacts
+from shoal.engine.evidence import feasible_rows
+from shoal.engine.reasons import Code
 from shoal.sim.remedies.candidates import Candidate, NodeCandidates, Subject
 from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.trial import RemedyTrial
@@ -23,8 +26,9 @@ _MOST_NODES = 64
 _MOST_LAYOUTS = 3
 
 
-def uncordon(trial: RemedyTrial, objects: Objects) -> Iterator[NodeCandidates]:
-    names = tuple(name for name, node in trial.nodes.items() if node.unschedulable)[:_MOST_NODES]
+def uncordon(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[NodeCandidates]:
+    cordoned = [name for name, node in trial.nodes.items() if node.unschedulable]
+    names = _admitted(trial, subject, cordoned, Code.UNSCHEDULABLE)[:_MOST_NODES]
     if names:
 
         def apply(stack: ExitStack, name: str) -> None:
@@ -37,13 +41,13 @@ def uncordon(trial: RemedyTrial, objects: Objects) -> Iterator[NodeCandidates]:
         yield NodeCandidates(names, apply, remedy)
 
 
-def repair(trial: RemedyTrial, objects: Objects) -> Iterator[NodeCandidates]:
+def repair(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[NodeCandidates]:
     found = {
         name: health
         for name, node in objects.nodes.items()
         if name in trial.nodes and (health := gpu_health(node)) is not None and health.total
     }
-    names = tuple(found)[:_MOST_NODES]
+    names = _admitted(trial, subject, found)[:_MOST_NODES]
     if names:
 
         def apply(stack: ExitStack, name: str) -> None:
@@ -58,8 +62,7 @@ def repair(trial: RemedyTrial, objects: Objects) -> Iterator[NodeCandidates]:
 
 def mig_layouts(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[NodeCandidates]:
     """Nodes without pods on their GPUs, by layout."""
-    ask = trial.cluster.pending[subject.pods[0]].charge.ask
-    for layout, names in _by_layout(trial, ask, objects).items():
+    for layout, names in _by_layout(trial, subject, objects).items():
         idle = tuple(name for name in names if not _holders(trial, name))[:_MOST_NODES]
         if idle:
             yield _relabel(trial, objects, layout, idle)
@@ -67,8 +70,7 @@ def mig_layouts(trial: RemedyTrial, subject: Subject, objects: Objects) -> Itera
 
 def disturbing_mig_layouts(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[Candidate]:
     """The node with fewest pods on its GPUs; these have to end first."""
-    ask = trial.cluster.pending[subject.pods[0]].charge.ask
-    for layout, names in _by_layout(trial, ask, objects).items():
+    for layout, names in _by_layout(trial, subject, objects).items():
         own = objects.siblings(subject.pods[0])
         busy = [(name, holders) for name in names if (holders := _holders(trial, name)) and not own & {*holders}]
         if busy:
@@ -94,7 +96,8 @@ def _relabel(trial: RemedyTrial, objects: Objects, layout: str, names: tuple[str
     return NodeCandidates(names, apply, remedy)
 
 
-def _by_layout(trial: RemedyTrial, ask: Ask, objects: Objects) -> Mapping[str, list[str]]:
+def _by_layout(trial: RemedyTrial, subject: Subject, objects: Objects) -> Mapping[str, list[str]]:
+    ask = trial.cluster.pending[subject.pods[0]].charge.ask
     profiles = tuple(
         (name.removeprefix(RESOURCE_PREFIX), amount)
         for name, amount in sorted(counted(ask).items())
@@ -104,12 +107,22 @@ def _by_layout(trial: RemedyTrial, ask: Ask, objects: Objects) -> Mapping[str, l
     found: dict[str, list[str]] = {}
     if not profiles and not whole:
         return found
-    for name, node in objects.nodes.items():
-        if name in trial.nodes:
-            for layout in layouts_for(node, profiles, whole):
-                found.setdefault(layout, []).append(name)
+    for name in _admitted(trial, subject, objects.nodes):
+        for layout in layouts_for(objects.nodes[name], profiles, whole):
+            found.setdefault(layout, []).append(name)
     first = sorted(found, key=lambda layout: (-len(found[layout]), layout))
     return {layout: found[layout] for layout in first[:_MOST_LAYOUTS]}
+
+
+def _admitted(
+    trial: RemedyTrial, subject: Subject, names: Iterable[str], ignored: Code | None = None
+) -> tuple[str, ...]:
+    """Nodes that the rules about names, labels and taints let through; a change of others does not help."""
+    cluster = trial.cluster
+    rows = {cluster.row_of[name]: name for name in names if name in trial.nodes and name in cluster.row_of}
+    ask = cluster.pending[subject.pods[0]].charge.ask
+    left = feasible_rows(cluster, ask, np.array(sorted(rows), np.int64), ignored).tolist() if rows else []
+    return tuple(rows[row] for row in left)
 
 
 def _holders(trial: RemedyTrial, name: str) -> tuple[str, ...]:

@@ -107,8 +107,8 @@ class _Search:
                 return
 
     def _node_candidates(self) -> Iterator[NodeCandidates]:
-        yield from uncordon(self._trial, self._objects)
-        yield from repair(self._trial, self._objects)
+        yield from uncordon(self._trial, self._subject, self._objects)
+        yield from repair(self._trial, self._subject, self._objects)
         yield from mig_layouts(self._trial, self._subject, self._objects)
 
     def _fewest(self, nodes: NodeCandidates) -> Candidate | None:
