@@ -9,6 +9,7 @@ from shoal.engine.gangs.evidence import GroupEvidence
 from shoal.engine.reasons import Code, Evidence
 from shoal.views.asks import pods_words
 from shoal.views.decision import Reason
+from shoal.views.remedies import unmatched_words
 from shoal.views.why import kube_line, nearest_sentence
 
 
@@ -48,6 +49,8 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
         case Code.GANG_TOO_SMALL:
             missing = pods_words(gang.needs - gang.exist)
             return f"Create {missing} more, or lower the minimum to {gang.exist}."
+    if gang.unmatched:
+        return unmatched_words(gang.unmatched)
     if gang.fit_now >= gang.needs:
         # Each part has room by itself, only not all of them together.
         return "Each of its parts would fit by itself, but not all of them together."

@@ -10,7 +10,6 @@ from msgspec import structs
 
 from shoal.api.node_affinity import NodeSelectorTerm
 from shoal.api.requirement import Requirement
-from shoal.api.taints import Toleration
 from shoal.data.gpus import PRODUCT_LABEL, read_product
 from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask, counted
@@ -18,7 +17,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import WholeGpus
 from shoal.engine.groups import GroupFacts, TopologyRequirement
 from shoal.engine.pod_rules import PodRules
-from shoal.engine.repelling_taints import RepellingTaint, repelling_taints
+from shoal.engine.repelling_taints import RepellingTaint, repelling_taints, tolerating
 from shoal.engine.unmatched import Unmatched, levels_of, unmatched, unmatched_levels
 from shoal.sim.remedies.candidates import Candidate, Subject
 from shoal.sim.remedies.objects import Objects
@@ -87,10 +86,9 @@ def _toleration(trial: RemedyTrial, subject: Subject, objects: Objects, found: R
         commands = toleration_commands(found.taints, target, has_list)
         if target.is_template and not target.is_open:
             words += f" Pods that {target.called()} creates later need it in its template."
-    added = tuple(Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in found.taints)
 
     def apply(stack: ExitStack) -> None:
-        trial.change_asks(stack, subject.pods, partial(_tolerating, added=added))
+        trial.change_asks(stack, subject.pods, partial(tolerating, taints=found.taints))
 
     return Candidate(Remedy(words, commands), apply, changes_pods=True)
 
@@ -139,10 +137,6 @@ def _profiles(ask: Ask) -> list[tuple[str, int]]:
         for name, amount in sorted(counted(ask).items())
         if name.startswith(RESOURCE_PREFIX)
     ]
-
-
-def _tolerating(ask: Ask, added: tuple[Toleration, ...]) -> Ask:
-    return structs.replace(ask, tolerations=tuple(sorted({*ask.tolerations, *added}, key=repr)))
 
 
 def _levels(facts: GroupFacts) -> Iterator[str]:
