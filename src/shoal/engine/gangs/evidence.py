@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from shoal.engine import facts
@@ -19,7 +20,7 @@ from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.fitter import Fitter
 from shoal.engine.gang_members import Gang
-from shoal.engine.gangs.attempt import place_gang
+from shoal.engine.gangs.attempt import can_place, place_gang
 from shoal.engine.gangs.candidate_domains import ANYWHERE, CandidateDomains
 from shoal.engine.gangs.next_pods import PodsToPlace, minimum, missing_of
 from shoal.engine.gangs.node_capacity import capacity_when_empty
@@ -29,8 +30,11 @@ from shoal.engine.gangs.team_placement import TeamPlacement
 from shoal.engine.gangs.teams import Roster, Team
 from shoal.engine.groups import TopologyRequirement
 from shoal.engine.reasons import Code
+from shoal.engine.repelling_taints import RepellingTaint, repelling_taints, tolerating
+from shoal.engine.unmatched import Unmatched, unmatched_levels
 
 _MOST_PARTS = 32
+_MOST_TAINTS = 3
 _MOST_DOMAINS = 4
 """So many are tried on the ledger before an answer is given."""
 
@@ -62,6 +66,8 @@ class GroupEvidence(msgspec.Struct, frozen=True):
     fault: str = ""
     """Why its parts make no tree, or, where it is unreadable, what is wrong with what is written about it."""
     is_unreadable: bool = False
+    unmatched: tuple[Unmatched, ...] = ()
+    """Topology levels that no node has as a label."""
 
     @property
     def is_hopeless(self) -> bool:
@@ -88,6 +94,26 @@ def group_evidence(fitter: Fitter, gang: Gang) -> GroupEvidence:
     code = place_gang(fitter, gang)
     fitter.ledger.rollback(mark)
     return _short(fitter, gang, roster, code)
+
+
+def taints_helpful_to(fitter: Fitter, gang: Gang, pod: str) -> tuple[RepellingTaint, ...]:
+    """Taints that, if all waiting pods of the gang tolerated them, would let it run now. `pod`: one that is short."""
+    cluster = fitter.cluster
+    found = []
+    for each in repelling_taints(cluster, cluster.pending[pod].charge.ask)[:_MOST_TAINTS]:
+        before = [(name, waiting) for name in list(gang.waiting) if (waiting := cluster.pending.remove(name))]
+        try:
+            for name, waiting in before:
+                charge = cluster.charge(tolerating(waiting.charge.ask, each.taints))
+                cluster.pending.restore(name, structs.replace(waiting, charge=charge))
+            helps = can_place(fitter, gang)
+        finally:
+            for name, waiting in before:
+                cluster.pending.remove(name)
+                cluster.pending.restore(name, waiting)
+        if helps:
+            found.append(each)
+    return tuple(found)
 
 
 def _too_small(gang: Gang, roster: Roster) -> GroupEvidence:
@@ -130,7 +156,14 @@ def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvide
         level,
         domain,
         next(_all_waiting(team), ""),
+        unmatched=unmatched_levels(fitter.cluster, _levels(gang)),
     )
+
+
+def _levels(gang: Gang) -> Iterator[str]:
+    if gang.facts is not None:
+        for wish in (gang.facts.requirement, *(part.requirement for part in gang.facts.parts)):
+            yield from (wish.required, wish.slice_level)
 
 
 def _all_waiting(team: Team) -> Iterator[str]:

@@ -19,6 +19,7 @@ from shoal.client.port import ServedKind
 from shoal.store.queues.job_parts import JOB_KINDS
 
 LIMIT_RANGES = Kind("", "v1", "limitranges", "LimitRange")
+RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
 
 NEEDED = (core.NODES, core.PODS)
