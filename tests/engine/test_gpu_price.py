@@ -177,3 +177,9 @@ def test_the_memory_and_the_machine_type_place_a_model_that_is_unknown() -> None
     assert winner(ask().gpus(1), A100, unlabelled) == "unlabelled"
     nonsense = node("nonsense").gpus(1).model("Fantasy-3").label("nvidia.com/gpu.memory", "²4")
     assert winner(ask().gpus(1), H100, nonsense) == "nonsense"
+
+
+def test_a_machine_with_gpus_of_another_vendor_is_no_node_without_gpus() -> None:
+    amd = node("amd").cpu(96).label("node.kubernetes.io/instance-type", "Standard_ND96isr_MI300X_v5")
+    general = node("general").cpu(8).label("node.kubernetes.io/instance-type", "m7i.2xlarge")
+    assert winner(ask().cpu(1), amd, general) == "general"

@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 
 from shoal.data.gpu_prices import highest_price_level, price_level, usd_of_gpu
+from shoal.data.instances import find_instance
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
 from shoal.engine.device_notation.names import MEMORY_MIB
@@ -76,14 +77,16 @@ class GpuPrice:
     def _level(self, row: int) -> int:
         labels = self._cluster.labels
         product = labels.get(row, GPU_MODEL_LABEL) or ""
-        if not product and not self._cluster.devices.count.item(row):
+        machine = labels.get(row, _INSTANCE_TYPE) or ""
+        # GPUs of other vendors are amounts of a resource; the type of the machine says that the node has them.
+        if not product and not self._cluster.devices.count.item(row) and find_instance(machine) is None:
             return 0
         if product in self._contended:
             return highest_price_level()
-        facts = product, labels.get(row, _INSTANCE_TYPE) or "", labels.get(row, MEMORY_MIB) or ""
+        facts = product, machine, labels.get(row, MEMORY_MIB) or ""
         level = self._level_of.get(facts)
         if level is None:
             memory = facts[2]
-            usd = usd_of_gpu(product, facts[1], int(memory) if memory.isascii() and memory.isdigit() else 0)
+            usd = usd_of_gpu(product, machine, int(memory) if memory.isascii() and memory.isdigit() else 0)
             level = self._level_of[facts] = price_level(usd)
         return level
