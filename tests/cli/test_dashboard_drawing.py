@@ -1,4 +1,4 @@
-"""The board shares an event loop with the server: neither a terminal nor a quiet cluster may cost it anything."""
+"""The dashboard shares an event loop with the server: neither a terminal nor a quiet cluster may cost it anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TypeVar
 from rich.console import Console
 
 from build.virtual_time import virtual
-from shoal.cli.board import Drawing, LiveBoard, ThreadDrawing
+from shoal.cli.dashboard import Drawing, LiveDashboard, ThreadDrawing
 from shoal.client.clock import LoopClock
 from shoal.client.informers import Informers
 
@@ -65,11 +65,11 @@ class _Slow(_AtOnce):
         return float(next(self._ticks))
 
 
-def _board(drawing: Drawing | None = None) -> LiveBoard:
+def _board(drawing: Drawing | None = None) -> LiveDashboard:
     clock = LoopClock(0.0)
     # No informer runs, so no API is needed.
     informers = Informers(None, clock, random.Random(0))  # type: ignore[arg-type]
-    return LiveBoard(informers, clock, drawing=drawing or ThreadDrawing())
+    return LiveDashboard(informers, clock, drawing=drawing or ThreadDrawing())
 
 
 @virtual

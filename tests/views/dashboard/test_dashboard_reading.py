@@ -1,4 +1,4 @@
-"""What the board takes from objects, and what it keeps counting."""
+"""What the dashboard takes from objects, and what it keeps counting."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build.board_scenes import event, node, pod, read_event, read_node, read_pod, scene
-from shoal.views.board.account import Account, line
-from shoal.views.board.faces import PodFace
-from shoal.views.board.reading import happening, node_face, pod_face
-from shoal.views.board.watched import Watched
+from build.dashboard_facts import event, node, pod, read_event, read_node, read_pod, scene
+from shoal.views.dashboard.account import Account, line
+from shoal.views.dashboard.cluster_state import ClusterState
+from shoal.views.dashboard.facts import PodFacts
+from shoal.views.dashboard.reading import event_facts, node_facts, pod_facts
 
 _REFUSED = (
     "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption: 0/1 nodes are "
@@ -30,7 +30,7 @@ def _json(obj: dict[str, Any]) -> bytes:
 def test_a_node_says_its_kind_its_gpus_and_what_is_broken() -> None:
     labels = {"node.kubernetes.io/instance-type": "p5.48xlarge", "nvidia.com/gpu.count": "8"}
     annotations = {"shoal.dev/gpu-faults": '{"3":79}'}
-    face = node_face(
+    face = node_facts(
         _json(
             {
                 "metadata": {"name": "n", "labels": labels, "annotations": annotations},
@@ -46,7 +46,7 @@ def test_a_node_says_its_kind_its_gpus_and_what_is_broken() -> None:
 def _topology(gpus: list[dict[str, Any]], product: str, **labels: str) -> list[tuple[str, int, float, float]]:
     annotations = {"shoal.dev/topology": json.dumps({"gpus": gpus})}
     named = {"nvidia.com/gpu.product": product, **{f"nvidia.com/{name}": text for name, text in labels.items()}}
-    face = node_face(_json({"metadata": {"name": "n", "labels": named, "annotations": annotations}}))
+    face = node_facts(_json({"metadata": {"name": "n", "labels": named, "annotations": annotations}}))
     return [(slot.device, slot.gpu, slot.start, slot.width) for slot in face.slots]
 
 
@@ -65,7 +65,7 @@ def test_replicas_of_a_shared_gpu_stand_side_by_side() -> None:
 
 def test_what_cannot_be_read_of_a_node_is_as_if_it_were_not_there() -> None:
     annotations = {"shoal.dev/gpu-faults": "{", "shoal.dev/topology": "[1]"}
-    face = node_face(_json({"metadata": {"name": "n", "annotations": annotations}}))
+    face = node_facts(_json({"metadata": {"name": "n", "annotations": annotations}}))
     assert (face.gpus, face.slots, face.broken, face.is_ready) == (0, (), frozenset(), False)
 
 
@@ -73,7 +73,7 @@ def test_a_pod_says_what_it_asks_for_what_it_got_and_why_it_waits() -> None:
     limits = {"nvidia.com/gpu": "2", "nvidia.com/mig-1g.10gb": 1, "cpu": "4"}
     held = [{"name": "nvidia.com/gpu", "resources": [{"resourceID": "GPU-1", "health": "Healthy"}]}]
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": _REFUSED}
-    face = pod_face(
+    face = pod_facts(
         _json(
             {
                 "metadata": {"name": "p", "namespace": "team"},
@@ -86,7 +86,7 @@ def test_a_pod_says_what_it_asks_for_what_it_got_and_why_it_waits() -> None:
 
 
 def test_an_event_is_a_line_whichever_time_it_carries() -> None:
-    face = happening(
+    face = event_facts(
         _json(
             {
                 "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
@@ -120,7 +120,7 @@ def test_a_pod_that_asks_for_more_than_there_is_holds_all_there_is(gpus: str) ->
 
 def test_capacity_is_held_to_the_same_bound_as_the_label() -> None:
     status = {"capacity": {"nvidia.com/gpu": "1000000000"}}
-    assert node_face(_json({"metadata": {"name": "n"}, "status": status})).gpus == 64
+    assert node_facts(_json({"metadata": {"name": "n"}, "status": status})).gpus == 64
 
 
 def test_a_topology_that_no_machine_has_costs_no_more_than_one_that_is_real() -> None:
@@ -134,16 +134,16 @@ def test_a_topology_that_no_machine_has_costs_no_more_than_one_that_is_real() ->
 
 @pytest.mark.parametrize("text", ['{"a":' + "[" * 100_000, '{"' + "9" * 5000 + '":1}', '{"-1":1,"64":1}'])
 def test_faults_that_cannot_be_are_none(text: str) -> None:
-    face = node_face(_json({"metadata": {"name": "n", "annotations": {"shoal.dev/gpu-faults": text}}}))
+    face = node_facts(_json({"metadata": {"name": "n", "annotations": {"shoal.dev/gpu-faults": text}}}))
     assert face.broken == frozenset()
 
 
-def _with_phase(face: PodFace, phase: str) -> PodFace:
+def _with_phase(face: PodFacts, phase: str) -> PodFacts:
     return msgspec.structs.replace(face, phase=phase)
 
 
 def test_what_is_done_stays_done_when_its_pods_are_gone() -> None:
-    watched = Watched()
+    watched = ClusterState()
     watched.put_node(node("n-0"))
     running = pod("a")
     watched.put_pod(running)
@@ -155,14 +155,14 @@ def test_what_is_done_stays_done_when_its_pods_are_gone() -> None:
 
 
 def test_who_is_told_to_end_has_not_failed() -> None:
-    watched = Watched()
+    watched = ClusterState()
     watched.put_pod(msgspec.structs.replace(_with_phase(pod("a"), "Failed"), is_ending=True))
     watched.put_pod(_with_phase(pod("b"), "Failed"))
     assert watched.scene("").failed == 1
 
 
 def test_a_pod_that_comes_back_under_its_name_is_counted_again() -> None:
-    watched = Watched()
+    watched = ClusterState()
     for _ in range(3):
         watched.put_pod(pod("web-0"))
         for _ in range(2):
@@ -172,7 +172,7 @@ def test_a_pod_that_comes_back_under_its_name_is_counted_again() -> None:
 
 
 def test_nothing_is_kept_of_pods_and_nodes_that_are_gone() -> None:
-    watched = Watched()
+    watched = ClusterState()
     size = len(pickle.dumps(watched))
     for index in range(100):
         watched.put_node(node(f"n-{index}"))
@@ -187,7 +187,7 @@ def test_nothing_is_kept_of_pods_and_nodes_that_are_gone() -> None:
 
 
 def test_only_what_the_board_shows_is_a_change() -> None:
-    watched = Watched()
+    watched = ClusterState()
     watched.put_node(node("n-0"))
     watched.put_pod(pod("a"))
     before = watched.changes
@@ -200,7 +200,7 @@ def test_only_what_the_board_shows_is_a_change() -> None:
 
 
 _FACES = st.builds(
-    lambda name, phase, place, gpus, second, ending: PodFace(
+    lambda name, phase, place, gpus, second, ending: PodFacts(
         "team", name, phase, place if phase != "Pending" else "", gpus, (), "", f"{second}", ending
     ),
     st.sampled_from("abcd"),
@@ -213,9 +213,9 @@ _FACES = st.builds(
 
 
 @given(st.lists(st.one_of(_FACES, st.sampled_from("abcd")), max_size=30))
-def test_scenes_say_the_same_whether_seen_often_or_once(explanation: list[PodFace | str]) -> None:
+def test_scenes_say_the_same_whether_seen_often_or_once(explanation: list[PodFacts | str]) -> None:
     """What is kept from scene to scene is as good as what is made from nothing."""
-    watched, present = Watched(), dict[str, PodFace]()
+    watched, present = ClusterState(), dict[str, PodFacts]()
     for name in ("n-0", "n-1"):
         watched.put_node(node(name))
     for step in explanation:
@@ -235,14 +235,14 @@ def test_scenes_say_the_same_whether_seen_often_or_once(explanation: list[PodFac
 
 
 def test_nodes_are_in_the_order_people_count_and_the_newest_event_is_first() -> None:
-    watched = Watched()
+    watched = ClusterState()
     for name in ("n-10", "n-9", "n-1"):
         watched.put_node(node(name))
-    watched.put_happening(event("First"))
-    watched.put_happening(event("Second"))
+    watched.put_event(event("First"))
+    watched.put_event(event("Second"))
     shown = watched.scene("")
     assert [tile.node.name for tile in shown.tiles] == ["n-1", "n-9", "n-10"]
-    assert [one.reason for one in shown.happenings] == ["Second", "First"]
+    assert [one.reason for one in shown.events] == ["Second", "First"]
 
 
 def test_an_account_adds_up_gpu_time_by_team() -> None:

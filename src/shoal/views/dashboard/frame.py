@@ -1,4 +1,4 @@
-"""One frame of the board: how full the fleet is and with which teams, every node, what waits and why, recent
+"""One frame of the dashboard: how full the fleet is and with which teams, every node, what waits and why, recent
 events.
 
 Guarantees: exactly fits the width and height it is given (one line less, for the cursor); the same scene draws the same
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from shoal.views.board.colours import BROKEN, FREE, Colours
-from shoal.views.board.faces import BoardState, Fleet, Happening, PodFace
-from shoal.views.board.tiles import draw_tiles
+from shoal.views.dashboard.colours import BROKEN, FREE, Colours
+from shoal.views.dashboard.facts import DashboardFacts, EventFacts, Fleet, PodFacts
+from shoal.views.dashboard.tiles import draw_tiles
 
 _MARGIN = 1
 _WIDE = 140
@@ -22,7 +22,7 @@ _WIDE = 140
 _MOST_TEAMS = 8
 
 
-def draw_frame(scene: BoardState, colours: Colours, width: int, height: int) -> Text:
+def draw_frame(scene: DashboardFacts, colours: Colours, width: int, height: int) -> Text:
     inner = max(20, width - 2 * _MARGIN)
     room = max(8, height - 1)
     head = [*_heading(scene, inner), *_bar(scene.fleet, colours, inner), Text()]
@@ -44,7 +44,7 @@ def _list_lines(room: int, nodes: int) -> int:
     return max(5, least) if nodes else room - 2
 
 
-def _heading(scene: BoardState, width: int) -> list[Text]:
+def _heading(scene: DashboardFacts, width: int) -> list[Text]:
     left = Text(scene.title, style="bold")
     left.append(f"  {len(scene.tiles):,} nodes {scene.fleet.gpus:,} GPUs", style="default")
     counts = f"{scene.running:,} running  {scene.waits:,} waiting  {scene.done:,} done"
@@ -85,20 +85,20 @@ def _legend(fleet: Fleet, colours: Colours, free: float) -> Text:
     return legend
 
 
-def _lists(scene: BoardState, width: int, height: int) -> list[Text]:
+def _lists(scene: DashboardFacts, width: int, height: int) -> list[Text]:
     if height <= 1:
         return []
     if width >= _WIDE:
         half = (width - 3) // 2
-        left, right = _waiting(scene, half, height), _events(scene.happenings, half, height)
+        left, right = _waiting(scene, half, height), _events(scene.events, half, height)
         return [
             _beside(one, other, half) for one, other in zip(_padded(left, height), _padded(right, height), strict=True)
         ]
     upper = min(len(scene.waiting) + 1, height // 2) if scene.waiting else 1
-    return [*_waiting(scene, width, upper), *_events(scene.happenings, width, height - upper)]
+    return [*_waiting(scene, width, upper), *_events(scene.events, width, height - upper)]
 
 
-def _waiting(scene: BoardState, width: int, height: int) -> list[Text]:
+def _waiting(scene: DashboardFacts, width: int, height: int) -> list[Text]:
     lines = [Text(f"Waiting {scene.waits:,}" if scene.waits else "Nothing waits", style="bold")]
     pods = scene.waiting[: height - 1]
     names = min(34, max((cell_len(_name(pod)) for pod in pods), default=0))
@@ -111,9 +111,9 @@ def _waiting(scene: BoardState, width: int, height: int) -> list[Text]:
     return lines
 
 
-def _events(happenings: Sequence[Happening], width: int, height: int) -> list[Text]:
+def _events(events: Sequence[EventFacts], width: int, height: int) -> list[Text]:
     lines = [Text("Events", style="bold")]
-    for one in happenings[: height - 1]:
+    for one in events[: height - 1]:
         line = Text(f"{one.at[11:19]} ", style="dim")
         line.append(f"{one.reason} ", style=BROKEN if one.is_warning else "bold")
         line.append(f"{one.about}: ", style="default")
@@ -123,7 +123,7 @@ def _events(happenings: Sequence[Happening], width: int, height: int) -> list[Te
     return lines[:height]
 
 
-def _name(pod: PodFace) -> str:
+def _name(pod: PodFacts) -> str:
     return f"{pod.namespace}/{pod.name}"
 
 

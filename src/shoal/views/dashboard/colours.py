@@ -1,4 +1,4 @@
-"""A colour per team, the same as long as the board is open: given in the order in which teams appear, then again."""
+"""A colour per team, the same as long as the dashboard is open: in the order in which teams appear, then again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Decodes the few fields of nodes, pods and events that the board shows.
+"""Decodes the few fields of nodes, pods and events that the dashboard shows.
 
 Every text is one printable line. The constructors ensure this, because a user who may write Events could otherwise
-send control sequences to the terminal that shows the board.
+send control sequences to the terminal that shows the dashboard.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Slot(msgspec.Struct, frozen=True):
     width: float
 
 
-class NodeFace(msgspec.Struct, frozen=True):
+class NodeFacts(msgspec.Struct, frozen=True):
     name: str
     kind: str
     """What machines of one kind share: the instance type, else the GPU product."""
@@ -34,7 +34,7 @@ class NodeFace(msgspec.Struct, frozen=True):
     """GPUs that have failed."""
 
 
-class PodFace(msgspec.Struct, frozen=True):
+class PodFacts(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     phase: str
@@ -60,7 +60,7 @@ class PodFace(msgspec.Struct, frozen=True):
         return bool(self.node) and self.phase in ("Pending", "Running")
 
 
-class Happening(msgspec.Struct, frozen=True):
+class EventFacts(msgspec.Struct, frozen=True):
     """An Event, in a line."""
 
     at: str
@@ -82,7 +82,7 @@ class GpuSlot(msgspec.Struct, frozen=True):
 class Tile(msgspec.Struct, frozen=True):
     """A node and who holds which part of it."""
 
-    node: NodeFace
+    node: NodeFacts
     parts: Sequence[Sequence[GpuSlot]]
     """For each GPU, in order."""
     sums: Mapping[str, float]
@@ -98,20 +98,20 @@ class Fleet(msgspec.Struct, frozen=True):
     """GPUs by owner."""
 
 
-class BoardState(msgspec.Struct, frozen=True):
+class DashboardFacts(msgspec.Struct, frozen=True):
     """Everything one frame shows."""
 
     title: str
     clock: str
     tiles: Sequence[Tile]
     fleet: Fleet
-    waiting: Sequence[PodFace]
+    waiting: Sequence[PodFacts]
     """Those that wait longest, oldest first: as many as a terminal has lines for."""
     waits: int
     """How many wait in all."""
     running: int
     done: int
     failed: int
-    happenings: Sequence[Happening]
+    events: Sequence[EventFacts]
     """The newest first."""
     footer: str = ""

@@ -1,4 +1,4 @@
-"""Stores the objects and counts of the board as they change, and builds scenes on demand.
+"""Stores the objects and counts of the dashboard as they change, and builds scenes on demand.
 
 A change costs the change, however large the cluster: what waits is kept in order, and a node's tile is made again only
 when something on that node has changed. Nothing is remembered of what is gone but how often it ended.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 
-from shoal.views.board.faces import BoardState, Happening, NodeFace, PodFace, Tile
-from shoal.views.board.filled import fleet_of, tile_of
+from shoal.views.dashboard.facts import DashboardFacts, EventFacts, NodeFacts, PodFacts, Tile
+from shoal.views.dashboard.gpu_use import fleet_of, tile_of
 
 Address = tuple[str, str]
 _MOST_EVENTS = 200
@@ -20,12 +20,12 @@ _EVERYDAY = frozenset({"Pulling", "Pulled", "Created", "SuccessfulCreate", "Succ
 """What every pod brings with it: the tiles show it better."""
 
 
-class Watched:
+class ClusterState:
     def __init__(self, title: str = "Shoal") -> None:
         self.title = title
         self.changes = 0
         """How often something has changed: two scenes with the same number differ in their clock alone."""
-        self._nodes: dict[str, NodeFace] = {}
+        self._nodes: dict[str, NodeFacts] = {}
         self._order: list[str] | None = None
         """Names of nodes in natural order; None until first used."""
         self._tiles: dict[str, Tile] = {}
@@ -33,16 +33,16 @@ class Watched:
         self._fleet = fleet_of([])
         self._summed = 0
         """The number of changes when it was."""
-        self._pods: dict[Address, PodFace] = {}
-        self._held: dict[str, dict[Address, PodFace]] = {}
+        self._pods: dict[Address, PodFacts] = {}
+        self._held: dict[str, dict[Address, PodFacts]] = {}
         self._waiting: list[tuple[str, Address]] = []
         """In order; the first is when the pod was created."""
         self._running = 0
         self._ended = {"Succeeded": 0, "Failed": 0}
         """Also of pods that are gone by now: what has been done stays done."""
-        self._happenings: deque[Happening] = deque(maxlen=_MOST_EVENTS)
+        self._events: deque[EventFacts] = deque(maxlen=_MOST_EVENTS)
 
-    def put_node(self, node: NodeFace) -> None:
+    def put_node(self, node: NodeFacts) -> None:
         before = self._nodes.get(node.name)
         if before == node:
             return
@@ -59,7 +59,7 @@ class Watched:
         self._tiles.pop(name, None)
         self.changes += 1
 
-    def put_pod(self, pod: PodFace) -> None:
+    def put_pod(self, pod: PodFacts) -> None:
         before = self._pods.get(pod.address)
         if before == pod:
             return
@@ -74,18 +74,18 @@ class Watched:
         if before is not None:
             self._move(before, None)
 
-    def put_happening(self, one: Happening) -> None:
+    def put_event(self, one: EventFacts) -> None:
         if one.reason not in _EVERYDAY:
-            self._happenings.appendleft(one)
+            self._events.appendleft(one)
             self.changes += 1
 
-    def scene(self, clock: str, footer: str = "") -> BoardState:
+    def scene(self, clock: str, footer: str = "") -> DashboardFacts:
         if self._order is None:
             self._order = sorted(self._nodes, key=_natural)
         tiles = [self._tiles.get(name) or self._tile(name) for name in self._order]
         if self._summed != self.changes:
             self._fleet, self._summed = fleet_of(tiles), self.changes
-        return BoardState(
+        return DashboardFacts(
             title=self.title,
             clock=clock,
             tiles=tiles,
@@ -95,7 +95,7 @@ class Watched:
             running=self._running,
             done=self._ended["Succeeded"],
             failed=self._ended["Failed"],
-            happenings=list(self._happenings),
+            events=list(self._events),
             footer=footer,
         )
 
@@ -103,7 +103,7 @@ class Watched:
         tile = self._tiles[name] = tile_of(self._nodes[name], self._held.get(name, {}).values())
         return tile
 
-    def _move(self, before: PodFace | None, after: PodFace | None) -> None:
+    def _move(self, before: PodFacts | None, after: PodFacts | None) -> None:
         """From where a pod was to where it is."""
         self.changes += 1
         self._running += _runs(after) - _runs(before)
@@ -126,15 +126,15 @@ class Watched:
         self._tiles.pop(node, None)
 
 
-def _runs(pod: PodFace | None) -> bool:
+def _runs(pod: PodFacts | None) -> bool:
     return pod is not None and pod.phase == "Running"
 
 
-def _lines_up(pod: PodFace) -> bool:
+def _lines_up(pod: PodFacts) -> bool:
     return pod.waits and not pod.node
 
 
-def _home(pod: PodFace | None) -> str:
+def _home(pod: PodFacts | None) -> str:
     """The node on which it holds GPUs."""
     return pod.node if pod is not None and pod.holds and pod.gpus else ""
 

@@ -1,4 +1,4 @@
-"""The board without colours: every team has a shade or a sign of its own, and what is free is dots.
+"""The dashboard without colours: every team has a shade or a sign of its own, and what is free is dots.
 
 A frame is drawn as always and its blocks are exchanged by their colour, so that both kinds of frame show the same.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from shoal.views.board.colours import AWAY, FREE, Colours
+from shoal.views.dashboard.colours import AWAY, FREE, Colours
 
 _MARKS = "▇▒░#+o=%*~"
 _BLOCKS = frozenset("▇▋█■")

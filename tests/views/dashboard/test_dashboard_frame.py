@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from build.board_scenes import cut_node, event, node, pod, read_event, read_node, read_pod, scene
+from build.dashboard_facts import cut_node, event, node, pod, read_event, read_node, read_pod, scene
 from build.depth import examples
-from shoal.views.board.colours import BROKEN, FREE, Colours
-from shoal.views.board.faces import BoardState, NodeFace, PodFace
-from shoal.views.board.frame import draw_frame
-from shoal.views.board.marks import without_colours
+from shoal.views.dashboard.colours import BROKEN, FREE, Colours
+from shoal.views.dashboard.facts import DashboardFacts, NodeFacts, PodFacts
+from shoal.views.dashboard.frame import draw_frame
+from shoal.views.dashboard.marks import without_colours
 
 
-def _drawn(shown: BoardState, width: int = 80, height: int = 24, colours: Colours | None = None) -> list[Text]:
+def _drawn(shown: DashboardFacts, width: int = 80, height: int = 24, colours: Colours | None = None) -> list[Text]:
     return list(draw_frame(shown, colours or Colours(), width, height).split("\n", allow_blank=True))
 
 
@@ -34,15 +34,15 @@ def _line(lines: list[Text], start: str) -> Text:
 
 
 @st.composite
-def scenes(draw: st.DrawFn) -> BoardState:
+def scenes(draw: st.DrawFn) -> DashboardFacts:
     kinds = draw(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 16)), min_size=0, max_size=4))
-    nodes: list[NodeFace] = []
+    nodes: list[NodeFacts] = []
     for number, (count, gpus) in enumerate(kinds):
         for index in range(count):
             broken = frozenset({0}) if draw(st.integers(0, 9)) == 0 else frozenset()
             ready = draw(st.integers(0, 9)) != 0
             nodes.append(node(f"kind{number}-{index}", gpus, f"kind{number}", is_ready=ready, broken=broken))
-    pods: list[PodFace] = []
+    pods: list[PodFacts] = []
     for index in range(draw(st.integers(0, 30))):
         place = draw(st.sampled_from(["", *[one.name for one in nodes[:10]]]))
         pods.append(pod(f"p{index}", draw(st.sampled_from("abcdefghijklm")), draw(st.integers(0, 8)), place))
@@ -53,7 +53,7 @@ def scenes(draw: st.DrawFn) -> BoardState:
 @settings(max_examples=examples(60), deadline=None)
 @given(scenes(), st.integers(40, 240), st.integers(12, 70))
 def test_a_frame_has_a_line_less_than_the_terminal_and_is_never_wider(
-    shown: BoardState, width: int, height: int
+    shown: DashboardFacts, width: int, height: int
 ) -> None:
     lines = _drawn(shown, width, height)
     assert len(lines) == height - 1
@@ -67,7 +67,7 @@ _TEXTS = st.text(
 
 
 @st.composite
-def wild_scenes(draw: st.DrawFn) -> BoardState:
+def wild_scenes(draw: st.DrawFn) -> DashboardFacts:
     """Objects as anybody may write them."""
     nodes = [read_node(draw(_TEXTS) or "n", draw(_TEXTS)) for _ in range(draw(st.integers(0, 30)))]
     places = st.sampled_from(["", *[one.name for one in nodes]])
@@ -78,7 +78,7 @@ def wild_scenes(draw: st.DrawFn) -> BoardState:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(wild_scenes(), st.integers(40, 240), st.integers(12, 70))
-def test_no_text_of_any_object_reaches_further_than_its_place(shown: BoardState, width: int, height: int) -> None:
+def test_no_text_of_any_object_reaches_further_than_its_place(shown: DashboardFacts, width: int, height: int) -> None:
     lines = _drawn(shown, width, height)
     assert len(lines) == height - 1
     assert max(line.cell_len for line in lines) <= width

@@ -13,9 +13,9 @@ from itertools import groupby
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from shoal.views.board.colours import AWAY, BROKEN
-from shoal.views.board.faces import GpuSlot, NodeFace, Tile
-from shoal.views.board.filled import FREE
+from shoal.views.dashboard.colours import AWAY, BROKEN
+from shoal.views.dashboard.facts import GpuSlot, NodeFacts, Tile
+from shoal.views.dashboard.gpu_use import FREE
 
 _SIZES = (8, 4, 2, 1)
 """Columns of one GPU."""
@@ -109,7 +109,7 @@ def _append(line: Text, glyphs: Iterable[Glyph]) -> None:
         line.append("".join(letter for letter, _ in run), style=style)
 
 
-def _gpu(node: NodeFace, index: int, parts: Sequence[GpuSlot], size: int, colour: Colour) -> Iterator[Glyph]:
+def _gpu(node: NodeFacts, index: int, parts: Sequence[GpuSlot], size: int, colour: Colour) -> Iterator[Glyph]:
     if index in node.broken:
         yield _CROSS * size, BROKEN
         return
@@ -122,7 +122,7 @@ def _gpu(node: NodeFace, index: int, parts: Sequence[GpuSlot], size: int, colour
         yield glyph, AWAY if owner == FREE and not node.is_ready else colour(owner)
 
 
-def _name_style(node: NodeFace) -> str:
+def _name_style(node: NodeFacts) -> str:
     if not node.is_ready:
         return f"bold {BROKEN}"
     return "dim strike" if node.is_cordoned else "dim"

@@ -1,4 +1,4 @@
-"""Faces from the JSON of objects: only the fields that the board shows are decoded.
+"""Facts from the JSON of objects: only the fields that the dashboard shows are decoded.
 
 The contents of objects are not trusted. This module returns no text with more than one line or with control
 sequences, and no number that would make a frame large.
@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from shoal.units.errors import one_line
-from shoal.views.board.faces import Happening, NodeFace, PodFace
-from shoal.views.board.slots import MOST_GPUS, slots
+from shoal.views.dashboard.facts import EventFacts, NodeFacts, PodFacts
+from shoal.views.dashboard.slots import MOST_GPUS, slots
 
 GPU_FAULTS = "shoal.dev/gpu-faults"
 _TYPE, _PRODUCT, _COUNT = "node.kubernetes.io/instance-type", "nvidia.com/gpu.product", "nvidia.com/gpu.count"
@@ -30,7 +30,7 @@ class _Camel(msgspec.Struct, rename="camel"):
     pass
 
 
-class _BoardMeta(_Camel):
+class _Meta(_Camel):
     name: str = ""
     namespace: str = ""
     creation_timestamp: str = ""
@@ -39,7 +39,7 @@ class _BoardMeta(_Camel):
     annotations: Mapping[str, str] = {}
 
 
-class _BoardCondition(_Camel):
+class _Condition(_Camel):
     type: str
     status: str
     message: str = ""
@@ -50,15 +50,15 @@ class _NodeSpec(_Camel):
     unschedulable: bool = False
 
 
-class _BoardNodeStatus(_Camel):
-    conditions: Sequence[_BoardCondition] = ()
+class _NodeStatus(_Camel):
+    conditions: Sequence[_Condition] = ()
     capacity: Mapping[str, str] = {}
 
 
-class _BoardNode(_Camel):
-    metadata: _BoardMeta
+class _Node(_Camel):
+    metadata: _Meta
     spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
-    status: _BoardNodeStatus = msgspec.field(default_factory=_BoardNodeStatus)
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
 
 
 class _Resources(_Camel):
@@ -66,13 +66,13 @@ class _Resources(_Camel):
     requests: Mapping[str, Any] = {}
 
 
-class _BoardContainer(_Camel):
+class _Container(_Camel):
     resources: _Resources = msgspec.field(default_factory=_Resources)
 
 
-class _BoardPodSpec(_Camel):
+class _PodSpec(_Camel):
     node_name: str = ""
-    containers: Sequence[_BoardContainer] = ()
+    containers: Sequence[_Container] = ()
 
 
 class _Device(_Camel):
@@ -87,17 +87,17 @@ class _ContainerStatus(_Camel):
     allocated_resources_status: Sequence[_Allocated] = ()
 
 
-class _BoardPodStatus(_Camel):
+class _PodStatus(_Camel):
     phase: str = "Pending"
     message: str = ""
-    conditions: Sequence[_BoardCondition] = ()
+    conditions: Sequence[_Condition] = ()
     container_statuses: Sequence[_ContainerStatus] = ()
 
 
-class _BoardPod(_Camel):
-    metadata: _BoardMeta
-    spec: _BoardPodSpec = msgspec.field(default_factory=_BoardPodSpec)
-    status: _BoardPodStatus = msgspec.field(default_factory=_BoardPodStatus)
+class _Pod(_Camel):
+    metadata: _Meta
+    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
 
 class _About(_Camel):
@@ -107,7 +107,7 @@ class _About(_Camel):
 
 
 class _Event(_Camel):
-    metadata: _BoardMeta
+    metadata: _Meta
     involved_object: _About = msgspec.field(default_factory=_About)
     reason: str = ""
     message: str = ""
@@ -117,10 +117,10 @@ class _Event(_Camel):
     count: int | None = 1
 
 
-_node, _pod, _event = msgspec.json.Decoder(_BoardNode), msgspec.json.Decoder(_BoardPod), msgspec.json.Decoder(_Event)
+_node, _pod, _event = msgspec.json.Decoder(_Node), msgspec.json.Decoder(_Pod), msgspec.json.Decoder(_Event)
 
 
-def node_face(data: bytes) -> NodeFace:
+def node_facts(data: bytes) -> NodeFacts:
     node = _node.decode(data)
     labels, annotations = node.metadata.labels, node.metadata.annotations
     counted = labels.get(_COUNT, "")
@@ -128,7 +128,7 @@ def node_face(data: bytes) -> NodeFace:
     ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "Unknown")
     found = slots(annotations, labels)
     gpus = max((slot.gpu + 1 for slot in found), default=0)
-    return NodeFace(
+    return NodeFacts(
         name=_shown(node.metadata.name),
         kind=_shown(labels.get(_TYPE) or labels.get(_PRODUCT) or "nodes"),
         gpus=max(gpus, _number(counted if counted.isdecimal() else whole, MOST_GPUS)),
@@ -139,7 +139,7 @@ def node_face(data: bytes) -> NodeFace:
     )
 
 
-def pod_face(data: bytes) -> PodFace:
+def pod_facts(data: bytes) -> PodFacts:
     pod = _pod.decode(data)
     status = pod.status
     devices = [
@@ -148,7 +148,7 @@ def pod_face(data: bytes) -> PodFace:
         for allocated in container.allocated_resources_status
         for device in allocated.resources
     ]
-    return PodFace(
+    return PodFacts(
         namespace=_shown(pod.metadata.namespace),
         name=_shown(pod.metadata.name),
         phase=status.phase,
@@ -161,10 +161,10 @@ def pod_face(data: bytes) -> PodFace:
     )
 
 
-def happening(data: bytes) -> Happening:
+def event_facts(data: bytes) -> EventFacts:
     event = _event.decode(data)
     about = event.involved_object
-    return Happening(
+    return EventFacts(
         at=_shown(event.last_timestamp or event.event_time or event.metadata.creation_timestamp),
         about=_shown(f"{about.kind.lower()}/{about.name}"),
         reason=_shown(event.reason),
@@ -178,7 +178,7 @@ def _shown(text: str) -> str:
     return one_line(text[:_LONGEST])
 
 
-def _why(status: _BoardPodStatus) -> str:
+def _why(status: _PodStatus) -> str:
     if status.message:
         return status.message
     refused = next((one for one in status.conditions if one.type == "PodScheduled" and one.status == "False"), None)

@@ -1,4 +1,4 @@
-"""The live board of a cluster: drawn over the whole terminal up to four times a second, or a line every few seconds.
+"""The live dashboard of a cluster: drawn over the whole terminal four times a second, or a line every few seconds.
 
 It follows nodes, pods and Events like any client and knows nothing of the server behind them. It may share that
 server's event loop, so the loop does no more than keep count: frames are drawn and written in a thread, only when there
@@ -23,12 +23,12 @@ from rich.console import Console
 from rich.live import Live
 
 from shoal.client.kind import EVENTS, NODES, PODS
-from shoal.views.board.account import Account, line
-from shoal.views.board.colours import Colours
-from shoal.views.board.frame import draw_frame
-from shoal.views.board.marks import without_colours
-from shoal.views.board.reading import happening, node_face, pod_face
-from shoal.views.board.watched import Watched
+from shoal.views.dashboard.account import Account, line
+from shoal.views.dashboard.cluster_state import ClusterState
+from shoal.views.dashboard.colours import Colours
+from shoal.views.dashboard.frame import draw_frame
+from shoal.views.dashboard.marks import without_colours
+from shoal.views.dashboard.reading import event_facts, node_facts, pod_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from shoal.client.clock import Clock
     from shoal.client.informers import Informers
     from shoal.client.item import Item
-    from shoal.views.board.faces import BoardState
+    from shoal.views.dashboard.facts import DashboardFacts
     from shoal.wiring.process_tasks import ProcessTasks
     from shoal.wiring.up import Show
 
@@ -81,18 +81,18 @@ class ThreadDrawing:
             except Exception as failure:  # noqa: BLE001 - passed to the caller that awaits it
                 done.set_exception(failure)
 
-        Thread(target=run, name="board", daemon=True).start()
+        Thread(target=run, name="dashboard", daemon=True).start()
         return await asyncio.wrap_future(done)
 
 
 _IN_THREAD = ThreadDrawing()
 
 
-class LiveBoard:
+class LiveDashboard:
     def __init__(self, informers: Informers, clock: Clock, footer: str = "", drawing: Drawing = _IN_THREAD) -> None:
         self._drawing = drawing
         self.account = Account()
-        self._watched = Watched()
+        self._watched = ClusterState()
         self._clock = clock
         self._started = clock.seconds()
         self._last = clock.seconds()
@@ -101,7 +101,7 @@ class LiveBoard:
         informers.of(PODS).on_change(self._pod)
         informers.of(EVENTS).on_change(self._event)
 
-    def scene(self) -> BoardState:
+    def scene(self) -> DashboardFacts:
         """Now; also counted in the account."""
         now = self._clock.seconds()
         passed = int(now - self._started)
@@ -149,22 +149,22 @@ class LiveBoard:
 
     def _node(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
-            self._watched.put_node(node_face(after.data))
+            self._watched.put_node(node_facts(after.data))
         elif before is not None:
-            self._watched.drop_node(node_face(before.data).name)
+            self._watched.drop_node(node_facts(before.data).name)
 
     def _pod(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
-            self._watched.put_pod(pod_face(after.data))
+            self._watched.put_pod(pod_facts(after.data))
         elif before is not None:
-            self._watched.drop_pod(pod_face(before.data).address)
+            self._watched.drop_pod(pod_facts(before.data).address)
 
     def _event(self, _: Item | None, after: Item | None) -> None:
         if after is not None:
-            self._watched.put_happening(happening(after.data))
+            self._watched.put_event(event_facts(after.data))
 
 
-def _draw(live: Live, scene: BoardState, colours: Colours, timer: Callable[[], float]) -> float:
+def _draw(live: Live, scene: DashboardFacts, colours: Colours, timer: Callable[[], float]) -> float:
     began = timer()
     width, height = live.console.size
     frame = draw_frame(scene, colours, width, height)
@@ -179,11 +179,11 @@ def _duration(seconds: int) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
 
 
-def board_beside_server(kubeconfig: Path) -> Show:
-    """Draws the board on the terminal until the server ends."""
+def dashboard_beside_server(kubeconfig: Path) -> Show:
+    """Draws the dashboard on the terminal until the server ends."""
 
     async def show(tasks: ProcessTasks, _: Callable[[], None]) -> None:
-        board = LiveBoard(tasks.informers, tasks.clock, f"export KUBECONFIG={kubeconfig}   Ctrl-C ends it")
-        await board.draw(Console(highlight=False))
+        dashboard = LiveDashboard(tasks.informers, tasks.clock, f"export KUBECONFIG={kubeconfig}   Ctrl-C ends it")
+        await dashboard.draw(Console(highlight=False))
 
     return show

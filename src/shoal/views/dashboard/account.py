@@ -7,7 +7,7 @@ from collections import defaultdict
 from rich.table import Table
 from rich.text import Text
 
-from shoal.views.board.faces import BoardState
+from shoal.views.dashboard.facts import DashboardFacts
 
 
 class Account:
@@ -18,9 +18,9 @@ class Account:
         self._gpu_seconds: defaultdict[str, float] = defaultdict(float)
         self._fleet_seconds = 0.0
         self._most_waiting = 0
-        self._scene: BoardState | None = None
+        self._scene: DashboardFacts | None = None
 
-    def add(self, scene: BoardState, seconds: float) -> None:
+    def add(self, scene: DashboardFacts, seconds: float) -> None:
         """`seconds` have passed since the last scene, and all that time it was as that one had it."""
         before, self._scene = self._scene, scene
         self._seconds += seconds
@@ -53,7 +53,7 @@ class Account:
         )
 
 
-def line(scene: BoardState) -> Text:
+def line(scene: DashboardFacts) -> Text:
     """One moment where there is no terminal to draw on."""
     by_team = scene.fleet.sums
     teams = "  ".join(f"{owner} {by_team[owner]:.4g}" for owner in sorted(by_team))

@@ -1,15 +1,15 @@
-"""Determines which workload uses which part of which GPU, for the tiles, the bar and the sums of the board."""
+"""Determines which workload uses which part of which GPU, for the tiles, the bar and the sums of the dashboard."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from shoal.views.board.faces import Fleet, GpuSlot, NodeFace, PodFace, Slot, Tile
+from shoal.views.dashboard.facts import Fleet, GpuSlot, NodeFacts, PodFacts, Slot, Tile
 
 FREE = ""
 
 
-def tile_of(node: NodeFace, pods: Iterable[PodFace]) -> Tile:
+def tile_of(node: NodeFacts, pods: Iterable[PodFacts]) -> Tile:
     """The node with these pods on it."""
     parts = _filled(node, pods)
     sums: dict[str, float] = {}
@@ -31,7 +31,7 @@ def fleet_of(tiles: Iterable[Tile]) -> Fleet:
     return Fleet(gpus, broken, sums)
 
 
-def _filled(node: NodeFace, pods: Iterable[PodFace]) -> Sequence[Sequence[GpuSlot]]:
+def _filled(node: NodeFacts, pods: Iterable[PodFacts]) -> Sequence[Sequence[GpuSlot]]:
     """For each GPU its parts, in order. Pods whose devices are unknown take the first free GPUs."""
     slots = node.slots or tuple(Slot(f"#{index}", index, 0.0, 1.0) for index in range(node.gpus))
     devices = {slot.device for slot in slots}

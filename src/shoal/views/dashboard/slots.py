@@ -3,7 +3,7 @@
 A GPU is one device; a cut one is its MIG instances, each as wide as its memory slices; one that is shared is as many
 replicas as its label says, side by side although in truth they take turns.
 
-Values beyond those of any real machine are ignored: a label that users may write must not slow the board down.
+Values beyond those of any real machine are ignored: a label that users may write must not slow the dashboard down.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from shoal.data.gpus import PRODUCT_LABEL, read_product
 from shoal.data.mig import Layout
-from shoal.views.board.faces import Slot
+from shoal.views.dashboard.facts import Slot
 
 TOPOLOGY = "shoal.dev/topology"
 _REPLICAS = "nvidia.com/gpu.replicas"
@@ -31,14 +31,14 @@ class _Instance(msgspec.Struct):
     uuid: str
 
 
-class _BoardGpu(msgspec.Struct):
+class _Gpu(msgspec.Struct):
     index: int
     uuid: str
     mig: Sequence[_Instance] = ()
 
 
 class _Topology(msgspec.Struct):
-    gpus: Sequence[_BoardGpu] = ()
+    gpus: Sequence[_Gpu] = ()
 
 
 def slots(annotations: Mapping[str, str], labels: Mapping[str, str]) -> tuple[Slot, ...]:
@@ -56,13 +56,13 @@ def slots(annotations: Mapping[str, str], labels: Mapping[str, str]) -> tuple[Sl
     return tuple(islice((part for slot in found for part in _replicas(slot, labels.get(_REPLICAS, ""))), _MOST_SLOTS))
 
 
-def _devices(gpu: _BoardGpu, layout: Layout | None) -> Iterator[Slot]:
+def _devices(gpu: _Gpu, layout: Layout | None) -> Iterator[Slot]:
     if gpu.mig and layout is not None:
         return _instances(gpu, layout)
     return iter([Slot(gpu.uuid, gpu.index, 0.0, 1.0)])
 
 
-def _instances(gpu: _BoardGpu, layout: Layout) -> Iterator[Slot]:
+def _instances(gpu: _Gpu, layout: Layout) -> Iterator[Slot]:
     for one in gpu.mig:
         if not 0 <= one.start < layout.memory_slices:
             continue
