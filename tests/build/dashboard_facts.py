@@ -10,6 +10,9 @@ from shoal.views.dashboard.facts import DashboardFacts, EventFacts, NodeFacts, P
 from shoal.views.dashboard.gpu_use import fleet_of, tile_of
 from shoal.views.dashboard.reading import event_facts, node_facts, pod_facts
 
+NOW_S = 1_767_225_642.0
+"""42 seconds after the pods of `pod` were created."""
+
 
 def node(name: str, gpus: int = 8, kind: str = "p5.48xlarge", **more: object) -> NodeFacts:
     return NodeFacts(name, kind, gpus, (), **more)  # type: ignore[arg-type]

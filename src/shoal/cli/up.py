@@ -160,7 +160,7 @@ def up(context: typer.Context, options: UpOptions) -> None:
 
     show = None
     if options.notify is None and wants_dashboard(options.dashboard):
-        from shoal.cli.dashboard import dashboard_beside_server
+        from shoal.cli.dashboard_runs import dashboard_beside_server
 
         show = dashboard_beside_server(settings.kubeconfig)
         log_into(folder)

@@ -53,23 +53,22 @@ async def _show(
 ) -> None:
     import asyncio
 
-    from rich.console import Console
-
     from shoal.cli.dashboard import LiveDashboard
+    from shoal.cli.dashboard_runs import print_lines, show_on_terminal
     from shoal.embedded.demo.arrivals import LENGTH_S
     from shoal.embedded.demo.play import play
 
-    dashboard = LiveDashboard(tasks.informers, tasks.clock, f"export KUBECONFIG={kubeconfig}   Ctrl-C ends it")
+    dashboard = LiveDashboard(tasks.informers, tasks.clock, "Shoal demo", f"export KUBECONFIG={kubeconfig}")
     dashboards.append(dashboard)
     playing = asyncio.ensure_future(play(tasks.api, tasks.clock, _SEED))
     try:
         if is_drawn:
-            await dashboard.draw(Console(highlight=False))
+            await show_on_terminal(dashboard, tasks.api)
         else:
-            drawing = asyncio.ensure_future(dashboard.add(typer.echo))
+            drawing = asyncio.ensure_future(print_lines(dashboard, tasks.api, typer.echo))
             await tasks.clock.sleep(LENGTH_S)
             drawing.cancel()
-            stop()
+        stop()
     finally:
         playing.cancel()
         # Up to the last moment.
@@ -77,9 +76,9 @@ async def _show(
 
 
 def _say_summary(dashboard: LiveDashboard) -> None:
-    from rich.console import Console
+    from shoal.cli.formats import console
 
-    console = Console(highlight=False)
-    console.print()
-    console.print(dashboard.account.table())
-    console.print(f"\n{dashboard.account.words()}", soft_wrap=True)
+    out = console()
+    out.print()
+    out.print(dashboard.account.table())
+    out.print(f"\n{dashboard.account.words()}")

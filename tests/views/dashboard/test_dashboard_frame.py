@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -17,10 +18,10 @@ from shoal.views.dashboard.marks import without_colours
 
 
 def _drawn(shown: DashboardFacts, width: int = 80, height: int = 24, colours: Colours | None = None) -> list[Text]:
-    return list(draw_frame(shown, colours or Colours(), width, height).split("\n", allow_blank=True))
+    return list(draw_frame(shown, colours or Colours(), (width, height)).text.split("\n", allow_blank=True))
 
 
-def _styles(line: Text, glyphs: str = "▇▋▊█X") -> list[str]:
+def _styles(line: Text, glyphs: str = "▇▋▁█X·") -> list[str]:
     """The colour of every block of a line, from left to right."""
     found = []
     for at, letter in enumerate(line.plain):
@@ -97,57 +98,85 @@ def test_every_gpu_has_the_colour_of_the_team_that_holds_it() -> None:
     colours = Colours()
     shown = scene([node("n-0"), node("n-1")], [pod("a", "vision", 3), pod("b", "llm", 2, "n-1")])
     lines = _drawn(shown, colours=colours)
-    first, second = _styles(_line(lines, "0 ")), _styles(_line(lines, "1 "))
-    assert first == [colours.of("vision")] * 24 + [FREE] * 40
-    assert second == [colours.of("llm")] * 16 + [FREE] * 48
+    first, second = _styles(_line(lines, "n-0 ")), _styles(_line(lines, "n-1 "))
+    assert first == [colours.of("vision")] * 12 + [FREE] * 20
+    assert second == [colours.of("llm")] * 8 + [FREE] * 24
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+def test_held_free_idle_and_failed_gpus_have_letters_of_their_own(size: tuple[int, int]) -> None:
+    busy, idle = pod("a", "vision", 1), structs.replace(pod("b", "vision", 1), load=0)
+    shown = scene([node("n-0", 4, broken=frozenset({3})), node("n-1")], [busy, idle])
+    tile = _line(_drawn(shown, *size), "n-0 ").plain.split("1/4")[0].split("2/4")[0].split()[1:]
+    assert [set(gpu) for gpu in tile] == [{"▇"}, {"▁"}, {"·"}, {"X"}]
 
 
 def test_a_mig_instance_is_a_part_of_its_gpu_and_others_stay_free() -> None:
     lines = _drawn(scene([cut_node("m-0"), cut_node("m-1")], [pod("a", "vision", 1, "m-0", "1/2")]), 200, 60)
-    blocks = _styles(_line(lines, "0 "))[:16]
+    blocks = _styles(_line(lines, "m-0 "))[:16]
     assert blocks == [FREE] * 8 + [FREE] * 4 + [Colours().of("vision")] * 2 + [FREE] * 2
 
 
 def test_a_failed_gpu_and_a_node_that_is_away_are_seen_at_once() -> None:
     lines = _drawn(scene([node("n-0", broken=frozenset({7})), node("n-1", is_ready=False)]))
-    assert "X failed 1" in lines[2].plain
+    assert "free 15   X failed 1" in lines[2].plain
     assert "2 nodes, 1 not ready" in _line(lines, "p5.48xlarge").plain
-    assert BROKEN in _styles(_line(lines, "0 "))
+    assert BROKEN in _styles(_line(lines, "n-0 "))
+    assert "1 GPU failed" in _line(lines, "n-0 ").plain
+    assert "not ready" in _line(lines, "n-1 ").plain
 
 
 def test_what_waits_says_for_how_many_gpus_and_why() -> None:
     lines = _drawn(scene([node("n-0")], [pod("train", "llm", 8, "")]))
-    assert "Waiting 1" in _line(lines, "Waiting").plain
-    assert _line(lines, "llm/train").plain.split() == ["llm/train", "8", "GPU", "no", "GPU", "is", "free"]
+    assert "2 Waiting 1" in lines[3].plain
+    assert _line(lines, "llm/train").plain.split() == ["llm/train", "8", "42s", "no", "GPU", "is", "free"]
+
+
+def test_a_pod_that_lacks_gpus_says_how_many_one_node_could_give() -> None:
+    waits = structs.replace(pod("train", "llm", 8, ""), why="2 Insufficient nvidia.com/gpu")
+    lines = _drawn(scene([node("n-0"), node("n-1")], [waits, pod("a", "vision", 6), pod("b", "llm", 3, "n-1")]), 120)
+    assert "most free: 5 on n-1; 2 Insufficient nvidia.com/gpu" in _line(lines, "llm/train").plain
+
+
+def test_the_legend_keeps_its_order_and_teams_that_hold_nothing_any_more() -> None:
+    colours = Colours()
+    first = _drawn(scene([node("n-0")], [pod("a", "zeta", 3), pod("b", "alpha", 1)]), colours=colours)
+    then = _drawn(scene([node("n-0")], [pod("b", "alpha", 4)]), colours=colours)
+    assert first[2].plain.split() == ["■", "alpha", "1", "■", "zeta", "3", "·", "free", "4"]
+    assert then[2].plain.split() == ["■", "alpha", "4", "■", "zeta", "0", "·", "free", "4"]
+
+
+def test_the_head_says_how_many_gpus_are_held_and_one_node_is_singular() -> None:
+    shown = structs.replace(scene([node("n-0")], [pod("a", "vision", 3)]), title="Shoal production")
+    assert " ".join(_drawn(shown, 120)[0].plain.split()).startswith("Shoal production 1 node 3/8 GPUs held")
 
 
 def test_a_thousand_nodes_are_a_block_each_and_those_that_do_not_fit_are_counted() -> None:
     nodes = [node(f"n-{index}") for index in range(2000)]
     lines = _drawn(scene(nodes, [pod("a", "vision", 8, "n-0")]))
-    blocks = "".join(line.plain for line in lines).count("▁") + "".join(line.plain for line in lines).count("▇")
     more = next(word for line in lines for word in line.plain.split() if word.startswith("+"))
-    assert blocks + int(more[1:].replace(",", "")) == 2000
+    assert 1 + sum(line.plain.count("·") for line in lines[4:]) + int(more[1:].replace(",", "")) == 2000
 
 
 @pytest.mark.parametrize(("width", "sides"), [(80, False), (200, True)])
 def test_lists_stand_side_by_side_where_there_is_room(width: int, sides: bool) -> None:
     lines = _drawn(scene([node("n-0")], [pod("w", "llm", 8, "")], [event()]), width, 30)
-    assert any("Waiting" in line.plain and "Events" in line.plain for line in lines) is sides
+    assert any("WAITING" in line.plain and "OBJECT" in line.plain for line in lines) is sides
 
 
 def test_the_bar_is_as_full_as_the_fleet() -> None:
-    bar = _styles(_drawn(scene([node("n-0"), node("n-1")], [pod("a", "vision", 4)]))[1])
+    bar = _styles(_drawn(scene([node("n-0"), node("n-1")], [pod("a", "vision", 4)]))[1], "█·")
     assert abs(bar.count(Colours().of("vision")) / len(bar) - 0.25) < 0.02
 
 
 def test_without_colours_every_team_has_a_sign_and_free_is_dots() -> None:
     colours = Colours()
     shown = scene([cut_node("m-0"), cut_node("m-1")], [pod("a", "vision", 1, "m-0", "1/2"), pod("b", "llm", 4, "m-1")])
-    coloured = draw_frame(shown, colours, 200, 60)
+    coloured = draw_frame(shown, colours, (200, 60)).text
     plain = without_colours(coloured, colours)
-    assert not plain.spans
+    assert {word for span in plain.spans for word in str(span.style).split()} <= {"bold", "dim", "reverse"}
     lines = plain.plain.split("\n")
     assert [len(line) for line in lines] == [len(line) for line in coloured.plain.split("\n")]
     legend = lines[2].split()
     assert legend == ["▇", "llm", "1", "▒", "vision", "0.25", "·", "free", "2.75"]
-    assert next(line for line in lines if line.lstrip().startswith("0 ")).split()[1:3] == ["········", "····▒▒··"]
+    assert next(line for line in lines if line.lstrip().startswith("m-0 ")).split()[1:3] == ["········", "····▒▒··"]

@@ -251,7 +251,7 @@ def test_an_account_adds_up_gpu_time_by_team() -> None:
     account.add(scene([node("n-0")], [pod("b", "llm", 8)]), 30)
     account.add(scene([node("n-0")]), 30)
     assert "held to 75 %" in account.words()
-    assert account.words().startswith("In 60 s 1 nodes with 8 GPUs")
+    assert account.words().startswith("In 60 s 1 node with 8 GPUs")
 
 
 def test_a_line_says_the_same_as_a_frame_in_short() -> None:

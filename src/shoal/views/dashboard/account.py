@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.views.dashboard.facts import DashboardFacts
+from shoal.views.dashboard.words import plural
 
 
 class Account:
@@ -47,7 +48,7 @@ class Account:
             return "nothing happened"
         share = 100 * sum(self._gpu_seconds.values()) / self._fleet_seconds if self._fleet_seconds else 0.0
         return (
-            f"In {self._seconds:.0f} s {len(scene.tiles)} nodes with {scene.fleet.gpus} GPUs "
+            f"In {self._seconds:.0f} s {plural(len(scene.tiles), 'node')} with {plural(scene.fleet.gpus, 'GPU')} "
             f"were held to {share:.0f} %: {scene.done:,} pods done, {scene.failed:,} failed, "
             f"{scene.running:,} still running, {scene.waits:,} waiting, {self._most_waiting:,} at most."
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FREE = "grey27"
+FREE = "grey42"
 BROKEN = "red1"
 AWAY = "grey50"
 _COLOURS = (
@@ -31,3 +31,7 @@ class Colours:
     def given(self) -> tuple[str, ...]:
         """In the order in which teams appeared."""
         return tuple(self._given.values())
+
+    def owners(self) -> tuple[str, ...]:
+        """All teams that have appeared."""
+        return tuple(self._given)
