@@ -70,5 +70,5 @@ def scene(
     tiles = [tile_of(one, held.get(one.name, ())) for one in nodes]
     running = len(pods) - len(waiting)
     return DashboardFacts(
-        "Shoal", "00:42", tiles, fleet_of(tiles), waiting, len(waiting), running, 3, 1, events, footer
+        "Shoal", "00:42", tiles, fleet_of(tiles), waiting, len(waiting), running, 3, 1, events, footer, now_s=NOW_S
     )
