@@ -76,7 +76,7 @@ async def _watch(access: Access, *, is_drawn: bool) -> None:
         await api.list(NODES, select=_NO_OBJECT)
         informers = Informers(api, clock, draw)
         notes = Notes(clock.seconds)
-        dashboard = LiveDashboard(informers, clock, f"Shoal {cluster_name(access)}")
+        dashboard = LiveDashboard(informers, clock, f"Shoal on {cluster_name(access)}")
         dashboard.note = notes.text
         if is_drawn:
             logging.getLogger("shoal").addHandler(notes)

@@ -117,13 +117,18 @@ def _panels(facts: DashboardFacts, state: ScreenState, size: tuple[int, int]) ->
     if height <= 0:
         return []
     waiting, queues, events = rows.waiting(state, facts), rows.queues(state, facts), rows.events(state, facts)
+    gangs = rows.gangs(state, facts)
 
     def left(width: int, height: int) -> list[Text]:
         some = min(len(queues) + 2, height // 2) if queues and height >= 2 * _LEAST_PANEL else 0
         shown = [Text("Nothing waits.", style="dim")]
         if waiting:
             shown = lists.waiting_table(facts, waiting, (width, height - some), is_counted=False)
-        return shown + (_spaced(lists.queue_table(queues, (width, some - 1), is_counted=False)) if some else [])
+        shown += _spaced(lists.queue_table(queues, (width, some - 1), is_counted=False)) if some else []
+        rest = height - len(shown)
+        if gangs and rest > _LEAST_PANEL:
+            shown += _spaced(lists.gang_table(facts, gangs, (width, rest - 1)))
+        return shown
 
     if width >= _WIDE:
         half = (width - 3) // 2

@@ -11,10 +11,13 @@ from msgspec import structs
 
 from shoal.views.dashboard.facts import EventFacts, WarningFacts
 
-_SHOWN_ELSEWHERE = frozenset({"FailedScheduling"})
-"""The reason of each waiting pod is beside the pod."""
-_EVICTIONS = frozenset({"Preempted", "Evicted", "EvictedWorkload", "TaintManagerEviction"})
-"""Reasons of type Normal in Kubernetes and Kueue that matter to users like a warning."""
+_REFUSALS = frozenset({"FailedScheduling", "Unschedulable", "NotEnoughResources"})
+_WORK_THAT_WAITS = ("workload/", "podgroup/")
+"""Why a pod, Workload or PodGroup waits is shown beside it."""
+_EVICTIONS = frozenset({"Preempted", "TaintManagerEviction"})
+_EVICTED, _SAID_TWICE = "Evicted", "EvictedDueToPreempted"
+"""Reasons of type Normal in Kubernetes and Kueue that matter like a warning. Kueue adds its cause to `Evicted`,
+and reports a preemption by two Events."""
 _MOST_KINDS, _MOST_SEEN = 200, 10_000
 
 
@@ -25,7 +28,7 @@ class WarningState:
         """Event -> how often it had happened at its last version."""
 
     def put(self, event: EventFacts) -> None:
-        if event.reason in _SHOWN_ELSEWHERE or not (event.is_warning or event.reason in _EVICTIONS):
+        if not _matters(event):
             return
         more = event.count - self._counted.pop(event.name, 0)
         self._counted[event.name] = event.count
@@ -47,3 +50,12 @@ class WarningState:
     def all(self) -> list[WarningFacts]:
         """The newest first."""
         return sorted(self._warnings.values(), key=lambda one: (one.at, one.key), reverse=True)
+
+
+def _matters(event: EventFacts) -> bool:
+    if event.reason == _SAID_TWICE:
+        return False
+    if event.reason in _EVICTIONS or event.reason.startswith(_EVICTED):
+        return True
+    is_refusal = event.reason in _REFUSALS or event.about.startswith(_WORK_THAT_WAITS)
+    return event.is_warning and not is_refusal
