@@ -25,7 +25,7 @@ class Account:
         """`seconds` have passed since the last scene, and all that time it was as that one had it."""
         before, self._scene = self._scene, scene
         self._seconds += seconds
-        self._most_waiting = max(self._most_waiting, scene.waits)
+        self._most_waiting = max(self._most_waiting, scene.all_waiting)
         if before is None:
             return
         self._fleet_seconds += seconds * before.fleet.gpus
@@ -50,7 +50,7 @@ class Account:
         return (
             f"In {self._seconds:.0f} s {plural(len(scene.tiles), 'node')} with {plural(scene.fleet.gpus, 'GPU')} "
             f"were held to {share:.0f} %: {scene.done:,} pods done, {scene.failed:,} failed, "
-            f"{scene.running:,} still running, {scene.waits:,} waiting, {self._most_waiting:,} at most."
+            f"{scene.running:,} still running, {scene.all_waiting:,} waiting, {self._most_waiting:,} at most."
         )
 
 
@@ -59,5 +59,5 @@ def line(scene: DashboardFacts) -> Text:
     by_team = scene.fleet.sums
     teams = "  ".join(f"{owner} {by_team[owner]:.4g}" for owner in sorted(by_team))
     failed = f"  {scene.failed} failed" if scene.failed else ""
-    counts = f"{scene.running} running  {scene.waits} waiting  {scene.done} done{failed}"
+    counts = f"{scene.running} running  {scene.all_waiting} waiting  {scene.done} done{failed}"
     return Text(f"{scene.clock}  {sum(by_team.values()):.4g}/{scene.fleet.gpus} GPUs held  {counts}  {teams}".rstrip())

@@ -320,3 +320,8 @@ class DashboardFacts(msgspec.Struct, frozen=True):
     """A problem with the connection to the cluster."""
     detail: Detail | None = None
     """Of the subject that is open; None if the cluster no longer has it."""
+
+    @property
+    def all_waiting(self) -> int:
+        """Pods without a node, and Workloads without quota, whose pods do not exist yet."""
+        return self.waits + len(self.workloads)

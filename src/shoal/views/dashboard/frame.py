@@ -154,12 +154,12 @@ def _heading(facts: DashboardFacts, width: int) -> Text:
     fleet = facts.fleet
     line = Text.assemble((facts.title, "bold"), f"  {plural(len(facts.tiles), 'node')}  ")
     line.append(f"{amount(round(fleet.held, 1))}/{plural(fleet.gpus, 'GPU')} held", style="bold")
-    counts = f"{facts.running:,} running  {facts.waits:,} waiting  {facts.done:,} done"
+    counts = f"{facts.running:,} running  {facts.all_waiting:,} waiting  {facts.done:,} done"
     right = Text(counts + (f"  {facts.failed:,} failed" if facts.failed else ""))
     right.append(f"  {facts.clock}", style="dim")
     if line.cell_len + right.cell_len > width:
         failed = f" {facts.failed:,} failed" if facts.failed else ""
-        right = Text(f"{facts.running:,} run {facts.waits:,} wait{failed}  {facts.clock}")
+        right = Text(f"{facts.running:,} run {facts.all_waiting:,} wait{failed}  {facts.clock}")
     return _apart(line, right, width)
 
 
@@ -202,15 +202,14 @@ def _legend(fleet: Fleet, colours: Colours, width: int) -> Text:
 def _tabs(facts: DashboardFacts, state: ScreenState, width: int) -> Text:
     counts = {
         View.NODES: len(facts.tiles),
-        View.WAITING: facts.waits + len(facts.workloads),
+        View.WAITING: facts.all_waiting,
         View.QUEUES: len(facts.queues),
         View.GANGS: len(facts.gangs),
-        View.EVENTS: len(facts.events),
     }
     line = Text()
     for number, view in enumerate(VIEWS, 1):
         style = "bold reverse" if view is state.view else "dim"
-        line.append(f" {number} {view} {counts[view]:,} ", style=style)
+        line.append(f" {number} {view} {counts[view]:,} " if view in counts else f" {number} {view} ", style=style)
         line.append(" ")
     parts = [("PAUSED", "bold reverse")] if state.is_paused else []
     parts += [(f"filter {state.needle}", "bold")] if state.needle else []

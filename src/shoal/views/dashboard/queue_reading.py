@@ -6,6 +6,7 @@ controllers report it, and the dashboard keeps running.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ _GPUS = ("nvidia.com/gpu", "nvidia.com/mig-", "gpu")
 _UNLIMITED = -1.0
 _MOST_QUOTAS = 64
 _NANO = 1e9
+_ASSIGNMENT = re.compile(r"couldn't assign flavors to pod set [^ :]+: ")
 
 
 class _Quota(Camel):
@@ -272,7 +274,7 @@ def workload(data: bytes) -> WorkloadFacts:
         pods=sum(pods.count for pods in found.spec.pod_sets),
         gpus=sum(pods.count * _gpus(pods.template.spec) for pods in found.spec.pod_sets),
         state="finished" if is_finished else "admitted" if admission is not None else "pending",
-        why="" if admission is not None or refused is None else shown(refused.message or refused.reason),
+        why="" if admission is not None or refused is None else shown(_essence(refused.message or refused.reason)),
         created=meta.creation_timestamp,
     )
 
@@ -291,6 +293,11 @@ def group(data: bytes) -> GroupFacts:
         shown(found.spec.queue),
         "" if refused is None else shown(refused.message),
     )
+
+
+def _essence(message: str) -> str:
+    """Of Kueue's message what differs from Workload to Workload, so that it is seen in a narrow line."""
+    return _ASSIGNMENT.sub("", message)
 
 
 def _is_refusal(condition: Condition) -> bool:

@@ -129,10 +129,11 @@ class GangState:
         self._known.pop(name, None)
 
     def all(self) -> list[GangFacts]:
-        """Those that wait first, the oldest first."""
+        """Those that wait first, the oldest first. Gangs whose pods have all ended are left out."""
         names = self._groups.keys() | self._pods.keys()
         gangs = (self._known.get(name) or self._gang(name) for name in names)
-        return sorted(gangs, key=lambda gang: (not gang.waiting, gang.created, gang.name))
+        active = (gang for gang in gangs if gang.running or gang.waiting or gang.name not in self._pods)
+        return sorted(active, key=lambda gang: (not gang.waiting, gang.created, gang.name))
 
     def get(self, name: str) -> GangFacts | None:
         return self._gang(name) if name in self._groups or name in self._pods else None

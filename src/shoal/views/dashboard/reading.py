@@ -17,6 +17,7 @@ from shoal.engine.from_api.membership import (
     IN_ANNOTATIONS,
     IN_LABELS,
     KUEUE_TOTAL_ANNOTATION,
+    LIGHT_MINIMUM_LABEL,
     ONE_BY_ONE,
     workload_gang,
 )
@@ -215,7 +216,10 @@ def pod_facts(data: bytes) -> PodFacts:
         created=meta.creation_timestamp,
         is_ending=meta.deletion_timestamp is not None,
         gang=shown(f"{meta.namespace}/{gang}") if gang else "",
-        gang_needs=_number(meta.annotations.get(KUEUE_TOTAL_ANNOTATION, "0"), _MOST_ASKED),
+        gang_needs=max(
+            _number(meta.annotations.get(KUEUE_TOTAL_ANNOTATION, "0"), _MOST_ASKED),
+            _number(meta.labels.get(LIGHT_MINIMUM_LABEL, "0"), _MOST_ASKED),
+        ),
         queue=shown(_queue(meta)),
         is_gated=bool(spec.scheduling_gates) and not spec.node_name,
         load=_number(load, 100) if load.isdecimal() else None,
