@@ -117,12 +117,13 @@ class ClusterState:
         if self._summed != self.changes:
             self._fleet, self._summed = fleet_of(tiles), self.changes
         self._sample(now_s)
+        waiting = [self._explained(self._pods[address]) for _, address in self._waiting[:_MOST_WAITING]]
         return DashboardFacts(
             title=self.title,
             clock=clock,
             tiles=tiles,
             fleet=self._fleet,
-            waiting=[self._explained(self._pods[address]) for _, address in self._waiting[:_MOST_WAITING]],
+            waiting=waiting,
             waits=len(self._waiting),
             running=self._running,
             done=self._ended["Succeeded"],
@@ -131,7 +132,7 @@ class ClusterState:
             footer=footer,
             now_s=now_s,
             queues=self.queues.queues(),
-            workloads=self.queues.pending(),
+            workloads=self.queues.without_pods(waiting),
             gangs=self.gangs.all(),
             warnings=self._warnings.all(),
             history=list(self._history),

@@ -21,7 +21,7 @@ from shoal.views.dashboard.tiles import Pen, draw_tiles
 from shoal.views.dashboard.words import amount, plural, sparkline
 
 _MARGIN = 1
-_WIDE = 120
+_WIDE = 140
 """Columns from which lists stand side by side."""
 _SPARKS, _MOST_WARNINGS, _LEAST_PANEL = 30, 5, 3
 _KEYS = "q quit  ? help  / filter  s sort  Tab view  Enter open  p pause  a acknowledge"
@@ -120,8 +120,8 @@ def _panels(facts: DashboardFacts, state: ScreenState, size: tuple[int, int]) ->
     gangs = rows.gangs(state, facts)
 
     def left(width: int, height: int) -> list[Text]:
-        some = min(len(queues) + 2, height // 2) if queues and height >= 2 * _LEAST_PANEL else 0
-        shown = [Text("Nothing waits.", style="dim")]
+        some = min(len(queues) + 2, max(height // 2, height - 3)) if queues and height >= 2 * _LEAST_PANEL else 0
+        shown = _none(state, "Nothing waits.")
         if waiting:
             shown = lists.waiting_table(facts, waiting, (width, height - some), is_counted=False)
         shown += _spaced(lists.queue_table(queues, (width, some - 1), is_counted=False)) if some else []
@@ -152,15 +152,19 @@ def _beside(left: Sequence[Text], right: Sequence[Text], width: int) -> list[Tex
 
 def _heading(facts: DashboardFacts, width: int) -> Text:
     fleet = facts.fleet
-    line = Text.assemble((facts.title, "bold"), f"  {plural(len(facts.tiles), 'node')}  ")
+    line = Text(f"  {plural(len(facts.tiles), 'node')}  ")
     line.append(f"{amount(round(fleet.held, 1))}/{plural(fleet.gpus, 'GPU')} held", style="bold")
     counts = f"{facts.running:,} running  {facts.all_waiting:,} waiting  {facts.done:,} done"
     right = Text(counts + (f"  {facts.failed:,} failed" if facts.failed else ""))
     right.append(f"  {facts.clock}", style="dim")
-    if line.cell_len + right.cell_len > width:
+    room = width - line.cell_len - 1
+    title = Text(facts.title, style="bold")
+    if title.cell_len + right.cell_len > room:
         failed = f" {facts.failed:,} failed" if facts.failed else ""
         right = Text(f"{facts.running:,} run {facts.all_waiting:,} wait{failed}  {facts.clock}")
-    return _apart(line, right, width)
+    # A long name of a cluster is cut before a number.
+    title.truncate(max(5, room - right.cell_len), overflow="ellipsis")
+    return _apart(title.append_text(line), right, width)
 
 
 def _bar(facts: DashboardFacts, colours: Colours, width: int) -> Text:
@@ -215,7 +219,7 @@ def _tabs(facts: DashboardFacts, state: ScreenState, width: int) -> Text:
     parts += [(f"filter {state.needle}", "bold")] if state.needle else []
     selected = state.selected.get(View.NODES, "") if state.view is View.NODES else ""
     parts += [(f"> {selected}", "bold")] if selected else []
-    parts += [(f"sort {state.sort}", "dim")]
+    parts += [(f"sort {state.sort(state.view)}", "dim")]
     # The most important first; what does not fit beside the views is left out.
     right = Text()
     for text, style in parts:

@@ -17,23 +17,22 @@ _KEYS = (
     ("a", "acknowledge all warnings"),
 )
 _SIGNS = (
-    ("▇", "GPU held by a team, in its colour"),
-    ("▁", "held, but idle (below 10 % where the load is known)"),
-    ("▋", "end of a MIG instance or replica beside another"),
-    ("·", "free"),
-    ("X", "failed GPU; in blocks: node not ready"),
+    ("▇", "GPU held by a team, in its colour; ▁ held but idle, where the load is known"),
+    ("▋", "end of a MIG instance or replica; ▂▃▄▅▆ GPU held in part"),
+    ("·", "free; - free, but its node is not ready or cordoned"),
+    ("X", "failed GPU; where a node is one block: node not ready"),
 )
 _FIRST = 15
 
 
 def help_lines(hint: str) -> list[Text]:
     """`hint`: how to reach the cluster, if this process started it."""
-    lines = [Text("Keys", style="bold"), *(_pair(*pair) for pair in _KEYS), Text()]
-    lines += [Text("Signs", style="bold"), *(_pair(*pair) for pair in _SIGNS)]
+    lines = [*(_pair(_FIRST, *pair) for pair in _KEYS), Text()]
+    lines += [_pair(2, *pair) for pair in _SIGNS]
     if hint:
         lines += [Text(), Text(hint)]
     return lines
 
 
-def _pair(first: str, text: str) -> Text:
-    return Text.assemble((f"{first:<{_FIRST}}", "bold"), text)
+def _pair(width: int, first: str, text: str) -> Text:
+    return Text.assemble((f"{first:<{width}}", "bold"), text)

@@ -64,7 +64,7 @@ def reason(one: PodFacts | WorkloadFacts, fleet: Fleet) -> str:
 
 def queue_table(queues: Sequence[QueueFacts], size: Size, selected: str = "", *, is_counted: bool = True) -> list[Text]:
     """A line for each queue: the first of its resources, which is a GPU where it has one."""
-    is_wide = size[0] > 90
+    is_wide = size[0] > 100
     columns = [Column("QUEUE", 28), *([Column("KIND", 12), Column("COHORT", 20)] if is_wide else [])]
     columns += [Column("RESOURCE", 24)] if is_wide else []
     columns += [Column(name, 9, is_number=True) for name in ("USED", "NOMINAL", "BORROWED", "PENDING")]

@@ -70,9 +70,15 @@ class QueueState:
         """Volcano's own `root` and `default` are left out while no work uses them."""
         return [queue for _, queue in sorted(self._queues.items()) if queue.kind == "ClusterQueue" or queue.is_used]
 
-    def pending(self) -> list[WorkloadFacts]:
+    def without_pods(self, waiting: Sequence[PodFacts]) -> list[WorkloadFacts]:
+        """The Workloads that wait, the oldest first, but for those whose gated pods are among `waiting`."""
+        groups = {pod.gang for pod in waiting if pod.is_gated}
         found = (self._workloads[address] for _, address in self._pending[:_MOST_WORKLOADS])
-        return [structs.replace(one, cluster_queue=self.queue_of(one)) for one in found]
+        return [
+            structs.replace(one, cluster_queue=self.queue_of(one))
+            for one in found
+            if not one.owner.startswith("pod/") and f"{one.namespace}/{one.name}" not in groups
+        ]
 
     def why_gated(self, pod: PodFacts) -> str:
         """The reason of the Workload that a gated pod belongs to; empty if there is none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from shoal.views.dashboard.facts import (
@@ -26,19 +26,19 @@ def nodes(state: ScreenState, facts: DashboardFacts) -> list[Tile]:
     found = _matching(facts.tiles, state.needle, lambda tile: (tile.node.name, tile.node.kind, *tile.sums))
     kinds = {tile.node.kind: at for at, tile in reversed(list(enumerate(found)))}
     orders: dict[str, Callable[[Tile], float]] = {"free": lambda tile: -tile.whole_free, "trouble": _soundness}
-    order = orders.get(state.sort, _as_they_are)
+    order = orders.get(state.sort(View.NODES), _as_they_are)
     return sorted(found, key=lambda tile: (kinds[tile.node.kind], order(tile)))
 
 
 def waiting(state: ScreenState, facts: DashboardFacts) -> list[PodFacts | WorkloadFacts]:
     """Pods without a node, and Workloads without quota whose pods do not exist yet."""
-    found: list[PodFacts | WorkloadFacts] = [*facts.waiting, *_without_pods(facts)]
+    found: list[PodFacts | WorkloadFacts] = [*facts.waiting, *facts.workloads]
     found = _matching(found, state.needle, lambda one: (one.full_name, one.queue, one.why))
     orders: dict[str, Callable[[PodFacts | WorkloadFacts], tuple[object, ...]]] = {
         "GPUs": lambda one: (-one.gpus, one.created, one.full_name),
         "name": lambda one: (one.full_name,),
     }
-    return sorted(found, key=orders.get(state.sort, lambda one: (one.created, one.full_name)))
+    return sorted(found, key=orders.get(state.sort(View.WAITING), lambda one: (one.created, one.full_name)))
 
 
 def queues(state: ScreenState, facts: DashboardFacts) -> list[QueueFacts]:
@@ -47,7 +47,7 @@ def queues(state: ScreenState, facts: DashboardFacts) -> list[QueueFacts]:
         "used": lambda queue: -(queue.quotas[0].used if queue.quotas else 0),
         "pending": lambda queue: -(queue.pending or 0),
     }
-    return sorted(found, key=orders.get(state.sort, _as_they_are))
+    return sorted(found, key=orders.get(state.sort(View.QUEUES), _as_they_are))
 
 
 def gangs(state: ScreenState, facts: DashboardFacts) -> list[GangFacts]:
@@ -56,12 +56,12 @@ def gangs(state: ScreenState, facts: DashboardFacts) -> list[GangFacts]:
         "name": lambda gang: (gang.name,),
         "GPUs": lambda gang: (-gang.gpus, gang.name),
     }
-    return sorted(found, key=orders.get(state.sort, lambda gang: (not gang.waiting,)))
+    return sorted(found, key=orders.get(state.sort(View.GANGS), lambda gang: (not gang.waiting,)))
 
 
 def events(state: ScreenState, facts: DashboardFacts) -> list[EventFacts]:
     found = _matching(facts.events, state.needle, lambda one: (one.about, one.namespace, one.reason, one.message))
-    return sorted(found, key=lambda one: not one.is_warning) if state.sort == "warnings" else found
+    return sorted(found, key=lambda one: not one.is_warning) if state.sort(View.EVENTS) == "warnings" else found
 
 
 def warnings(state: ScreenState, facts: DashboardFacts) -> list[WarningFacts]:
@@ -101,14 +101,6 @@ def _as_they_are(_: object) -> float:
 def _soundness(tile: Tile) -> float:
     """The lower, the more is wrong with the node."""
     return -(4 * (not tile.node.is_ready) + 2 * bool(tile.node.broken) + tile.node.is_cordoned)
-
-
-def _without_pods(facts: DashboardFacts) -> Iterable[WorkloadFacts]:
-    """Workloads of gated pods are left out: each of their pods has a row."""
-    groups = {pod.gang for pod in facts.waiting if pod.is_gated}
-    for one in facts.workloads:
-        if not one.owner.startswith("pod/") and f"{one.namespace}/{one.name}" not in groups:
-            yield one
 
 
 def _matching(found: Sequence[T], needle: str, texts: Callable[[T], tuple[str, ...]]) -> list[T]:

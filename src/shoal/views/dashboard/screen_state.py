@@ -55,10 +55,10 @@ class ScreenState(msgspec.Struct, frozen=True):
     def subject(self) -> Subject | None:
         return self.opened[-1] if self.opened else None
 
-    @property
-    def sort(self) -> str:
-        names = SORTS[self.view]
-        return names[self.sorts.get(self.view, 0) % len(names)]
+    def sort(self, view: View) -> str:
+        """The order of the rows of a view."""
+        names = SORTS[view]
+        return names[self.sorts.get(view, 0) % len(names)]
 
     @property
     def needle(self) -> str:

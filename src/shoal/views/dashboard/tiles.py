@@ -20,7 +20,7 @@ from shoal.views.dashboard.words import amount, plural
 
 _SIZES = (8, 4, 2, 1)
 """Columns of one GPU."""
-_BLOCK, _EDGE, _IDLE, _EMPTY, _CROSS = "▇", "▋", "▁", "·", "X"
+_BLOCK, _EDGE, _IDLE, _EMPTY, _CROSS, _AWAY = "▇", "▋", "▁", "·", "X", "-"
 """Seven eighths high, so that lines stay apart; the edge ends a part that has a neighbour on the same GPU."""
 _LEVELS = "▁▂▃▄▅▆▇"
 _IDLE_PERCENT = 10
@@ -29,7 +29,7 @@ _GAP = 3
 _KIND = 14
 """Columns of a kind's name where it stands before its nodes."""
 _LONGEST_NAME = 32
-_HOLDERS = 30
+_HOLDERS = 40
 """Columns that the holders of a node need beside its tile."""
 Colour = Callable[[str], str]
 Glyph = tuple[str, str]
@@ -180,15 +180,35 @@ def _gpu(node: NodeFacts, index: int, parts: Sequence[GpuSlot], size: int, colou
     if index in node.broken:
         yield _CROSS * size, BROKEN
         return
+    if size == 1 and len(parts) > 1:
+        yield _mixed(node, parts, colour)
+        return
     for column in range(size):
         middle = (column + 0.5) / size
         part = next((part for part in parts if part.start <= middle < part.start + part.width), None)
         if part is None or not part.owner:
-            yield _EMPTY, FREE if node.is_ready else AWAY
+            yield _unheld(node)
             continue
         ends = part.start + part.width < (column + 1.5) / size and len(parts) > 1 and column + 1 < size
         is_idle = part.load is not None and part.load < _IDLE_PERCENT
         yield _EDGE if ends else _IDLE if is_idle else _BLOCK, colour(part.owner)
+
+
+def _unheld(node: NodeFacts) -> Glyph:
+    return (_EMPTY, FREE) if node.is_ready and not node.is_cordoned else (_AWAY, AWAY)
+
+
+def _mixed(node: NodeFacts, parts: Sequence[GpuSlot], colour: Colour) -> Glyph:
+    """A GPU of several parts in one column: as high as it is full, in the colour of the team that holds most of it."""
+    sums: dict[str, float] = {}
+    for part in parts:
+        if part.owner:
+            sums[part.owner] = sums.get(part.owner, 0.0) + part.width
+    if not sums:
+        return _unheld(node)
+    used = sum(sums.values()) / sum(part.width for part in parts)
+    # The lowest block is for idle GPUs.
+    return _LEVELS[max(1, round(used * len(_LEVELS)) - 1)], colour(max(sums, key=lambda owner: sums[owner]))
 
 
 def _name_style(node: NodeFacts, pen: Pen) -> str:
