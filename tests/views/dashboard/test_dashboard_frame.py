@@ -99,8 +99,8 @@ def test_every_gpu_has_the_colour_of_the_team_that_holds_it() -> None:
     shown = scene([node("n-0"), node("n-1")], [pod("a", "vision", 3), pod("b", "llm", 2, "n-1")])
     lines = _drawn(shown, colours=colours)
     first, second = _styles(_line(lines, "n-0 ")), _styles(_line(lines, "n-1 "))
-    assert first == [colours.of("vision")] * 12 + [FREE] * 20
-    assert second == [colours.of("llm")] * 8 + [FREE] * 24
+    assert first == [colours.of("vision")] * 6 + [FREE] * 10
+    assert second == [colours.of("llm")] * 4 + [FREE] * 12
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
