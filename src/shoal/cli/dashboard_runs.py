@@ -23,7 +23,7 @@ from shoal.client.clock import WallClock
 from shoal.client.http.api import KubeApi
 from shoal.client.http.settings import KubeSettings
 from shoal.client.informers import Informers
-from shoal.client.kind import NODES
+from shoal.client.kind import NODES, PODS
 from shoal.client.kueue_versions import KueueVersionsApi
 from shoal.client.port import Select
 from shoal.units.errors import one_line
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 20.0
 _NO_OBJECT = Select(fields="metadata.name=-")
 """A name that no object can have: the answer says whether the kind may be listed, and is short."""
-_NOTE_S = 60.0
+_FIRST_S, _NOTE_S = 5.0, 60.0
 _CONTEXT = re.compile(r'context "([^"]+)"')
 _ENDLESS, _OVER = "it is asked again until it answers", "the server answers again"
 
@@ -82,6 +82,10 @@ async def _watch(access: Access, *, is_drawn: bool) -> None:
             logging.getLogger("shoal").addHandler(notes)
             logging.getLogger("shoal").propagate = False
         following = asyncio.ensure_future(informers.run())
+        # Without the right to list pods the nodes are shown all the same.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_S):
+                await informers.synced((NODES, PODS))
         showing = asyncio.ensure_future(
             show_on_terminal(dashboard, api) if is_drawn else print_lines(dashboard, api, typer.echo)
         )

@@ -162,7 +162,7 @@ def node_facts(data: bytes) -> NodeFacts:
     node = _node.decode(data)
     labels, annotations = node.metadata.labels, node.metadata.annotations
     counted = labels.get(_COUNT, "")
-    whole = node.status.capacity.get(_GPU, "0")
+    whole = node.status.capacity.get(_GPU) or node.status.allocatable.get(_GPU, "0")
     ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "Unknown")
     found = slots(annotations, labels)
     gpus = max((slot.gpu + 1 for slot in found), default=0)
