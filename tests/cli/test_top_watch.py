@@ -36,7 +36,7 @@ async def _fill(kubeconfig: Path) -> None:
         await provide_foreign(api)
         # Kinds of other projects are there a moment after the server is.
         while not set(KINDS.values()) <= {one.kind for one in await api.served()}:
-            await asyncio.sleep(0.05)
+            pass
         await api.create(NAMESPACES, {"metadata": {"name": "t"}})
         machine = node("gpu-node-0", 8)
         await api.create(NODES, machine)

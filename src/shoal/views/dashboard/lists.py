@@ -19,7 +19,7 @@ from shoal.views.dashboard.facts import (
     WorkloadFacts,
 )
 from shoal.views.dashboard.rows import event_key, waiting_key
-from shoal.views.dashboard.table import Column, Row, draw_table
+from shoal.views.dashboard.table import Column, Row, Rows, draw_table
 from shoal.views.dashboard.words import age, amount, plural
 
 _NAME, _SHORT = 44, 34
@@ -44,12 +44,13 @@ def waiting_table(
     has_queues = size[0] > 100 and any(one.queue for one in rows)
     columns += [Column("QUEUE", 24)] if has_queues else []
     columns += [Column("REASON")]
-    lines = []
-    for one in rows:
+
+    def row(one: PodFacts | WorkloadFacts) -> Row:
         cells = [(_waiter_name(one), ""), (amount(one.gpus), "bold"), (age(one.created, facts.now_s), "")]
         cells += [(one.queue, "")] if has_queues else []
-        lines.append(Row(waiting_key(one).key, [*cells, (reason(one, facts.fleet), "dim")]))
-    return draw_table(columns, lines, size, selected, is_counted=is_counted)
+        return Row(waiting_key(one).key, [*cells, (reason(one, facts.fleet), "dim")])
+
+    return draw_table(columns, Rows(rows, lambda one: waiting_key(one).key, row), size, selected, is_counted=is_counted)
 
 
 def reason(one: PodFacts | WorkloadFacts, fleet: Fleet) -> str:
@@ -129,8 +130,9 @@ def event_table(
     facts: DashboardFacts, events: Sequence[EventFacts], size: Size, selected: str = "", *, is_counted: bool = True
 ) -> list[Text]:
     columns = [Column("AGE", 5, is_number=True), Column("REASON", 22), Column("OBJECT", _SHORT), Column("MESSAGE")]
-    rows = [
-        Row(
+
+    def row(event: EventFacts) -> Row:
+        return Row(
             event_key(event).key,
             [
                 (age(event.at, facts.now_s), "dim"),
@@ -139,9 +141,10 @@ def event_table(
                 (event.message + (f" (x{event.count:,})" if event.count > 1 else ""), "dim"),
             ],
         )
-        for event in events
-    ]
-    return draw_table(columns, rows, size, selected, is_counted=is_counted)
+
+    return draw_table(
+        columns, Rows(events, lambda event: event_key(event).key, row), size, selected, is_counted=is_counted
+    )
 
 
 def warning_lines(facts: DashboardFacts, warnings: Sequence[WarningFacts], size: Size) -> list[Text]:

@@ -6,12 +6,14 @@ measures and wraps every cell, which took ten times as long for a screen of rows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+T = TypeVar("T")
 _GAP = 2
 _CURSOR, _NO_CURSOR = "> ", "  "
 
@@ -28,9 +30,26 @@ class Row(msgspec.Struct, frozen=True):
     """Text and style of each column."""
 
 
+class Rows(Generic[T]):
+    """Rows that are made when they are drawn: of thousands a terminal shows a few."""
+
+    def __init__(self, items: Sequence[T], key: Callable[[T], str], make: Callable[[T], Row]) -> None:
+        self._items, self._key, self._make = items, key, make
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def find(self, key: str) -> int:
+        """The position of the row with this key; 0 if there is none."""
+        return next((number for number, item in enumerate(self._items) if self._key(item) == key), 0)
+
+    def part(self, first: int, count: int) -> list[Row]:
+        return [self._make(item) for item in self._items[first : first + count]]
+
+
 def draw_table(
     columns: Sequence[Column],
-    rows: Sequence[Row],
+    rows: Sequence[Row] | Rows[T],
     size: tuple[int, int],
     selected: str = "",
     *,
@@ -41,11 +60,12 @@ def draw_table(
     if height <= 0:
         return []
     room = height - 1
-    at = next((number for number, row in enumerate(rows) if row.key == selected), 0) if selected else 0
+    lazy: Rows[Any] = rows if isinstance(rows, Rows) else Rows(rows, lambda row: row.key, lambda row: row)
+    at = lazy.find(selected) if selected else 0
     has_more = is_counted and len(rows) > room
     visible = max(0, room - has_more)
     first = min(max(0, at - visible // 2), max(0, len(rows) - visible))
-    shown = rows[first : first + visible]
+    shown = lazy.part(first, visible)
     widths = [
         min(column.most, max([cell_len(column.heading), *(cell_len(row.cells[number][0]) for row in shown)]))
         for number, column in enumerate(columns)
