@@ -1,7 +1,8 @@
 """Implements `shoal decide`: prints what a scheduler should do with manifests, and why.
 
 Guarantees: with `-o json` or `-o yaml` stdout holds one document and nothing else; a refusal is an answer and no
-failure; warnings go to stderr.
+failure; warnings and errors of the input go to stderr. An invalid object is left out of the answer, and the exit code
+is then 2.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ class DecideOptions:
     ] = False
     no_moves: Annotated[bool, typer.Option("--no-moves", help="Do not move running pods so that others fit.")] = False
     seed: Seed = 42
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Decide nothing if any object is invalid; all errors are reported.")
+    ] = False
     output: TextOutput = TEXTS[0]
     as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False
 
@@ -50,16 +54,23 @@ class DecideOptions:
 def decide(options: DecideOptions) -> None:
     """Decide for manifests: who is placed where, who yields, who waits and why."""
     checked(options.output, TEXTS)
+    from msgspec import structs
+
     from shoal.cli.manifests import load, rounds_of
     from shoal.cli.preemption_options import settings_under, steps_of
     from shoal.sim.answers import answer
+    from shoal.views.decision import InputError
 
     breaks = options.break_budgets
     steps = steps_of(options.victims, options.min_runtime, break_budgets=breaks, no_moves=options.no_moves)
     limits = partial(settings_under, min_runtime_s=options.min_runtime, break_budgets=breaks)
     loaded = load(options.filename, options.policy, options.scheduler_config, limits)
+    if options.strict and loaded.errors:
+        return
     rounds = rounds_of(loaded, options.seed, steps=steps, keep_terminating=options.keep_terminating)
-    decision = answer(rounds, loaded.manifests.gated, options.cycles)
+    decision = structs.replace(
+        answer(rounds, loaded.manifests.gated, options.cycles), errors=[InputError.of(each) for each in loaded.errors]
+    )
     if options.as_json or options.output in FOR_PROGRAMS:
         from shoal.cli.formats import write
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shoal.api.decode import Document
 from shoal.api.files import read_manifests
 from shoal.api.node_affinity import NodeAffinity
+from shoal.cli.manifest_errors import read_valid, report_errors
 from shoal.cli.policy_names import parse_policies
 from shoal.cli.unmatched_selectors import unmatched_selector_warnings
 from shoal.engine.cluster import Cluster
@@ -47,6 +48,8 @@ class Loaded:
     queued: Queued | None = None
     """None if no manifest mentions queues."""
     warnings: Sequence[str] = ()
+    errors: Sequence[UserError] = ()
+    """Errors of objects that are left out."""
 
     @property
     def cluster(self) -> Cluster:
@@ -82,10 +85,15 @@ def load(
     scheduler_config: Path | None = None,
     limits: Limits | None = None,
 ) -> Loaded:
-    """Everything up to the first decision; what was left out is said on stderr."""
-    loaded = loaded_of(read_manifests(paths), policy, scheduler_config, limits)
+    """Everything up to the first decision, of the objects that are valid; stderr names the others and what was left
+    out."""
+    _, loaded, errors = read_valid(
+        lambda report: read_manifests(paths, report=report),
+        lambda found: loaded_of(found, policy, scheduler_config, limits),
+    )
+    report_errors(errors)
     warn(loaded.warnings)
-    return loaded
+    return replace(loaded, errors=errors)
 
 
 def warn(warnings: Iterable[str]) -> None:

@@ -1,8 +1,8 @@
 """Reads the objects that a command works on: from files, or from a live cluster into the same documents.
 
 Guarantees: a cluster and its snapshot give the same answer, because both go through the same readers. One invalid
-object among thousands does not stop a command: it is named on stderr and ignored. Files are read whole or refused
-whole, as everywhere.
+object among thousands does not stop a command: it is named on stderr and ignored. An invalid object of a file is also
+an error: the command answers for the other objects, and ends with the exit code for wrong input.
 """
 
 from __future__ import annotations
@@ -82,13 +82,21 @@ def source_of(
 ) -> Source:
     """The files if any are given, else the cluster. `complains`: what is left out of it is said on stderr."""
     if filename:
-        from shoal.api.files import read_manifests
-
-        return Source(read_manifests(filename), namespace)
+        return _source_of_files(filename, namespace)
     access = chosen_access(kubeconfig, context)
     snapshot, loaded = taken(access, complains=complains)
     documents = [entry.document for entry in snapshot.entries]
     return Source(documents, namespace or access.namespace, access.where, loaded, snapshot.notes)
+
+
+def _source_of_files(paths: Sequence[str], namespace: str) -> Source:
+    from shoal.api.files import read_manifests
+    from shoal.cli.manifest_errors import read_valid, report_errors
+    from shoal.cli.manifests import loaded_of
+
+    documents, loaded, errors = read_valid(lambda report: read_manifests(paths, report=report), loaded_of)
+    report_errors(errors)
+    return Source(documents, namespace, loaded=loaded)
 
 
 def taken(access: Access, *, complains: bool = True, ruling: QueueRuling | None = None) -> tuple[Snapshot, Loaded]:
