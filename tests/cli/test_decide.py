@@ -487,3 +487,49 @@ def test_other_commands_answer_for_the_valid_objects_too(
     out, err = capsys.readouterr()
     assert out
     assert "(Pod t/bad): spec.containers: " in err
+
+
+# -- machines instead of nodes --------------------------------------------------------------------------------
+
+
+def test_machines_of_the_command_line_are_the_nodes(command: Command) -> None:
+    wanted = job("t/train", 4, 8)
+    placed = command.placed(wanted, options=("--nodes", "2xp5.48xlarge", "--nodes", "1xg5.12xlarge,2xdgx-h100"))
+    assert sorted(placed.values()) == ["dgx-h100-0", "dgx-h100-1", "p5-48xlarge-0", "p5-48xlarge-1"]
+    assert command.err == ""
+
+
+def test_machines_replace_the_nodes_of_the_manifests(command: Command) -> None:
+    assert set(command.placed(node("n", 8), pod("t/a", 1), options=("--nodes", "p5.48xlarge")).values()) == {
+        "p5-48xlarge-0"
+    }
+
+
+def test_a_mig_layout_of_machines_is_seen(command: Command) -> None:
+    options = ("--nodes", "1xdgx-a100-80[mig=all-1g.10gb]")
+    assert "t/a" in command.refused(pod("t/a", 1), options=options)
+    wanted = pod("t/b", limits={"nvidia.com/mig-1g.10gb": 1})
+    assert command.placed(wanted, options=options) == {"t/b": "dgx-a100-80-0"}
+
+
+def test_without_nodes_a_warning_names_the_option(command: Command) -> None:
+    assert "t/a" in command.refused(pod("t/a", 1))
+    assert command.err == (
+        "shoal: warning: the manifests hold no Node: add the nodes of a cluster, or name machines, for example "
+        "--nodes 8xp5.48xlarge\n"
+    )
+
+
+def test_an_unknown_machine_is_one_line(command: Command) -> None:
+    code, out = command.run(pod("t/a", 1), options=("--nodes", "8xp5.48xlagre"))
+    assert (code, out) == (2, "")
+    assert '"p5.48xlagre" is not a machine of the catalogue; did you mean p5.48xlarge' in command.err
+
+
+def test_other_commands_take_machines_with_files_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = as_file(tmp_path, pod("t/good", 1))
+    for line in (["why", "t/good"], ["get", "nodes"], ["top"]):
+        assert main([*line, "-f", path, "--nodes", "p5.48xlarge"]) == 0
+        assert "p5-48xlarge-0" in capsys.readouterr().out
+        assert main([*line, "--nodes", "p5.48xlarge"]) == 2
+        assert capsys.readouterr().err == "shoal: --nodes: is used with manifests only; add -f PATH\n"

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from shoal.cli.formats import FOR_PROGRAMS, TEXTS, TextOutput, checked
+from shoal.cli.named_nodes import Machines, no_nodes_warning
 from shoal.cli.option_groups import with_options
 from shoal.cli.options import Manifests, Policy, SchedulerConfigFile, Seed
 
@@ -21,6 +22,7 @@ from shoal.cli.options import Manifests, Policy, SchedulerConfigFile, Seed
 @dataclass(frozen=True, kw_only=True)
 class DecideOptions:
     filename: Manifests
+    nodes: Machines = None
     cycles: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Rounds to run; by default until one changes nothing.")
     ] = None
@@ -56,7 +58,8 @@ def decide(options: DecideOptions) -> None:
     checked(options.output, TEXTS)
     from msgspec import structs
 
-    from shoal.cli.manifests import load, rounds_of
+    from shoal.cli.manifest_source import loaded_manifests
+    from shoal.cli.manifests import loaded_of, rounds_of, warn
     from shoal.cli.preemption_options import settings_under, steps_of
     from shoal.sim.answers import answer
     from shoal.views.decision import InputError
@@ -64,7 +67,9 @@ def decide(options: DecideOptions) -> None:
     breaks = options.break_budgets
     steps = steps_of(options.victims, options.min_runtime, break_budgets=breaks, no_moves=options.no_moves)
     limits = partial(settings_under, min_runtime_s=options.min_runtime, break_budgets=breaks)
-    loaded = load(options.filename, options.policy, options.scheduler_config, limits)
+    load = partial(loaded_of, policy=options.policy, scheduler_config=options.scheduler_config, limits=limits)
+    _, loaded = loaded_manifests(options.filename, options.nodes, load)
+    warn([*loaded.warnings, *no_nodes_warning(loaded)])
     if options.strict and loaded.errors:
         return
     rounds = rounds_of(loaded, options.seed, steps=steps, keep_terminating=options.keep_terminating)

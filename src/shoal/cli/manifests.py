@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from shoal.api.decode import Document
-from shoal.api.files import read_manifests
 from shoal.api.node_affinity import NodeAffinity
-from shoal.cli.manifest_errors import read_valid, report_errors
 from shoal.cli.policy_names import parse_policies
 from shoal.cli.unmatched_selectors import unmatched_selector_warnings
 from shoal.engine.cluster import Cluster
@@ -77,23 +75,6 @@ def rounds_of(
         keep_terminating=keep_terminating,
         prover=prover,
     )
-
-
-def load(
-    paths: Sequence[str],
-    policy: str = "Shoal",
-    scheduler_config: Path | None = None,
-    limits: Limits | None = None,
-) -> Loaded:
-    """Everything up to the first decision, of the objects that are valid; stderr names the others and what was left
-    out."""
-    _, loaded, errors = read_valid(
-        lambda report: read_manifests(paths, report=report),
-        lambda found: loaded_of(found, policy, scheduler_config, limits),
-    )
-    report_errors(errors)
-    warn(loaded.warnings)
-    return replace(loaded, errors=errors)
 
 
 def warn(warnings: Iterable[str]) -> None:

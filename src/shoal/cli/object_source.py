@@ -18,6 +18,7 @@ from shoal.cli.cluster_access import chosen_access, speak
 from shoal.cli.completion_values import namespaces
 from shoal.cli.exit_codes import FAILED
 from shoal.cli.invalid_objects import note_of, shortened
+from shoal.cli.named_nodes import check_machines
 from shoal.units.errors import UserError, one_line
 
 if TYPE_CHECKING:
@@ -78,25 +79,24 @@ def source_of(
     context: str,
     namespace: str = "",
     *,
+    nodes: Sequence[str] | None = None,
     complains: bool = True,
+    reads_pods: bool = True,
 ) -> Source:
-    """The files if any are given, else the cluster. `complains`: what is left out of it is said on stderr."""
+    """The files if any are given, with these machines as nodes, else the cluster. `complains`: what is left out of it
+    is said on stderr. `reads_pods`: pods of files are judged too, and not queues alone."""
     if filename:
-        return _source_of_files(filename, namespace)
+        from shoal.cli.manifest_source import loaded_manifests, queue_manifests
+
+        if not reads_pods:
+            return Source(queue_manifests(filename, nodes), namespace)
+        documents, loaded = loaded_manifests(filename, nodes)
+        return Source(documents, namespace, loaded=loaded)
+    check_machines(nodes, filename)
     access = chosen_access(kubeconfig, context)
     snapshot, loaded = taken(access, complains=complains)
     documents = [entry.document for entry in snapshot.entries]
     return Source(documents, namespace or access.namespace, access.where, loaded, snapshot.notes)
-
-
-def _source_of_files(paths: Sequence[str], namespace: str) -> Source:
-    from shoal.api.files import read_manifests
-    from shoal.cli.manifest_errors import read_valid, report_errors
-    from shoal.cli.manifests import loaded_of
-
-    documents, loaded, errors = read_valid(lambda report: read_manifests(paths, report=report), loaded_of)
-    report_errors(errors)
-    return Source(documents, namespace, loaded=loaded)
 
 
 def taken(access: Access, *, complains: bool = True, ruling: QueueRuling | None = None) -> tuple[Snapshot, Loaded]:
