@@ -306,18 +306,20 @@ def test_pods_of_a_group_that_nobody_declared_wait_for_it(command: Command) -> N
 
 
 def test_kinds_that_are_not_read_are_named_once_with_their_number(command: Command) -> None:
-    services = [thing("v1", "Service", f"t/s{n}") for n in range(3)]
+    services = [thing("v1", "Servcie", f"t/s{n}") for n in range(3)]
     assert command.placed(node("n", 1), pod("t/a", 1), *services) == {"t/a": "n"}
     assert command.err.splitlines() == [
-        line for line in command.err.splitlines() if "Service (v1) is not read and was skipped, 3 of them" in line
+        line for line in command.err.splitlines() if "Servcie (v1) is not read and was skipped, 3 of them" in line
     ]
 
 
+def test_kinds_that_no_decision_depends_on_make_one_line(command: Command) -> None:
+    idle = [thing("v1", "Service", "t/a"), thing("v1", "Service", "t/b"), thing("karpenter.sh/v1", "NodePool", "p")]
+    assert command.placed(node("n", 1), pod("t/a", 1), *idle) == {"t/a": "n"}
+    assert command.err == ("shoal: warning: not read, because no decision depends on them: NodePool (1), Service (2)\n")
+
+
 COMPLAINTS: dict[str, tuple[list[Object], str]] = {
-    "an unknown priority class": (
-        [priority_class("gpu-high", 10), pod("t/a", priorityClassName="gpu-hihg")],
-        'document 1 (Pod t/a): spec.priorityClassName: PriorityClass "gpu-hihg" not found; did you mean gpu-high?',
-    ),
     "two groups on one pod": (
         [pod("t/a", annotations={GROUP: "g"}, labels={"scheduling.x-k8s.io/pod-group": "h"})],
         (
@@ -367,6 +369,15 @@ def test_one_clear_line_about(command: Command, objects: list[Object], words: st
     assert complaint.startswith("shoal: ")
     assert words in complaint
     assert "world.json: document 1 (" in complaint
+
+
+def test_an_unknown_priority_class_is_refused_with_the_nearest(command: Command) -> None:
+    objects = (node("n", 1), priority_class("gpu-high", 10), pod("t/a", priorityClassName="gpu-hihg"))
+    assert command.refused(*objects)["t/a"] == {
+        "code": "Forbidden",
+        "message": 'pods "a" is forbidden: no PriorityClass with name gpu-hihg was found.',
+        "help": "Did you mean gpu-high?",
+    }
 
 
 def test_a_selector_that_can_match_nothing_offers_what_was_meant(command: Command) -> None:

@@ -229,3 +229,11 @@ def test_a_job_of_a_kind_that_only_queues_read_gets_pods_and_is_not_said_to_be_s
     assert [each["count"] for each in first["admitted"][0]["podSets"]] == [1, 2]
     assert len(first["placed"]) == 3
     assert command.err == ""
+
+
+def test_pods_of_an_admitted_job_that_a_quota_refuses_wait_with_its_message(command: Command) -> None:
+    hard = {"spec": {"hard": {"requests.nvidia.com/gpu": 2}}}
+    quota = thing("v1", "ResourceQuota", "t/q", **hard)
+    rounds = command.rounds(node("n", 8), flavor(), *gpu_queue("t", gpus(8)), gpu_job("t/a", 2, 2), quota)
+    codes = {each.get("pod") or each.get("group"): each["reason"]["code"] for each in rounds[-1]["refused"]}
+    assert codes["t/a-1"] == "Forbidden"
