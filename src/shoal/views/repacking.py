@@ -143,10 +143,13 @@ def _comparison(now: RepackedRow, best: RepackedRow, ranked: Sequence[RepackedRo
         return f"{many} {on}; {_now(now)}."
     equal = [each.policy for each in ranked if _rank(each) == _rank(best)]
     other = next(each for each in ranked if _rank(each) != _rank(best))
-    named = f"{', '.join(equal[:-1])} and {equal[-1]} pack" if len(equal) > 1 else f"{best.policy} packs"
-    difference = _difference(best, other)
-    text = f"{named} best: {on}; {_now(now)}. {other.policy} is next{difference}."
-    return text if _rank(now) > _rank(best) else f"No policy packs better than now. {text}"
+    named = f"{', '.join(equal[:-1])} and {equal[-1]}" if len(equal) > 1 else best.policy
+    following = f"{other.policy} is next{_difference(best, other)}."
+    if _rank(now) > _rank(best):
+        return f"{named} {'pack' if len(equal) > 1 else 'packs'} best: {on}; {_now(now)}. {following}"
+    if _rank(now) == _rank(best):
+        return f"No policy packs better than now: {on}, as under {named}. {following}"
+    return f"No policy packs better than now: {_now(now)}. The best is {named}: {on}. {following}"
 
 
 def _now(now: RepackedRow) -> str:
