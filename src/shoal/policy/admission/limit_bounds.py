@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoal.embedded.apiserver.admission.pod_resources import Amounts, container_amounts, parsed, pod_amounts
-from shoal.embedded.apiserver.reading import Obj
+from shoal.policy.admission.pod_resources import Amounts, Obj, container_amounts, parsed, pod_amounts
 from shoal.units.quantity import Quantity
 
 _NONE: Amounts = {}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from shoal.embedded.apiserver.admission.pod_resources import container_amounts, parsed
-from shoal.embedded.apiserver.reading import Obj
+from shoal.policy.admission.pod_resources import Obj, container_amounts, parsed
 
 
 class Scope(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shoal.embedded.apiserver.reading import Obj
+from shoal.policy.admission.pod_resources import Obj
 from shoal.units.quantity import ZERO, Quantity
 
 _GPU = "nvidia.com/gpu"

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from shoal.embedded.apiserver.admission.pod_resources import Amounts, Field, container_amounts, pod_amounts
-from shoal.embedded.apiserver.admission.quota.evaluator import ONE, Evaluator
-from shoal.embedded.apiserver.admission.quota.scopes import Scope, pod_in_scope
-from shoal.embedded.apiserver.admission.quota.shared_gpus import devices_by_annotation, with_parts_as_gpus
-from shoal.embedded.apiserver.reading import Obj
-from shoal.embedded.apiserver.resource import Home
+from shoal.policy.admission.pod_resources import Amounts, Field, Obj, container_amounts, pod_amounts
+from shoal.policy.admission.quota.evaluator import ONE, Evaluator
+from shoal.policy.admission.quota.scopes import Scope, pod_in_scope
+from shoal.policy.admission.quota.shared_gpus import devices_by_annotation, with_parts_as_gpus
 from shoal.units.quantity import Quantity
 
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
@@ -36,7 +34,7 @@ _FIELDS: tuple[Field, ...] = ("requests", "limits")
 
 class PodEvaluator(Evaluator):
     def __init__(self) -> None:
-        super().__init__(Home("", "pods"))
+        super().__init__(("", "pods"))
 
     def handles(self, operation: str, subresource: str) -> bool:
         return (operation, subresource) in (("CREATE", ""), ("UPDATE", "resize"))

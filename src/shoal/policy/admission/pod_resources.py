@@ -6,11 +6,12 @@ of the pod itself, where set, represent the sum. The rule is that of the schedul
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from shoal.embedded.apiserver.reading import Obj
 from shoal.units.quantity import Quantity
 
+Obj = dict[str, Any]
+"""An object of the API as plain JSON values."""
 Amounts = dict[str, Quantity]
 Field = Literal["requests", "limits"]
 _POD_LEVEL = ("cpu", "memory")

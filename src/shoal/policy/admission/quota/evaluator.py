@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shoal.embedded.apiserver.admission.pod_resources import Amounts
-from shoal.embedded.apiserver.admission.quota.scopes import Scope
-from shoal.embedded.apiserver.reading import Obj
-from shoal.embedded.apiserver.resource import Home
-from shoal.embedded.apiserver.status import qualified
+from shoal.policy.admission.pod_resources import Amounts, Obj
+from shoal.policy.admission.quota.scopes import Scope
 from shoal.units.quantity import Quantity
 
+Home = tuple[str, str]
+"""Group and plural."""
 ONE = Quantity.of(1)
 _BARE_NAMES = frozenset({"configmaps", "replicationcontrollers", "resourcequotas", "secrets"})
 
 
 class Evaluator:
     def __init__(self, home: Home) -> None:
-        self.home = home
-        self.count_name = f"count/{qualified(home.plural, home.group)}"
-        bare = {home.plural} if not home.group and home.plural in _BARE_NAMES else set()
+        group, plural = self.home = home
+        self.count_name = f"count/{plural}.{group}" if group else f"count/{plural}"
+        bare = {plural} if not group and plural in _BARE_NAMES else set()
         self._names = frozenset({self.count_name} | bare)
 
     def handles(self, operation: str, subresource: str) -> bool:
