@@ -95,10 +95,6 @@ class AccessOptions:
         return access
 
 
-def chosen_access(kubeconfig: Path | None, context: str) -> Access:
-    return AccessOptions(kubeconfig=kubeconfig, context=context).access()
-
-
 def named(access: Access) -> str:
     """The cluster in words: `shoal (https://127.0.0.1:6443, from KUBECONFIG)`."""
     origin = f", from {access.origin}" if access.origin else ""

@@ -12,6 +12,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "decide": (
         "shoal decide -f manifests/",
+        "shoal decide -f job.yaml --nodes 8xp5.48xlarge",
         "kubectl get nodes,pods -A -o json | shoal decide -f -",
     ),
     "why": (
@@ -25,15 +26,20 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal get nodes p5-0 -o wide",
         "shoal get pods -o custom-columns=POD:.pod,GPUS:.gpus --sort-by .gpus",
     ),
+    "advise": ("shoal advise -f manifests/", "shoal advise --live -A -o wide"),
     "queue": (
         "shoal queue",
         "shoal queue team-a --workloads",
         "shoal queue -f manifests/ -o json",
     ),
     "queue diff": ("shoal queue diff -f now.yaml -f proposed.yaml",),
-    "top": ("shoal top", "shoal top -f snapshot.json -o wide"),
+    "top": ("shoal top", "shoal top --watch", "shoal top -f snapshot.json -o wide"),
     "snapshot": ("shoal snapshot --file monday.json", "shoal snapshot --file - -o yaml"),
-    "pack": ("shoal pack --policy Shoal,FGD,BestFit --plot out.svg", "shoal pack --nodes nodes.csv --pods pods.csv"),
+    "pack": (
+        "shoal pack -f snapshot.json",
+        "shoal pack --policy Shoal,FGD,BestFit --plot out.svg",
+        "shoal pack --nodes nodes.csv --pods pods.csv",
+    ),
     "demo": ("shoal demo", "shoal demo --nodes 500 --out packing.svg"),
     "up": (
         'eval "$(shoal up --detach)"',

@@ -25,6 +25,12 @@ _ENTRIES = (
         "List pods, gangs, queues, workloads or nodes, with what they wait for.",
     ),
     CommandEntry(
+        "advise",
+        "shoal.cli.advise:advise",
+        _LOOK,
+        "Warn about objects that are valid and do something else than intended.",
+    ),
+    CommandEntry(
         "queue",
         "shoal.cli.queue:app",
         _LOOK,

@@ -59,7 +59,7 @@ def get(
             raise UserError("files do not change", where=Where(path="--watch"), fix="leave out --filename")
         watch(access, form, lambda source: _listing(of, names, source, options, form))
         return
-    source = source_from(options.filename, access, options.namespace)
+    source = source_from(options.filename, access, options.namespace, nodes=options.nodes, reads_pods=of.reads_pods)
     listing = _listing(of, names, source, options, form)
     if not listing.rows and form.is_table:
         typer.echo(_nothing(of, source, options), err=True)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from shoal.cli.completion_values import namespaces, one_of
+from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files
 
 LIST_FORMATS = ("table", "wide", "name", "json", "yaml", "jsonpath=", "custom-columns=")
@@ -48,6 +49,7 @@ ListOutput = Annotated[
 @dataclass(frozen=True, kw_only=True)
 class ListOptions:
     filename: Files = None
+    nodes: Machines = None
     namespace: ListNamespace = ""
     all_namespaces: AllNamespaces = False
     selector: Selector = ""

@@ -33,6 +33,8 @@ class ListedType(NamedTuple):
     draw: Callable[[Console, Sequence[Any], bool, int | None], None]
     """The third is whether all columns are wanted, the fourth the number of rows at most."""
     is_namespaced: bool = True
+    reads_pods: bool = True
+    """Whether the pods of files are judged too, and not queues alone."""
 
     @property
     def singular(self) -> str:
@@ -139,6 +141,7 @@ TYPES = (
         lambda row: str(row.queue),
         _labels_of("LocalQueue", "Queue"),
         _draw_queues,
+        reads_pods=False,
     ),
     ListedType(
         type_names.WORKLOADS,
@@ -146,6 +149,7 @@ TYPES = (
         lambda row: str(row.workload),
         _labels_of("Workload"),
         _draw_workloads,
+        reads_pods=False,
     ),
     ListedType(
         type_names.NODES,

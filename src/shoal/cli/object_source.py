@@ -1,15 +1,14 @@
 """Reads the objects that a command works on: from files, or from a live cluster into the same documents.
 
 Guarantees: a cluster and its snapshot give the same answer, because both go through the same readers. One invalid
-object among thousands does not stop a command: it is named on stderr and ignored. Files are read whole or refused
-whole, as everywhere.
+object among thousands does not stop a command: it is named on stderr and ignored. An invalid object of a file is also
+an error: the command answers for the other objects, and ends with the exit code for wrong input.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -17,6 +16,7 @@ import typer
 from shoal.cli.cluster_access import AccessOptions, announce, named, speak
 from shoal.cli.completion_values import namespaces
 from shoal.cli.exit_codes import FAILED
+from shoal.cli.named_nodes import check_machines
 from shoal.cli.progress import long_work
 from shoal.units.errors import UserError, one_line
 
@@ -79,26 +79,28 @@ class Source:
         return self.loaded or loaded_of(self.documents)
 
 
-def source_of(
+def source_from(
     filename: Sequence[str] | None,
-    kubeconfig: Path | None,
-    context: str,
+    access: AccessOptions,
     namespace: str = "",
     *,
+    nodes: Sequence[str] | None = None,
     complains: bool = True,
+    reads_pods: bool = True,
 ) -> Source:
-    """The files if any are given, else the cluster. `complains`: what is left out of it is said on stderr."""
-    return source_from(filename, AccessOptions(kubeconfig=kubeconfig, context=context), namespace, complains=complains)
+    """The files if any are given, with these machines as nodes, else the cluster, whose name is printed on stderr.
 
-
-def source_from(
-    filename: Sequence[str] | None, access: AccessOptions, namespace: str = "", *, complains: bool = True
-) -> Source:
-    """The files if any are given, else the cluster, whose name is printed on stderr."""
+    `complains`: what is left out of the cluster is said on stderr. `reads_pods`: pods of files are judged too, and not
+    queues alone.
+    """
     if filename:
-        from shoal.api.files import read_manifests
+        from shoal.cli.manifest_source import loaded_manifests, queue_manifests
 
-        return Source(read_manifests(filename), namespace)
+        if not reads_pods:
+            return Source(queue_manifests(filename, nodes), namespace)
+        documents, loaded = loaded_manifests(filename, nodes)
+        return Source(documents, namespace, loaded=loaded)
+    check_machines(nodes, filename)
     cluster = access.access()
     announce(cluster)
     snapshot, loaded = taken(cluster, complains=complains)

@@ -16,6 +16,7 @@ from shoal.cli.completion_values import cluster_queues
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
 from shoal.cli.list_options import AllNamespaces
 from shoal.cli.named_group import NamedGroup
+from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files, Namespace
 from shoal.cli.option_groups import with_options
 from shoal.cli.options import Seed
@@ -60,6 +61,7 @@ class QueueOptions:
         ),
     ] = ""
     filename: Files = None
+    nodes: Machines = None
     namespace: Namespace = ""
     output: TableOutput = _TABLE
     workloads: Annotated[
@@ -93,7 +95,7 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
     from shoal.views.queue_tree import Tree, queue_tree
     from shoal.views.queue_workloads import workloads_of
 
-    source = source_from(options.filename, access, options.namespace)
+    source = source_from(options.filename, access, options.namespace, nodes=options.nodes, reads_pods=False)
     namespace = "" if options.all_namespaces else source.namespace
     of_name = named(other_queues_of(source), options.name) if options.name else other_queues_in_use(source)
     if of_name and (options.name or not are_queues(source.documents)):
