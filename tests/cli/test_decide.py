@@ -489,7 +489,7 @@ def test_strict_decides_nothing_when_an_object_is_invalid(command: Command) -> N
     assert command.run(*objects[:2], options=("--strict",))[0] == 0
 
 
-@pytest.mark.parametrize("line", [["why", "t/good"], ["get", "nodes"], ["get", "gangs"], ["top"]])
+@pytest.mark.parametrize("line", [["why", "t/good"], ["get", "nodes"], ["get", "pods"], ["top"]])
 def test_other_commands_answer_for_the_valid_objects_too(
     line: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
