@@ -149,6 +149,11 @@ PARTS: dict[str, tuple[str, ...]] = {
         "update statefulsets/finalizers @apps",
         f"{READ} leaderworkersets @leaderworkerset.x-k8s.io",
         "update leaderworkersets/finalizers @leaderworkerset.x-k8s.io",
+        # The minimum of a pod group, whose pods are queued together.
+        f"{READ} podgroups,workloads @scheduling.k8s.io",
+        f"{READ} podgroups @scheduling.run.ai,scheduling.volcano.sh,scheduling.x-k8s.io",
+        # The pods of a queued Job of Volcano are not queued again.
+        f"{READ} jobs @batch.volcano.sh",
     ),
     "gatekeeper": (
         *_RULING,

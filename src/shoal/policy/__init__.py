@@ -1,1 +1,1 @@
-"""Rules about objects that are valid and do something else than their authors intended."""
+"""Rules about objects: probable mistakes in valid ones, and what an API server sets, refuses and counts at creation."""

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shoal.data.gpus import find_model
+from shoal.devices.mig_layouts import MigSpec, Specs, default_layouts
 from shoal.embedded.gpus.config_maps import in_order
 from shoal.embedded.gpus.mig_config import MigConfigError, parse_mig_config, targets
 from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.machines.machine import GpuSlot, Machine
 from shoal.embedded.machines.mig_cuts import Gpu, cut
-from shoal.embedded.machines.mig_layouts import MigSpec, Problem, Specs, default_layouts
+from shoal.embedded.machines.mig_layouts import Problem
 
 Obj = dict[str, Any]
 LABEL = "nvidia.com/mig.config"

@@ -49,9 +49,3 @@ def spec_of(obj: Obj) -> Obj:
     """The spec to change. It may be missing: what must be there is checked only after the changes."""
     found: Obj = obj.setdefault("spec", {})
     return found
-
-
-def aggregate(faults: list[str]) -> str:
-    """Several faults as one text, each said once."""
-    reported = list(dict.fromkeys(faults))
-    return reported[0] if len(reported) == 1 else f"[{', '.join(reported)}]"
