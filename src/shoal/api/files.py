@@ -97,3 +97,22 @@ def _read(stream: BinaryIO, most_bytes: int, where: Where) -> bytes:
     if len(data) > most_bytes:
         raise UserError(f"is larger than {most_bytes // 2**20} MiB", where=where)
     return data
+
+
+def read_each(paths: Sequence[str], max_bytes: int = MAX_BYTES) -> Iterator[tuple[str, bytes | UserError]]:
+    """The names and bytes of all files, in the order given; an error in place of the bytes of a file that cannot be
+    read. Only a path without any file is raised.
+    """
+    left, files = max_bytes, 0
+    for given in paths:
+        for path in _files(given):
+            files += 1
+            if files > MAX_FILES:
+                raise UserError(f"more than {MAX_FILES:,} files", where=Where(file=given))
+            try:
+                data = _read_input(left) if path is None else read_whole(path, left)
+            except UserError as error:
+                yield str(path), error
+                continue
+            left -= len(data)
+            yield _SHOWN_INPUT if path is None else str(path), data

@@ -1,7 +1,7 @@
 """`shoal get`: lists of what schedulers and queues deal in: gangs, queues, workloads, nodes.
 
 Beside `kubectl get`, which shows objects: a gang may be a PodGroup of four projects, a Job with an annotation or some
-pods with a label, and what it waits for stands in none of them.
+pods with a label, and none of them says what it waits for.
 """
 
 from __future__ import annotations

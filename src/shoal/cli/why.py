@@ -57,6 +57,7 @@ def why(
     from shoal.cli.explainer import Explainer
     from shoal.cli.formats import console, write
     from shoal.cli.invalid_objects import explanation_of
+    from shoal.cli.live_history import show_history
     from shoal.cli.manifests import loaded_of, warn
     from shoal.cli.named_nodes import no_nodes_warning
     from shoal.cli.object_source import source_of
@@ -86,9 +87,15 @@ def why(
         if wrong is None:
             raise
         explanation = wrong
+    else:
+        wrong = None
     if options.filename:
         warn(no_nodes_warning(loaded))
     else:
+        if wrong is None:
+            show_history(
+                explanation, explainer.family, source.documents, chosen_access(options.kubeconfig, options.context)
+            )
         show_advice(explanation, source.documents, chosen_access(options.kubeconfig, options.context))
     if options.output != TEXTS[0]:
         from shoal.views.explanation_document import document_of

@@ -1,1 +1,1 @@
-"""Rules about objects: what an API server sets, refuses and counts when an object is created."""
+"""Rules about objects: probable mistakes in valid ones, and what an API server sets, refuses and counts at creation."""

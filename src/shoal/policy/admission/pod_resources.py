@@ -1,7 +1,7 @@
 """Sums the requests of a pod: containers together, init containers one after the other.
 
 An init container that restarts (a sidecar) stays, so it counts with everything that starts after it. Requests or limits
-of the pod itself, where set, stand for the sum. The rule is that of the scheduler and of quota.
+of the pod itself, where set, represent the sum. The rule is that of the scheduler and of quota.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class AdmissionPlugin:
 
 
 def forbid(admission: AdmissionAttributes, why: str) -> status.ApiError:
-    """The refusal of a plugin. An object without a name yet goes by its prefix."""
+    """The refusal of a plugin. An object without a name yet is identified by its prefix."""
     resource = admission.call.resource
     name = admission.name
     if not name and admission.obj is not None:

@@ -6,7 +6,7 @@ whose status does not belong to its spec yet (just made, or just changed) is cou
 writes that began before the quota was visible are completed first.
 
 Rejected: a controller that counts behind the writes, as Kubernetes has one. It would be right later, and a test or a
-scheduler that looks at once would be told what is not so.
+scheduler that reads at once would get a wrong value.
 """
 
 from __future__ import annotations
