@@ -49,9 +49,12 @@ def checked(output: str, formats: Sequence[str]) -> str:
     return output
 
 
-def write(document: Any, output: str) -> None:
-    """For programs."""
+def write(document: Any, output: str, cluster: str = "") -> None:
+    """For programs. `cluster`: the name of the cluster that the document is about, as its first field."""
     import msgspec
+
+    if cluster:
+        document = {"cluster": cluster, **msgspec.to_builtins(document)}
 
     if output == "yaml":
         sys.stdout.write(msgspec.yaml.encode(msgspec.to_builtins(document)).decode())

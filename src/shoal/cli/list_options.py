@@ -57,3 +57,25 @@ class ListOptions:
     output: ListOutput = LIST_FORMATS[0]
     sort_by: SortBy = ""
     no_headers: NoHeaders = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class HolderScope:
+    """Whose use of the nodes is listed; nodes have no namespace."""
+
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAME",
+            help="Only holders of this namespace; nodes are listed all the same.",
+            autocompletion=namespaces,
+        ),
+    ] = ""
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="Holders of all namespaces, which is the default.")
+    ] = False
+
+    def has(self, key: str) -> bool:
+        return self.all_namespaces or not self.namespace or key.startswith(f"{self.namespace}/")

@@ -40,9 +40,9 @@ def step(words: str) -> None:
 
 
 @contextmanager
-def long_work(words: str) -> Iterator[None]:
-    """Prints the words as a step once the work has lasted two seconds."""
-    timer = threading.Timer(_LONG_S, step, [f"{words} ..."])
+def long_work(words: str, say: Callable[[str], None] = step, long_s: float = _LONG_S) -> Iterator[None]:
+    """Says the words as a step once the work has lasted two seconds."""
+    timer = threading.Timer(long_s, say, [f"{words} ..."])
     timer.daemon = True
     timer.start()
     try:

@@ -99,11 +99,11 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
     namespace = "" if options.all_namespaces else source.namespace
     of_name = named(other_queues_of(source), options.name) if options.name else other_queues_in_use(source)
     if of_name and (options.name or not are_queues(source.documents)):
-        _show(Tree([]), None, options.output, of_name)
+        _show(Tree([]), None, options.output, of_name, source.cluster)
         return
     if not are_queues(source.documents) and source.access is not None and not options.name:
         if options.output in FOR_PROGRAMS:
-            _show(Tree([]), None, options.output)
+            _show(Tree([]), None, options.output, (), source.cluster)
         typer.echo("no queues found; create a ClusterQueue of Kueue, or a queue of Volcano or KAI", err=True)
         return
     manifests = queues_of(source.documents, options.filename or [source.words])
@@ -120,10 +120,12 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
         part = part_of(tree, options.name, namespace)
         tree = Tree([part.shown])
         listed = None if listed is None else workloads_in(listed, part.meant)
-    _show(tree, listed, options.output, of_name)
+    _show(tree, listed, options.output, of_name, source.cluster)
 
 
-def _show(tree: Tree, listed: Workloads | None, output: str, others: Sequence[OtherQueue] = ()) -> None:
+def _show(
+    tree: Tree, listed: Workloads | None, output: str, others: Sequence[OtherQueue] = (), cluster: str = ""
+) -> None:
     from shoal.cli.formats import console, write
 
     if output in FOR_PROGRAMS:
@@ -131,7 +133,7 @@ def _show(tree: Tree, listed: Workloads | None, output: str, others: Sequence[Ot
 
         document = msgspec.to_builtins(tree)
         document |= {} if listed is None else {"workloads": msgspec.to_builtins(listed)}
-        write(document | ({"others": msgspec.to_builtins(others)} if others else {}), output)
+        write(document | ({"others": msgspec.to_builtins(others)} if others else {}), output, cluster)
         return
     from shoal.views.other_queues import show_other_queues
     from shoal.views.queue_text import show_tree

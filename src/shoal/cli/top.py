@@ -11,6 +11,7 @@ import typer
 
 from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
+from shoal.cli.list_options import HolderScope
 from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files
 from shoal.cli.option_groups import with_options
@@ -28,6 +29,7 @@ def top(
     output: TableOutput = TABLES[0],
     watch: Watch = False,
     *,
+    scope: HolderScope,
     access: AccessOptions,
 ) -> None:
     """Show what the GPUs are doing: per model, per holder, per node, and how much of what is free is fragments."""
@@ -42,13 +44,17 @@ def top(
             raise UserError(f"{option} does not go with --watch", fix="leave out one of the two")
         watch_cluster(access.access(), is_drawn=wants_dashboard(None))
         return
+    from msgspec import structs
+
     from shoal.cli.formats import console, write
     from shoal.cli.object_source import source_from
     from shoal.cli.overview import top_of_source
     from shoal.views.top_text import show_top
 
-    found = top_of_source(source_from(filename, access, nodes=nodes))
+    source = source_from(filename, access, nodes=nodes)
+    found = top_of_source(source)
+    found = structs.replace(found, holders=[each for each in found.holders if scope.has(each.name)])
     if output in FOR_PROGRAMS:
-        write(found, output)
+        write(found, output, source.cluster)
         return
     show_top(console(), found, is_wide=output == "wide")

@@ -92,7 +92,7 @@ def why(
     if options.output != TEXTS[0]:
         from shoal.views.explanation_document import document_of
 
-        write(document_of(explanation), options.output)
+        write(document_of(explanation), options.output, source.cluster)
         return
     show_explanation(console(is_folded=True), explanation)
 
