@@ -115,7 +115,7 @@ def speak(access: Access, work: Callable[[Api], Awaitable[T]]) -> T:
     from shoal.client.http.settings import KubeSettings
 
     async def spoken() -> T:
-        api = KubeApi(access, random.Random(), KubeSettings(timeout_s=access.timeout_s or _PATIENCE_S))
+        api = KubeApi(access, random.Random(), KubeSettings(timeout_s=_PATIENCE_S))
         try:
             return await work(api)
         finally:

@@ -48,7 +48,7 @@ def _server(options: AccessOptions) -> dict[str, str]:
     access = options.access()
 
     async def work() -> bytes:
-        connection = Connection(access, KubeSettings(timeout_s=access.timeout_s or _PATIENCE_S))
+        connection = Connection(access, KubeSettings(timeout_s=_PATIENCE_S))
         try:
             return await connection.ask("GET", "/version")
         finally:
