@@ -88,10 +88,11 @@ class AccessOptions:
         kept = tuple(one for one in access.headers if not headers or not one[0].startswith("Impersonate-"))
         return structs.replace(access, headers=(*kept, *headers), timeout_s=timeout_s)
 
-    def access_for_change(self) -> Access:
-        """The same for a command that changes the cluster; names the cluster on stderr."""
+    def access_for_change(self, *, is_child: bool = False) -> Access:
+        """The same for a command that changes the cluster; names the cluster on stderr, unless a parent process did."""
         access = self.access()
-        announce(access, changes=True)
+        if not is_child:
+            announce(access, changes=True)
         return access
 
 

@@ -75,7 +75,7 @@ def nodes(options: NodesOptions, cluster_access: AccessOptions) -> None:
         has_contention=options.contention,
         clock=options.clock,
     ).to_cluster_options()
-    access = cluster_access.access_for_change()
+    access = cluster_access.access_for_change(is_child=options.notify is not None)
 
     def said(metrics: str) -> str:
         count = len(cluster.machines)
@@ -110,7 +110,7 @@ def controllers(
     """Run the controllers of `shoal up` against a cluster that has none, until Ctrl-C."""
     from shoal.wiring.join import run_controllers
 
-    access = cluster_access.access_for_change()
+    access = cluster_access.access_for_change(is_child=notify is not None)
     options = EmbeddedOptions(nodes="none", scheduler=scheduler, speed=speed, clock=clock).to_cluster_options()
     with in_one_line(access):
         run_controllers(

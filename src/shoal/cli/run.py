@@ -95,7 +95,7 @@ def run(options: RunOptions, cluster_access: AccessOptions, logs: LoggingOptions
         metrics=options.metrics_address,
     )
     logs.set_up()
-    access = cluster_access.access_for_change()
+    access = cluster_access.access_for_change(is_child=options.notify is not None)
     ready = ready_reporter(lambda what: f"{what}; Ctrl-C ends this.", options.notify)
     with in_one_line(access):
         run_on(access, choice, ready, lambda what: typer.echo(f"shoal: {access.where}: {what}", err=True))
