@@ -9,12 +9,12 @@ from rich.text import Text
 from shoal.views.dashboard.colours import BROKEN, Colours
 from shoal.views.dashboard.facts import (
     DashboardFacts,
+    DashboardPod,
     Detail,
     GangDetail,
     GpuSlot,
     NodeDetail,
     PodDetail,
-    PodFacts,
     QueueDetail,
     Subject,
     WorkloadFacts,
@@ -120,7 +120,7 @@ def _gang(detail: GangDetail, facts: DashboardFacts, width: int) -> list[Text]:
     return [*lines, Text(), *_pods(detail.pods, facts, width)]
 
 
-def _pods(pods: Sequence[PodFacts], facts: DashboardFacts, width: int) -> list[Text]:
+def _pods(pods: Sequence[DashboardPod], facts: DashboardFacts, width: int) -> list[Text]:
     columns = [Column("POD", _NAME), Column("PHASE", 10), Column("GPUs", 6, is_number=True)]
     columns += [Column("AGE", 5, is_number=True), Column("NODE", 34), Column("REASON")]
     rows = []

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from shoal.views.dashboard.facts import (
     DashboardFacts,
+    DashboardPod,
     EventFacts,
     GangFacts,
-    PodFacts,
     QueueFacts,
     Subject,
     Tile,
@@ -30,11 +30,11 @@ def nodes(state: ScreenState, facts: DashboardFacts) -> list[Tile]:
     return sorted(found, key=lambda tile: (kinds[tile.node.kind], order(tile)))
 
 
-def waiting(state: ScreenState, facts: DashboardFacts) -> list[PodFacts | WorkloadFacts]:
+def waiting(state: ScreenState, facts: DashboardFacts) -> list[DashboardPod | WorkloadFacts]:
     """Pods without a node, and Workloads without quota whose pods do not exist yet."""
-    found: list[PodFacts | WorkloadFacts] = [*facts.waiting, *facts.workloads]
+    found: list[DashboardPod | WorkloadFacts] = [*facts.waiting, *facts.workloads]
     found = _matching(found, state.needle, lambda one: (one.full_name, one.queue, one.why))
-    orders: dict[str, Callable[[PodFacts | WorkloadFacts], tuple[object, ...]]] = {
+    orders: dict[str, Callable[[DashboardPod | WorkloadFacts], tuple[object, ...]]] = {
         "GPUs": lambda one: (-one.gpus, one.created, one.full_name),
         "name": lambda one: (one.full_name,),
     }
@@ -81,7 +81,7 @@ def row_keys(state: ScreenState, facts: DashboardFacts) -> list[RowKey]:
     return [event_key(event) for event in events(state, facts)]
 
 
-def waiting_key(one: PodFacts | WorkloadFacts) -> RowKey:
+def waiting_key(one: DashboardPod | WorkloadFacts) -> RowKey:
     if isinstance(one, WorkloadFacts):
         queue = Subject("queue", f"ClusterQueue/{one.cluster_queue}") if one.cluster_queue else None
         return RowKey(f"workload {one.namespace}/{one.name}", queue)

@@ -72,7 +72,7 @@ class RowKey(msgspec.Struct, frozen=True):
     """The page that Enter opens."""
 
 
-class Layout(msgspec.Struct, frozen=True):
+class FrameLayout(msgspec.Struct, frozen=True):
     """What the last frame looked like: as far as keys depend on it."""
 
     per_line: int = 1
@@ -82,7 +82,9 @@ class Layout(msgspec.Struct, frozen=True):
     most_scroll: int = 0
 
 
-def press(state: ScreenState, key: str, rows: Sequence[RowKey], facts: DashboardFacts, layout: Layout) -> ScreenState:
+def press(
+    state: ScreenState, key: str, rows: Sequence[RowKey], facts: DashboardFacts, layout: FrameLayout
+) -> ScreenState:
     """`rows`: those of the current view, in order, filtered."""
     if key == "ctrl-c":
         return structs.replace(state, is_done=True)
@@ -157,7 +159,7 @@ def _opened(state: ScreenState, rows: Sequence[RowKey]) -> ScreenState:
 _MOVES = frozenset({"up", "down", "left", "right", "k", "j", "page-up", "page-down", "home", "end", "g", "G"})
 
 
-def _moved(state: ScreenState, key: str, rows: Sequence[RowKey], layout: Layout) -> ScreenState:
+def _moved(state: ScreenState, key: str, rows: Sequence[RowKey], layout: FrameLayout) -> ScreenState:
     far = 1_000_000
     lines = {
         "up": -1,

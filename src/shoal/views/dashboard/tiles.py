@@ -15,7 +15,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from shoal.views.dashboard.colours import AWAY, BROKEN, FREE
-from shoal.views.dashboard.facts import GpuSlot, NodeFacts, Tile
+from shoal.views.dashboard.facts import DashboardNode, GpuSlot, Tile
 from shoal.views.dashboard.words import amount, plural
 
 _SIZES = (8, 4, 2, 1)
@@ -116,7 +116,7 @@ class _Table:
         return lines
 
 
-def _append_state(line: Text, node: NodeFacts) -> None:
+def _append_state(line: Text, node: DashboardNode) -> None:
     states = [
         *(["not ready"] if not node.is_ready else []),
         *(["cordoned"] if node.is_cordoned else []),
@@ -176,7 +176,7 @@ def _append(line: Text, glyphs: Iterable[Glyph]) -> None:
         line.append("".join(letter for letter, _ in run), style=style)
 
 
-def _gpu(node: NodeFacts, index: int, parts: Sequence[GpuSlot], size: int, colour: Colour) -> Iterator[Glyph]:
+def _gpu(node: DashboardNode, index: int, parts: Sequence[GpuSlot], size: int, colour: Colour) -> Iterator[Glyph]:
     if index in node.broken:
         yield _CROSS * size, BROKEN
         return
@@ -194,11 +194,11 @@ def _gpu(node: NodeFacts, index: int, parts: Sequence[GpuSlot], size: int, colou
         yield _EDGE if ends else _IDLE if is_idle else _BLOCK, colour(part.owner)
 
 
-def _unheld(node: NodeFacts) -> Glyph:
+def _unheld(node: DashboardNode) -> Glyph:
     return (_EMPTY, FREE) if node.is_ready and not node.is_cordoned else (_AWAY, AWAY)
 
 
-def _mixed(node: NodeFacts, parts: Sequence[GpuSlot], colour: Colour) -> Glyph:
+def _mixed(node: DashboardNode, parts: Sequence[GpuSlot], colour: Colour) -> Glyph:
     """A GPU of several parts in one column: as high as it is full, in the colour of the team that holds most of it."""
     sums: dict[str, float] = {}
     for part in parts:
@@ -211,7 +211,7 @@ def _mixed(node: NodeFacts, parts: Sequence[GpuSlot], colour: Colour) -> Glyph:
     return _LEVELS[max(1, round(used * len(_LEVELS)) - 1)], colour(max(sums, key=lambda owner: sums[owner]))
 
 
-def _name_style(node: NodeFacts, pen: Pen) -> str:
+def _name_style(node: DashboardNode, pen: Pen) -> str:
     style = f"bold {BROKEN}" if not node.is_ready else "strike" if node.is_cordoned else ""
     return f"{style} reverse" if node.name == pen.selected else style or "dim"
 
