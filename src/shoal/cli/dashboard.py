@@ -70,7 +70,7 @@ class Drawing(Protocol):
 class ThreadDrawing:
     """Draws in a daemon thread, which ends with the program even while it waits for the terminal."""
 
-    share = 0.05
+    share = 0.03
 
     def timer(self) -> float:
         return thread_time()

@@ -141,7 +141,7 @@ class ClusterState:
         )
 
     def _sample(self, now_s: float) -> None:
-        if now_s - self._sampled_s >= _SAMPLE_S:
+        if self._fleet.gpus and now_s - self._sampled_s >= _SAMPLE_S:
             self._sampled_s = now_s
             self._history.append(self._fleet.held / max(1, self._fleet.gpus))
 

@@ -214,10 +214,10 @@ class Tile(msgspec.Struct, frozen=True):
     """For each GPU, in order."""
     sums: Mapping[str, float]
     """GPUs by owner, parts as fractions."""
-
-    @property
-    def held(self) -> float:
-        return sum(self.sums.values())
+    held: float
+    """The sum of these."""
+    main_owner: str
+    """The owner that holds the most; empty if there is none."""
 
     @property
     def whole_free(self) -> int:

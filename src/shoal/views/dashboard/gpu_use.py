@@ -17,7 +17,7 @@ def tile_of(node: DashboardNode, pods: Iterable[DashboardPod]) -> Tile:
         for part in gpu:
             if part.owner != FREE:
                 sums[part.owner] = sums.get(part.owner, 0.0) + part.width
-    return Tile(node, parts, sums)
+    return Tile(node, parts, sums, sum(sums.values()), max(sums, key=lambda owner: sums[owner], default=FREE))
 
 
 def fleet_of(tiles: Iterable[Tile]) -> Fleet:

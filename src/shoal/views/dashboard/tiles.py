@@ -62,7 +62,9 @@ def draw_tiles(tiles: Sequence[Tile], pen: Pen, width: int, height: int) -> Draw
         if size:
             drawn = zip(groups, (_Table(kind, size) for kind in kinds), strict=True)
             return DrawnTiles([line for name, table in drawn for line in table.draw(name, pen)], 1)
-    for is_cut in (False, True):
+    # Not even two letters for each node would fit: sizes need not be tried.
+    are_too_many = len(tiles) * 2 > width * height
+    for is_cut in () if are_too_many else (False, True):
         kinds = [_TileKind(members, is_cut=is_cut) for members in groups.values()]
         for size in _SIZES:
             grids = [_Grid(kind, size, width) for kind in kinds]
@@ -253,12 +255,11 @@ def _blocks(kind: str, tiles: Sequence[Tile], pen: Pen, room: int, height: int) 
 
 def _block(tile: Tile, pen: Pen) -> Glyph:
     """How full a node is, in the colour of the team that holds the most of it."""
-    sums = tile.sums
     cursor = " reverse" if tile.node.name == pen.selected else ""
     if not tile.node.is_ready:
         return _CROSS, BROKEN + cursor
-    if not sums:
+    if not tile.held:
         return _EMPTY, FREE + cursor
     used = tile.held / max(1, tile.node.gpus)
     level = min(len(_LEVELS) - 1, max(0, round(used * len(_LEVELS)) - 1))
-    return _LEVELS[level], pen.colour(max(sums, key=lambda owner: sums[owner])) + cursor
+    return _LEVELS[level], pen.colour(tile.main_owner) + cursor
