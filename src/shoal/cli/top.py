@@ -11,6 +11,7 @@ import typer
 
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
+from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files
 
 Watch = Annotated[
@@ -21,6 +22,7 @@ Watch = Annotated[
 
 def top(
     filename: Files = None,
+    nodes: Machines = None,
     output: TableOutput = TABLES[0],
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
@@ -44,7 +46,7 @@ def top(
     from shoal.cli.overview import top_of_source
     from shoal.views.top_text import show_top
 
-    found = top_of_source(source_of(filename, kubeconfig, context))
+    found = top_of_source(source_of(filename, kubeconfig, context, nodes=nodes))
     if output in FOR_PROGRAMS:
         write(found, output)
         return

@@ -150,9 +150,11 @@ class RequestClass:
         self.refresh()
         return (self._keys > _FEASIBLE_ABOVE).nonzero()[0]
 
-    def invalidate(self) -> None:
+    def invalidate(self, *, static_too: bool = False) -> None:
         """The rules' tables changed: every key is to be made anew."""
         self._cursor = -1
+        if static_too:
+            self._static_cursor = -1
 
     def keys(self) -> NDArray[np.int64]:
         """The key of every row, for tests that compare with a full recomputation."""
@@ -230,7 +232,7 @@ class RequestClass:
             self._blocks[blocks] = keys[best]
 
     def _scored(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Keys of rows that have enough room. A row ruled out by its labels stays far below any that is not."""
+        """Keys of rows that have enough capacity. A row ruled out by its labels stays far below any that is not."""
         window = self._window
         window.rows = rows
         keys = self._base[rows]

@@ -241,4 +241,5 @@ def _holders(cluster: Cluster, owner_of: OwnerOf) -> list[HolderTop]:
 
 
 def _gpus(milli: float) -> float:
-    return round(milli / FULL_MILLI, _ROUND)
+    # The sum turns -0.0 into 0.0.
+    return round(milli / FULL_MILLI, _ROUND) + 0.0

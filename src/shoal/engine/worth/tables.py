@@ -61,6 +61,8 @@ class WorthParameters:
     most_weight_of_blocks: float = 20.0
     weight_of_balance: float = 0.5
     renew_when_free_falls_to: float = 0.85
+    idle_up_to_load: float = 0.5
+    """The fleet is idle while no more than this share of its GPU compute is in use, and the mix requests no more."""
     noise_milli: int = 45
     """Differences below this are noise: they tie, and the fixed order of nodes consolidates."""
 
@@ -90,6 +92,10 @@ class Tables:
         self.price: Floats = np.zeros(0)
         self.epoch = 0
         """Counts renewals: whatever was derived from older tables is worth nothing."""
+        self.is_idle = True
+        """Whether losses are no reason yet to prefer a node: the pods of the mix leave much of the fleet free."""
+        self.contended: frozenset[str] = frozenset()
+        """Models that some pods of the mix need, and that the mix could fill."""
         self._built_at_free = 0
         self._blocks_by_size: dict[int, Floats] = {}
 
@@ -114,7 +120,7 @@ class Tables:
         return cpu_milli * self._gpu_per_cpu >> RATIO_BITS
 
     def balance_less(self, cpu_milli: int, gpu_milli: int) -> Ints:
-        """The balance table as a node would stand in it after giving up that much: a view, read at the same place."""
+        """The balance table as it would be for a node after giving up that much: a view, read at the same place."""
         step = self.cpu_in_gpu(cpu_milli) // BALANCE_GRAIN * self.balance_width + gpu_milli // BALANCE_GRAIN
         # What lies before the table's beginning is worth what nothing is worth: free CPU may have been cut off at the
         # table's end, or the facts contradict each other.
@@ -139,6 +145,7 @@ class Tables:
             self._build_balance()
         self._renew_prices()
         self._renew_blocks()
+        self._renew_load()
         self._built_at_free = self._cluster.gpu_free_milli
         self.epoch += 1
 
@@ -184,6 +191,22 @@ class Tables:
     def _remaining(self) -> float:
         """The share of one mix's worth of pods for which there is still room: the demand to expect."""
         return max(self._cluster.gpu_free_milli, 0) / self._requested if self._requested else 0.0
+
+    def _renew_load(self) -> None:
+        cluster = self._cluster
+        rows = cluster.rows
+        codes = cluster.labels.column(GPU_MODEL_LABEL).codes[:rows]
+        by_model = np.bincount(codes, weights=cluster.total[:rows, facts.GPU_MILLI], minlength=len(self.models))
+        capacity = float(by_model.sum())
+        load = max(self._requested, capacity - cluster.gpu_free_milli)
+        self.is_idle = not self._requested or load <= self._temper.idle_up_to_load * capacity
+        needed = np.zeros(len(self.models), np.bool_)
+        for pod_class, _ in self._gpu_classes:
+            allowed = self._allowed(pod_class.model_set)
+            if by_model[~allowed].any():
+                needed |= allowed
+        contended = needed & (by_model < self._requested)
+        self.contended = frozenset(np.array(self.models)[contended].tolist())
 
     def _renew_prices(self) -> None:
         cluster = self._cluster
