@@ -119,3 +119,30 @@ def test_an_invalid_item_of_a_list_does_not_hide_the_others(tmp_path: Path, name
     found = [meta_of(each.value).name for each in read_manifests([str(tmp_path)], report=errors.append)]
     assert (found, len(errors)) == (["one", "two"], 1)
     assert "metadata.name" in str(errors[0])
+
+
+def test_all_wrong_fields_of_one_object_are_reported(tmp_path: Path) -> None:
+    containers = [
+        {"name": "a", "resources": {"limits": {"nvidia.com/gpu": "1.5.2Gi", "cpu": "many"}}},
+        {"name": 7, "resources": {}},
+    ]
+    wrong = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}}
+    wrong["spec"] |= {"nodeName": 3, "tolerations": "all"}  # type: ignore[operator]
+    (tmp_path / "pod.json").write_text(json.dumps(wrong))
+    errors: list[UserError] = []
+    assert read_manifests([str(tmp_path)], report=errors.append) == []
+    assert sorted(error.where.path for error in errors) == [
+        "spec.containers[0].resources.limits.cpu",
+        "spec.containers[0].resources.limits[nvidia.com/gpu]",
+        "spec.containers[1].name",
+        "spec.nodeName",
+        "spec.tolerations",
+    ]
+
+
+def test_a_required_field_that_is_wrong_is_reported_once(tmp_path: Path) -> None:
+    wrong = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p"}, "value": "high"}
+    (tmp_path / "class.json").write_text(json.dumps(wrong))
+    errors: list[UserError] = []
+    assert read_manifests([str(tmp_path)], report=errors.append) == []
+    assert [str(error).partition("value: ")[2] for error in errors] == ['expected a whole number, got text ("high")']

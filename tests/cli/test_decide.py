@@ -479,7 +479,20 @@ def test_many_errors_end_in_a_count(command: Command) -> None:
     code, out = command.run(node("n", 2), pod("t/good", 1), *broken)
     assert (code, out.splitlines()[0]) == (2, "1 placed after 2 rounds")
     lines = command.err.splitlines()
-    assert (len(lines), lines[-1]) == (21, "shoal: and 5 more errors")
+    assert (len(lines), lines[-1]) == (21, "shoal: and 5 more errors; shoal decide -o json lists all of them")
+
+
+def test_objects_that_only_the_reader_of_pods_finds_wrong_are_bounded(command: Command) -> None:
+    def early(number: int) -> Object:
+        return pod(f"t/p{number}", annotations={"shoal.dev/last-checkpoint": "yesterday"})
+
+    broken = [pod(f"t/b{number}") | {"spec": {"containers": 7}} for number in range(60)]
+    code, out = command.run(node("n", 2), pod("t/good", 1), *broken, *map(early, range(3)))
+    assert (code, out.splitlines()[0]) == (2, "1 placed after 2 rounds")
+    assert command.run(node("n", 2), *map(early, range(60)))[0] == 2
+    assert command.err.splitlines()[-1] == (
+        "shoal: more than 50 objects contradict others or themselves; correct those that are named"
+    )
 
 
 def test_strict_decides_nothing_when_an_object_is_invalid(command: Command) -> None:

@@ -1,10 +1,10 @@
 """Decodes bytes to typed, checked objects: JSON or YAML, one document or many, single objects or lists.
 
 A file is read whole or refused whole, with the file, document, object and field of the first thing wrong. A caller that
-passes `report` gets every error instead, at most one for each object, and all objects without an error. JSON goes
-straight into the types, which is several times faster than any way through Python dictionaries; only a document that
-fails, contains nulls or is of a version to be translated takes the slow way, which can say what is wrong. Kinds not in
-`kinds.py` come back as `Unknown`, with their content, for callers to read or to name and skip.
+passes `report` gets the errors of all objects instead, and all objects without an error. JSON goes straight into the
+types, which is several times faster than any way through Python dictionaries; only a document that fails, contains
+nulls or is of a version to be translated takes the slow way, which can say what is wrong. Kinds not in `kinds.py` come
+back as `Unknown`, with their content, for callers to read or to name and skip.
 
 Rejected: guessing the format from the file name. Standard input has none, and every JSON file kubectl
 writes is one object in braces.
@@ -21,6 +21,7 @@ import msgspec
 from msgspec import structs
 
 from shoal.api.faults import type_words, user_error
+from shoal.api.further_errors import further_errors
 from shoal.api.kind import Kind
 from shoal.api.kinds import find_kind
 from shoal.api.meta import DEFAULT_NAMESPACE, ObjectMeta
@@ -244,7 +245,20 @@ def _from_plain(
         meta = _typed(value.get("metadata", {}), ObjectMeta, where.below("metadata"))
         yield Document(Unknown(api_version, name, meta, value), where)
         return
-    yield _checked(_typed(_translated(value, kind, where), kind.type, where), kind, where)
+    yield _checked(_typed_with_report(_translated(value, kind, where), kind.type, where, report), kind, where)
+
+
+def _typed_with_report(value: Any, wanted: type[T], where: Where, report: Report | None) -> T:
+    """Raises the last error, after the others were reported."""
+    try:
+        return _typed(value, wanted, where)
+    except UserError as error:
+        if report is None:
+            raise
+        *others, last = [error, *further_errors(value, error, where.path, lambda found: _typed(found, wanted, where))]
+        for other in others:
+            report(other)
+        raise last from error
 
 
 def _translated(value: dict[str, Any], kind: Kind, where: Where) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def read_valid(
     valid."""
     errors: list[UserError] = []
     documents = read(errors.append)
-    while True:
+    for _ in range(_MOST_CONTRADICTIONS):
         if errors and not documents:
             report_errors(errors[:-1])
             raise errors[-1]
@@ -44,11 +44,10 @@ def read_valid(
                 raise
             errors.append(error)
             documents = left
-            if len(errors) > _MOST_CONTRADICTIONS:
-                report_errors(errors)
-                raise UserError(
-                    f"more than {_MOST_CONTRADICTIONS} objects are invalid", fix="correct those that are named"
-                ) from error
+    report_errors(errors)
+    raise UserError(
+        f"more than {_MOST_CONTRADICTIONS} objects contradict others or themselves", fix="correct those that are named"
+    )
 
 
 def report_errors(errors: Sequence[UserError]) -> None:
@@ -59,7 +58,7 @@ def report_errors(errors: Sequence[UserError]) -> None:
         sys.stderr.write(f"shoal: {error}\n")
     more = len(errors) - _MOST_LINES
     if more > 0:
-        sys.stderr.write(f"shoal: and {more:,} more errors\n")
+        sys.stderr.write(f"shoal: and {more:,} more errors; shoal decide -o json lists all of them\n")
     end_with(WRONG_INPUT)
 
 

@@ -47,7 +47,7 @@ def kinds_of(reason: str) -> list[str]:
     """The kinds of which objects are checked for it; empty for all kinds."""
     if any(reason in each.reasons for each in FILE_RULES):
         return []
-    return [row.kind.name for row in TABLE if any(reason in each.reasons for each in row.rules)]
+    return list(dict.fromkeys(row.kind.name for row in TABLE if any(reason in each.reasons for each in row.rules)))
 
 
 def warnings(

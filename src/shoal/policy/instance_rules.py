@@ -88,19 +88,11 @@ def _model_of(container: Obj) -> _Model | None:
 @rule(ModelsShareMemory="the models of all pods that share a GPU by time-slicing are larger than its memory")
 def shared_models(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Time-slicing divides the time of a GPU and not its memory."""
-    gpus = [node.labels for node in context.nodes() if _PRODUCT in node.labels]
-    shares = [
-        (replicas, memory_mib * _MIB / _GB)
-        for labels in gpus
-        if labels.get(_SHARING) == "time-slicing"
-        if (replicas := whole_of(labels.get(_REPLICAS, ""))) and (memory_mib := whole_of(labels.get(_MEMORY_MIB, "")))
-    ]
-    if not gpus or len(shares) < len(gpus):
-        return
     for template in pod_templates(obj):
         for path, container in template.containers():
             model = _model_of(container) if gpus_of(container) else None
-            if model is not None and all(replicas * model.weights_gb > memory for replicas, memory in shares):
+            shares = _shares(context) if model is not None else []
+            if model is not None and shares and all(count * model.weights_gb > memory for count, memory in shares):
                 replicas, memory = max(shares, key=lambda share: share[1] / share[0])
                 yield Advice(
                     "ModelsShareMemory",
@@ -108,6 +100,19 @@ def shared_models(obj: Obj, context: RuleContext) -> Iterator[Advice]:
                     f"{model}: {replicas} such pods share a GPU with {memory:.0f} GB, and the last ones lack memory",
                     "offer fewer replicas, use MIG instances, or a smaller model",
                 )
+
+
+def _shares(context: RuleContext) -> list[tuple[int, float]]:
+    """Replicas and gigabytes of the GPUs of each node; empty if one has a GPU for a single pod."""
+    found: set[tuple[int, float]] = set()
+    for node in context.nodes():
+        if _PRODUCT not in node.labels:
+            continue
+        replicas, memory = whole_of(node.labels.get(_REPLICAS, "")), whole_of(node.labels.get(_MEMORY_MIB, ""))
+        if node.labels.get(_SHARING) != "time-slicing" or not replicas or not memory:
+            return []
+        found.add((replicas, memory * _MIB / _GB))
+    return sorted(found)
 
 
 def _larger(name: str, needed_gb: float) -> str:

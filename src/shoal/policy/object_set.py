@@ -26,6 +26,7 @@ class ObjectSet:
         self._complete = frozenset(complete)
         self._kinds: dict[GroupKind, dict[tuple[str, str], Obj]] = {}
         self._namespaces: dict[GroupKind, set[str]] = {}
+        self._nodes: tuple[AdvisedNode, ...] | None = None
         for obj in objects:
             kind, key = kind_of(obj), key_of(obj)
             self._kinds.setdefault(kind, {})[key] = obj
@@ -33,12 +34,9 @@ class ObjectSet:
 
     def nodes(self) -> Iterable[AdvisedNode]:
         """Without those that have no name: a cluster rejects them."""
-        for (_, name), obj in self._kinds.get(NODE, {}).items():
-            if not name:
-                continue
-            labels = string_keys(dig(obj, "metadata", "labels"))
-            taints = tuple(_taints(maps(dig(obj, "spec", "taints"))))
-            yield AdvisedNode({key: str(value) for key, value in labels.items()}, taints)
+        if self._nodes is None:
+            self._nodes = tuple(_node(obj) for (_, name), obj in self._kinds.get(NODE, {}).items() if name)
+        return self._nodes
 
     def find(self, kind: GroupKind, namespace: str, name: str) -> Obj | None:
         return self._kinds.get(kind, {}).get((namespace, name))
@@ -77,6 +75,12 @@ def is_advised(obj: Obj) -> bool:
     return not meta.get("deletionTimestamp") and not any(
         owner.get("controller") for owner in maps(meta.get("ownerReferences"))
     )
+
+
+def _node(obj: Obj) -> AdvisedNode:
+    labels = string_keys(dig(obj, "metadata", "labels"))
+    taints = tuple(_taints(maps(dig(obj, "spec", "taints"))))
+    return AdvisedNode({key: str(value) for key, value in labels.items()}, taints)
 
 
 def _taints(written: Iterable[Obj]) -> Iterator[Taint]:

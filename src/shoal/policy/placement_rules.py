@@ -28,12 +28,12 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 @rule(UnknownProductName="nvidia.com/gpu.product is compared with a name that no driver reports")
 def product_names(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """The label is the name that the driver reports, with dashes for blanks, and with the vendor since R470."""
-    known = {node.labels.get(PRODUCT_LABEL, "") for node in context.nodes()}
     for template in pod_templates(obj):
         for path, key, _, values in conditions(template):
-            wrong = [
-                value for value in values if key == PRODUCT_LABEL and is_short_product(value) and value not in known
-            ]
+            short = [value for value in values if key == PRODUCT_LABEL and is_short_product(value)]
+            # Only now: there may be thousands of nodes, and few objects name a product.
+            known = {node.labels.get(PRODUCT_LABEL, "") for node in context.nodes()} if short else set()
+            wrong = [value for value in short if value not in known]
             if wrong:
                 meant = " or ".join(dict.fromkeys(one for value in wrong for one in meant_products(value, known)))
                 yield Advice(
@@ -64,10 +64,11 @@ def strict_counts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
 @rule(UnknownNodeLabel="a node selector has a label that no node has")
 def unknown_node_labels(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Finds node selectors with a label that no node has."""
-    nodes = list(context.nodes())
+    templates = [template for template in pod_templates(obj) if template.spec.get("nodeSelector")]
+    nodes = list(context.nodes()) if templates else []
     if not nodes:
         return
-    for template in pod_templates(obj):
+    for template in templates:
         for key, value in string_keys(template.spec.get("nodeSelector")).items():
             if any(key in node.labels for node in nodes):
                 continue
@@ -101,9 +102,10 @@ def one_sided_anti_affinity(obj: Obj, _: RuleContext) -> Iterator[Advice]:
 @rule(UntoleratedTaint="all nodes with GPUs have a taint that the pods do not tolerate")
 def untolerated(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """For kinds whose pods an operator creates: they would wait for tainted GPU nodes, but do not exist yet."""
-    taints = _common_taints([node for node in context.nodes() if _PRESENT in node.labels])
-    for template in pod_templates(obj):
-        missed = [taint for taint in taints if template.asks_gpus() and not template.tolerates(taint)]
+    templates = [template for template in pod_templates(obj) if template.asks_gpus()]
+    taints = _common_taints([node for node in context.nodes() if _PRESENT in node.labels]) if templates else []
+    for template in templates:
+        missed = [taint for taint in taints if not template.tolerates(taint)]
         if missed:
             yield Advice(
                 "UntoleratedTaint",

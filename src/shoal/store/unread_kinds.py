@@ -1,4 +1,4 @@
-"""Lists kinds that are often among manifests and that no decision depends on.
+"""Lists kinds that are often among manifests and that no decision depends on. None of them creates pods.
 
 Any other kind that is not read is reported with its place, because it may be a typing error.
 """
@@ -17,7 +17,6 @@ _KINDS_BY_GROUP: Mapping[str, str] = {
     "apps": "ControllerRevision",
     "autoscaling": "HorizontalPodAutoscaler",
     "autoscaling.k8s.io": "VerticalPodAutoscaler",
-    "batch": "CronJob",
     "cert-manager.io": "Certificate ClusterIssuer Issuer",
     "certificates.k8s.io": "CertificateSigningRequest",
     "coordination.k8s.io": "Lease",
@@ -28,7 +27,7 @@ _KINDS_BY_GROUP: Mapping[str, str] = {
     "karpenter.k8s.aws": "EC2NodeClass",
     "karpenter.k8s.gcp": "GCENodeClass",
     "karpenter.sh": "NodeClaim NodeOverlay NodePool",
-    "keda.sh": "ClusterTriggerAuthentication ScaledJob ScaledObject TriggerAuthentication",
+    "keda.sh": "ClusterTriggerAuthentication ScaledObject TriggerAuthentication",
     "kustomize.config.k8s.io": "Component Kustomization",
     "monitoring.coreos.com": "AlertmanagerConfig PodMonitor Probe PrometheusRule ServiceMonitor",
     "networking.k8s.io": "Ingress IngressClass NetworkPolicy",
