@@ -22,10 +22,10 @@ from shoal.views.dashboard.facts import (
     DashboardPod,
     EventFacts,
     NodeDetail,
+    PageSubject,
     QueueFacts,
     QuotaFacts,
     Slot,
-    Subject,
     WorkloadFacts,
 )
 from shoal.views.dashboard.frame import draw_frame
@@ -76,7 +76,7 @@ def example() -> ClusterState:
     return cluster
 
 
-def facts_of(cluster: ClusterState, opened: Subject | None = None) -> DashboardFacts:
+def facts_of(cluster: ClusterState, opened: PageSubject | None = None) -> DashboardFacts:
     facts = cluster.scene("12:34", "", NOW_S, opened)
     shares = [0.2 + 0.65 * (at % 17) / 16 for at in range(40)]
     facts = structs.replace(facts, history=shares, done=1_234, failed=2)

@@ -10,7 +10,7 @@ from msgspec import structs
 from build.dashboard_facts import event, node, pod, scene
 from build.depth import examples
 from shoal.views.dashboard.colours import Colours
-from shoal.views.dashboard.facts import DashboardFacts, Subject, WarningFacts
+from shoal.views.dashboard.facts import DashboardFacts, PageSubject, WarningFacts
 from shoal.views.dashboard.frame import draw_frame
 from shoal.views.dashboard.rows import row_keys, warnings
 from shoal.views.dashboard.screen_state import FrameLayout, ScreenState, View, press
@@ -64,10 +64,10 @@ def test_the_cursor_stays_on_its_row_when_rows_come_before_it() -> None:
 
 
 def test_enter_opens_what_is_under_the_cursor_and_escape_goes_back() -> None:
-    assert after("j", "j", "enter").subject == Subject("node", "n-1")
+    assert after("j", "j", "enter").subject == PageSubject("node", "n-1")
     assert after("j", "j", "enter", "escape").subject is None
-    assert after("2", "j", "enter").subject == Subject("pod", "llm/w")
-    assert after("2", "enter").subject == Subject("pod", "llm/w")
+    assert after("2", "j", "enter").subject == PageSubject("pod", "llm/w")
+    assert after("2", "enter").subject == PageSubject("pod", "llm/w")
     assert after("j", "enter", "3").subject is None
 
 

@@ -21,8 +21,8 @@ from shoal.views.dashboard.facts import (
     EventFacts,
     GangDetail,
     NodeDetail,
+    PageSubject,
     PodDetail,
-    Subject,
     Tile,
 )
 from shoal.views.dashboard.gpu_use import fleet_of, tile_of
@@ -108,7 +108,7 @@ class ClusterState:
             self.changes += 1
 
     def scene(
-        self, clock: str, footer: str = "", now_s: float = 0.0, opened: Subject | None = None, note: str = ""
+        self, clock: str, footer: str = "", now_s: float = 0.0, opened: PageSubject | None = None, note: str = ""
     ) -> DashboardFacts:
         """`opened`: the subject whose page is open."""
         if self._order is None:
@@ -150,7 +150,7 @@ class ClusterState:
         why = self.queues.why_gated(pod) if pod.is_gated else ""
         return structs.replace(pod, why=why) if why else pod
 
-    def _detail(self, subject: Subject) -> Detail | None:
+    def _detail(self, subject: PageSubject) -> Detail | None:
         if subject.kind == "node":
             if subject.name not in self._nodes:
                 return None

@@ -14,9 +14,9 @@ from shoal.views.dashboard.facts import (
     GangDetail,
     GpuSlot,
     NodeDetail,
+    PageSubject,
     PodDetail,
     QueueDetail,
-    Subject,
     WorkloadFacts,
 )
 from shoal.views.dashboard.lists import gang_table, in_units, quota_cells, reason
@@ -28,7 +28,7 @@ _ALL = 100_000
 _NAME = 50
 
 
-def detail_lines(subject: Subject, facts: DashboardFacts, colours: Colours, width: int) -> list[Text]:
+def detail_lines(subject: PageSubject, facts: DashboardFacts, colours: Colours, width: int) -> list[Text]:
     detail: Detail | None = facts.detail
     if isinstance(detail, NodeDetail):
         return _node(detail, colours, width)

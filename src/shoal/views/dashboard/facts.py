@@ -250,7 +250,7 @@ class Fleet(msgspec.Struct, frozen=True):
         return max(0.0, self.gpus - self.held - self.lost)
 
 
-class Subject(msgspec.Struct, frozen=True):
+class PageSubject(msgspec.Struct, frozen=True):
     """What a detail page is about."""
 
     kind: Literal["node", "pod", "gang", "queue"]

@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import structs
 
-from shoal.views.dashboard.facts import DashboardFacts, Subject
+from shoal.views.dashboard.facts import DashboardFacts, PageSubject
 
 
 class View(StrEnum):
@@ -41,7 +41,7 @@ class ScreenState(msgspec.Struct, frozen=True):
     filter: str = ""
     draft: str | None = None
     """The filter while it is typed; None while it is not."""
-    opened: tuple[Subject, ...] = ()
+    opened: tuple[PageSubject, ...] = ()
     """The pages that are open, one above the other."""
     scroll: int = 0
     """Lines of the page that are above the screen."""
@@ -52,7 +52,7 @@ class ScreenState(msgspec.Struct, frozen=True):
     is_done: bool = False
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> PageSubject | None:
         return self.opened[-1] if self.opened else None
 
     def sort(self, view: View) -> str:
@@ -68,7 +68,7 @@ class ScreenState(msgspec.Struct, frozen=True):
 
 class RowKey(msgspec.Struct, frozen=True):
     key: str
-    opens: Subject | None = None
+    opens: PageSubject | None = None
     """The page that Enter opens."""
 
 

@@ -27,7 +27,7 @@ _IDLE_PERCENT = 10
 """A GPU that is held and less busy than this is drawn as idle."""
 _GAP = 3
 _KIND = 14
-"""Columns of a kind's name where it stands before its nodes."""
+"""Columns of the name of a kind, in front of its nodes."""
 _LONGEST_NAME = 32
 _HOLDERS = 40
 """Columns that the holders of a node need beside its tile."""
