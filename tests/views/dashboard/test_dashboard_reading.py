@@ -257,3 +257,11 @@ def test_an_account_adds_up_gpu_time_by_team() -> None:
 def test_a_line_says_the_same_as_a_frame_in_short() -> None:
     said = line(scene([node("n-0")], [pod("a", "vision", 4), pod("w", "llm", 8, "")])).plain
     assert said == "00:42  4/8 GPUs held  1 running  1 waiting  3 done  1 failed  vision 4"
+
+
+def test_an_event_of_a_series_happened_as_often_and_as_late_as_the_series_says() -> None:
+    series = {"count": 7, "lastObservedTime": "2026-01-01T00:05:00.000000Z"}
+    found = event_facts(
+        _json({"metadata": {"name": "e"}, "eventTime": "2026-01-01T00:00:00.000000Z", "count": None, "series": series})
+    )
+    assert (found.count, found.at) == (7, "2026-01-01T00:05:00.000000Z")

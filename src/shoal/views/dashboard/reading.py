@@ -144,6 +144,11 @@ class _About(Camel):
     name: str = ""
 
 
+class _Series(Camel):
+    count: int = 1
+    last_observed_time: str | None = None
+
+
 class _Event(Camel):
     metadata: Meta
     involved_object: _About = msgspec.field(default_factory=_About)
@@ -153,6 +158,8 @@ class _Event(Camel):
     last_timestamp: str | None = None
     event_time: str | None = None
     count: int | None = 1
+    series: _Series | None = None
+    """Repetitions of an Event of events.k8s.io, which has no count."""
 
 
 _node, _pod, _event = msgspec.json.Decoder(_NodeJson), msgspec.json.Decoder(_PodJson), msgspec.json.Decoder(_Event)
@@ -228,16 +235,18 @@ def pod_facts(data: bytes) -> DashboardPod:
 
 def event_facts(data: bytes) -> EventFacts:
     event = _event.decode(data)
-    about = event.involved_object
+    about, series = event.involved_object, event.series or _Series()
     return EventFacts(
         name=shown(f"{event.metadata.namespace}/{event.metadata.name}"),
         namespace=shown(about.namespace),
-        at=shown(event.last_timestamp or event.event_time or event.metadata.creation_timestamp),
+        at=shown(
+            series.last_observed_time or event.last_timestamp or event.event_time or event.metadata.creation_timestamp
+        ),
         about=shown(f"{about.kind.lower()}/{about.name}"),
         reason=shown(event.reason),
         message=shown(event.message),
         is_warning=event.type == "Warning",
-        count=event.count or 1,
+        count=max(event.count or 1, series.count),
     )
 
 
