@@ -83,15 +83,25 @@ class RemedyTrial:
         stack.callback(self._put, before)
         self._put(change(before))
 
-    def change_asks(self, stack: ExitStack, pods: Iterable[str], change: Callable[[Ask], Ask]) -> None:
+    def change_asks(
+        self, stack: ExitStack, pods: Iterable[str], change: Callable[[Ask], Ask], *, are_new: bool = False
+    ) -> None:
+        """`are_new`: the pods have to be created again for it, and are then last in line."""
         pending = self.cluster.pending
         for pod in list(pods):
             before = pending.remove(pod)
             if before is None:
                 continue
             stack.callback(self._restore, pod, before)
-            ask = change(before.charge.ask)
-            pending.restore(pod, structs.replace(before, charge=self.cluster.charge(ask)))
+            charge = self.cluster.charge(change(before.charge.ask))
+            turn = _LAST if are_new else before.turn
+            pending.restore(pod, structs.replace(before, charge=charge, turn=turn))
+
+    def requeue_gang(self, stack: ExitStack, name: str) -> None:
+        """Its pods have to be created again, and it is then last in line."""
+        gang = self.cluster.gangs[name]
+        stack.callback(setattr, gang, "turn", gang.turn)
+        gang.turn = _LAST
 
     def change_gang(self, stack: ExitStack, name: str, change: Callable[[GroupFacts], GroupFacts]) -> None:
         facts = self.cluster.gangs[name].facts
