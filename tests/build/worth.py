@@ -100,19 +100,27 @@ class Valuation:
         return table
 
     def block(self, node: State) -> float:
+        multiple = [(pod, count) for pod, count in self._gpu_classes if 1 < pod.gpus <= node.empty]
         total = 0.0
-        for size in sorted({pod.gpus for pod, _ in self._gpu_classes if pod.gpus > 1}):
-            classes = [(pod, count) for pod, count in self._gpu_classes if pod.gpus == size]
-            least_cpu = max(min(pod.cpu_milli for pod, _ in classes), 1)
-            room = sum(min(state.empty // size, state.cpu // least_cpu) for state in self._fleet)
-            expected = self._remaining * sum(count for _, count in classes)
-            feared = expected + self._temper.safety_of_blocks * expected**0.5
-            pressure = (feared / room if room else MOST_PRESSURE) ** self._temper.pressure_of_blocks
-            weight = min(self._temper.weight_of_blocks * pressure, self._temper.most_weight_of_blocks)
-            usable = sum(count for pod, count in classes if not pod.models or node.model in pod.model_set)
-            if node.empty >= size:
-                total += weight * FULL * node.empty * usable / self._total
+        for pod, count in multiple:
+            if (not pod.models or node.model in pod.model_set) and self._room(pod.gpus, pod.cpu_milli, node.model):
+                needs = [other.cpu_milli for other, _ in multiple if other.gpus == pod.gpus]
+                weight = max(self._weight(pod.gpus, need) for need in needs if need <= pod.cpu_milli)
+                total += weight * FULL * node.empty * count / self._total
         return total
+
+    def _weight(self, size: int, need: int) -> float:
+        expected = self._remaining * sum(
+            n for pod, n in self._gpu_classes if pod.gpus == size and pod.cpu_milli >= need
+        )
+        feared = expected + self._temper.safety_of_blocks * expected**0.5
+        room = sum(self._room(size, need, model) for model in {state.model for state in self._fleet})
+        pressure: float = (feared / room if room else MOST_PRESSURE) ** self._temper.pressure_of_blocks
+        return min(self._temper.weight_of_blocks * pressure, self._temper.most_weight_of_blocks)
+
+    def _room(self, size: int, need: int, model: str) -> int:
+        nodes = [state for state in self._fleet if state.model == model]
+        return sum(min(state.empty // size, state.cpu // max(need, 1)) for state in nodes)
 
     def _balance(self, node: State) -> float:
         gpu, cpu = node.gpu, node.cpu * self._gpu_per_cpu

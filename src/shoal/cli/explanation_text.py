@@ -123,7 +123,7 @@ def admission_lines(workload: Workload | None) -> list[str]:
 
 
 def group_of_maker(documents: Iterable[Document], kind: str, key: str) -> str:
-    """The PodGroup that stands for a job of another project; empty where there is none."""
+    """The PodGroup of a job of another project; empty where there is none."""
     namespace, _, name = key.partition("/")
     for each in documents:
         group = each.value

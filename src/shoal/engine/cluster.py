@@ -102,7 +102,7 @@ class Cluster:
         self.changes = ChangeLog()
         """Rows whose free amounts, devices, taints or existence changed."""
         self.static_changes = ChangeLog()
-        """Rows whose labels, taints, rank, plain allocatable amounts or existence changed."""
+        """Rows whose labels, taints, rank, plain allocatable amounts, existence or existence of devices changed."""
         self.refusing = AdmissionFailures(self.changes, self.static_changes)
         """Rows whose kubelets refused pods."""
         self.news = 0
@@ -176,7 +176,7 @@ class Cluster:
         elif ranked := node.rank is not None and node.rank != self.rank.item(row):
             self._set_rank(row, node.rank or 0)
         admits = self._admits_by(row)
-        plain = self.total[row, _PLAIN].tobytes()
+        plain = self._plain_amounts(row)
         self._put_amounts(row, node)
         labels = dict(node.labels)
         if node.gpu_model:
@@ -190,12 +190,16 @@ class Cluster:
             # Nodes update their status every few seconds; only these changes make each request class evaluate it again.
             self._put_labels(row, labels)
             self.dra.node_changed(row)
-        elif plain != self.total[row, _PLAIN].tobytes():
+        elif plain != self._plain_amounts(row):
             self.static_changes.append(row)
         if admits != self._admits_by(row):
             self.refusing.lift(row)
         self.changes.append(row)
         return row
+
+    def _plain_amounts(self, row: int) -> object:
+        """The amounts by which nodes are told apart without looking at pods and single devices."""
+        return self.total[row, _PLAIN].tobytes(), self.devices.count.item(row) > 0
 
     def _admits_by(self, row: int) -> object:
         """The facts by which the kubelet of a row that refused a pod admits pods, besides the pods on it."""

@@ -92,7 +92,9 @@ class PodBound(msgspec.Struct, frozen=True, gc=False):
     terminating: bool = False
     """The pod is terminating: it still uses its resources, for which other pods may be nominated."""
     positions: tuple[tuple[int, int], ...] = ()
-    """Where no grant came with it: the devices it is said to hold, and on each the first MIG slice, if any."""
+    """Where no grant came with it: the devices that it holds by its annotation, and on each the first MIG slice, if
+    any.
+    """
     anew: bool = False
     """The pod holds other devices than those reported before."""
 

@@ -51,6 +51,7 @@ class Placement:
         self._shapes: dict[Charge, RequestClass] = {}
         self._clock = 0
         self._epoch = 0
+        self._static_epochs: list[object] = []
 
     def shape(self, charge: Charge) -> RequestClass:
         """The shape of an ask, made on first sight."""
@@ -65,11 +66,14 @@ class Placement:
     def renew(self) -> None:
         """Let the profile follow the fleet; called before a round or an explanation: each is judged by one measure."""
         # Each counts up by itself, so the sum changes when any of them does.
-        epoch = self.profile.epoch() + sum([other.profile.epoch() for other in self._others.values()])
+        profiles = (self.profile, *[other.profile for other in self._others.values()])
+        epoch = sum([profile.epoch() for profile in profiles])
         if epoch != self._epoch:
             self._epoch = epoch
+            static = [profile.static_epoch() for profile in profiles]
             for shape in self._shapes.values():
-                shape.invalidate()
+                shape.invalidate(static_too=static != self._static_epochs)
+            self._static_epochs = static
 
     @property
     def domains(self) -> Domains:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from shoal.data.gpu_prices import highest_price_level
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_choice import RANDOM, TIGHTEST
 from shoal.engine.domains.soft import NO_SOFT, Soft
 from shoal.engine.pod_mix import PodMix
 from shoal.engine.scores.fgd_paper import BestFit, DotProd, GpuClustering, GpuPacking
+from shoal.engine.scores.gpu_price import PER_LEVEL, GpuPrice
 from shoal.engine.scores.gradient import FragmentationGradient
 from shoal.engine.scores.power import PricedPower
 from shoal.engine.scores.preferences import PreferredAffinity, SoftTaints
@@ -36,14 +38,19 @@ class Profile:
     """Any node that fits, with equal chances, instead of the best."""
     epoch: Callable[[], int] = lambda: 0
     """Brings tables behind the scores up to date; a new number means that all keys are stale."""
+    static_epoch: Callable[[], object] = lambda: None
+    """Read after `epoch`; a new value means that the static scores changed too."""
     forget: Callable[[], None] = lambda: None
-    """Drops what the scores keep of every node, for callers that decides without memory."""
+    """Drops what the scores keep of every node, for callers that decide without memory."""
 
 
-SOFT_PREFERENCES: tuple[tuple[StaticScore, int], ...] = ((PreferredAffinity(), 1000), (SoftTaints(), 1000))
+_PREFERRED = PER_LEVEL << highest_price_level().bit_length()
+"""A point of a preference outweighs any difference of prices."""
+
+SOFT_PREFERENCES: tuple[tuple[StaticScore, int], ...] = ((PreferredAffinity(), _PREFERRED), (SoftTaints(), _PREFERRED))
 """What a pod's author asked for outweighs what the fleet would like; a pod without preferences is not touched."""
 
-SOFT_POD_RULES = Soft(affinity=1000, spread=1000)
+SOFT_POD_RULES = Soft(affinity=_PREFERRED, spread=_PREFERRED)
 """The same for preferences about other pods."""
 
 
@@ -74,13 +81,15 @@ def _gradient(cluster: Cluster, mix: PodMix) -> Profile:
 
 def _least_loss(cluster: Cluster, mix: PodMix) -> Profile:
     rule = LeastLoss(cluster, mix)
+    price = GpuPrice(cluster, rule.tables)
     return Profile(
         "Shoal",
-        SOFT_PREFERENCES,
+        (*SOFT_PREFERENCES, (price, 1)),
         ((rule, 1),),
         SOFT_POD_RULES,
         devices=rule,
         epoch=rule.renewed,
+        static_epoch=price.epoch,
         forget=rule.columns.forget,
     )
 

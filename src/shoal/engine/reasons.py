@@ -56,6 +56,8 @@ class Code(StrEnum):
     CLAIMS = "ClaimsNotAllocatable"
 
     VOLUMES = "VolumesNotReady"
+    FORBIDDEN = "Forbidden"
+    """An API server would not create the pod."""
 
     NEVER_PREEMPTS = "NeverPreempts"
     NO_VICTIMS = "NoVictims"

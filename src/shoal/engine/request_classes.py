@@ -150,9 +150,11 @@ class RequestClass:
         self.refresh()
         return (self._keys > _FEASIBLE_ABOVE).nonzero()[0]
 
-    def invalidate(self) -> None:
+    def invalidate(self, *, static_too: bool = False) -> None:
         """The rules' tables changed: every key is to be made anew."""
         self._cursor = -1
+        if static_too:
+            self._static_cursor = -1
 
     def keys(self) -> NDArray[np.int64]:
         """The key of every row, for tests that compare with a full recomputation."""

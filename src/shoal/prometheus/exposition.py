@@ -20,7 +20,7 @@ _WHOLE = 1e15
 
 
 def form_for(accept: str) -> str:
-    """The content type for a request that accepts these: OpenMetrics for callers that prefers it, as Prometheus does."""
+    """The content type for a request that accepts these: OpenMetrics for callers that prefer it, as Prometheus does."""
     best, chosen = 0.0, PLAIN
     for part in accept.split(","):
         media, *parameters = (piece.strip() for piece in part.split(";"))

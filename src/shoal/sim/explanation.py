@@ -337,7 +337,7 @@ class _Told:
     # -- what both have --------------------------------------------------------------------------------------
 
     def _turn(self, key: str) -> str:
-        """Where in line it stood before the first round."""
+        """Its position in the queue before the first round."""
         cluster = self._cluster
         order = cluster.pending.in_order()
         gang = cluster.gangs.find(key)

@@ -22,7 +22,7 @@ from shoal.train.checkpoints import Checkpoint, Checkpoints, Write
 from shoal.train.progress import Progress, Reporter, reporter_of
 
 ENDED_BY_SIGTERM = 143
-"""What a shell calls 128 + 15, and Kubernetes shows as the exit code of who was told to end."""
+"""What a shell calls 128 + 15, and Kubernetes shows as the exit code of a process that was terminated."""
 _PATIENCE_S = 600.0
 _POLL_S = 0.2
 _TELL_S = 10.0
@@ -78,7 +78,7 @@ class Training:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it was told to end; it will, after this step."""
+        """Whether it was asked to terminate; it will, after this step."""
         return self._stop.is_set()
 
     def stop(self) -> None:

@@ -47,7 +47,7 @@ HINDRANCES: Mapping[Code, str] = {
 
 
 def hindrance_words(code: Code | None) -> str:
-    """None: nothing stands in the way of it."""
+    """None: no obstacle exists."""
     return "others of lower priority could make room for it" if code is None else HINDRANCES[code]
 
 

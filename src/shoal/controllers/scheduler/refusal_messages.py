@@ -86,7 +86,7 @@ class RefusalMessages:
         return words(self._outlook(allocation.ask, evidence, allocation.who), cluster.names[allocation.row])
 
     def of_gang(self, gang: Gang) -> str:
-        """What is said on each of its waiting pods; empty where it could run by now."""
+        """The message on each of its waiting pods; empty where it could run by now."""
         cluster, placement = self._scheduling.cluster, self._scheduling.placement
         self.made += 1
         placement.renew()

@@ -174,9 +174,11 @@ class DeviceManager:
         found = inventory(self.machine.gpus, self._mig.gpus, self._plugin.config)
         self._devices = {**dict.fromkeys(self._devices, ()), **found.devices}
         self._by_id = {device.id: device for devices in self._devices.values() for device in devices}
-        changed = found.problem != self._problem
-        self._problem = found.problem
-        return Complaint(f"the device plugin does not start: {found.problem}") if found.problem and changed else ""
+        problem = f"the device plugin does not start: {found.problem}" if found.problem else ""
+        if not problem and any(device.cut and device.replicas > 1 for device in self._by_id.values()):
+            problem = _SHARED_INSTANCES
+        changed, self._problem = problem != self._problem, problem
+        return Complaint(problem) if problem and changed else ""
 
     def _grants(self, held: Sequence[HeldDevices]) -> tuple[ContainerDevices, ...]:
         return tuple(
@@ -189,6 +191,12 @@ class DeviceManager:
             )
             for one in held
         )
+
+
+_SHARED_INSTANCES = (
+    "MIG instances are shared by time-slicing, which is not meant for production: the pods on an instance take turns "
+    "and share its memory without protection from each other"
+)
 
 
 def _with_gone(found: Mapping[str, str], before: set[str]) -> dict[str, str | None]:

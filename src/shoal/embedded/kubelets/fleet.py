@@ -22,6 +22,7 @@ from shoal.client.context import Context
 from shoal.client.informer import Handler, Informer
 from shoal.client.item import Item, Obj
 from shoal.client.kind import CONFIG_MAPS, NODES, PODS, Kind
+from shoal.embedded.gpus.config_maps import NAMESPACES
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.kubelets.addresses import NETWORK, SIZE, Addresses
 from shoal.embedded.kubelets.context import FleetContext
@@ -40,7 +41,6 @@ from shoal.embedded.machines.machine import Machine
 from shoal.units.errors import UserError
 
 _log = logging.getLogger("shoal.kubelets")
-_CONFIG_NAMESPACES = frozenset({"gpu-operator", "nvidia", "nvidia-system", "nvidia-device-plugin", "kube-system"})
 
 
 class Fleet:
@@ -284,7 +284,7 @@ def _tell(handler: Handler, items: Iterable[Item]) -> None:
 
 
 def _is_config(item: Item) -> bool:
-    return item.namespace in _CONFIG_NAMESPACES
+    return item.namespace in NAMESPACES
 
 
 def _name(item: Item) -> str:

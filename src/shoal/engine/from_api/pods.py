@@ -1,6 +1,6 @@
 """Converts a pod to its request: everything that can change its placement, in one spelling, and nothing else.
 
-Tolerations stand without order, repeats or seconds, ports with one name for "every address", so pods that differ only
+Tolerations have no order, repeats or seconds, ports with one name for "every address", so pods that differ only
 in how they were written share one shape. `spec.nodeName` is left out: it says where a pod is, not what it asks, and
 the event that reports a bound pod names the node.
 """

@@ -2,7 +2,7 @@
 
 Gathered only on request. Counts for all nodes at once find the domains worth a look; how many pods really fit
 there is tried on the ledger, in a few of them, and taken back. What could run if everything else yielded is a bound
-that no arrangement can exceed: when it is below what the gang needs, waiting does not help, and that is said.
+that no arrangement can exceed: when it is below what the gang needs, waiting does not help, and the message says so.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from shoal.engine.gangs.candidate_domains import ANYWHERE, CandidateDomains
 from shoal.engine.gangs.next_pods import PodsToPlace, minimum, missing_of
 from shoal.engine.gangs.node_capacity import capacity_when_empty
 from shoal.engine.gangs.search import Search
+from shoal.engine.gangs.shortage import leaves_of, shortage_of
 from shoal.engine.gangs.team_placement import TeamPlacement
 from shoal.engine.gangs.teams import Roster, Team
 from shoal.engine.groups import TopologyRequirement
@@ -86,7 +87,7 @@ def group_evidence(fitter: Fitter, gang: Gang) -> GroupEvidence:
             fault=gang.fault,
             is_unreadable=gang.facts is not None and bool(gang.facts.unreadable),
         )
-    roster = Roster(fitter.cluster, gang, gang.facts)
+    roster = Roster.of_gang(fitter.cluster, gang, gang.facts)
     if not roster.is_met and minimum(roster) is None:
         return _too_small(gang, roster)
     mark = fitter.ledger.mark()
@@ -116,38 +117,23 @@ def taints_helpful_to(fitter: Fitter, gang: Gang, pod: str) -> tuple[RepellingTa
 
 
 def _too_small(gang: Gang, roster: Roster) -> GroupEvidence:
-    """Fewer pods exist than are needed: of the gang, of a role, or of a part."""
-    exist = len(roster.waiting) + len(roster.running)
-    needs, part, role = gang.facts.minimum if gang.facts else 0, "", ""
-    if exist >= needs:
-        there = Counter(map(roster.role_of, [*roster.waiting, *roster.running]))
-        lacking = ((name, least) for name, least in roster.facts.roles if there[name] < least)
-        role, needs = next(lacking, ("", 0))
-        exist = there[role]
-        if not role:
-            team = next((team for team in _terminating(roster.root) if missing_of(roster, team) is None), roster.root)
-            part, needs, exist = team.name, team.least, len(team.waiting) + len(team.running)
+    lack = shortage_of(roster)
     return GroupEvidence(
         gang.name,
         Code.GANG_TOO_SMALL,
-        part,
-        role,
-        needs,
-        exist,
+        lack.part,
+        lack.role,
+        lack.needs,
+        lack.exist,
         len(roster.running),
         pod=next(iter(roster.waiting), ""),
     )
 
 
-def _terminating(team: Team) -> Iterator[Team]:
-    for part in team.parts:
-        yield from _terminating(part) if part.parts else (part,)
-
-
 def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvidence:
     """Enough pods exist; the first part that finds no place even alone is what is short, or else the whole."""
     team, want = roster.root, minimum(roster) if not roster.is_met else None
-    for part in list(_terminating(roster.root))[:_MOST_PARTS]:
+    for part in list(leaves_of(roster.root))[:_MOST_PARTS]:
         alone = None if part.is_met else missing_of(roster, part)
         if alone is not None and not _fits_alone(fitter, roster, alone):
             team, want = part, alone

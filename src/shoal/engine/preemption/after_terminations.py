@@ -1,8 +1,8 @@
 """Provides the facts as they will be after all terminations; a step tries its preemptors on them.
 
 Opened once per step, so that thousands of leaving pods are taken off their nodes once and not once per claimant. What
-was decided is carried out on the facts of now when it closes: victims are told to leave but hold what they hold,
-claimants are promised what they got.
+was decided is carried out on the facts of now when it closes: victims are terminating but hold their devices,
+preemptors are nominated to theirs.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The named rule is the first without which preemption would have helped, from the mildest to the hardest: a minimum
 runtime, a budget, priority. What would help is the least to be freed, whatever pods hold it: an answer for people, who
-can talk to the owners of pods that may not be preempted. Only the nodes that come nearest are asked, so that the
-answer does not take longer on a larger fleet; what is said of them is true, but elsewhere there may be less to free.
+can talk to the owners of pods that may not be preempted. Only the nodes that come nearest are asked, so that the answer
+does not take longer on a larger fleet; the statements about them are true, but elsewhere there may be less to free.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _MOST_LOOKED_AT = 128
 
 
 class _Crowd(NamedTuple):
-    """Candidates, the line each stands in, and what each holds."""
+    """Candidates, the order of each, and what each holds."""
 
     on: Rows
     place: Rows
@@ -68,7 +68,7 @@ class RowBounds:
         self.late = np.full(cluster.rows, _NEVER)
 
     def look(self, rows: Rows, most: int = 1) -> None:
-        """Compute the bounds of rows anew, for capacity for as many pods at once as a row could take, up to a number."""
+        """Compute the bounds of rows anew, for as many pods at once as a row could take, up to a number."""
         rows = rows[self.within[rows]]
         if len(rows) == 0:
             return

@@ -119,7 +119,7 @@ class LocalQueueFacts(msgspec.Struct, frozen=True):
     consumed: dict[str, float] = {}
     """The same by resource, in cores and whole units, where it was reported by resource."""
     used_s: float = 0.0
-    """When that was so, for callers that has been using it since; 0 is now."""
+    """When that was so, for a workload that has used it since then; 0 is now."""
 
     def without_use(self) -> LocalQueueFacts:
         """Without all that only says in which order it is served."""

@@ -175,7 +175,7 @@ class Kueue:
     # Inside, who comes and goes
 
     def _release(self, key: str, now_s: float, *, is_over: bool = False) -> None:
-        """It holds nothing and waits nowhere, until more is said of it."""
+        """It holds nothing and waits nowhere, until its object changes."""
         self._backlog.remove(key)
         self._second.pop(key, None)
         self._stuck.pop(key, None)
@@ -209,7 +209,7 @@ class Kueue:
             self._second[held.key] = None
 
     def _look_again(self) -> None:
-        """There may be room for those that need a second pass."""
+        """Workloads that need a second pass may fit now."""
         self._second |= self._stuck
         self._stuck.clear()
 

@@ -41,7 +41,7 @@ class TopologyRequest(msgspec.Struct, frozen=True):
 class TopologyAssignment(msgspec.Struct, frozen=True):
     """Pods per domain. Where the lowest level is the host name, it is the only level named.
 
-    Domains stand in the order of all their levels' values, named or not."""
+    Domains are in the order of all their levels' values, named or not."""
 
     levels: tuple[str, ...]
     domains: tuple[tuple[tuple[str, ...], int], ...]

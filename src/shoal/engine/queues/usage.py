@@ -63,7 +63,7 @@ class LocalUsage:
         return self._weighted(account.consumed) / weight if weight > 0 else INFINITE
 
     def seen(self, queue: str, now_s: float) -> float:
-        """The same for callers that only looks: nothing is brought up to date, so that no decision hangs on who looked
+        """The same for callers that only read: nothing is brought up to date, so that no decision hangs on who looked
         when.
         """
         account = self._accounts.get(queue)

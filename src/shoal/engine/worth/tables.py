@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from shoal.engine import facts
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
 from shoal.engine.device_demand import FULL_MILLI
-from shoal.engine.pod_mix import PodMix
+from shoal.engine.pod_mix import PodClass, PodMix
 from shoal.engine.worth.piece_worth import GRAIN, STEPS, piece_worth
 
 Floats = NDArray[np.float64]
@@ -55,14 +55,27 @@ class WorthParameters:
     price_of_scarcity: float = 0.2
     most_price: float = 1.0
     weight_of_blocks: float = 2.0
-    pressure_of_blocks: float = 2.0
-    safety_of_blocks: float = 2.0
+    pressure_of_blocks: float = 3.0
+    safety_of_blocks: float = 3.0
     """Expected pods of several GPUs are few and come at random: count this many standard deviations more."""
     most_weight_of_blocks: float = 20.0
     weight_of_balance: float = 0.5
     renew_when_free_falls_to: float = 0.85
+    idle_up_to_load: float = 0.5
+    """The fleet is idle while no more than this share of its GPU compute is in use, and the mix requests no more."""
     noise_milli: int = 45
     """Differences below this are noise: they tie, and the fixed order of nodes consolidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockClass:
+    """Pods of one number of GPUs and one amount of CPU."""
+
+    cpu_milli: int
+    pods: int
+    """They, and all pods of as many GPUs that need more CPU: the room for those is among the room for these."""
+    share: Floats
+    """By model: the share of all pods that are such pods and may use the model."""
 
 
 class Tables:
@@ -90,8 +103,12 @@ class Tables:
         self.price: Floats = np.zeros(0)
         self.epoch = 0
         """Counts renewals: whatever was derived from older tables is worth nothing."""
+        self.is_idle = True
+        """Whether losses are no reason yet to prefer a node: the pods of the mix leave much of the fleet free."""
+        self.contended: frozenset[str] = frozenset()
+        """Models that some pods of the mix need, and that the mix could fill."""
         self._built_at_free = 0
-        self._blocks_by_size: dict[int, Floats] = {}
+        self._blocks_by_size: dict[int, list[_BlockClass]] = {}
 
     def renewed(self) -> int:
         """Bring the tables up to date if much was taken or came free, or a new model or wider node appeared."""
@@ -114,7 +131,7 @@ class Tables:
         return cpu_milli * self._gpu_per_cpu >> RATIO_BITS
 
     def balance_less(self, cpu_milli: int, gpu_milli: int) -> Ints:
-        """The balance table as a node would stand in it after giving up that much: a view, read at the same place."""
+        """The balance table as it would be for a node after giving up that much: a view, read at the same place."""
         step = self.cpu_in_gpu(cpu_milli) // BALANCE_GRAIN * self.balance_width + gpu_milli // BALANCE_GRAIN
         # What lies before the table's beginning is worth what nothing is worth: free CPU may have been cut off at the
         # table's end, or the facts contradict each other.
@@ -139,6 +156,7 @@ class Tables:
             self._build_balance()
         self._renew_prices()
         self._renew_blocks()
+        self._renew_load()
         self._built_at_free = self._cluster.gpu_free_milli
         self.epoch += 1
 
@@ -171,19 +189,39 @@ class Tables:
         self.balance = self._balance_padded[len(table) :]
 
     def _build_blocks(self) -> None:
+        """Group the classes of several GPUs by size and CPU, the least CPU first."""
         self._blocks_by_size = {}
-        empty = np.arange(self._width_now())
-        for pod_class, count in self._gpu_classes:
-            size = pod_class.gpus
-            if size < 2:
-                continue
-            table = self._blocks_by_size.setdefault(size, np.zeros((len(self.models), len(empty))))
-            usable = np.where(empty >= size, FULL_MILLI * empty, 0) * (count / self._total)
-            table[self._allowed(pod_class.model_set)] += usable
+        for size in sorted({c.gpus for c, _ in self._gpu_classes if c.gpus > 1}):
+            classes = [(c, count) for c, count in self._gpu_classes if c.gpus == size]
+            needs = sorted({c.cpu_milli for c, _ in classes})
+            self._blocks_by_size[size] = [self._block_class(classes, need) for need in needs]
+
+    def _block_class(self, classes: list[tuple[PodClass, int]], cpu_milli: int) -> _BlockClass:
+        share = np.zeros(len(self.models))
+        for pod_class, count in classes:
+            if pod_class.cpu_milli == cpu_milli:
+                share[self._allowed(pod_class.model_set)] += count / self._total
+        return _BlockClass(cpu_milli, sum(count for c, count in classes if c.cpu_milli >= cpu_milli), share)
 
     def _remaining(self) -> float:
         """The share of one mix's worth of pods for which there is still room: the demand to expect."""
         return max(self._cluster.gpu_free_milli, 0) / self._requested if self._requested else 0.0
+
+    def _renew_load(self) -> None:
+        cluster = self._cluster
+        rows = cluster.rows
+        codes = cluster.labels.column(GPU_MODEL_LABEL).codes[:rows]
+        by_model = np.bincount(codes, weights=cluster.total[:rows, facts.GPU_MILLI], minlength=len(self.models))
+        capacity = float(by_model.sum())
+        load = max(self._requested, capacity - cluster.gpu_free_milli)
+        self.is_idle = not self._requested or load <= self._temper.idle_up_to_load * capacity
+        needed = np.zeros(len(self.models), np.bool_)
+        for pod_class, _ in self._gpu_classes:
+            allowed = self._allowed(pod_class.model_set)
+            if by_model[~allowed].any():
+                needed |= allowed
+        contended = needed & (by_model < self._requested)
+        self.contended = frozenset(np.array(self.models)[contended].tolist())
 
     def _renew_prices(self) -> None:
         cluster = self._cluster
@@ -207,16 +245,29 @@ class Tables:
         rows = cluster.rows
         empty = cluster.free[:rows, facts.GPU_WHOLE]
         cpu = cluster.free[:rows, facts.CPU]
-        total = np.zeros((len(self.models), self._width_now()))
-        for size, table in self._blocks_by_size.items():
-            classes = [(c, count) for c, count in self._gpu_classes if c.gpus == size]
-            expected = self._remaining() * sum(count for _, count in classes)
-            least_cpu = max(min(c.cpu_milli for c, _ in classes), 1)
-            capacity = int(np.maximum(np.minimum(empty // size, cpu // least_cpu), 0).sum())
-            feared = expected + self._temper.safety_of_blocks * expected**0.5
-            pressure = (feared / capacity if capacity else _MOST_PRESSURE) ** self._temper.pressure_of_blocks
-            total += table * min(self._temper.weight_of_blocks * pressure, self._temper.most_weight_of_blocks)
+        codes = cluster.labels.column(GPU_MODEL_LABEL).codes[:rows]
+        counts = np.arange(self._width_now())
+        total = np.zeros((len(self.models), len(counts)))
+        for size, classes in self._blocks_by_size.items():
+            some = empty >= size
+            blocks, cores, models = empty[some] // size, cpu[some], codes[some]
+            usable = np.where(counts >= size, FULL_MILLI * counts, 0)
+            weight = 0.0
+            for each in classes:
+                room = np.maximum(np.minimum(blocks, cores // max(each.cpu_milli, 1)), 0)
+                # A node with the CPU for these is wanted by those that need less as well.
+                weight = max(weight, self._weight_of_blocks(each.pods, int(room.sum())))
+                has_room = np.bincount(models, weights=room, minlength=len(self.models)) > 0
+                total += np.outer(np.where(has_room, each.share, 0.0) * weight, usable)
         self.block = self._units(total)
+
+    def _weight_of_blocks(self, pods: int, room: int) -> float:
+        """By the pressure of the pods still to be expected on the room for them."""
+        temper = self._temper
+        expected = self._remaining() * pods
+        feared = expected + temper.safety_of_blocks * expected**0.5
+        pressure: float = (feared / room if room else _MOST_PRESSURE) ** temper.pressure_of_blocks
+        return min(temper.weight_of_blocks * pressure, temper.most_weight_of_blocks)
 
     def _units(self, milli: Floats) -> Ints:
         return np.rint(milli * self.units_per_milli).astype(np.int64)

@@ -47,6 +47,7 @@ WANTED: tuple[Kind, ...] = (
     others.VOLCANO_QUEUES,
     others.KAI_QUEUES,
     LIMIT_RANGES,
+    RESOURCE_QUOTAS,
     core.DISRUPTION_BUDGETS,
     core.VOLUME_CLAIMS,
     core.RESOURCE_CLAIM_TEMPLATES,

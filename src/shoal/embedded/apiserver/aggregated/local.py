@@ -1,7 +1,7 @@
 """The APIServices of what this server serves itself: one for each group and version, always available.
 
-They stand beside those of other servers so that one list says who serves what. Those of built-in groups are there from
-the start; those of custom resources come and go with their definitions.
+They are listed with those of other servers so that one list says who serves what. Those of built-in groups are there
+from the start; those of custom resources come and go with their definitions.
 """
 
 from __future__ import annotations

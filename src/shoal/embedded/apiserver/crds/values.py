@@ -240,7 +240,7 @@ def _below(path: str, name: str) -> str:
 
 
 def _combined_errors(value: Any, published: Published, path: str) -> list[FieldError]:
-    """Of allOf, anyOf, oneOf and not. The verdict stands at no path of its own: the message names it."""
+    """Of allOf, anyOf, oneOf and not. The verdict has no path of its own: the message names it."""
     faults: list[FieldError] = []
     if published.get("anyOf"):
         found = [value_errors(value, one, path) for one in published["anyOf"]]

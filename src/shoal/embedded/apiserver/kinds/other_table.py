@@ -41,7 +41,7 @@ from shoal.embedded.apiserver.strategy import Strategy
 
 
 class ComponentStatusStrategy(Strategy):
-    """Nothing is written; readers are told that it is deprecated."""
+    """Nothing is written; readers get a deprecation warning."""
 
     deprecation = "v1 ComponentStatus is deprecated in v1.19+"
 

@@ -201,7 +201,7 @@ def _set_orders(original: Obj, patch: Obj, schema: Schema) -> None:
 
 
 def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
-    """The items of a patch must stand in the order list, in the same order."""
+    """The order list must contain the items of a patch, in the same order."""
     if not order:
         return
     wanted = [one for one in patch if not (isinstance(one, dict) and DIRECTIVE in one)]

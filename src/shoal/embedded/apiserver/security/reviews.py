@@ -83,7 +83,7 @@ def self_subject_rules_review(obj: Obj, actor: Actor, authorizer: Authorizer) ->
 
 
 def user_info(actor: Actor) -> Obj:
-    """An actor as reviews and admission webhooks are told of one."""
+    """An actor as reviews and admission webhooks receive it."""
     found: Obj = {"username": actor.name}
     if actor.uid:
         found["uid"] = actor.uid

@@ -3,7 +3,7 @@
 Each remedy is the smallest of its kind: applied to the facts, a cycle that looks at the workload first admits it (or
 tells others to stop for it), and one unit less does not do. The engine has no clock; a number of trials bounds the
 search, and the caller may end it at any time. What was not brought to its end by then is left out, but for workloads
-that would have to end: those are told with the word that fewer may do.
+that would have to end: those are reported with a note that fewer may suffice.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Computes what one placement finds free in one topology: free capacity, less what earlier pod sets of the same
-workload were just given. From it come the rooms for a pod set and, after a failure, why leaves were left out.
+workload were just given. It gives the number of pods of a pod set that fit in each domain and, after a failure, why
+leaves were left out.
 
 Selects the leaves that match a pod, independent of capacity: taints, node selector, required node affinity, and the
 score of preferred node affinity.

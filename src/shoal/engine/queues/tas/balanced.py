@@ -95,7 +95,7 @@ def _fewest(units: Column, need: int) -> int:
 
 
 def _evenness(pod_counts: DomainPodCounts, lower: int, family: SiblingDomains, domain: int) -> float:
-    """Entropy of the rooms inside a domain."""
+    """Entropy of the free capacities inside a domain."""
     inside = family.below_units
     if lower != pod_counts.ask.depth:
         bounds = pod_counts.forest.bounds[pod_counts.ask.depth]
