@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 from rich.console import Console
 
-from bench import decode, packing, queues, testing
+from bench import dashboard, decode, packing, queues, testing, why
 from bench.alive import run as alive
 from bench.cluster import run as cluster
 from bench.live import run as live
@@ -26,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Console().print(figure_table(figures))
     print("\nqueues")
     queues.main([])
+    print("\nexplanations")
+    why.main([])
     print("\nAPI server")
     cluster.main(["--quick"] if chosen.quick else [])
     print("\nliving cluster")
@@ -34,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     live.main(["--quick"] if chosen.quick else [])
     print("\nclusters for tests")
     testing.main(["--quick"] if chosen.quick else [])
+    print("\ndashboard")
+    dashboard.main([])
     print("\npacking, public trace")
     packing.main(["--seeds", "2" if chosen.quick else "10"])
     print("\ndecoding")

@@ -29,7 +29,6 @@ MODULES = (
     "domain_counts/all_counts",
     "dra_allocator",
     "dra/shared",
-    "seeded_number",
     "facts",
     "fitter",
     "intake",

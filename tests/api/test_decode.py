@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shoal.api.decode import Unknown, convert, read, require_unique
+from shoal.api.decode import Unknown, convert, read, unique
 from shoal.api.disruption import PriorityClass
 from shoal.api.node import Node
 from shoal.api.pod import Pod
@@ -378,16 +378,16 @@ def test_a_file_beyond_the_limit_is_not_even_opened() -> None:
 def test_an_object_given_twice_is_refused_where_it_comes_again() -> None:
     documents = [*read(NODE, "a.yaml"), *read(POD, "a.yaml"), *read(NODE, "b.yaml")]
     with pytest.raises(UserError, match=r"^b\.yaml: document 1 \(Node n1\): metadata\.name: is given twice"):
-        require_unique(documents)
+        unique(documents)
 
 
 def test_objects_of_one_name_may_differ_in_kind_or_namespace() -> None:
     other = POD.replace("name: train", "name: train\n  namespace: team-a")
     generated = POD.replace("name: train", "generateName: train-")
     documents = [*read(POD), *read(other), *read(NODE.replace("n1", "train")), *read(f"{generated}---{generated}")]
-    require_unique(documents)
+    unique(documents)
     with pytest.raises(UserError, match="is given twice"):
-        require_unique([*documents, *read(other)])
+        unique([*documents, *read(other)])
 
 
 def test_system_classes_may_be_that_high() -> None:

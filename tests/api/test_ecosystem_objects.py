@@ -206,6 +206,7 @@ OBJECTS = [
         thing(f"resource.k8s.io/{version}", "ResourceSlice", spec={**SLICE, "devices": [{"name": "d", **traits}]})
         for version, traits in (("v1", TRAITS), ("v1beta1", {"basic": TRAITS}), ("v1beta2", TRAITS))
     ),
+    thing("v1", "ResourceQuota", spec={"hard": {"requests.nvidia.com/gpu": "8"}, "scopes": ["NotTerminating"]}),
     thing("v1", "LimitRange", spec={"limits": [{"type": "Container", "default": {"cpu": "1"}, "max": {"cpu": "2"}}]}),
     *(
         thing(f"node.k8s.io/{version}", "RuntimeClass", overhead={"podFixed": {"cpu": "100m"}})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
+from shoal.api.decode import meta_of
 from shoal.api.files import read_manifests, read_whole
 from shoal.units.errors import UserError
 
@@ -79,3 +81,68 @@ def test_a_file_of_just_the_limit_is_read(tmp_path: Path) -> None:
     assert len(read_whole(path, size)) == size
     with pytest.raises(UserError, match="is larger than"):
         read_whole(path, size - 1)
+
+
+# -- all errors of an input ------------------------------------------------------------------------------------
+
+GOOD = "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n"
+BAD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: seven}\n"
+
+
+def test_every_error_of_all_files_is_reported_and_the_rest_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("---\n".join([GOOD % "one", BAD % "p", GOOD % "two", BAD % "q"]))
+    (tmp_path / "b.yaml").write_text("kind: [broken\n")
+    (tmp_path / "c.json").write_text('{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "three"}}')
+    (tmp_path / "d.yaml").write_text("---\n".join([GOOD % "one", GOOD % "four"]))
+    errors: list[UserError] = []
+    paths = [str(tmp_path), str(tmp_path / "gone.yaml")]
+    found = [meta_of(each.value).name for each in read_manifests(paths, report=errors.append)]
+    assert found == ["one", "two", "three", "four"]
+    assert [str(error.where).removeprefix(f"{tmp_path}/") for error in errors] == [
+        "a.yaml: document 2 (Pod default/p): spec.containers",
+        "a.yaml: document 4 (Pod default/q): spec.containers",
+        "b.yaml: document 1",
+        "gone.yaml",
+        "d.yaml: document 1 (Namespace one): metadata.name",
+    ]
+
+
+@pytest.mark.parametrize("name", ["list.json", "list.yaml"])
+def test_an_invalid_item_of_a_list_does_not_hide_the_others(tmp_path: Path, name: str) -> None:
+    items = [
+        {"kind": "Namespace", "metadata": {"name": "one"}},
+        {"kind": "Namespace", "metadata": {"name": 7}},
+        {"kind": "Namespace", "metadata": {"name": "two"}},
+    ]
+    (tmp_path / name).write_text(json.dumps({"apiVersion": "v1", "kind": "NamespaceList", "items": items}))
+    errors: list[UserError] = []
+    found = [meta_of(each.value).name for each in read_manifests([str(tmp_path)], report=errors.append)]
+    assert (found, len(errors)) == (["one", "two"], 1)
+    assert "metadata.name" in str(errors[0])
+
+
+def test_all_wrong_fields_of_one_object_are_reported(tmp_path: Path) -> None:
+    containers = [
+        {"name": "a", "resources": {"limits": {"nvidia.com/gpu": "1.5.2Gi", "cpu": "many"}}},
+        {"name": 7, "resources": {}},
+    ]
+    wrong = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}}
+    wrong["spec"] |= {"nodeName": 3, "tolerations": "all"}  # type: ignore[operator]
+    (tmp_path / "pod.json").write_text(json.dumps(wrong))
+    errors: list[UserError] = []
+    assert read_manifests([str(tmp_path)], report=errors.append) == []
+    assert sorted(error.where.path for error in errors) == [
+        "spec.containers[0].resources.limits.cpu",
+        "spec.containers[0].resources.limits[nvidia.com/gpu]",
+        "spec.containers[1].name",
+        "spec.nodeName",
+        "spec.tolerations",
+    ]
+
+
+def test_a_required_field_that_is_wrong_is_reported_once(tmp_path: Path) -> None:
+    wrong = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p"}, "value": "high"}
+    (tmp_path / "class.json").write_text(json.dumps(wrong))
+    errors: list[UserError] = []
+    assert read_manifests([str(tmp_path)], report=errors.append) == []
+    assert [str(error).partition("value: ")[2] for error in errors] == ['expected a whole number, got text ("high")']

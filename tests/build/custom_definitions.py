@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from shoal.embedded.apiserver.crds.definition import DEFINITIONS
+from shoal.embedded.apiserver.crds.definition_strategy import DEFINITIONS
 from shoal.embedded.apiserver.crds.establish import establish
 from shoal.embedded.apiserver.crds.serving import served
 from shoal.embedded.apiserver.resource import Resource

@@ -13,7 +13,7 @@ from shoal.client.item import Item, Obj
 from shoal.client.kind import PODS
 from shoal.client.port import Api
 from shoal.embedded.kubelets.fleet import Fleet
-from shoal.embedded.kubelets.pod_facts import PodSummary, summary_of
+from shoal.embedded.kubelets.pod_facts import PartialPod, summary_of
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.embedded.machines.machine import GpuSlot, Machine
 
@@ -74,7 +74,7 @@ class FleetRun:
         machines: tuple[Machine, ...],
         settings: FleetSettings,
         api: Api | None = None,
-        summary_of: Callable[[Item], PodSummary] = summary_of,
+        summary_of: Callable[[Item], PartialPod] = summary_of,
     ) -> None:
         self.cluster = cluster
         self._api = api
@@ -118,7 +118,7 @@ async def fleet_cluster(
     seed: int = 1,
     settings: FleetSettings | None = None,
     through: Callable[[SmallCluster], Api] | None = None,
-    summary_of: Callable[[Item], PodSummary] = summary_of,
+    summary_of: Callable[[Item], PartialPod] = summary_of,
 ) -> AsyncIterator[FleetRun]:
     """`through` makes the port by which the fleet reaches the cluster."""
     async with small_cluster(folder, seed=seed) as cluster:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from shoal.api.node_affinity import NodeSelector
 from shoal.api.selectors import Selector
 from shoal.api.taints import Taint, Toleration
-from shoal.engine.queues.check_facts import CheckUse
+from shoal.engine.queues.admission_checks import AdmissionCheckRule
 from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.facts import (
     PODS,
@@ -136,7 +136,7 @@ def cluster_queue(
         namespaces=namespaces,
         fungibility=fungibility or Fungibility(),
         preemption=rules or PreemptionRules(),
-        checks=tuple(CheckUse(check) for check in checks),
+        checks=tuple(AdmissionCheckRule(check) for check in checks),
         stop=stop,
         weight=weight,
         by_usage=by_usage,

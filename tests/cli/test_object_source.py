@@ -166,6 +166,12 @@ def test_a_cluster_and_its_snapshot_are_told_alike(arguments: tuple[str, ...], d
     assert doors.kept(*arguments) == told
 
 
+def test_the_pods_of_a_cluster_and_of_its_snapshot_are_packed_alike(doors: Doors) -> None:
+    assert doors.living("pack", "--live", "--json", "--policy", "Shoal") == doors.kept(
+        "pack", "--json", "--policy", "Shoal"
+    )
+
+
 def test_what_the_scheduler_said_stands_beside_what_would_help(doors: Doors) -> None:
     told = words(doors.living("why", "t/new"))
     assert told.startswith("t/new waits: NoDeviceFits asks 4 GPUs")

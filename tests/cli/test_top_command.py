@@ -64,6 +64,21 @@ def test_the_first_line_says_how_much_is_held_and_who_waits(top: Top) -> None:
     assert first == "3 nodes, 6.5 of 14 GPUs held, 7.5 free, 1 not ready; 1 pod waits for 6 GPUs"
 
 
+def test_a_gpu_that_does_not_work_is_neither_held_nor_free(top: Top) -> None:
+    gpus = [{"index": index, "uuid": f"GPU-{index}"} for index in range(4)]
+    gpus[1]["unhealthy"] = True
+    named = node("a", 3, labels=H100 | {"nvidia.com/gpu.count": "4"})
+    named["metadata"]["annotations"] = {"shoal.dev/topology": json.dumps({"gpus": gpus})}
+    counted = node("b", 7, labels=H100)
+    counted["status"]["capacity"] = counted["status"]["allocatable"] | {"nvidia.com/gpu": "8"}
+    text = top.text(named, counted, pod("u/alone", 1, "b"))
+    assert text.splitlines()[0] == "2 nodes, 1 of 12 GPUs held, 9 free, 2 unhealthy"
+    lines = {line.split()[0]: line.split()[1] for line in text.splitlines() if line.startswith(("a ", "b "))}
+    assert lines["a"] == "·X··"
+    assert sorted(lines["b"]) == sorted("█······X")
+    assert lines["b"].endswith("X")
+
+
 def test_workloads_that_wait_in_queues_are_counted_apart_from_pods(top: Top) -> None:
     world = [node("n", 8), flavor(), *gpu_queue("t", gpus(8)), gpu_workload("t/held", 1, 8, "f"), gpu_job("t/j", 2, 4)]
     assert top.text(*world).splitlines()[0].endswith("; 1 workload waits in queues")

@@ -41,9 +41,11 @@ def test_room_is_looked_for_with_those_of_lower_priority_first(
 
 def test_taints_that_keep_a_pod_or_a_gang_off_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-    objects = [node(name, 8, spec={"taints": [taint]}) for name in "ab"]
-    words = "Tolerate nvidia.com/gpu=present:NoSchedule (2 nodes)."
+    objects = [node(name, 8, spec={"taints": [taint]}) for name in "abc"]
+    words = "Tolerate nvidia.com/gpu=present:NoSchedule (3 nodes)."
     assert words in told(tmp_path, capsys, *objects)
+    # With two nodes the third pod of the gang would still wait.
+    assert "Tolerate" not in told(tmp_path, capsys, *objects[:2])
     file = as_file(tmp_path, *objects, pod("t/one", 8))
     assert main(["why", "-f", file, "pod/one"]) == 0
     assert words in " ".join(capsys.readouterr().out.split())

@@ -23,7 +23,7 @@ PACKAGES = (
         - LATER
     ),
 )
-BANNED = re.compile(r"\b(?:whoever|whom|nobody|somebody|everybody|anybody|is told|rests)\b", re.IGNORECASE)
+BANNED = re.compile(r"\b(?:whoever|whom|nobody|somebody|everybody|anybody|is told|rests|stands)\b", re.IGNORECASE)
 _TEXTS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 
 

@@ -18,7 +18,7 @@ from shoal.engine.from_api.queues import (
     settings_of,
 )
 from shoal.engine.from_api.queues.topology_requests import topology_of_annotations, topology_of_request
-from shoal.engine.queues.check_facts import CheckUse
+from shoal.engine.queues.admission_checks import AdmissionCheckRule
 from shoal.engine.queues.facts import FlavorQuotas, Fungibility, PreemptionRules, Quota, ResourceGroup
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.topology_facts import SliceLayer, TopologyRequest
@@ -67,7 +67,7 @@ def test_a_cluster_queue_says_everything() -> None:
     assert facts.groups == (ResourceGroup(("cpu", "memory"), (FlavorQuotas("f", amounts),)),)
     assert facts.fungibility == Fungibility("TryNextFlavor", "MayStopSearch")
     assert facts.preemption == PreemptionRules("LowerPriority", "Any", "LowerPriority", 7)
-    assert facts.checks == (CheckUse("a", ("f",)), CheckUse("b"))
+    assert facts.checks == (AdmissionCheckRule("a", ("f",)), AdmissionCheckRule("b"))
     assert (facts.cohort, facts.strategy, facts.stop) == ("all", "StrictFIFO", "HoldAndDrain")
     assert (facts.weight, facts.by_usage) == (0.5, True)
 

@@ -246,7 +246,7 @@ def broken(world: Scenario, plan: Plan) -> list[str]:
     for name in {pod.rsplit("-", 1)[0] for pod in placed}:
         there = world.cluster.gangs[name]
         assert there.facts is not None
-        roster = Roster(world.cluster, there, there.facts)
+        roster = Roster.of_gang(world.cluster, there, there.facts)
         if not roster.is_met:
             found.append(f"{name} runs in part")
         for team in [roster.root, *roster.root.parts]:

@@ -50,3 +50,9 @@ def test_loads_no_run_reached_have_no_column() -> None:
 
 def test_a_load_one_run_missed_is_a_dash() -> None:
     assert " - " in shown(PackedRow("A", {80: 79.0, 90: 85.5}, 1.0, 0, 0.1), PackedRow("B", {80: 79.0}, 1.0, 0, 0.1))
+
+
+def test_an_amount_just_below_zero_is_zero() -> None:
+    packed = PackedRow("Shoal", dict.fromkeys(MARKS, 100.0), -1e-14, 0, 0.1)
+    assert "-0.00" not in shown(packed)
+    assert "0.00" in shown(packed)

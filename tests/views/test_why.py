@@ -145,6 +145,7 @@ ABOUT_THE_WHOLE = {
     Code.NOWHERE,
     Code.GATED,
     Code.VOLUMES,
+    Code.FORBIDDEN,
 }
 """Codes of a pod or gang as such; every other is one rule's part in turning nodes away."""
 

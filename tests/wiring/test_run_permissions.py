@@ -30,7 +30,7 @@ from shoal.client.kind import (
 from shoal.client.port import Patch
 from shoal.client.presence import KAI, KUEUE, VOLCANO, Sign
 from shoal.client.refusals import ForbiddenError
-from shoal.controllers.advising.rules import LOOKUP_KINDS, OPTIONAL_LOOKUP_KINDS, TABLE
+from shoal.controllers.advising.advised_kinds import RESOURCES
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules
 from shoal.controllers.gatekeeping.hooks import HOOKS, NAME
 from shoal.controllers.gatekeeping.policies import BINDINGS, POLICIES, queue_policies, rendezvous_policy
@@ -244,7 +244,7 @@ def test_every_kind_of_job_can_be_read_stopped_and_told_of(row: QueuedJobKind) -
     assert row.suspended_by != "command" or _may("create", COMMANDS)
 
 
-@pytest.mark.parametrize("kind", sorted({one.kind for one in TABLE} | {*LOOKUP_KINDS, *OPTIONAL_LOOKUP_KINDS}))
+@pytest.mark.parametrize("kind", sorted(one.kind for one in RESOURCES.values()))
 def test_whatever_the_advisor_looks_at_can_be_read(kind: Kind) -> None:
     assert all(_may(verb, kind) for verb in ("get", "list", "watch"))
 

@@ -77,7 +77,7 @@ class SubRequest(DeviceAsk, frozen=True, kw_only=True):
 
 
 class DeviceRequest(ExactRequest, frozen=True, kw_only=True):
-    """The fields of an exact request stand here in v1beta1 and under `exactly` in later versions."""
+    """v1beta1 has the fields of an exact request here and under `exactly` in later versions."""
 
     name: str
     exactly: ExactRequest | None = None

@@ -1,10 +1,10 @@
 """Decodes bytes to typed, checked objects: JSON or YAML, one document or many, single objects or lists.
 
-A file is read whole or refused whole, with the file, document, object and field of the first thing wrong.
-JSON goes straight into the types, which is several times faster than any way through Python
-dictionaries; only a document that fails, contains nulls or is of a version to be translated takes the slow
-way, which can say what is wrong. Kinds not in `kinds.py` come back as `Unknown`, with their content, for
-callers to read or to name and skip.
+A file is read whole or refused whole, with the file, document, object and field of the first thing wrong. A caller that
+passes `report` gets the errors of all objects instead, and all objects without an error. JSON goes straight into the
+types, which is several times faster than any way through Python dictionaries; only a document that fails, contains
+nulls or is of a version to be translated takes the slow way, which can say what is wrong. Kinds not in `kinds.py` come
+back as `Unknown`, with their content, for callers to read or to name and skip.
 
 Rejected: guessing the format from the file name. Standard input has none, and every JSON file kubectl
 writes is one object in braces.
@@ -12,7 +12,7 @@ writes is one object in braces.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ import msgspec
 from msgspec import structs
 
 from shoal.api.faults import type_words, user_error
+from shoal.api.further_errors import further_errors
 from shoal.api.kind import Kind
 from shoal.api.kinds import find_kind
 from shoal.api.meta import DEFAULT_NAMESPACE, ObjectMeta
@@ -51,6 +52,10 @@ class Document:
     where: Where
 
 
+Report = Callable[[UserError], None]
+"""Gets each error of an input that is read on without the objects that are wrong."""
+
+
 class _DocumentMeta(ApiStruct, frozen=True):
     name: str = ""
     namespace: str = ""
@@ -68,33 +73,53 @@ _HEAD = msgspec.json.Decoder(_DocumentHead)
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def read(data: bytes | str, file: str = "", max_bytes: int = MAX_BYTES) -> list[Document]:
-    """All objects of one file, in order."""
+def read(data: bytes | str, file: str = "", max_bytes: int = MAX_BYTES, report: Report | None = None) -> list[Document]:
+    """All objects of one file, in order. With `report` the objects that are wrong are reported and left out."""
     if len(data) > max_bytes:
         raise UserError(f"is larger than {max_bytes // 2**20} MiB", where=Where(file=file))
     raw = data.encode() if isinstance(data, str) else data
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     _check_utf8(raw, file)
-    if raw.lstrip()[:1] == b"{":
+    return unique(_documents(raw, file, report), report)
+
+
+def _documents(raw: bytes, file: str, report: Report | None) -> list[Document]:
+    if raw.lstrip()[:1] != b"{":
+        return _from_yaml(raw, file, report)
+    try:
+        return list(_sound(_from_json(raw, Where(file=file, document=1), report=report), report))
+    except _NotJsonError as error:
+        if file.endswith(".json"):
+            raise error.told(raw, file) from error
+        # Braces also open a flow map, or a stream of YAML documents that happens to start with one.
         try:
-            found = list(_from_json(raw, Where(file=file, document=1)))
-            require_unique(found)
-            return found
-        except _NotJsonError as error:
-            if file.endswith(".json"):
-                raise error.told(raw, file) from error
-            # Braces also open a flow map, or a stream of YAML documents that happens to start with one.
-            try:
-                documents = list(read_yaml(raw.decode(), file))
-            except UserError:
-                raise error.told(raw, file) from error
-    else:
-        documents = list(read_yaml(raw.decode(), file))
-    found = [
-        document for number, value in documents for document in _from_plain(value, Where(file=file, document=number))
+            plain = list(read_yaml(raw.decode(), file))
+        except UserError:
+            raise error.told(raw, file) from error
+        return _from_parsed(plain, file, report)
+
+
+def _from_yaml(raw: bytes, file: str, report: Report | None) -> list[Document]:
+    # The syntax of the whole file comes first where its first error ends the reading.
+    return _from_parsed(list(_sound(read_yaml(raw.decode(), file), report)), file, report)
+
+
+def _from_parsed(parsed: Iterable[tuple[int, Any]], file: str, report: Report | None) -> list[Document]:
+    return [
+        document
+        for number, value in parsed
+        for document in _sound(_from_plain(value, Where(file=file, document=number), report=report), report)
     ]
-    require_unique(found)
-    return found
+
+
+def _sound(found: Iterator[T], report: Report | None) -> Iterator[T]:
+    """What can be read up to the first error, which is reported if anything asks for reports."""
+    try:
+        yield from found
+    except UserError as error:
+        if report is None:
+            raise
+        report(error)
 
 
 def meta_of(value: ApiStruct | Unknown) -> ObjectMeta:
@@ -103,8 +128,10 @@ def meta_of(value: ApiStruct | Unknown) -> ObjectMeta:
     return meta
 
 
-def require_unique(documents: Iterable[Document]) -> None:
-    """Two objects of one kind and name would be one object in a cluster: which of the two is not for us to guess."""
+def unique(documents: Iterable[Document], report: Report | None = None) -> list[Document]:
+    """Two objects of one kind and name would be one object in a cluster: which of the two is meant is unknown. With
+    `report` the first of them is kept."""
+    kept = []
     seen: dict[tuple[object, str], Where] = {}
     for document in documents:
         value = document.value
@@ -112,8 +139,14 @@ def require_unique(documents: Iterable[Document]) -> None:
         group: object = value.api_version.partition("/")[0] if isinstance(value, Unknown) else type(value)
         meta = meta_of(value)
         first = seen.setdefault((group, document.where.obj), document.where)
-        if first is not document.where and meta.name:
-            raise UserError("is given twice", where=document.where.below("metadata.name"), fix=f"first in {first}")
+        if first is document.where or not meta.name:
+            kept.append(document)
+            continue
+        error = UserError("is given twice", where=document.where.below("metadata.name"), fix=f"first in {first}")
+        if report is None:
+            raise error
+        report(error)
+    return kept
 
 
 def convert(value: Any, wanted: type[T], where: Where) -> T:
@@ -138,11 +171,13 @@ class _NotJsonError(Exception):
         return UserError(f"line {line}, column {column}: {text}", where=Where(file=file))
 
 
-def _from_json(raw: bytes | msgspec.Raw, where: Where, default: tuple[str, str] = ("", "")) -> Iterator[Document]:
+def _from_json(
+    raw: bytes | msgspec.Raw, where: Where, default: tuple[str, str] = ("", ""), report: Report | None = None
+) -> Iterator[Document]:
     try:
         head = _HEAD.decode(raw)
     except msgspec.ValidationError:
-        yield from _from_plain(_plain_json(raw, where), where, default)
+        yield from _from_plain(_plain_json(raw, where), where, default, report)
         return
     except msgspec.DecodeError as error:
         raise _NotJsonError(str(error)) from error
@@ -153,7 +188,7 @@ def _from_json(raw: bytes | msgspec.Raw, where: Where, default: tuple[str, str] 
     if api_version and name.endswith("List") and bytes(items[:1]) == b"[":
         inner = (api_version, name.removesuffix("List"))
         for index, item in enumerate(_ITEMS.decode(items)):
-            yield from _from_json(item, _item(where, index), inner)
+            yield from _sound(_from_json(item, _item(where, index), inner, report), report)
         return
     kind = find_kind(api_version, name)
     if kind is not None and kind.reads is None:
@@ -164,7 +199,7 @@ def _from_json(raw: bytes | msgspec.Raw, where: Where, default: tuple[str, str] 
         else:
             yield _checked(value, kind, _label(where, name, head.metadata, kind))
             return
-    yield from _from_plain(_plain_json(raw, where), where, default)
+    yield from _from_plain(_plain_json(raw, where), where, default, report)
 
 
 def _plain_json(raw: bytes | msgspec.Raw, where: Where) -> Any:
@@ -184,7 +219,9 @@ def _check_utf8(raw: bytes, file: str) -> None:
         raise UserError(f"line {line} is not UTF-8 text", where=Where(file=file)) from error
 
 
-def _from_plain(value: Any, where: Where, default: tuple[str, str] = ("", "")) -> Iterator[Document]:
+def _from_plain(
+    value: Any, where: Where, default: tuple[str, str] = ("", ""), report: Report | None = None
+) -> Iterator[Document]:
     """The slow way, through dictionaries free of nulls: for YAML, and for saying what is wrong with JSON."""
     if not isinstance(value, dict):
         raise UserError(f"expected an object with apiVersion and kind, got {type_words(value)}", where=where)
@@ -200,7 +237,7 @@ def _from_plain(value: Any, where: Where, default: tuple[str, str] = ("", "")) -
     if isinstance(items, list) and name.endswith("List"):
         inner = (api_version, name.removesuffix("List"))
         for index, item in enumerate(items):
-            yield from _from_plain(item, _item(where, index), inner)
+            yield from _sound(_from_plain(item, _item(where, index), inner, report), report)
         return
     kind = find_kind(api_version, name)
     where = _label(where, name, _head_meta(value), kind)
@@ -208,7 +245,20 @@ def _from_plain(value: Any, where: Where, default: tuple[str, str] = ("", "")) -
         meta = _typed(value.get("metadata", {}), ObjectMeta, where.below("metadata"))
         yield Document(Unknown(api_version, name, meta, value), where)
         return
-    yield _checked(_typed(_translated(value, kind, where), kind.type, where), kind, where)
+    yield _checked(_typed_with_report(_translated(value, kind, where), kind.type, where, report), kind, where)
+
+
+def _typed_with_report(value: Any, wanted: type[T], where: Where, report: Report | None) -> T:
+    """Raises the last error, after the others were reported."""
+    try:
+        return _typed(value, wanted, where)
+    except UserError as error:
+        if report is None:
+            raise
+        *others, last = [error, *further_errors(value, error, where.path, lambda found: _typed(found, wanted, where))]
+        for other in others:
+            report(other)
+        raise last from error
 
 
 def _translated(value: dict[str, Any], kind: Kind, where: Where) -> dict[str, Any]:

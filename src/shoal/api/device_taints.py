@@ -35,7 +35,7 @@ class DeviceToleration(ApiStruct, frozen=True):
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: DeviceTaint) -> bool:
-        """An empty effect stands for all effects, an empty key for all keys."""
+        """An empty effect represents all effects, an empty key for all keys."""
         if self.effect not in {"", taint.effect} or self.key not in {"", taint.key}:
             return False
         return self.operator == "Exists" or self.value == taint.value

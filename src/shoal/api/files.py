@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from shoal.api.decode import MAX_BYTES, Document, read, require_unique
+from shoal.api.decode import MAX_BYTES, Document, Report, read, unique
 from shoal.units.errors import UserError, Where
 
 ENDINGS = (".yaml", ".yml", ".json")
@@ -34,22 +34,38 @@ def read_whole(path: Path, most_bytes: int) -> bytes:
         raise UserError(f"cannot be read: {error.strerror or error}", where=where) from error
 
 
-def read_manifests(paths: Sequence[str], max_bytes: int = MAX_BYTES) -> list[Document]:
-    """All objects in all files, in the order given; two of one kind and name are refused, as in one file."""
+def read_manifests(paths: Sequence[str], max_bytes: int = MAX_BYTES, report: Report | None = None) -> list[Document]:
+    """All objects in all files, in the order given; two of one kind and name are refused, as in one file.
+
+    With `report` each error is reported, and the other files and objects are read.
+    """
     documents: list[Document] = []
     left = max_bytes
     files = 0
     for given in paths:
-        for path in _files(given):
+        for path in _sound_files(given, report):
             files += 1
             if files > MAX_FILES:
                 raise UserError(f"more than {MAX_FILES:,} files", where=Where(file=given))
             name = _SHOWN_INPUT if path is None else str(path)
-            data = _read_input(left) if path is None else read_whole(path, left)
-            left -= len(data)
-            documents += read(data, name)
-    require_unique(documents)
-    return documents
+            try:
+                data = _read_input(left) if path is None else read_whole(path, left)
+                left -= len(data)
+                documents += read(data, name, report=report)
+            except UserError as error:
+                if report is None:
+                    raise
+                report(error)
+    return unique(documents, report)
+
+
+def _sound_files(given: str, report: Report | None) -> Iterator[Path | None]:
+    try:
+        yield from _files(given)
+    except UserError as error:
+        if report is None:
+            raise
+        report(error)
 
 
 def _files(given: str) -> Iterator[Path | None]:
@@ -81,3 +97,22 @@ def _read(stream: BinaryIO, most_bytes: int, where: Where) -> bytes:
     if len(data) > most_bytes:
         raise UserError(f"is larger than {most_bytes // 2**20} MiB", where=where)
     return data
+
+
+def read_each(paths: Sequence[str], max_bytes: int = MAX_BYTES) -> Iterator[tuple[str, bytes | UserError]]:
+    """The names and bytes of all files, in the order given; an error in place of the bytes of a file that cannot be
+    read. Only a path without any file is raised.
+    """
+    left, files = max_bytes, 0
+    for given in paths:
+        for path in _files(given):
+            files += 1
+            if files > MAX_FILES:
+                raise UserError(f"more than {MAX_FILES:,} files", where=Where(file=given))
+            try:
+                data = _read_input(left) if path is None else read_whole(path, left)
+            except UserError as error:
+                yield str(path), error
+                continue
+            left -= len(data)
+            yield _SHOWN_INPUT if path is None else str(path), data

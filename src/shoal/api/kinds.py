@@ -8,6 +8,7 @@ from shoal.api import (
     hyper_nodes,
     limit_ranges,
     node_resource_topology,
+    resource_quotas,
     runtime_classes,
     slices,
     topology,
@@ -106,6 +107,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("ResourceSlice", _DRA, slices.ResourceSlice, slices.check_slice, is_namespaced=False),
     Kind("ResourceSlice", _DRA_BETA1, slices.ResourceSlice, slices.check_slice_v1beta1, is_namespaced=False),
     Kind("LimitRange", ("v1",), limit_ranges.LimitRange, limit_ranges.check_limit_range),
+    Kind("ResourceQuota", ("v1",), resource_quotas.ResourceQuota, resource_quotas.check_resource_quota),
     Kind(
         "RuntimeClass",
         ("node.k8s.io/v1", "node.k8s.io/v1beta1"),

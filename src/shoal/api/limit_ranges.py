@@ -23,6 +23,7 @@ class LimitRangeItem(ApiStruct, frozen=True):
     default: Quantities = field(default_factory=dict)
     """Limits of containers that have none."""
     default_request: Quantities = field(default_factory=dict)
+    max_limit_request_ratio: Quantities = field(default_factory=dict)
 
 
 class LimitRangeSpec(ApiStruct, frozen=True):
@@ -43,5 +44,6 @@ def check_limit_range(limits: LimitRange, where: Where) -> None:
             ("min", item.min),
             ("default", item.default),
             ("defaultRequest", item.default_request),
+            ("maxLimitRequestRatio", item.max_limit_request_ratio),
         ):
             check_amounts(amounts, here.below(name))

@@ -1,6 +1,6 @@
 """NodeResourceTopology objects: the NUMA nodes of a node, the resources of each, and their distances.
 
-Zones are told apart by name, and two of one name in a node would be counted twice: refused, though the
+Zones are distinguished by name, and two of one name in a node would be counted twice: refused, though the
 API server lets it pass.
 """
 

@@ -34,7 +34,7 @@ Milli = dict[str, int]
 
 
 def effective_requests(spec: PodSpec, missing: Mapping[str, int] = _NONE) -> dict[str, int]:
-    """Name to amount, sorted by name, zeros left out. `missing` stands in for what a container leaves open."""
+    """Name to amount, sorted by name, zeros left out. `missing` replaces what a container leaves open."""
     total = _containers(spec, missing)
     if spec.resources is not None:
         asked = _containers(spec, _NONE) if missing else total

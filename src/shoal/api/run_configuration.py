@@ -1,8 +1,8 @@
 """The configuration file of `shoal run`: which pods it schedules, by which policy, preemption, leader election.
 
-A document of its own, so that it may stand in one file with what people have already: Kueue's Configuration and a
-KubeSchedulerConfiguration. An unknown field is refused here, because a typing error in the one file that says
-who may be evicted must not pass in silence.
+A document of its own, so that one file may contain it together with what people have already: Kueue's Configuration and
+a KubeSchedulerConfiguration. An unknown field is refused here, because a typing error in the one file that says who may
+be evicted must not pass in silence.
 """
 
 from __future__ import annotations

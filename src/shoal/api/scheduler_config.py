@@ -205,7 +205,7 @@ def _warnings(profile: _Profile, resolved: SchedulerProfile, where: Where) -> li
 
 
 def _unwrapped(documents: list[Document]) -> list[Document]:
-    """Configurations that lie as text inside ConfigMaps stand in for the ConfigMap."""
+    """Configurations that lie as text inside ConfigMaps replace the ConfigMap."""
     found = []
     for document in documents:
         value = document.value

@@ -1,7 +1,7 @@
 """ResourceSlices of DRA drivers: pools of devices, and the nodes that can reach each.
 
 A pool is complete when all slices of its newest generation are there; that takes several objects, so it is
-not decided here. Neither is whether counters that a device consumes exist: they may stand in another slice
+not decided here. Neither is whether counters that a device consumes exist: another slice may contain them
 of the pool.
 
 v1beta1 puts all that describes a device under `basic`; `Device.traits` gives it for both spellings.

@@ -47,7 +47,7 @@ class Toleration(ApiStruct, frozen=True):
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """An empty effect stands for all effects, an empty key for all keys."""
+        """An empty effect represents all effects, an empty key for all keys."""
         if self.effect not in {"", taint.effect} or self.key not in {"", taint.key}:
             return False
         match self.operator:

@@ -1,7 +1,7 @@
 """Topologies as a list of node labels, outermost level first: Kueue's and KAI's, which have one shape.
 
-A domain is a set of nodes that agree on the labels of a level and of all levels above. Host names tell
-single nodes apart, so nothing can stand below them.
+A domain is a set of nodes that agree on the labels of a level and of all levels above. Host names identify single
+nodes, so no level can be below them.
 
 Two types and not one: a group that names a Topology means the one of its own ecosystem.
 """

@@ -30,7 +30,7 @@ _NO_KEY = object()
 
 
 def read_yaml(text: str, file: str = "", loader: Any = LOADER) -> Iterator[tuple[int, Any]]:
-    """The documents of a file, numbered from 1 as they stand in it; empty ones are counted and skipped."""
+    """The documents of a file, numbered from 1 in the order of the file; empty ones are counted and skipped."""
     builder = _Builder(file)
     try:
         for event in yaml.parse(text, Loader=loader):

@@ -1,7 +1,8 @@
 """Implements `shoal decide`: prints what a scheduler should do with manifests, and why.
 
 Guarantees: with `-o json` or `-o yaml` stdout holds one document and nothing else; a refusal is an answer and no
-failure; warnings go to stderr.
+failure; warnings and errors of the input go to stderr. An invalid object is left out of the answer, and the exit code
+is then 2.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Annotated
 import typer
 
 from shoal.cli.formats import FOR_PROGRAMS, TEXTS, TextOutput, checked
+from shoal.cli.named_nodes import Machines, no_nodes_warning
 from shoal.cli.option_groups import with_options
 from shoal.cli.options import Manifests, Policy, SchedulerConfigFile, Seed
 
@@ -20,6 +22,7 @@ from shoal.cli.options import Manifests, Policy, SchedulerConfigFile, Seed
 @dataclass(frozen=True, kw_only=True)
 class DecideOptions:
     filename: Manifests
+    nodes: Machines = None
     cycles: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Rounds to run; by default until one changes nothing.")
     ] = None
@@ -42,6 +45,9 @@ class DecideOptions:
     ] = False
     no_moves: Annotated[bool, typer.Option("--no-moves", help="Do not move running pods so that others fit.")] = False
     seed: Seed = 42
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Decide nothing if any object is invalid; all errors are reported.")
+    ] = False
     output: TextOutput = TEXTS[0]
     as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False
 
@@ -50,16 +56,26 @@ class DecideOptions:
 def decide(options: DecideOptions) -> None:
     """Decide for manifests: who is placed where, who yields, who waits and why."""
     checked(options.output, TEXTS)
-    from shoal.cli.manifests import load, rounds_of
+    from msgspec import structs
+
+    from shoal.cli.manifest_source import loaded_manifests
+    from shoal.cli.manifests import loaded_of, rounds_of, warn
     from shoal.cli.preemption_options import settings_under, steps_of
     from shoal.sim.answers import answer
+    from shoal.views.decision import InputError
 
     breaks = options.break_budgets
     steps = steps_of(options.victims, options.min_runtime, break_budgets=breaks, no_moves=options.no_moves)
     limits = partial(settings_under, min_runtime_s=options.min_runtime, break_budgets=breaks)
-    loaded = load(options.filename, options.policy, options.scheduler_config, limits)
+    load = partial(loaded_of, policy=options.policy, scheduler_config=options.scheduler_config, limits=limits)
+    _, loaded = loaded_manifests(options.filename, options.nodes, load)
+    warn([*loaded.warnings, *no_nodes_warning(loaded)])
+    if options.strict and loaded.errors:
+        return
     rounds = rounds_of(loaded, options.seed, steps=steps, keep_terminating=options.keep_terminating)
-    decision = answer(rounds, loaded.manifests.gated, options.cycles)
+    decision = structs.replace(
+        answer(rounds, loaded.manifests.gated, options.cycles), errors=[InputError.of(each) for each in loaded.errors]
+    )
     if options.as_json or options.output in FOR_PROGRAMS:
         from shoal.cli.formats import write
 

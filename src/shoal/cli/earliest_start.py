@@ -1,8 +1,8 @@
 """Computes the earliest start of a waiting pod or workload from the known end times of others.
 
 A pod is known to end where its owner said how long it takes (`shoal.dev/expected-duration`) or may take
-(`activeDeadlineSeconds`). Those ends are gone through in their order until there is room; who stands before it in line
-may take that room first, hence "at the earliest". For workloads the queues themselves live on in virtual time.
+(`activeDeadlineSeconds`). The search goes through those ends in order until there is capacity. A workload before it in
+the queue may take that capacity first, hence "at the earliest". For workloads the queues run on in virtual time.
 
 Rejected: guessing from how long others have taken. A time that looks exact and is not is worse than none.
 """

@@ -13,6 +13,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextvars import ContextVar
 
 import typer
 
@@ -34,8 +35,20 @@ _PATH_ERRORS = {
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+_ending: ContextVar[list[int] | None] = ContextVar("ending", default=None)
+
+
+def end_with(code: int) -> None:
+    """The command goes on, and ends with this code if nothing else fails."""
+    codes = _ending.get()
+    if codes is not None:
+        codes.append(code)
+
+
 def exit_code(command: Callable[[], object], debug: bool = False) -> int:
     """Run the command; an integer it returns is its own code."""
+    codes: list[int] = []
+    token = _ending.set(codes)
     try:
         returned = command()
         sys.stdout.flush()
@@ -54,7 +67,9 @@ def exit_code(command: Callable[[], object], debug: bool = False) -> int:
     except Exception as error:  # noqa: BLE001 - the door is where every failure becomes a line
         hint = "" if debug else " (add --debug to see where)"
         return _complain(f"{type(error).__name__}: {error}{hint}", FAILED, debug)
-    return returned if isinstance(returned, int) else DONE
+    finally:
+        _ending.reset(token)
+    return returned if isinstance(returned, int) and returned else max(codes, default=DONE)
 
 
 def _os_error(error: OSError, debug: bool) -> tuple[str, int]:

@@ -31,20 +31,24 @@ from shoal.cli.explanation_text import (
     renamed,
     said,
     tell_as_living,
+    tell_gang_as_living,
     without_pods,
 )
+from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded, rounds_of
 from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
 from shoal.engine.from_api.queues import is_finished
 from shoal.sim.explanation import explain
 from shoal.sim.queue_rounds import QueueRounds
+from shoal.sim.remedies import Objects
 from shoal.sim.rounds import Rounds
 from shoal.sim.workload_explanation import queue_names
 from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
+from shoal.views.asks import pods_words
 from shoal.views.enumeration import few
-from shoal.views.explanation import Explanation
+from shoal.views.explanation import WOULD_RUN, Explanation
 
 GoOn = Callable[[], bool]
 _MOST_PODS = 4
@@ -59,6 +63,7 @@ class Explainer:
         self._go_on = go_on
         self._seed = seed
         self._rounds: Rounds = rounds_of(loaded, seed)
+        self._objects = Objects(documents, loaded.manifests.events)
         self._pods = {each.value.metadata.key: each.value for each in documents if isinstance(each.value, Pod)}
         self._workloads = {
             each.value.metadata.key: each.value for each in documents if isinstance(each.value, Workload)
@@ -76,6 +81,8 @@ class Explainer:
     def about(self, name: str, namespace: str = "") -> Explanation:
         subjects = Subjects(self._documents, self._known, self._gangs, self._queued)
         subject = subjects.find(name, namespace)
+        # Before the rounds, which place pods.
+        self.family = self._family(subject)
         if subject.kind == POD:
             return self._pod(subject.key)
         if subject.kind == GANG:
@@ -83,6 +90,19 @@ class Explainer:
         if subject.kind == WORKLOAD:
             return self._workload(subject.key)
         return self._maker(subject)
+
+    def _family(self, subject: Subject) -> Family:
+        """The object and those whose Events tell of it."""
+        gang = self._loaded.cluster.gangs.find(subject.key)
+        if subject.kind == POD:
+            return Family(POD, subject.key, [subject.key] if subject.key in self._pods else [])
+        keys = [pod.metadata.key for pod in self._pods_of(subject)]
+        if gang is not None:
+            keys += [key for key in (*gang.waiting, *gang.running) if key in self._pods]
+        order = {"Failed": 0, "Pending": 1, "": 1}
+        pods = sorted(dict.fromkeys(keys), key=lambda key: order.get(self._pods[key].status.phase, 2))
+        missing = sum(1 for key in self._keys_of(subject) if key not in self._pods)
+        return Family(subject.kind, subject.key, pods, self._workload_of(subject), missing)
 
     # -- a pod -----------------------------------------------------------------------------------------------
 
@@ -99,6 +119,9 @@ class Explainer:
         if pod is not None and pod.status.phase:
             tell_as_living(explanation, pod, self._pods.values())
             insert(explanation, "scheduler", said(pod))
+        elif pod is None and self._is_living and explanation.outcome.startswith("runs on "):
+            where = explanation.outcome.removeprefix("runs on ")
+            explanation.outcome = f"waits: its controller has not created it yet; {WOULD_RUN}{where}"
         if pod is not None and not pod.spec.node_name:
             explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
         return explanation
@@ -108,9 +131,16 @@ class Explainer:
     def _gang(self, key: str) -> Explanation:
         gang = self._loaded.cluster.gangs.find(key)
         waiting = [self._pods[name] for name in ([] if gang is None else gang.waiting) if name in self._pods]
+        running = [] if gang is None else [name for name in gang.running if name not in self._lost]
+        members = waiting + [self._pods[name] for name in running if name in self._pods]
+        made = sum(1 for name in ([] if gang is None else [*gang.waiting, *gang.running]) if name not in self._pods)
         explanation = self._told(key)
-        if any(pod.status.phase for pod in waiting) and not explanation.outcome.startswith("waits"):
-            explanation.outcome = f"waits: by now it would be let in, {explanation.outcome.replace('runs', 'running')}"
+        if self._is_living and made and not explanation.outcome.startswith("waits"):
+            explanation.outcome = (
+                f"waits: its controller has not created {pods_words(made)} yet; {WOULD_RUN}the nodes below"
+            )
+        elif any(pod.status.phase for pod in members):
+            tell_gang_as_living(explanation, members)
         explanation.add("lost", *lost_of_gang(self._lost, key, self._loaded.manifests.events))
         insert(explanation, "scheduler", next((words for pod in waiting if (words := said(pod))), ""))
         if waiting:
@@ -223,7 +253,7 @@ class Explainer:
         return found
 
     def _told(self, key: str) -> Explanation:
-        return explain(self._rounds, self._loaded.manifests.gated, key, self._go_on)
+        return explain(self._rounds, self._loaded.manifests.gated, key, self._go_on, self._objects)
 
 
 def _is(document: Document, subject: Subject) -> bool:

@@ -51,6 +51,32 @@ def tell_as_living(explanation: Explanation, pod: Pod, others: Iterable[Pod]) ->
         explanation.add("may have to", f"make room for {ends}")
 
 
+def tell_gang_as_living(explanation: Explanation, members: Sequence[Pod]) -> None:
+    """Says which of its pods run, which are bound and do not run yet, and which have no node: what the facts would
+    come to says nothing of that."""
+    there = [pod for pod in members if not pod.is_finished()]
+    waiting = [pod for pod in there if not pod.spec.node_name]
+    running = [pod for pod in there if pod.spec.node_name and pod.status.phase == "Running"]
+    starting = [pod for pod in there if pod.spec.node_name and pod.status.phase != "Running"]
+    outcome = explanation.outcome
+    if waiting and not outcome.startswith("waits"):
+        if running or starting:
+            of_all = f"{len(running):,} of {len(there):,} pods run"
+            explanation.outcome = f"{of_all}, {len(waiting):,} {'waits' if len(waiting) == 1 else 'wait'}: by now "
+            explanation.outcome += "it fits" if len(waiting) == 1 else "they fit"
+        else:
+            explanation.outcome = f"waits: by now it would be let in, {outcome.replace('runs', 'running')}"
+    elif starting and not waiting:
+        explanation.outcome = f"starts: {len(running):,} of {len(there):,} pods run"
+    lines = [
+        *(f"runs on {line}" for line in by_node(running, is_full=True)),
+        *(f"starts on {line}" for line in by_node(starting, is_full=True)),
+        f"without a node: {few(sorted(pod.metadata.key for pod in waiting), _MOST_PODS)}" if waiting else "",
+    ]
+    explanation.chapters = [each for each in explanation.chapters if each[0] not in ("pods", "waiting")]
+    insert(explanation, "pods", *lines)
+
+
 def _is_ending_on(pod: Pod, node: str) -> bool:
     return pod.spec.node_name == node and pod.is_terminating() and not pod.is_finished()
 
@@ -97,7 +123,7 @@ def admission_lines(workload: Workload | None) -> list[str]:
 
 
 def group_of_maker(documents: Iterable[Document], kind: str, key: str) -> str:
-    """The PodGroup that stands for a job of another project; empty where there is none."""
+    """The PodGroup of a job of another project; empty where there is none."""
     namespace, _, name = key.partition("/")
     for each in documents:
         group = each.value
@@ -114,7 +140,10 @@ def condition_lines(workload: Workload | None) -> list[str]:
     found = [each for each in conditions if each.type in _TOLD and (each.message or each.reason)]
     # Why it was stopped says more than what has been taken from it since.
     found.sort(key=lambda each: not (each.type in _STOPPED and each.status == "True"))
-    return [f"{each.type} {each.status}: {each.message or each.reason}" for each in found[:_MOST_WORDS]]
+    lines: dict[str, str] = {}
+    for each in found:
+        lines.setdefault(each.message or each.reason, f"{each.type} {each.status}: {each.message or each.reason}")
+    return list(lines.values())[:_MOST_WORDS]
 
 
 def insert(explanation: Explanation, heading: str, *lines: str) -> None:
@@ -148,11 +177,12 @@ def counted(pods: Sequence[Pod], waiting: int, lost: int) -> str:
     return ", ".join(parts)
 
 
-def by_node(pods: Sequence[Pod]) -> Iterator[str]:
+def by_node(pods: Sequence[Pod], *, is_full: bool = False) -> Iterator[str]:
+    """`is_full`: pods with their namespace."""
     found: dict[str, list[str]] = {}
     for pod in pods:
         if pod.spec.node_name and not pod.is_finished():
-            found.setdefault(pod.spec.node_name, []).append(pod.metadata.name)
+            found.setdefault(pod.spec.node_name, []).append(pod.metadata.key if is_full else pod.metadata.name)
     for node, names in sorted(found.items()):
         yield f"{node}: {few(sorted(names), _MOST_PODS)}"
 

@@ -40,12 +40,12 @@ def export_line(kubeconfig: Path) -> str:
     return f"export KUBECONFIG={shlex.quote(str(kubeconfig))}"
 
 
-def wants_board(chosen: bool | None) -> bool:
+def wants_dashboard(chosen: bool | None) -> bool:
     return chosen if chosen is not None else sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def log_into(folder: Path) -> None:
-    """Log to a file in the folder: the board covers the terminal."""
+    """Log to a file in the folder: the dashboard covers the terminal."""
     import logging
 
     from shoal.embedded.apiserver.private_files import make_private_folder

@@ -1,7 +1,7 @@
 """`shoal get`: lists of what schedulers and queues deal in: gangs, queues, workloads, nodes.
 
 Beside `kubectl get`, which shows objects: a gang may be a PodGroup of four projects, a Job with an annotation or some
-pods with a label, and what it waits for stands in none of them.
+pods with a label, and none of them says what it waits for.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import typer
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
 from shoal.cli.completion_values import namespaces
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
+from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def _nodes(source: Source, *_: object) -> tuple[Any, Draw]:
 def _command(listed: Callable[[Source, Sequence[str] | None, str], tuple[Any, Draw]]) -> Callable[..., None]:
     def command(
         filename: Files = None,
+        nodes: Machines = None,
         namespace: Namespace = "",
         output: TableOutput = _TABLE,
         kubeconfig: Kubeconfig = None,
@@ -86,7 +88,11 @@ def _command(listed: Callable[[Source, Sequence[str] | None, str], tuple[Any, Dr
         from shoal.cli.object_source import source_of
 
         checked(output, TABLES)
-        document, draw = listed(source_of(filename, kubeconfig, context), filename, namespace)
+        document, draw = listed(
+            source_of(filename, kubeconfig, context, nodes=nodes, reads_pods=listed in (_gangs, _nodes)),
+            filename,
+            namespace,
+        )
         if output in FOR_PROGRAMS:
             write(document, output)
         else:
@@ -103,12 +109,13 @@ for _name, _listed in (("gangs", _gangs), ("queues", _queues), ("workloads", _wo
 @app.command("nodes", help=_nodes.__doc__)
 def nodes(
     filename: Files = None,
+    nodes: Machines = None,
     output: TableOutput = _TABLE,
     kubeconfig: Kubeconfig = None,
     context: KubeContext = "",
 ) -> None:
     """Nodes have no namespace."""
-    _command(_nodes)(filename, "", output, kubeconfig, context)
+    _command(_nodes)(filename, nodes, "", output, kubeconfig, context)
 
 
 def _is_in(key: str, namespace: str) -> bool:

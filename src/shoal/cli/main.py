@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from shoal.cli import (
+    advise,
     bench,
     cluster,
     completion,
@@ -45,6 +46,7 @@ app = typer.Typer(
 )
 app.command("decide")(decide.decide)
 app.command("why")(why.why)
+app.command("advise")(advise.advise)
 app.add_typer(queue.app, name="queue")
 app.command("top")(top.top)
 app.add_typer(get.app, name="get")

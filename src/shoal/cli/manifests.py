@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shoal.api.decode import Document
-from shoal.api.files import read_manifests
 from shoal.api.node_affinity import NodeAffinity
 from shoal.cli.policy_names import parse_policies
 from shoal.cli.unmatched_selectors import unmatched_selector_warnings
@@ -47,6 +46,8 @@ class Loaded:
     queued: Queued | None = None
     """None if no manifest mentions queues."""
     warnings: Sequence[str] = ()
+    errors: Sequence[UserError] = ()
+    """Errors of objects that are left out."""
 
     @property
     def cluster(self) -> Cluster:
@@ -74,18 +75,6 @@ def rounds_of(
         keep_terminating=keep_terminating,
         prover=prover,
     )
-
-
-def load(
-    paths: Sequence[str],
-    policy: str = "Shoal",
-    scheduler_config: Path | None = None,
-    limits: Limits | None = None,
-) -> Loaded:
-    """Everything up to the first decision; what was left out is said on stderr."""
-    loaded = loaded_of(read_manifests(paths), policy, scheduler_config, limits)
-    warn(loaded.warnings)
-    return loaded
 
 
 def warn(warnings: Iterable[str]) -> None:

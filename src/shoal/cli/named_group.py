@@ -23,7 +23,7 @@ class NamedGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
     def _first_word(self, args: list[str]) -> int | None:
-        """Where it stands; values of options are no words."""
+        """Its position; values of options do not count."""
         with_values = {
             name
             for each in self.params

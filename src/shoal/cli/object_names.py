@@ -3,7 +3,7 @@
 Guarantees: kinds have the names that kubectl accepts; a name is looked for in the namespace given, then in all others;
 one that means several things is refused with all of them, and one that means nothing with what is most like it.
 
-A job, the gang that its pods are and the workload that stands for it in its queue are one matter under one name: the
+A job, the gang that its pods are and its Workload in the queue are one matter under one name: the
 gang tells most, then the workload, then the pods.
 """
 

@@ -1,8 +1,8 @@
 """Reads the objects that a command works on: from files, or from a live cluster into the same documents.
 
 Guarantees: a cluster and its snapshot give the same answer, because both go through the same readers. One invalid
-object among thousands does not stop a command: it is named on stderr and ignored. Files are read whole or refused
-whole, as everywhere.
+object among thousands does not stop a command: it is named on stderr and ignored. An invalid object of a file is also
+an error: the command answers for the other objects, and ends with the exit code for wrong input.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from shoal.cli.cluster_access import chosen_access, speak
 from shoal.cli.completion_values import namespaces
 from shoal.cli.exit_codes import FAILED
 from shoal.cli.invalid_objects import note_of, shortened
+from shoal.cli.named_nodes import check_machines
 from shoal.units.errors import UserError, one_line
 
 if TYPE_CHECKING:
@@ -78,13 +79,20 @@ def source_of(
     context: str,
     namespace: str = "",
     *,
+    nodes: Sequence[str] | None = None,
     complains: bool = True,
+    reads_pods: bool = True,
 ) -> Source:
-    """The files if any are given, else the cluster. `complains`: what is left out of it is said on stderr."""
+    """The files if any are given, with these machines as nodes, else the cluster. `complains`: what is left out of it
+    is said on stderr. `reads_pods`: pods of files are judged too, and not queues alone."""
     if filename:
-        from shoal.api.files import read_manifests
+        from shoal.cli.manifest_source import loaded_manifests, queue_manifests
 
-        return Source(read_manifests(filename), namespace)
+        if not reads_pods:
+            return Source(queue_manifests(filename, nodes), namespace)
+        documents, loaded = loaded_manifests(filename, nodes)
+        return Source(documents, namespace, loaded=loaded)
+    check_machines(nodes, filename)
     access = chosen_access(kubeconfig, context)
     snapshot, loaded = taken(access, complains=complains)
     documents = [entry.document for entry in snapshot.entries]

@@ -15,24 +15,52 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.cluster_access import Kubeconfig, KubeContext
 from shoal.cli.option_groups import with_options
 from shoal.cli.options import MAX_SEED
+from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
     from shoal.cli.policy_comparison import Result
     from shoal.cli.scenario import Scenario
 
+_LOAD = 1.3
+
 
 @dataclass(frozen=True, kw_only=True)
 class PackOptions:
+    filename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-f",
+            "--filename",
+            metavar="PATH",
+            help="A snapshot or manifests whose pods are placed anew on their nodes; may be given several times.",
+        ),
+    ] = None
+    live: Annotated[
+        bool, typer.Option("--live", help="Place the pods of the cluster anew, on paper; nothing is changed there.")
+    ] = False
     nodes: Annotated[
-        Path | None, typer.Option(metavar="N.csv", help="The fleet; without files a synthetic one is made.")
+        str | None,
+        typer.Option(
+            metavar="N.csv|FLEET",
+            help="The fleet; without files a synthetic one is made. With -f: machines instead of Node objects.",
+        ),
     ] = None
     pods: Annotated[Path | None, typer.Option(metavar="P.csv", help="The pods to place on it.")] = None
-    policy: Annotated[str, typer.Option(metavar="NAME[,NAME...]", help="Policies to compare, or `all` of them.")] = (
-        "Shoal"
-    )
-    load: Annotated[float, typer.Option(help="GPU request to reach, as a multiple of the fleet's GPUs.")] = 1.3
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[,NAME...]", help="Policies to compare, or `all` of them; by default Shoal, with -f all."
+        ),
+    ] = ""
+    load: Annotated[
+        float | None,
+        typer.Option(
+            help="GPU request to reach by clones, as a multiple of the fleet's GPUs; by default 1.3, with -f no clones."
+        ),
+    ] = None
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Draws the arrival order and the ties.")] = 42
     order: Annotated[
         Path | None,
@@ -46,16 +74,30 @@ class PackOptions:
     plot: Annotated[
         Path | None, typer.Option(metavar="OUT.svg", help="Write a picture of all policies to this file.")
     ] = None
+    kubeconfig: Kubeconfig = None
+    context: KubeContext = ""
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether the pods are those of a cluster or of manifests, and not of a list."""
+        return bool(self.filename) or self.live
 
 
 @with_options
 def pack(options: PackOptions) -> None:
-    """Pack a pod list onto a fleet under one or more policies and compare what they reach."""
+    """Pack a pod list onto a fleet under one or more policies and compare what they reach.
+
+    With -f or --live the pods of a snapshot, of manifests or of the cluster are placed anew on its nodes, and compared
+    with the present placement.
+    """
     from shoal.cli.output_file import OutFile
     from shoal.cli.policy_names import parse_policies
     from shoal.sim.packing import POLICY_NAMES
 
-    policies = parse_policies(options.policy, POLICY_NAMES)
+    policies = parse_policies(options.policy or ("all" if options.has_objects else "Shoal"), POLICY_NAMES)
+    if options.has_objects:
+        _compare_placements(options, policies)
+        return
     out = OutFile(options.plot, ".svg") if options.plot is not None else None
 
     from shoal.cli.policy_comparison import compare_policies, picture
@@ -63,7 +105,9 @@ def pack(options: PackOptions) -> None:
     from shoal.cli.scheduler_config import load_profiles
 
     builders = load_profiles(options.scheduler_config) if options.scheduler_config is not None else {}
-    scenario = load_scenario(options.nodes, options.pods, options.order, options.load, options.seed)
+    load = _LOAD if options.load is None else options.load
+    nodes = None if options.nodes is None else Path(options.nodes)
+    scenario = load_scenario(nodes, options.pods, options.order, load, options.seed)
     results = compare_policies(scenario, [*policies, *builders], builders)
     if out is not None:
         out.write(picture(scenario, results))
@@ -71,6 +115,45 @@ def pack(options: PackOptions) -> None:
         sys.stdout.write(json.dumps([_as_json(result, scenario) for result in results], indent=1) + "\n")
     else:
         _show(scenario, results, options.plot)
+
+
+def _compare_placements(options: PackOptions, policies: Sequence[str]) -> None:
+    _check_alone(options)
+    from shoal.cli.object_source import source_of
+    from shoal.cli.repack import compare_placements
+    from shoal.cli.scheduler_config import load_profiles
+    from shoal.sim.workload import check_load
+
+    if options.load is not None:
+        check_load(options.load)
+    profiles = load_profiles(options.scheduler_config) if options.scheduler_config is not None else {}
+    nodes = [options.nodes] if options.nodes is not None else None
+    source = source_of(options.filename, options.kubeconfig, options.context, nodes=nodes)
+    comparison = compare_placements(source, [*policies, *profiles], profiles, options.seed, options.load)
+    if options.as_json:
+        from shoal.cli.formats import write
+
+        write(comparison, "json")
+        return
+    from shoal.cli.formats import console
+    from shoal.views.repacking import headline, repacking_table
+
+    screen = console(is_folded=True)
+    screen.print(headline(comparison), style="dim")
+    screen.print(repacking_table(comparison.rows))
+    screen.print()
+    for line in comparison.conclusion:
+        screen.print(line, markup=False)
+
+
+def _check_alone(options: PackOptions) -> None:
+    """Options that speak of lists have no meaning for objects."""
+    named = {"--pods": options.pods, "--order": options.order, "--plot": options.plot}
+    given = [name for name, value in named.items() if value is not None]
+    if given:
+        raise UserError("is not used with -f or --live", where=Where(path=given[0]), fix="leave it out")
+    if options.filename and options.live:
+        raise UserError("is not used with -f", where=Where(path="--live"), fix="give one of them")
 
 
 def _as_json(result: Result, scenario: Scenario) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from shoal.cli.cluster_access import Kubeconfig, KubeContext
 from shoal.cli.completion_values import cluster_queues
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
 from shoal.cli.named_group import NamedGroup
+from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files, Namespace
 from shoal.cli.option_groups import with_options
 from shoal.cli.options import Seed
@@ -56,6 +57,7 @@ class QueueOptions:
         ),
     ] = ""
     filename: Files = None
+    nodes: Machines = None
     namespace: Namespace = ""
     output: TableOutput = _TABLE
     workloads: Annotated[
@@ -90,7 +92,14 @@ def queue(called: typer.Context, options: QueueOptions) -> None:
     from shoal.views.queue_tree import Tree, queue_tree
     from shoal.views.queue_workloads import workloads_of
 
-    source = source_of(options.filename, options.kubeconfig, options.context, options.namespace)
+    source = source_of(
+        options.filename,
+        options.kubeconfig,
+        options.context,
+        options.namespace,
+        nodes=options.nodes,
+        reads_pods=False,
+    )
     others = other_queues_of(source)
     of_name = named(others, options.name) if options.name else others
     if of_name and (options.name or not are_queues(source.documents)):

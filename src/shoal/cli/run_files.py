@@ -20,7 +20,7 @@ _MAX_BYTES = 4 * 1024 * 1024
 
 
 class RunFiles(msgspec.Struct, frozen=True):
-    """What the files say; each kind stands in them once at most. And where, for what is found out later."""
+    """What the files say; each kind occurs at most once. And the positions, for later messages."""
 
     own: RunConfiguration = msgspec.field(default_factory=RunConfiguration)
     kueue: Configuration | None = None

@@ -30,10 +30,14 @@ class Scenario:
     def words(self) -> str:
         """One line for titles: how large, how many, which draw."""
         gpus = total_gpu_milli(self.nodes) // 1000
-        return (
-            f"{len(self.nodes):,} nodes, {gpus:,} GPUs, {len(self.arrivals.pod_rows):,} pods arriving one by one, "
-            f"seed {self.seed}"
-        )
+        return f"{len(self.nodes):,} nodes, {gpus:,} GPUs, {self._pods()} arriving one by one, seed {self.seed}"
+
+    def _pods(self) -> str:
+        """A pod that arrives again is a clone."""
+        arriving = len(self.arrivals.pod_rows)
+        pods = len(set(self.arrivals.pod_rows.tolist()))
+        clones = f" and {arriving - pods:,} clones" if arriving > pods else ""
+        return f"{pods:,} pods{clones}"
 
 
 def load_scenario(

@@ -25,14 +25,14 @@ from shoal.cli.embedded_options import (
     Stages,
     WithContention,
 )
-from shoal.cli.foreground import export_line, log_into, run_in, wants_board
+from shoal.cli.foreground import export_line, log_into, run_in, wants_dashboard
 from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.settings import Settings
 
 _PORT = 6443
-_OF_DEMO = frozenset({"demo", "port", "speed", "board"})
+_OF_DEMO = frozenset({"demo", "port", "speed", "dashboard"})
 
 
 class KubeVersion(StrEnum):
@@ -102,8 +102,8 @@ class UpOptions:
     demo: Annotated[
         bool, typer.Option("--demo", help="Show a fleet with the work of three teams; nothing is stored.")
     ] = False
-    board: Annotated[
-        bool | None, typer.Option("--board/--no-board", help="Draw the cluster; by default on a terminal.")
+    dashboard: Annotated[
+        bool | None, typer.Option("--dashboard/--no-dashboard", help="Draw the cluster; by default on a terminal.")
     ] = None
     notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None
 
@@ -144,7 +144,7 @@ def up(context: typer.Context, options: UpOptions) -> None:
         from shoal.cli.up_demo import run_demo
 
         _check_demo(context)
-        run_demo(options.port if options.port != _PORT else 0, options.speed, board=options.board)
+        run_demo(options.port if options.port != _PORT else 0, options.speed, dashboard=options.dashboard)
         return
     embedded = options.embedded()
     folder = cluster_folder(options.state)
@@ -159,10 +159,10 @@ def up(context: typer.Context, options: UpOptions) -> None:
     from shoal.wiring.up import up as serve
 
     show = None
-    if options.notify is None and wants_board(options.board):
-        from shoal.cli.board import board_beside_server
+    if options.notify is None and wants_dashboard(options.dashboard):
+        from shoal.cli.dashboard_runs import dashboard_beside_server
 
-        show = board_beside_server(settings.kubeconfig)
+        show = dashboard_beside_server(settings.kubeconfig)
         log_into(folder)
 
     def serve_cluster(settings: Settings, ready: Callable[[str], None]) -> None:
@@ -179,5 +179,5 @@ def _check_demo(context: typer.Context) -> None:
         source = context.get_parameter_source(name)
         if name not in _OF_DEMO and source is not None and source.name == "COMMANDLINE":
             option = "--" + name.replace("_", "-")
-            fix = "--port, --speed and --board go with it; for all others leave out --demo"
+            fix = "--port, --speed and --dashboard go with it; for all others leave out --demo"
             raise UserError(f"{option} does not go with --demo", fix=fix)

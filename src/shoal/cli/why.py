@@ -10,6 +10,7 @@ import typer
 from shoal.cli.cluster_access import Kubeconfig, KubeContext
 from shoal.cli.completion_values import subjects
 from shoal.cli.formats import TEXTS, TextOutput, checked
+from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files, Namespace
 from shoal.cli.option_groups import with_options
 from shoal.cli.options import Policy, SchedulerConfigFile, Seed
@@ -27,6 +28,7 @@ _MOST_S = 2.0
 @dataclass(frozen=True, kw_only=True)
 class WhyOptions:
     filename: Files = None
+    nodes: Machines = None
     namespace: Namespace = ""
     output: TextOutput = TEXTS[0]
     policy: Policy = _POLICY
@@ -55,13 +57,22 @@ def why(
     from shoal.cli.explainer import Explainer
     from shoal.cli.formats import console, write
     from shoal.cli.invalid_objects import explanation_of
+    from shoal.cli.live_history import show_history
     from shoal.cli.manifests import loaded_of, warn
+    from shoal.cli.named_nodes import no_nodes_warning
     from shoal.cli.object_source import source_of
     from shoal.cli.search_deadline import SearchDeadline
     from shoal.units.errors import UserError
     from shoal.views.explanation import show_explanation
 
-    source = source_of(options.filename, options.kubeconfig, options.context, options.namespace, complains=False)
+    source = source_of(
+        options.filename,
+        options.kubeconfig,
+        options.context,
+        options.namespace,
+        nodes=options.nodes,
+        complains=False,
+    )
     is_plain = options.policy == _POLICY and options.scheduler_config is None
     loaded = source.taken() if is_plain else loaded_of(source.documents, options.policy, options.scheduler_config)
     if options.filename:
@@ -76,7 +87,15 @@ def why(
         if wrong is None:
             raise
         explanation = wrong
-    if not options.filename:
+    else:
+        wrong = None
+    if options.filename:
+        warn(no_nodes_warning(loaded))
+    else:
+        if wrong is None:
+            show_history(
+                explanation, explainer.family, source.documents, chosen_access(options.kubeconfig, options.context)
+            )
         show_advice(explanation, source.documents, chosen_access(options.kubeconfig, options.context))
     if options.output != TEXTS[0]:
         from shoal.views.explanation_document import document_of

@@ -16,7 +16,7 @@ READ = "get,list,watch"
 NAMESPACE = "shoal-system"
 """Where Shoal's own objects are by default."""
 ELECTION_NAMESPACE = "kube-system"
-"""Where the lease of those who want to lead is by default."""
+"""Where the lease of those that want to lead is by default."""
 
 _KUEUE = "@kueue.x-k8s.io"
 _DRA = "@resource.k8s.io"
@@ -149,6 +149,11 @@ PARTS: dict[str, tuple[str, ...]] = {
         "update statefulsets/finalizers @apps",
         f"{READ} leaderworkersets @leaderworkerset.x-k8s.io",
         "update leaderworkersets/finalizers @leaderworkerset.x-k8s.io",
+        # The minimum of a pod group, whose pods are queued together.
+        f"{READ} podgroups,workloads @scheduling.k8s.io",
+        f"{READ} podgroups @scheduling.run.ai,scheduling.volcano.sh,scheduling.x-k8s.io",
+        # The pods of a queued Job of Volcano are not queued again.
+        f"{READ} jobs @batch.volcano.sh",
     ),
     "gatekeeper": (
         *_RULING,
@@ -221,6 +226,13 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ} inferenceservices @serving.kserve.io",
         f"{READ} workflows @argoproj.io",
         f"{READ} pipelines,tasks @tekton.dev",
+        f"{READ} networkpolicies @networking.k8s.io",
+        f"{READ} prometheusrules @monitoring.coreos.com",
+        f"{READ} scaledobjects @keda.sh",
+        f"{READ} misplacedscaledobjects @autoscaling.keda.sh",
+        f"{READ} nodepools @karpenter.sh",
+        f"{READ} clusterpolicies @nvidia.com",
+        f"{READ} misplacedclusterpolicies @config.openshift.io",
         *(f"{READ} {plurals} @{group}" for group, plurals in _JOB_KINDS),
     ),
 }

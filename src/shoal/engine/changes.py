@@ -24,7 +24,7 @@ class ChangeLog:
         self._offset = 0
         """What the oldest change still kept counts as."""
         self._full = len(self._buffer)
-        """The end at which there is no more room."""
+        """The end at which there is no more capacity."""
         self.end = 0
         """The cursor of a reader that has seen everything; also the version of the facts behind the log."""
 

@@ -2,7 +2,7 @@
 
 Pods with the same claims ask again and again, and a decision changes one node: the answer for every other node is
 looked up. What lies under an answer is counted by two numbers, one per row and one for all that reaches several rows
-(devices of a network, the sets themselves); an answer is good while both stand still.
+(devices of a network, the sets themselves); an answer is valid while both are unchanged.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class PodArrived(msgspec.Struct, frozen=True, gc=False):
     ask: Ask
     priority: int = 0
     daemon_set: str = ""
-    """The DaemonSet whose pod this is: the room set aside for it on its node is for this pod."""
+    """The DaemonSet whose pod this is: the capacity set aside for it on its node is for this pod."""
     who: PodIdentity = NO_IDENTITY
     nominated: str = ""
     """The node for which it was nominated before."""
@@ -92,7 +92,9 @@ class PodBound(msgspec.Struct, frozen=True, gc=False):
     terminating: bool = False
     """The pod is terminating: it still uses its resources, for which other pods may be nominated."""
     positions: tuple[tuple[int, int], ...] = ()
-    """Where no grant came with it: the devices it is said to hold, and on each the first MIG slice, if any."""
+    """Where no grant came with it: the devices that it holds by its annotation, and on each the first MIG slice, if
+    any.
+    """
     anew: bool = False
     """The pod holds other devices than those reported before."""
 

@@ -28,12 +28,15 @@ from shoal.engine.filters import NODE_FILTERS, STATIC_FILTERS
 from shoal.engine.filters.rule import Measure, MeasuringFilter, NodeFilter, Rows, StaticFilter, Verdicts
 from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, GPU_REPLICAS, Cause, Code, Evidence, Shortfall
+from shoal.engine.repelling_taints import RepellingTaint, repelling_taints, tolerating
 from shoal.engine.window import Window
 
 Tally = Counter[tuple[Code, str]]
 
 _BEFORE_CAPACITY = frozenset({Code.PORTS})
 _ABOUT_CLAIMS = frozenset({Code.CLAIM_UNUSABLE, Code.CLAIM_ELSEWHERE, Code.CLAIMS})
+_MOST_TAINTS = 3
+"""Sets of taints that are tried."""
 _DEVICE_UNITS = {facts.GPU_WHOLE: EMPTY_GPUS, facts.GPU_BEST: GPU_PIECE}
 
 
@@ -75,6 +78,21 @@ def evidence(cluster: Cluster, ask: Ask, who: PodIdentity = NO_IDENTITY) -> Evid
         (Cause(code, detail, nodes) for (code, detail), nodes in domain_count.items()), key=_commonest_first
     )
     return Evidence(len(live), tuple(causes), lacks.fitting, nearest, shortfalls)
+
+
+def helpful_taints(cluster: Cluster, ask: Ask, who: PodIdentity = NO_IDENTITY) -> tuple[RepellingTaint, ...]:
+    """Taints that, if they were tolerated, would leave a node on which the ask fits now."""
+    found = repelling_taints(cluster, ask)[:_MOST_TAINTS]
+    return tuple(each for each in found if evidence(cluster, tolerating(ask, each.taints), who).fitting)
+
+
+def feasible_rows(cluster: Cluster, ask: Ask, rows: Rows, ignored: Code | None = None) -> Rows:
+    """Those of the rows that the rules about names, labels, taints and models let through, all but one of the rules."""
+    for rule in STATIC_FILTERS:
+        verdicts = None if rule.code is ignored else rule.passes(cluster, ask, rows)
+        if verdicts is not None:
+            rows = rows[verdicts]
+    return rows
 
 
 def _commonest_first(cause: Cause) -> tuple[int, Code, str]:

@@ -23,7 +23,8 @@ GPU_MILLI: Final = 5
 """Compute free on all devices together, in thousandths."""
 CPU_SCORED: Final = 6
 MEMORY_SCORED: Final = 7
-"""As CPU and MEMORY, but a pod that requests nothing counts with kube-scheduler's stand-in: used by scores only."""
+"""As CPU and MEMORY, but a pod that requests nothing counts with kube-scheduler's default value: used by scores only.
+"""
 
 FIRST_EXTENDED: Final = 8
 """Columns from here on are resources that some pod asked for by name, eight more at a time.

@@ -5,6 +5,8 @@ A success stays on the ledger until the caller rolls it back; a failure leaves n
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,6 @@ from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.pods import Waiting
-from shoal.engine.seeded_number import seeded_number
 
 Rows = NDArray[np.int64]
 
@@ -47,3 +48,14 @@ class Fitter:
         """Place the pod on the node of its nomination; other nodes are tried only if it does not fit there."""
         row = self.cluster.row_of.get(waiting.nominated)
         return None if row is None else self.placement.choose(waiting.charge, chance, waiting.who, np.array([row]))
+
+
+_MASK = (1 << 64) - 1
+
+
+def seeded_number(seed: int, name: str) -> int:
+    """A number of 62 bits (splitmix64's finaliser over seed and name)."""
+    x = (seed * 0x9E3779B97F4A7C15 + crc32(name.encode()) * 0xD1B54A32D192ED03 + len(name)) & _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return (x ^ (x >> 31)) >> 2

@@ -2,7 +2,7 @@
 
 This is looked at right before a pod is bound: other schedulers bind pods to the same node meanwhile. The sums are those
 by which a kubelet admits pods: each resource that the pod asks for, and all devices of the node together, whichever of
-them each pod uses. Pods that end still count, and room that is promised to pods that wait does not.
+them each pod uses. Pods that end still count, and capacity that is promised to pods that wait does not.
 """
 
 from __future__ import annotations

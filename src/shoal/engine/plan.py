@@ -22,7 +22,7 @@ class Place(msgspec.Struct, frozen=True, gc=False, tag=True):
 
 
 class Nominate(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Promise the pod room that others are leaving: neither bound nor passed over."""
+    """Promise the pod capacity that others are leaving: neither bound nor passed over."""
 
     pod: str
     node: str

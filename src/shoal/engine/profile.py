@@ -41,7 +41,7 @@ class Profile:
     static_epoch: Callable[[], object] = lambda: None
     """Read after `epoch`; a new value means that the static scores changed too."""
     forget: Callable[[], None] = lambda: None
-    """Drops what the scores keep of every node, for who decides without memory."""
+    """Drops what the scores keep of every node, for callers that decide without memory."""
 
 
 _PREFERRED = PER_LEVEL << highest_price_level().bit_length()

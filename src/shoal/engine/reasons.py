@@ -56,6 +56,8 @@ class Code(StrEnum):
     CLAIMS = "ClaimsNotAllocatable"
 
     VOLUMES = "VolumesNotReady"
+    FORBIDDEN = "Forbidden"
+    """An API server would not create the pod."""
 
     NEVER_PREEMPTS = "NeverPreempts"
     NO_VICTIMS = "NoVictims"
@@ -96,7 +98,7 @@ class Evidence(msgspec.Struct, frozen=True):
     nodes: int
     causes: tuple[Cause, ...]
     fitting: int = 0
-    """Nodes with room; not zero when the facts have changed since the refusal."""
+    """Nodes with capacity; not zero when the facts have changed since the refusal."""
     nearest: str = ""
     shortfalls: tuple[Shortfall, ...] = ()
     """What the nearest node lacks; there is none when no node passes the rules about labels, taints and models."""

@@ -10,10 +10,12 @@ by itself: tolerating a node that is not ready gains nothing.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
+from msgspec import structs
 
-from shoal.api.taints import HARD_EFFECTS, Taint
+from shoal.api.taints import HARD_EFFECTS, Taint, Toleration
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.filters import STATIC_FILTERS
@@ -51,6 +53,12 @@ def repelling_taints(cluster: Cluster, ask: Ask) -> tuple[RepellingTaint, ...]:
         RepellingTaint(taints, nodes) for taints, nodes in found.items() if not any(map(_passes_by_itself, taints))
     ]
     return tuple(sorted(reported, key=lambda one: (-one.nodes, tuple(map(str, one.taints)))))
+
+
+def tolerating(ask: Ask, taints: Iterable[Taint]) -> Ask:
+    """The same ask with these taints tolerated."""
+    added = {Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints}
+    return structs.replace(ask, tolerations=tuple(sorted({*ask.tolerations, *added}, key=repr)))
 
 
 def _missing(taints: tuple[Taint, ...], ask: Ask) -> tuple[Taint, ...]:

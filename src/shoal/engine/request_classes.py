@@ -232,7 +232,7 @@ class RequestClass:
             self._blocks[blocks] = keys[best]
 
     def _scored(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Keys of rows that have enough room. A row ruled out by its labels stays far below any that is not."""
+        """Keys of rows that have enough capacity. A row ruled out by its labels stays far below any that is not."""
         window = self._window
         window.rows = rows
         keys = self._base[rows]

@@ -3,7 +3,7 @@
 Hidden behind three columns and those of MIG profiles. `GPU_WHOLE` is how many `nvidia.com/gpu` one pod can still get:
 free replicas, on a node that advertises replicas. The column of a MIG profile is how many more instances the free
 slices of the node would give, on a node whose devices are cut on demand. Both are functions of the planes alone, and
-changes are booked as differences, so what was booked beside them (room set aside for a DaemonSet) stays.
+changes are booked as differences, so what was booked beside them (capacity set aside for a DaemonSet) stays.
 
 Rejected: one filter for each such node. It would run for every whole-GPU ask on every node.
 """

@@ -9,7 +9,7 @@ Rejected: refusing the manifest. A fleet that scales from zero has no such label
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
 import msgspec
@@ -19,6 +19,7 @@ from shoal.api.node_affinity import NodeRule
 from shoal.api.requirement import Requirement
 from shoal.data.gpus import PRODUCT_LABEL, family, meant_products
 from shoal.engine.cluster import Cluster
+from shoal.engine.pod_rules import PodRules
 
 _MOST = 20
 """Conditions that are reported, and values of each."""
@@ -47,6 +48,19 @@ def unmatched(cluster: Cluster, rule: NodeRule) -> tuple[Unmatched, ...]:
         if all(by_term):
             found += chain.from_iterable(by_term)
     return tuple(labels.describe(each) for each in islice(dict.fromkeys(found), _MOST))
+
+
+def unmatched_levels(cluster: Cluster, levels: Iterable[str]) -> tuple[Unmatched, ...]:
+    """The levels of a topology (each the key of a node label) that no node has."""
+    labels = _NodeLabels(cluster)
+    asked = (Requirement(level, "Exists") for level in dict.fromkeys(levels) if level)
+    return tuple(labels.describe(each) for each in islice(filter(labels.lack, asked), _MOST))
+
+
+def levels_of(rules: PodRules) -> Iterator[str]:
+    """The topology keys without which no node is feasible for a pod with these rules."""
+    yield from (term.key for term in rules.affinity)
+    yield from (spread.key for spread in rules.spread if spread.hard)
 
 
 class _NodeLabels:

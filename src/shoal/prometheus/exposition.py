@@ -1,4 +1,4 @@
-"""A registry as text: Prometheus' format 0.0.4, and OpenMetrics 1.0 for those who ask for it.
+"""A registry as text: Prometheus' format 0.0.4, and OpenMetrics 1.0 for those that ask for it.
 
 The two differ in little: OpenMetrics calls a counter by its name without `_total`, escapes quotes in its help, writes
 bounds as floats, and says where it ends.
@@ -20,7 +20,7 @@ _WHOLE = 1e15
 
 
 def form_for(accept: str) -> str:
-    """The content type for a request that accepts these: OpenMetrics for who prefers it, as Prometheus does."""
+    """The content type for a request that accepts these: OpenMetrics for callers that prefer it, as Prometheus does."""
     best, chosen = 0.0, PLAIN
     for part in accept.split(","):
         media, *parameters = (piece.strip() for piece in part.split(";"))

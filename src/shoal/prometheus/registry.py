@@ -36,7 +36,7 @@ class Registry:
         self._families: dict[str, Family[Any]] = {}
         self._readers: dict[str, tuple[MetricHead, Read]] = {}
         self._names: dict[str, str] = {}
-        """Each name that stands in the text, and the family it belongs to."""
+        """Each name in the text, and the family it belongs to."""
         self._broken: set[str] = set()
         self._prepare: dict[str, Callable[[], None]] = {}
 

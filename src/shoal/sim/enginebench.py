@@ -97,7 +97,7 @@ class Bench:
         return (perf_counter() - start) / count
 
     def round(self, arrivals: int, departures: int) -> None:
-        """Some pods end, some come, the engine decides, the world does as told."""
+        """Some pods end, some come, the engine decides, the environment applies the plan."""
         apply = self.intake.apply
         running = self.running
         for index in self.random.choices(range(len(running) - departures + 1), k=departures):

@@ -11,7 +11,7 @@ from msgspec import structs
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.domain_counts.all_counts import LabelKey
-from shoal.engine.evidence import Evidences
+from shoal.engine.evidence import Evidences, helpful_taints
 from shoal.engine.fitter import Fitter
 from shoal.engine.gangs.evidence import GroupEvidence, group_evidence
 from shoal.engine.ledger import Ledger
@@ -20,7 +20,6 @@ from shoal.engine.preemption.evidence import hindrance, what_would_help
 from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.preemption.preemptor import Preemptor, gang_preemptor, pod_preemptor
 from shoal.engine.reasons import Evidence
-from shoal.engine.repelling_taints import repelling_taints
 from shoal.engine.unmatched import unmatched
 from shoal.sim.refusals import code_of
 from shoal.views.decision import Reason
@@ -104,5 +103,6 @@ class Explainer:
         return " ".join(part for part in parts if part)
 
     def tolerance(self, pod: str) -> str:
-        """What it would have to tolerate."""
-        return tolerance_words(repelling_taints(self._cluster, self._cluster.pending[pod].charge.ask))
+        """What it would have to tolerate to fit now."""
+        waiting = self._cluster.pending[pod]
+        return tolerance_words(helpful_taints(self._cluster, waiting.charge.ask, waiting.who))

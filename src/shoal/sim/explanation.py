@@ -9,39 +9,59 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
+from shoal.data.mig import RESOURCE_PREFIX
+from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
+from shoal.engine.device_notation.gpu_health import gpu_health
+from shoal.engine.evidence import evidence as evidence_of
+from shoal.engine.evidence import feasible_rows
 from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import is_running
+from shoal.engine.gangs.evidence import GroupEvidence
+from shoal.engine.ledger import Ledger
 from shoal.engine.plan import Nominate, Place
-from shoal.engine.reasons import Code
+from shoal.engine.pods import PodAllocation
+from shoal.engine.reasons import Code, Evidence
 from shoal.engine.scheduling_queue import gang_priority
-from shoal.engine.unmatched import unmatched
 from shoal.sim.answers import hold_reason
 from shoal.sim.device_names import device_names
 from shoal.sim.explain import Explainer
 from shoal.sim.refusals import code_of
+from shoal.sim.remedies import NO_OBJECTS, Objects, RemedyTrial, Subject, remedies_of
+from shoal.sim.remedies.trial import MOST_TRIALS
 from shoal.sim.rounds import Record, Rounds
 from shoal.sim.workload_explanation import GoOn, explain_workload, most_of, queue_names
 from shoal.store.held_pods import HeldPod, Hold
 from shoal.units.errors import UserError, excerpt
-from shoal.views.asks import ask_words, condition_words
+from shoal.views.asks import ask_words, condition_words, pods_words
 from shoal.views.decision_text import device_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import Explanation, cause_lines
 from shoal.views.gangs import gang_help, gang_message, lost_pods, lost_words
-from shoal.views.remedies import unmatched_words
+from shoal.views.queue_help import cut_words
+from shoal.views.remedies import SHARED_MEMORY, health_words, unmatched_words
 from shoal.views.why import nearest_sentence
 
 _NEAR = 3
 _MOST_PODS = 4
 _ALIKE = 0.75
+_MOST_NODES = 4
+_NOT_ABOUT_NODES = frozenset({Code.GANG_UNKNOWN, Code.GANG_MALFORMED, Code.GANG_TOO_SMALL})
 
 
-def explain(rounds: Rounds, gated: Mapping[str, Hold], name: str, go_on: GoOn = lambda: True) -> Explanation:
+def explain(
+    rounds: Rounds,
+    gated: Mapping[str, Hold],
+    name: str,
+    go_on: GoOn = lambda: True,
+    objects: Objects = NO_OBJECTS,
+) -> Explanation:
     """Decide everything, then tell about one. `go_on` is asked whether to look for more that would help."""
     known = _KnownNames(rounds, gated)
     key = known.find(name)
-    return _Told(rounds, gated, go_on).explanation(key)
+    return _Told(rounds, gated, go_on, objects).explanation(key)
 
 
 class _KnownNames:
@@ -71,9 +91,10 @@ class _KnownNames:
 
 
 class _Told:
-    def __init__(self, rounds: Rounds, gated: Mapping[str, Hold], go_on: GoOn) -> None:
+    def __init__(self, rounds: Rounds, gated: Mapping[str, Hold], go_on: GoOn, objects: Objects) -> None:
         self._rounds = rounds
         self._go_on = go_on
+        self._objects = objects
         self._cluster = rounds.cluster
         self._gated = gated
         self._explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s)
@@ -88,7 +109,7 @@ class _Told:
         self._decide()
         gang = self._cluster.gangs.find(key)
         is_let_go = gang is not None and bool(gang.waiting or gang.running)
-        queued = None if is_let_go else explain_workload(self._rounds, self._last, key, self._go_on)
+        queued = None if is_let_go else explain_workload(self._rounds, self._last, key, self._go_on, self._objects)
         if queued is not None:
             return queued
         if gang is not None:
@@ -136,6 +157,8 @@ class _Told:
                 explanation.add("asks", ask_words(allocation.ask))
                 explanation.add("conditions", *condition_words(allocation.ask))
                 explanation.add("gang", allocation.who.group)
+                explanation.add("nodes", *self._alternatives(key))
+                explanation.add("GPU memory", self._shared_memory(allocation))
             explanation.add("yielded", few(self._yielded.get(key, []), _MOST_PODS))
             return explanation
         waiting = cluster.pending[key]
@@ -151,9 +174,25 @@ class _Told:
         )
         explanation.add("nodes", *cause_lines(evidence))
         explanation.add("nearest", nearest_sentence(evidence))
-        self._tell_help(explanation, key)
+        explanation.add("unhealthy", *self._unhealthy(waiting.charge.ask))
+        self._tell_help(explanation, Subject(key, (key,)))
         explanation.add("preemption", self._explainer.hindrance(key))
         return explanation
+
+    def _alternatives(self, key: str) -> list[str]:
+        """What each node says of a pod that has its place, as if it had none."""
+        ledger = Ledger(self._cluster)
+        allocation = self._cluster.pods[key]
+        ledger.evict(key)
+        try:
+            return cause_lines(evidence_of(self._cluster, allocation.ask, allocation.who))
+        finally:
+            ledger.rollback()
+
+    def _shared_memory(self, allocation: PodAllocation) -> str:
+        layout = self._cluster.devices.layout(allocation.row)
+        is_shared = layout.sharing == "time-slicing" and allocation.ask.devices is not None
+        return SHARED_MEMORY if is_shared else ""
 
     def _held(self, title: str, hold: Hold) -> Explanation:
         reason = hold_reason(hold)
@@ -171,15 +210,40 @@ class _Told:
         explanation.add("conditions", *condition_words(self._cluster.pending[key].charge.ask))
         explanation.add("gang", gang.name, *self._needs(gang))
         explanation.add("short", gang_message(found, evidence))
-        explanation.add("would help", gang_help(found, evidence))
+        self._tell_gang_help(explanation, gang, found, evidence)
         return explanation
 
-    def _tell_help(self, explanation: Explanation, pod: str) -> None:
-        meant = unmatched(self._cluster, self._cluster.pending[pod].charge.ask.nodes)
-        if meant:
-            explanation.add("would help", unmatched_words(meant))
-        else:
-            explanation.add("would help", self._explainer.tolerance(pod), self._explainer.what_would_help(pod))
+    def _tell_gang_help(self, explanation: Explanation, gang: Gang, found: GroupEvidence, evidence: Evidence) -> None:
+        limit = gang_help(found, evidence)
+        if found.code in _NOT_ABOUT_NODES:
+            explanation.add("would help", limit)
+            return
+        explanation.add("unhealthy", *self._unhealthy(self._cluster.pending[found.pod].charge.ask))
+        self._tell_help(explanation, Subject(gang.name, tuple(gang.waiting), is_gang=True), limit)
+
+    def _tell_help(self, explanation: Explanation, subject: Subject, limit: str = "") -> None:
+        """`limit`: how much of a gang could run."""
+        trial = RemedyTrial(self._rounds, self._objects.node_facts, self._go_on)
+        found = remedies_of(trial, subject, self._objects)
+        explanation.remedies = found.remedies
+        lines = [line for remedy in found.remedies for line in remedy.lines()]
+        cut = cut_words(MOST_TRIALS - trial.left) if trial.is_short else ""
+        explanation.add("MIG", *found.facts)
+        explanation.add("would help", unmatched_words(found.unmet) or limit, *lines, found.note, cut)
+
+    def _unhealthy(self, ask: Ask) -> list[str]:
+        """Unhealthy GPUs on nodes that the rules about nodes do not exclude."""
+        if ask.devices is None and not any(name.startswith(RESOURCE_PREFIX) for name, _ in ask.requests):
+            return []
+        cluster = self._cluster
+        broken = {
+            name: health for name, node in self._objects.nodes.items() if (health := gpu_health(node)) is not None
+        }
+        rows = {cluster.row_of[name]: name for name in broken if name in cluster.row_of}
+        admitted = feasible_rows(cluster, ask, np.array(sorted(rows), np.int64)).tolist() if rows else []
+        words = [health_words(rows[row], broken[rows[row]]) for row in admitted]
+        more = len(words) - _MOST_NODES
+        return [*words[:_MOST_NODES], f"and {more:,} more nodes with unhealthy GPUs" if more > 0 else ""]
 
     # -- a gang ----------------------------------------------------------------------------------------------
 
@@ -206,9 +270,7 @@ class _Told:
             explanation.add("pods", *self._where(gang))
             return explanation
         if not gang.waiting:
-            return Explanation(
-                f"gang {gang.name}", "waits", Code.GANG_TOO_SMALL, [("pods", ["none of its pods waits"])]
-            )
+            return self._without_pods(gang)
         found = self._explainer.gang_evidence(gang.name)
         evidence = self._explainer.evidence(found.pod)
         first = cluster.pending[found.pod]
@@ -221,16 +283,26 @@ class _Told:
         if found.code is not Code.GANG_MALFORMED:
             # However many nodes there are, they are not looked at.
             explanation.add("nodes", *cause_lines(evidence))
-        helps = gang_help(found, evidence), self._explainer.tolerance(found.pod), self._explainer.gang_room(gang.name)
-        explanation.add("would help", *helps)
+        self._tell_gang_help(explanation, gang, found, evidence)
         explanation.add("preemption", self._explainer.gang_hindrance(gang.name))
+        return explanation
+
+    def _without_pods(self, gang: Gang) -> Explanation:
+        explanation = Explanation(f"gang {gang.name}", "waits", Code.GANG_TOO_SMALL)
+        explanation.add("needs", *self._needs(gang))
+        least = 0 if gang.facts is None else gang.facts.minimum
+        if least:
+            explanation.add("short", f"the gang needs {pods_words(least)}, and none of them exists.")
+            explanation.add("would help", f"Create {pods_words(least)} of the gang.")
+        else:
+            explanation.add("pods", "it has none")
         return explanation
 
     def _running(self, gang: Gang) -> str:
         nominated = sum(1 for pod in gang.running if pod in self._cluster.nominated)
         if nominated:
             return f"is promised room for {nominated:,} of its pods"
-        return f"runs with {len(gang.running):,} pod{'' if len(gang.running) == 1 else 's'}"
+        return f"runs with {pods_words(len(gang.running))}"
 
     def _where(self, gang: Gang) -> Iterator[str]:
         by_node: dict[str, list[str]] = {}
@@ -244,13 +316,16 @@ class _Told:
         if facts is None:
             return
         if facts.minimum:
-            yield f"{facts.minimum:,} pods; {len(gang.waiting):,} wait, {len(gang.running):,} run"
+            waiting, running = len(gang.waiting), len(gang.running)
+            waits, runs = "waits" if waiting == 1 else "wait", "runs" if running == 1 else "run"
+            yield f"{pods_words(facts.minimum)}; {waiting:,} {waits}, {running:,} {runs}"
         for part in facts.parts:
             inside = f" in {part.parent}" if part.parent else ""
-            counted = "parts" if any(each.parent == part.name for each in facts.parts) else "pods"
-            yield f"part {part.name}{inside}: {part.minimum:,} {counted}"
+            has_parts = any(each.parent == part.name for each in facts.parts)
+            parts = f"{part.minimum:,} {'part' if part.minimum == 1 else 'parts'}"
+            yield f"part {part.name}{inside}: {parts if has_parts else pods_words(part.minimum)}"
         for role, least in facts.roles:
-            yield f"role {role}: {least:,} pods"
+            yield f"role {role}: {pods_words(least)}"
         wish = facts.requirement
         if wish.required:
             yield f"all in one {wish.required}"
@@ -262,7 +337,7 @@ class _Told:
     # -- what both have --------------------------------------------------------------------------------------
 
     def _turn(self, key: str) -> str:
-        """Where in line it stood before the first round."""
+        """Its position in the queue before the first round."""
         cluster = self._cluster
         order = cluster.pending.in_order()
         gang = cluster.gangs.find(key)

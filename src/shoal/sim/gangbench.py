@@ -1,8 +1,8 @@
 """Measures the placement of a large gang: a thousand one-GPU pods on five thousand nodes.
 
 Blocks have 128 nodes of eight GPUs, racks 16. In the first case nodes are taken in part at random and one block in five
-has the room; in the second one block alone has it, on exactly 125 nodes that are free, and the gang takes all of them.
-The whole round is measured, events are not.
+has the capacity; in the second one block alone has it, on exactly 125 nodes that are free, and the gang takes all of
+them. The whole round is measured, events are not.
 """
 
 from __future__ import annotations

@@ -99,7 +99,8 @@ class PackRun:
         self._fragments.refresh()
         self.arrived_milli.append(self._arrived)
         self.allocated_milli.append(self._allocated)
-        self.frag_milli.append(self._fragments.total)
+        # Sums of floating point come out just below zero.
+        self.frag_milli.append(max(0.0, self._fragments.total))
         return placed
 
 

@@ -36,7 +36,7 @@ _NOW_S = 100_000.0
 
 
 class PreemptBench:
-    """One full fleet and those who come."""
+    """One full fleet and those that come."""
 
     def __init__(self, seed: int, nodes: int = NODES, claimants: int = CLAIMANTS) -> None:
         self._random = random.Random(seed)

@@ -19,7 +19,7 @@ import msgspec
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import STEPS, cycle
 from shoal.engine.cycle_state import Step
-from shoal.engine.events import PodArrived, PodBound, PodGone
+from shoal.engine.events import Event, PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Move, Nominate, Place, Plan
@@ -93,6 +93,10 @@ class Rounds:
         record.is_quiet = not (record.placed or record.evicted or record.moved or record.ended or news)
         self.now_s += ROUND_S
         return record
+
+    def apply(self, event: Event) -> None:
+        """Take note of a change between two rounds."""
+        self._intake.apply(event)
 
     def _row_of(self, nomination: Nominate) -> int | None:
         return self.cluster.row_of.get(nomination.node)

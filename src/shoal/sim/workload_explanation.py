@@ -9,19 +9,18 @@ from collections.abc import Callable, Iterator
 from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.facts import WorkloadFacts
-from shoal.engine.queues.remedies import SearchLimit, remedies
 from shoal.sim.queue_rounds import QueueRecord, QueueRounds
+from shoal.sim.queued_help import tell_queued_help
+from shoal.sim.remedies import NO_OBJECTS, Objects
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
 from shoal.views.asks import amount_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import Explanation
-from shoal.views.queue_help import cut_words, remedy_words
 from shoal.views.waits import unproven_sentence, wait_reason
 
 GoOn = Callable[[], bool]
 
 _MOST_NAMES = 4
-_MOST_REMEDIES = 4
 
 
 def queue_names(rounds: Rounds) -> set[str]:
@@ -36,7 +35,9 @@ def most_of(rounds: Rounds) -> int:
     return rounds.enough if isinstance(rounds, QueueRounds) else MOST_ROUNDS
 
 
-def explain_workload(rounds: Rounds, last: Record | None, key: str, go_on: GoOn) -> Explanation | None:
+def explain_workload(
+    rounds: Rounds, last: Record | None, key: str, go_on: GoOn, objects: Objects = NO_OBJECTS
+) -> Explanation | None:
     """None where the pods tell the story themselves. `go_on`: whether to look for more that would help."""
     if not isinstance(rounds, QueueRounds) or key in rounds.cluster.pods or key in rounds.cluster.pending:
         return None
@@ -58,11 +59,7 @@ def explain_workload(rounds: Rounds, last: Record | None, key: str, go_on: GoOn)
     if waiting is None:
         return Explanation(title, "is gone")
     explanation = _waiting(title, facts, waiting, rounds)
-    rounds.placement.renew()
-    budget = SearchLimit(go_on=go_on)
-    found = remedies(rounds.kueue, workload, prover=rounds.prover, now_s=rounds.now_s, budget=budget)
-    words = [remedy_words(each) for each in found[:_MOST_REMEDIES]]
-    explanation.add("would help", *words, cut_words(budget.spent) if budget.is_short else "")
+    tell_queued_help(explanation, rounds, facts, go_on, objects)
     return explanation
 
 

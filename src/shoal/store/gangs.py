@@ -23,6 +23,7 @@ from msgspec import structs
 from shoal.api.groups.coscheduling import CoschedulingPodGroup
 from shoal.api.groups.kai import SUB_GROUP_LABEL, KaiPodGroup
 from shoal.api.groups.kubernetes import PodGroup, SchedulingPolicy, Workload
+from shoal.api.groups.shoal import RENDEZVOUS
 from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.api.pod import Pod
 from shoal.engine.from_api import (
@@ -41,7 +42,7 @@ from shoal.store.ended_members import less_those_that_ended
 from shoal.store.impossible_gangs import why_impossible
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.object_faults import message_of
-from shoal.store.pod_makers import GANG, RENDEZVOUS, Owner, PodMaker, makers_of, top_owner
+from shoal.store.pod_makers import GANG, Owner, PodMaker, makers_of, top_owner
 from shoal.units.errors import UserError, Where, excerpt
 
 

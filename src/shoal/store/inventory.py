@@ -1,7 +1,7 @@
 """Groups the objects of a set of manifests by kind, each with its location in the files.
 
-Kinds that no decision depends on are reported once each, with their number, so that a typing error in a kind is visible
-and a folder with Services and ConfigMaps causes few warnings.
+Kinds that no decision depends on are reported in one line with their numbers. Unknown kinds are reported once each with
+the first place, so that a typing error in a kind is visible.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 from shoal.api.decode import Document, Unknown
 from shoal.api.wire import ApiStruct
+from shoal.store.unread_kinds import has_no_part_in_decisions
 from shoal.units.errors import UserError, Where
 
 V_co = TypeVar("V_co", covariant=True)
@@ -73,16 +74,24 @@ class Inventory:
         return list(self._unknown)
 
     def skipped(self, read: Container[int] = ()) -> list[str]:
-        """One line for each kind that is not read. `read`: ids of values that another reader uses."""
+        """One line for each kind that is not read, and one for all kinds that no decision depends on. `read`: ids of
+        values that another reader uses."""
         kinds: Counter[str] = Counter()
+        idle: Counter[str] = Counter()
         first: dict[str, Where] = {}
         for placed in self._unknown:
-            if id(placed.value) in read or (placed.value.api_version, placed.value.kind) in _READ_RAW:
+            value = placed.value
+            if id(value) in read or (value.api_version, value.kind) in _READ_RAW:
                 continue
-            name = f"{placed.value.kind} ({placed.value.api_version})"
+            if has_no_part_in_decisions(value.api_version, value.kind):
+                idle[value.kind] += 1
+                continue
+            name = f"{value.kind} ({value.api_version})"
             kinds[name] += 1
             first.setdefault(name, placed.where)
-        return [
+        lines = [
             f"{first[name]}: {name} is not read and was skipped" + (f", {count} of them" if count > 1 else "")
             for name, count in kinds.items()
         ]
+        listed = ", ".join(f"{kind} ({count:,})" for kind, count in sorted(idle.items()))
+        return [*lines, f"not read, because no decision depends on them: {listed}"] if idle else lines

@@ -118,6 +118,7 @@ class _ManifestReader:
 
     def manifests(self) -> ManifestCluster:
         members = self._pods.there
+        self._cluster.gated |= self._pods.refused
         gangs = self._gangs(members)
         self._surroundings(gangs)
         self._nodes()

@@ -6,12 +6,15 @@ Ages follow the order, not the time: of two pods without a creation time the fir
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from shoal.api.pod import Pod
 from shoal.engine.from_api import Priorities, Rank, who_of_pod
 from shoal.store.gangs import GangMember
+from shoal.store.held_pods import HeldPod
 from shoal.store.inventory import Inventory, Placed
+from shoal.store.manifest_admission import ManifestAdmission
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.replicas import made_pods
 from shoal.units.errors import UserError, Where
@@ -29,8 +32,11 @@ class ManifestPods:
         self.ended: list[GangMember] = []
         """A gang needs one pod less for each pod that succeeded."""
         made = [*made_pods(inventory, warnings), *operators.made(warnings)]
-        self.there = self._read([*inventory.of(Pod), *made])
+        admission = ManifestAdmission(inventory, priorities)
+        self.there = self._read(admission.admitted([*inventory.of(Pod), *made]))
         """All pods that have not ended."""
+        self.refused: Mapping[str, HeldPod] = admission.refused
+        """Pods that an API server would not create, by key."""
 
     def _read(self, pods: list[Placed[Pod]]) -> list[GangMember]:
         members: dict[str, GangMember] = {}

@@ -24,8 +24,6 @@ from shoal.units.errors import UserError, Where, excerpt
 
 GANG = "shoal.dev/gang"
 """`true`: all pods of the controller start together; a number: so many of them; `false`: they start independently."""
-RENDEZVOUS = "shoal.dev/rendezvous"
-"""`true` on pods: they get each other's addresses when they start, and wait for each other."""
 VOLCANO_MINIMUM = "scheduling.volcano.sh/group-min-member"
 KAI_MINIMUM = "kai.scheduler/batch-min-member"
 JOB_SET = ("jobset.x-k8s.io", "JobSet")

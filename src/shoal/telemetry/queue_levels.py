@@ -56,7 +56,7 @@ class QueueFigure(msgspec.Struct, frozen=True):
     used: float | None = None
     """Of a local queue with admission fair sharing: what it used lately."""
     wanted: tuple[tuple[str, float], ...] = ()
-    """Resources that those who wait ask for."""
+    """Resources that those that wait ask for."""
     quotas: tuple[QuotaFigure, ...] = ()
 
 

@@ -1,6 +1,6 @@
 """Counts unadmitted workloads by reason, with Kueue's metric names, by cluster queue and by local queue.
 
-Also of those whose queue is not there: no queue counts them among its own, and they are those who wait in vain.
+Also of those whose queue is not there: no queue counts them among its own, and they are those that wait in vain.
 """
 
 from __future__ import annotations

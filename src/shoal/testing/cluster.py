@@ -264,7 +264,7 @@ class KubeCluster:
     def _command(self) -> list[str]:
         options = self.options
         return [
-            *(sys.executable, "-m", "shoal", "up", "--memory", "--no-board", "--port", "0", "--metrics-port", "0"),
+            *(sys.executable, "-m", "shoal", "up", "--memory", "--no-dashboard", "--port", "0", "--metrics-port", "0"),
             *("--state", os.fspath(self.kubeconfig.with_name("state")), "--kubeconfig", os.fspath(self.kubeconfig)),
             *("--nodes", options.nodes, "--scheduler", options.scheduler, "--kube-version", options.kube_version),
             *("--speed", f"{options.speed:g}", "--authorization", options.authorization),

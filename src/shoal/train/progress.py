@@ -1,6 +1,6 @@
 """Reports the progress of a training run to the scheduler: as annotations of its pod, or in a file.
 
-Telling never harms the run: it happens beside it, with short limits, and what cannot be told is dropped. The pod is
+Telling never harms the run: it happens beside it, with short limits, and what cannot be reported is dropped. The pod is
 known from POD_NAME and POD_NAMESPACE (the downward API) and the service account of the pod, which must be allowed to
 patch its own pod; without these, or with SHOAL_PROGRESS_FILE, the same words go to a file.
 """
@@ -47,7 +47,7 @@ class Reporter(Protocol):
         ...
 
     def close(self) -> None:
-        """What was told last has been passed on, or cannot be."""
+        """What was reported last has been passed on, or cannot be."""
         ...
 
 

@@ -1,7 +1,7 @@
 """The loop around a training step: where to begin, when to save, when to leave.
 
 A signal only sets a flag; what it asks for happens between two steps, when everything is consistent. With several ranks
-all must leave after the same step, or those who stay wait for the others for ever: they agree by torch.distributed,
+all must leave after the same step, or those that stay wait for the others for ever: they agree by torch.distributed,
 where the script has it running, or by a function of its own.
 
 Rejected: saving in the signal handler. It runs in the middle of a step, on whatever happens to be half written.
@@ -22,7 +22,7 @@ from shoal.train.checkpoints import Checkpoint, Checkpoints, Write
 from shoal.train.progress import Progress, Reporter, reporter_of
 
 ENDED_BY_SIGTERM = 143
-"""What a shell calls 128 + 15, and Kubernetes shows as the exit code of who was told to end."""
+"""What a shell calls 128 + 15, and Kubernetes shows as the exit code of a process that was terminated."""
 _PATIENCE_S = 600.0
 _POLL_S = 0.2
 _TELL_S = 10.0
@@ -78,7 +78,7 @@ class Training:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it was told to end; it will, after this step."""
+        """Whether it was asked to terminate; it will, after this step."""
         return self._stop.is_set()
 
     def stop(self) -> None:

@@ -33,7 +33,7 @@ class DurationError(ValueError):
 
 
 def nanoseconds(text: str, units: Mapping[str, int] = NANOSECONDS) -> int:
-    """Raises DurationError for what is no duration, or has no room in 64 bits."""
+    """Raises DurationError for what is no duration, or has no capacity in 64 bits."""
     is_negative = text.startswith("-")
     body = text[1:] if text[:1] in ("-", "+") else text
     if body == "0":

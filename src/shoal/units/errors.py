@@ -1,9 +1,9 @@
 """Failures typed by whose turn it is, so that a caller knows what to do without reading the text.
 
-A refusal ("this pod fits nowhere") is a value and never passes through here. An exception means something
-broke, and its class names who acts next: the user repairs the spec, the caller retries now or later, or the
-authors are told. A `UserError` is one line of text and says file, document, object and field, because that
-line is all a person sees before the command exits.
+A refusal ("this pod fits nowhere") is a value and never passes through here. An exception means something broke, and
+its class names who acts next: the user repairs the spec, the caller retries now or later, or the authors fix a bug. A
+`UserError` is one line of text and says file, document, object and field, because that line is all a person sees before
+the command exits.
 
 Rejected: error codes on one class. A forgotten `if code == ...` passes silently; a missing `except` does not.
 """

@@ -15,5 +15,5 @@ _MOST_DIGITS = 18
 
 
 def whole_of(text: str) -> int | None:
-    """The number that ASCII digits and nothing else stand for; None for anything else, and for more than 18 digits."""
+    """The number that ASCII digits and nothing else represent; None for anything else, and for more than 18 digits."""
     return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None

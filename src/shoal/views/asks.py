@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.api.requirement import Requirement
+from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask
 from shoal.engine.device_demand import (
     Demand,
@@ -23,7 +24,9 @@ _SIGNS = {"NotIn": "not", "Gt": ">", "Lt": "<"}
 def ask_words(ask: Ask) -> str:
     """Devices first: they are what is scarce."""
     parts = [demand_words(ask.devices)] if ask.devices is not None else []
-    parts += [amount_words(name, amount) for name, amount in ask.requests]
+    is_told = isinstance(ask.devices, MigTiles)
+    requests = [each for each in ask.requests if not (is_told and each[0].startswith(RESOURCE_PREFIX))]
+    parts += [amount_words(name, amount) for name, amount in requests]
     parts += [f"device claim {ref.shared or ref.name}" for ref in ask.claims]
     return ", ".join(parts) or "nothing but a place"
 
@@ -58,6 +61,10 @@ def demand_words(demand: Demand) -> str:
             return f"{count} GPU replica{'s' if count > 1 else ''}"
         case MigTiles(tiles):
             return ", ".join(f"{count} x MIG {profile}" for profile, count in tiles)
+
+
+def pods_words(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count:,} pods"
 
 
 def _gpus(count: int) -> str:

@@ -165,7 +165,7 @@ def _ideal(panel: Panel, points: Sequence[tuple[float, float]]) -> list[str]:
     if len(points) < 2:
         return []
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    # The label stands in the corner above the climb, the one place no curve can reach.
+    # The label is in the corner above the climb, which no curve can reach.
     x, y = points[len(points) * 3 // 10]
     return [
         f'<polyline class="ideal" points="{path}" fill="none" stroke-width="1.4" stroke-dasharray="2 5"',

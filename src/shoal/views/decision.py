@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from shoal.units.errors import UserError, one_line
+
 Device = int | str
 """The index of a device; for a part of one that has a place of its own, `<index>:<profile>@<start>`."""
 
@@ -115,11 +117,30 @@ class CycleResult(msgspec.Struct, frozen=True):
     """Workloads that quota alone admitted: it was not checked that their pods have places. Absent if there are none."""
 
 
+class InputError(msgspec.Struct, frozen=True):
+    """An error of one object of the input, which was left out of the decision."""
+
+    file: str
+    document: int | None
+    """Counted from 1; null if the whole file is wrong."""
+    object: str
+    """Kind and name, as in `Pod team-a/train`."""
+    field: str
+    message: str
+    fix: str
+
+    @classmethod
+    def of(cls, error: UserError) -> InputError:
+        where = error.where
+        return cls(where.file, where.document, where.obj, where.path, one_line(error.what), one_line(error.fix))
+
+
 class Decision(msgspec.Struct, frozen=True):
     """All rounds; `quiet` when the last one changed nothing."""
 
     rounds: list[CycleResult] = []
     quiet: bool = False
+    errors: list[InputError] = []
 
 
 def to_json(decision: Decision) -> str:

@@ -42,7 +42,9 @@ def show(console: Console, decision: Decision) -> None:
     _section(console, "waiting in queues", "red", waiting_lines(last.waiting), MOST_REASONS)
     if is_blind(decision):
         console.print()
-        console.print(Text("no nodes are known: where the pods of those admitted run is left open", "dim"))
+        console.print(
+            Text("no nodes are known: where the pods of those admitted run is left open; --nodes names machines", "dim")
+        )
     else:
         _section(console, "waiting", "red", _refused_lines(last.refused), MOST_REASONS)
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from shoal.engine.reasons import Evidence
+from shoal.views.remedies import Remedy
 from shoal.views.why import cause_words
 
 MOST_LINES = 12
 _MOST_CAUSES = 6
+_LEAST = 20
+HELP = "would help"
+WOULD_RUN = "it would run on "
+"""In the outcome of a pod that its controller has yet to create."""
+COMMANDS = ("kubectl ", "shoal ")
+"""How lines begin that are commands to copy."""
 
 _STYLES = {"waits": "red", "runs": "green", "is promised room": "cyan", "has yielded": "yellow"}
 
@@ -25,6 +32,8 @@ class Explanation:
     outcome: str
     code: str = ""
     chapters: list[tuple[str, list[str]]] = field(default_factory=list)
+    remedies: list[Remedy] = field(default_factory=list)
+    """That the lines under `would help` describe."""
 
     def add(self, heading: str, *lines: str) -> None:
         """Empty lines are dropped, and a heading without any is too."""
@@ -37,14 +46,30 @@ def show_explanation(console: Console, explanation: Explanation) -> None:
     style = next((style for word, style in _STYLES.items() if explanation.outcome.startswith(word)), "")
     line = Text(explanation.title, "bold") + Text(" ") + Text(explanation.outcome, style)
     console.print(line + Text(f": {explanation.code}" if explanation.code else ""), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
+    width = max((len(heading) for heading, _ in explanation.chapters), default=0)
     for heading, lines in explanation.chapters:
         shown = lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES:,} more"]
         for number, text in enumerate(shown):
-            table.add_row("" if number else f"  {heading}", Text(text))
-    console.print(table)
+            _show_line(console, "" if number else heading, text, width)
+
+
+def _show_line(console: Console, heading: str, text: str, width: int) -> None:
+    """Folded beside its heading; a command is not folded, so that it can be copied."""
+    indent = " " * (width + 4)
+    first = Text(f"  {heading:<{width}}  ", "dim")
+    if text.startswith(COMMANDS):
+        console.print(first + Text(text), soft_wrap=True)
+        return
+    room = max(console.width - len(indent), _LEAST)
+    for number, line in enumerate(_folded(text, room)):
+        console.print((first if not number else Text(indent)) + Text(line), soft_wrap=True)
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """At least one line, none with blanks at its end. A word that is too long (the path of a field) stays whole."""
+    lead = text[: len(text) - len(text.lstrip())]
+    wrapped = textwrap.wrap(text.strip(), width, initial_indent=lead, break_long_words=False, break_on_hyphens=False)
+    return wrapped or [""]
 
 
 def cause_lines(evidence: Evidence) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from shoal.views.explanation import Explanation
+from shoal.views.remedies import Remedy
 
 
 class Chapter(msgspec.Struct, frozen=True):
@@ -18,8 +19,11 @@ class StoryDocument(msgspec.Struct, frozen=True):
     code: str
     """One of the closed list where it waits, else empty."""
     chapters: list[Chapter]
+    remedies: list[Remedy]
+    """What is printed under `would help`, with its commands apart; each was tried."""
 
 
 def document_of(explanation: Explanation) -> StoryDocument:
     chapters = [Chapter(heading, lines) for heading, lines in explanation.chapters]
-    return StoryDocument(explanation.title, explanation.outcome, str(explanation.code), chapters)
+    code = str(explanation.code)
+    return StoryDocument(explanation.title, explanation.outcome, code, chapters, explanation.remedies)

@@ -7,7 +7,9 @@ from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import is_running
 from shoal.engine.gangs.evidence import GroupEvidence
 from shoal.engine.reasons import Code, Evidence
+from shoal.views.asks import pods_words
 from shoal.views.decision import Reason
+from shoal.views.remedies import unmatched_words
 from shoal.views.why import kube_line, nearest_sentence
 
 
@@ -20,17 +22,19 @@ def gang_message(gang: GroupEvidence, pod: Evidence) -> str:
     """What is short, and what one of its pods sees of the nodes."""
     match gang.code:
         case Code.GANG_UNKNOWN:
-            return f"its {_pods(gang.exist)} {'names' if gang.exist == 1 else 'name'} a group that does not exist."
+            return f"its {pods_words(gang.exist)} {'names' if gang.exist == 1 else 'name'} a group that does not exist."
         case Code.GANG_MALFORMED if gang.is_unreadable:
             return f"its gang cannot be as it is written: {gang.fault}."
         case Code.GANG_MALFORMED:
             return f"its parts make no tree: {gang.fault}."
         case Code.GANG_TOO_SMALL:
-            return f"{_subject(gang)} needs {_pods(gang.needs)}, and only {gang.exist} {_exist(gang.exist)}."
+            return f"{_subject(gang)} needs {pods_words(gang.needs)}, and only {gang.exist} {_exist(gang.exist)}."
         case _:
             running = f", of which {gang.running} run" if gang.running else ""
             together = f" in one {gang.level}" if gang.level else " at once"
-            return f"{_subject(gang)} needs {_pods(gang.needs)}{together}{running}; for one of them, {kube_line(pod)}"
+            return (
+                f"{_subject(gang)} needs {pods_words(gang.needs)}{together}{running}; for one of them, {kube_line(pod)}"
+            )
 
 
 def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
@@ -43,8 +47,10 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
         case Code.GANG_MALFORMED:
             return "Correct the names and parents of the group's parts."
         case Code.GANG_TOO_SMALL:
-            missing = _pods(gang.needs - gang.exist)
+            missing = pods_words(gang.needs - gang.exist)
             return f"Create {missing} more, or lower the minimum to {gang.exist}."
+    if gang.unmatched:
+        return unmatched_words(gang.unmatched)
     if gang.fit_now >= gang.needs:
         # Each part has room by itself, only not all of them together.
         return "Each of its parts would fit by itself, but not all of them together."
@@ -67,10 +73,6 @@ def _subject(gang: GroupEvidence) -> str:
     return f"part {gang.part}" if gang.part else "the gang"
 
 
-def _pods(count: int) -> str:
-    return f"{count:,} pod" if count == 1 else f"{count:,} pods"
-
-
 def _exist(count: int) -> str:
     return "exists" if count == 1 else "exist"
 
@@ -84,4 +86,5 @@ def lost_pods(cluster: Cluster, gang: Gang) -> int:
 
 
 def lost_words(lost: int) -> str:
-    return f"{_pods(lost)} ended or were lost and have not been replaced yet"
+    verbs = ("was", "has") if lost == 1 else ("were", "have")
+    return f"{pods_words(lost)} ended or {verbs[0]} lost and {verbs[1]} not been replaced yet"

@@ -14,6 +14,7 @@ from rich.text import Text
 from shoal.views.palette import shade
 
 _BEST = "bold green"
+_SMALLEST = 0.005
 
 Form = Callable[[float], str]
 BestOf = Callable[[Iterable[float]], float]
@@ -57,5 +58,6 @@ def _marked(values: Sequence[float | None], form: Form, best_of: BestOf) -> list
 
 
 def _decimal(value: float) -> str:
-    """Two decimals, one for a hundred and more: the column stays five wide."""
+    """Two decimals, one for a hundred and more: the column stays five wide. Never -0.00."""
+    value = 0.0 if abs(value) < _SMALLEST else value
     return f"{value:.2f}" if value < 99.995 else f"{value:.1f}"

@@ -68,7 +68,7 @@ class Tree(msgspec.Struct, frozen=True):
 
 
 def queue_tree(queues: Queues, waiters: Iterable[Waiter]) -> Tree:
-    """The tree as it stands."""
+    """The present tree."""
     return _QueueTreeReader(queues, list(waiters)).tree()
 
 

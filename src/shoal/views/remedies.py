@@ -1,9 +1,13 @@
-"""Describes what would help a waiting pod: a corrected label, freed capacity, and why preemption frees none."""
+"""Describes what would help a waiting pod: a corrected label, freed capacity, changes of nodes, and why preemption
+frees no capacity."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
+from shoal.engine.device_notation.gpu_health import GpuHealth
 from shoal.engine.preemption.evidence import GPU_COMPUTE, NodeShortage
 from shoal.engine.reasons import Code
 from shoal.engine.repelling_taints import RepellingTaint
@@ -13,6 +17,23 @@ from shoal.views.enumeration import few
 
 _MOST = 4
 _MOST_TAINTS = 3
+
+SHARED_MEMORY = (
+    "Time-slicing does not divide the memory of a GPU: pods take it first come, first served, and it is not swapped. "
+    "A pod that finds too little fails at once with a CUDA out-of-memory error."
+)
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """A change after which the subject runs."""
+
+    words: str
+    commands: tuple[str, ...] = ()
+    """That make the change, to be run in this order; empty where no command does."""
+
+    def lines(self) -> list[str]:
+        return [self.words, *self.commands]
+
 
 HINDRANCES: Mapping[Code, str] = {
     Code.NEVER_PREEMPTS: "its preemption policy is Never",
@@ -26,7 +47,7 @@ HINDRANCES: Mapping[Code, str] = {
 
 
 def hindrance_words(code: Code | None) -> str:
-    """None: nothing stands in the way of it."""
+    """None: no obstacle exists."""
     return "others of lower priority could make room for it" if code is None else HINDRANCES[code]
 
 
@@ -61,6 +82,28 @@ def help_words(rooms: Sequence[NodeShortage]) -> str:
     return f"Free {' and '.join(parts)}."
 
 
+def free_words(rooms: Sequence[NodeShortage], returning: Sequence[str]) -> str:
+    """`returning`: the pods among them that their controllers create again."""
+    words = help_words(rooms)
+    if not returning:
+        return words
+    verb = "is" if len(returning) == 1 else "are"
+    return f"{words} {few(returning, _MOST)} {verb} created again and then wait{'s' * (len(returning) == 1)} behind it."
+
+
+def overtaken_words(rooms: Sequence[NodeShortage], takers: Sequence[str]) -> str:
+    """Freed capacity goes to others."""
+    nodes = ", ".join(room.node for room in rooms[:_MOST])
+    verb = "takes" if len(takers) == 1 else "take"
+    return f"To free capacity on {nodes} does not help: {few(takers, _MOST)}, before it in line, {verb} it."
+
+
+def both(first: Remedy, second: Remedy) -> Remedy:
+    """Two changes that are needed together."""
+    words = f"Two changes are needed. First: {first.words} Then: {second.words}"
+    return Remedy(words, (*first.commands, *second.commands))
+
+
 def _amounts(room: NodeShortage) -> str:
     shown = [_amount(name, amount) for name, amount in room.amounts]
     return ", ".join(shown) or "room"
@@ -71,3 +114,57 @@ def _amount(name: str, amount: int) -> str:
         return amount_words(name, amount)
     gpus = f"{amount / 1000:.3f}".rstrip("0").rstrip(".")
     return f"{gpus} GPU{'' if amount <= 1000 else 's'}"
+
+
+def uncordon_words(nodes: Sequence[str]) -> str:
+    return f"Uncordon {_nodes(nodes)}."
+
+
+def repair_words(found: Sequence[tuple[str, GpuHealth]]) -> str:
+    return f"Repair or replace {' and '.join(_broken(name, health) for name, health in found)}."
+
+
+def health_words(node: str, health: GpuHealth) -> str:
+    """`node p5-48xlarge-0: 1 of 8 GPUs is unhealthy (GPU 3: XID 79)`."""
+    if not health.total:
+        return f"node {node}: its labels name GPUs, and it advertises none; do its driver and device plugin run?"
+    verb = "is" if health.unhealthy == 1 else "are"
+    codes = ", ".join(f"GPU {index}: XID {xid}" for index, xid in health.xids.items())
+    units = health.unit if health.total == 1 else f"{health.unit}s"
+    return f"node {node}: {health.unhealthy} of {health.total} {units} {verb} unhealthy" + (f" ({codes})" * bool(codes))
+
+
+def mig_words(layout: str, nodes: Sequence[str], ending: Sequence[str]) -> str:
+    """`ending`: pods on the node's GPUs, which have to end before the layout can be changed."""
+    words = f"Change the MIG layout of {_nodes(nodes)} to {layout}"
+    if not ending:
+        return f"{words}: no pod uses {'its' if len(nodes) == 1 else 'their'} GPUs."
+    return f"End the pods on the GPUs of {nodes[0]} ({few(ending, _MOST)}), then change its MIG layout to {layout}."
+
+
+def single_strategy_words(nodes: Sequence[str], profile: str) -> str:
+    """Why nodes never meet a request for a MIG profile by name."""
+    verb, their = ("has", "its") if len(nodes) == 1 else ("have", "their")
+    return (
+        f"{_nodes(nodes)} {verb} MIG strategy single: {their} MIG instances are advertised as nvidia.com/gpu, never as "
+        f"nvidia.com/mig-{profile}"
+    )
+
+
+def single_request_words(amount: int, profile: str, product: str) -> str:
+    return (
+        f"Request nvidia.com/gpu: {amount} instead of nvidia.com/mig-{profile}, with the node selector "
+        f"nvidia.com/gpu.product={product}."
+    )
+
+
+def _broken(node: str, health: GpuHealth) -> str:
+    if not health.xids:
+        units = health.unit if health.unhealthy == 1 else f"{health.unit}s"
+        return f"{health.unhealthy} {units} of node {node}"
+    gpus = " and ".join(f"GPU {index} (XID {xid})" for index, xid in health.xids.items())
+    return f"{gpus} of node {node}"
+
+
+def _nodes(names: Sequence[str]) -> str:
+    return f"node{'' if len(names) == 1 else 's'} {few(names, _MOST)}"

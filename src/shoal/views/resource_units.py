@@ -1,6 +1,6 @@
 """Formats resources with familiar names and units: GPUs, cores, GiB.
 
-The value stays a number without its unit, so that a column of a table lines up and the unit stands once in its name.
+The value stays a number without its unit, so that a column of a table is aligned and its name has the unit.
 """
 
 from __future__ import annotations

@@ -50,6 +50,8 @@ class NodeTop(msgspec.Struct, frozen=True, rename="camel"):
     free: float
     devices: list[float]
     """What is free of each."""
+    unhealthy: list[int]
+    """Which of them do not work: neither held nor free. The last ones where a node reports only their number."""
     slices: dict[str, Slices]
     """Fixed MIG instances by profile."""
     fragmented: float
@@ -74,6 +76,7 @@ class ModelTop(msgspec.Struct, frozen=True, rename="camel"):
     most_on_one: int
     """The most empty ones on one node that takes pods: no pod that asks for more can start."""
     fragmented: float
+    unhealthy: int
 
 
 class HolderTop(msgspec.Struct, frozen=True):
@@ -124,7 +127,10 @@ def _node(cluster: Cluster, node: Node, values: list[float], owner_of: OwnerOf) 
     slices = _slices(cluster, node, row)
     free = sum(left)
     total, unused = cluster.total[row], cluster.free[row]
-    gpus = count or _physical(labels, slices)
+    unhealthy = [device for device in cluster.devices.layout(row).broken if device < count]
+    withdrawn = 0 if unhealthy else _withdrawn(node, cluster.devices.layout(row).replicas)
+    unhealthy += range(count, count + withdrawn)
+    gpus = count + withdrawn or _physical(labels, slices)
     return NodeTop(
         name=node.metadata.name,
         state=_state(node),
@@ -133,7 +139,8 @@ def _node(cluster: Cluster, node: Node, values: list[float], owner_of: OwnerOf) 
         gpus=gpus,
         held=_gpus(sum(full) - free),
         free=_gpus(free),
-        devices=[_gpus(each) for each in left],
+        devices=[_gpus(each) for each in left] + [0.0] * withdrawn,
+        unhealthy=unhealthy,
         slices=slices,
         fragmented=_gpus(values[row]) if count else 0.0,
         cores_free=round(int(unused[facts.CPU]) / 1000, _ROUND),
@@ -149,6 +156,14 @@ def _state(node: Node) -> str:
     if not node.is_ready():
         return "not ready"
     return "cordoned" if node.spec.unschedulable else "ready"
+
+
+def _withdrawn(node: Node, replicas: int) -> int:
+    """GPUs that the node has and its device plugin does not advertise: it takes unhealthy ones from allocatable."""
+    there, usable = (amounts.get(names.GPU) for amounts in (node.status.capacity, node.allocatable()))
+    if there is None or usable is None:
+        return 0
+    return max(0, there.value() - usable.value()) // max(1, replicas)
 
 
 def _physical(labels: Mapping[str, str], slices: Mapping[str, Slices]) -> int:
@@ -196,6 +211,7 @@ def _models(nodes: Iterable[NodeTop]) -> list[ModelTop]:
             sum(_empty(node) for node in these),
             max((_empty(node) for node in these if node.state == "ready"), default=0),
             round(sum(node.fragmented for node in these), _ROUND),
+            sum(len(node.unhealthy) for node in these),
         )
         for model, these in by_model.items()
     ]
@@ -225,4 +241,5 @@ def _holders(cluster: Cluster, owner_of: OwnerOf) -> list[HolderTop]:
 
 
 def _gpus(milli: float) -> float:
-    return round(milli / FULL_MILLI, _ROUND)
+    # The sum turns -0.0 into 0.0.
+    return round(milli / FULL_MILLI, _ROUND) + 0.0

@@ -1,7 +1,7 @@
 """Prints GPU usage on one screen: totals, then models, then holders, then nodes.
 
 Nodes in trouble come first, then those with most to give. A block is a GPU: full where it is held, half where a part of
-it is, a dot where it is free.
+it is, a dot where it is free, X where it does not work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shoal.views.top import HolderTop, ModelTop, NodeTop, Top
 MOST_NODES, MOST_HOLDERS = 20, 10
 _MOST_TILES = 16
 _MOST_NAMES = 2
-_HELD, _PART, _FREE = "█", "▄", "·"
+_HELD, _PART, _FREE, _DEAD = "█", "▄", "·", "X"
 _SPARE = ("on one node", "empty", "GiB free", "cores free", "fragments")
 """Columns of which there is no room on narrow terminals."""
 _NOTHING = Text("·", "dim")
@@ -65,6 +65,8 @@ def _headline(top: Top) -> Text:
     if gpus:
         line += Text(f", {number(held)} of {gpus:,} GPU{'' if gpus == 1 else 's'} held", "green")
         line += Text(f", {number(free)} free")
+    unhealthy = sum(model.unhealthy for model in top.models)
+    line += Text(f", {unhealthy:,} unhealthy" if unhealthy else "", "red")
     slices = [each for node in top.nodes for each in node.slices.values()]
     if slices:
         used, total = sum(each.held for each in slices), sum(each.total for each in slices)
@@ -141,7 +143,10 @@ def _tiles(node: NodeTop) -> Text:
     if len(node.devices) > _MOST_TILES:
         return Text(f"{len(node.devices):,}")
     line = Text()
-    for free in node.devices:
+    for device, free in enumerate(node.devices):
+        if device in node.unhealthy:
+            line.append(_DEAD, "red")
+            continue
         line.append(*((_FREE, "dim") if free >= 1 else (_HELD, "green") if free <= 0 else (_PART, "yellow")))
     return line if node.devices else _NOTHING
 

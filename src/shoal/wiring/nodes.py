@@ -10,7 +10,7 @@ import msgspec
 from shoal.client.kind import CONFIG_MAPS
 from shoal.client.refusals import NotFoundError
 from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION as ENDPOINT
-from shoal.embedded.gpus.contention import Contention
+from shoal.embedded.gpus.contention import ContentionSettings
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.kubelets.endpoint.api_server_trust import NAME, NAMESPACE, trusting
 from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
@@ -96,7 +96,7 @@ def _fleet_settings(options: ClusterOptions, ports: Ports, *, is_own: bool) -> F
         kubelet_address=options.kubelet_address,
         kubelet_port=ports.kubelet_port,
         stage_folders=options.stages,
-        gpus=lambda machine: DeviceManager(machine, Contention(is_on=options.has_contention)),
+        gpus=lambda machine: DeviceManager(machine, ContentionSettings(is_on=options.has_contention)),
     )
 
 

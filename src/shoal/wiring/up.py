@@ -43,7 +43,7 @@ def up(settings: Settings, options: ClusterOptions, ready: Callable[[str], None]
             await _start_clock(tasks, clocks[0])
             await _start_parts(tasks, plane, options)
             if show is not None:
-                tasks.start("board", lambda: show(tasks, stop))
+                tasks.start("dashboard", lambda: show(tasks, stop))
             yield
         finally:
             await tasks.end()

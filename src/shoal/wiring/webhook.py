@@ -110,7 +110,7 @@ class WebhookTask:
         self._tasks.start("caches", self._tasks.informers.run)
         self._tasks.start("served kinds", self._served.run)
         self._tasks.start("webhook", webhook.run)
-        await webhook.stands.wait()
+        await webhook.is_serving.wait()
         _log.info("the webhook listens on port %d", webhook.server.port)
         self._is_settled.set()
 

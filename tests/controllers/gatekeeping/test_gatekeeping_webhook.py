@@ -58,16 +58,16 @@ class _Listening:
         await self._served.look()
         if self._is_to_end:
             first = asyncio.ensure_future(self.webhook.run())
-            await self.webhook.stands.wait()
+            await self.webhook.is_serving.wait()
             first.cancel()
             await asyncio.wait([first])
-            self.webhook.stands.clear()
+            self.webhook.is_serving.clear()
             self._is_to_end = False
         await self.webhook.run()
 
     @property
-    def stands(self) -> bool:
-        return self.webhook.stands.is_set() and not self._is_to_end
+    def is_serving(self) -> bool:
+        return self.webhook.is_serving.is_set() and not self._is_to_end
 
 
 @asynccontextmanager
@@ -91,7 +91,7 @@ async def _hooked(
 
         started: list[_Listening] = []
         cluster.start(make)
-        await cluster.until(lambda: _is_led(cluster) if started[0].stands else False, 300)
+        await cluster.until(lambda: _is_led(cluster) if started[0].is_serving else False, 300)
         yield cluster
 
 

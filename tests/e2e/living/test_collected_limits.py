@@ -153,26 +153,30 @@ def test_other_spellings_of_time_slicing_offer_each_gpu_four_times(operator: Kub
     until(lambda: allocatable(operator, BOX) == {"gpu": "8"})
 
 
-REFUSED = {
-    "sharing/time-slicing-configmap-short-form.yaml": "any",
-    "sharing/mig-plus-time-slicing-configmap.yaml": "mig-1g.10gb",
-}
-"""By the key of the configuration that the real plugin would not start with."""
+def test_the_short_form_of_time_slicing_offers_each_gpu_four_times_with_a_warning(operator: Kubectl) -> None:
+    inside = operator.within("nvidia-gpu-operator")
+    inside.run("create", "namespace", inside.namespace)
+    inside("apply", "-f", str(COLLECTED / "sharing/time-slicing-configmap-short-form.yaml"))
+    with labelled(operator, BOX, f"{SERVED}=any"):
+        until(lambda: allocatable(operator, BOX) == {"gpu": "32"})
+        assert "is read as resources: [{name: nvidia.com/gpu, replicas: 4}]" in said(operator)
+    inside("delete", "configmaps", "device-plugin-config")
+    until(lambda: allocatable(operator, BOX) == {"gpu": "8"})
 
 
-@pytest.mark.parametrize("path", REFUSED)
-def test_a_configuration_that_the_plugin_refuses_changes_nothing_and_is_told(operator: Kubectl, path: str) -> None:
-    key = REFUSED[path]
-    text = f"{applied(operator, path).out}"
-    assert text == "configmap/device-plugin-config created\n"
-    with labelled(operator, BOX, f"{SERVED}={key}"):
-        until(
-            lambda: (
-                f"configuration {key} of ConfigMap gpu-operator/device-plugin-config was not applied: "
-                in said(operator)
-            )
-        )
-        assert allocatable(operator, BOX) == {"gpu": "8"}
+def test_time_slicing_of_instances_offers_28_of_each_gpu_with_a_warning(operator: Kubectl) -> None:
+    """The manifest has no namespace, so that it is created in `default`."""
+    inside = operator.within("default")
+    inside("apply", "-f", str(COLLECTED / "sharing/mig-plus-time-slicing-configmap.yaml"))
+    with labelled(operator, BOX, f"{SERVED}=mig-1g.10gb"):
+        until(lambda: allocatable(operator, BOX) == {"gpu": "32"})
+        operator("label", "node", BOX, f"{CUT}=all-1g.10gb", "--overwrite")
+        until(lambda: allocatable(operator, BOX) == {"gpu": str(8 * 28)})
+        assert "not meant for production" in said(operator)
+        operator("label", "node", BOX, f"{CUT}=all-disabled", "--overwrite")
+        until(lambda: allocatable(operator, BOX) == {"gpu": "32"})
+    inside("delete", "configmaps", "device-plugin-config")
+    until(lambda: allocatable(operator, BOX) == {"gpu": "8"})
 
 
 def said(kubectl: Kubectl) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from build.depth import examples
 from build.fleets import machine
 from build.gpu_pods import config_map, device_manager, gpu_pod, granted
-from shoal.embedded.gpus.contention import Contention, pace
+from shoal.embedded.gpus.contention import ContentionSettings, pace
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Use
 from shoal.embedded.machines.fleet_spec import read_fleet
@@ -55,7 +55,7 @@ def test_a_neighbour_that_stops_gives_its_time_back() -> None:
 
 
 def test_contention_can_be_switched_off() -> None:
-    node = DeviceManager(read_fleet("g5.xlarge[time-slicing=4]")[0], Contention(is_on=False))
+    node = DeviceManager(read_fleet("g5.xlarge[time-slicing=4]")[0], ContentionSettings(is_on=False))
     for uid in "ab":
         node.admit(gpu_pod(uid))
         assert node.start(uid, "main", Use(1.0, 20_000)) is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from build.gpu_pods import GPU, Obj, config_map, device_manager, gpu_pod, granted
+from shoal.devices.mig_layouts import default_layouts
 from shoal.embedded.gpus.node_gpus import Complaint, ExtendedResourceAmounts
-from shoal.embedded.machines.mig_layouts import default_layouts
 
 CONFIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 

@@ -34,7 +34,11 @@ def test_a_configuration_changes_what_is_offered(text: str, resources: dict[str,
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (sharing("{replicas: 4}"), "no resources specified"),
+        (sharing("{renameByDefault: true}"), "no resources specified"),
+        (sharing("{replicas: 4}", "mps"), "no resources specified"),
+        (sharing("{replicas: 1}"), "must be >= 2"),
+        (sharing("{resources: [{name: nvidia.com/gpu, replicas: 49}]}", "mps"), "replicas exceeded: 49 > 48"),
+        (sharing("{resources: [{name: gpu, replicas: 2}]}, mps: {resources: [{name: gpu, replicas: 2}]}"), "exclude"),
         (sharing("{resources: [{name: nvidia.com/gpu, replicas: 1}]}"), "must be >= 2"),
         (sharing("{resources: [{replicas: 2}]}"), "no resource name"),
         ("version: v2", "unknown version: v2"),
@@ -54,7 +58,7 @@ def test_a_key_that_no_config_map_has_is_told_once() -> None:
     node = device_manager("g5.12xlarge")
     configs = {"gpu-operator/config": config_map(any=FOUR)}
     (said,) = node.configure({LABEL: "tesla-t4"}, configs)
-    assert "no ConfigMap has the key" in said
+    assert said.endswith("no ConfigMap has the key; gpu-operator/config has any")
     assert isinstance(said, Complaint)
     assert node.configure({LABEL: "tesla-t4"}, configs) == []
 
@@ -84,3 +88,38 @@ def test_mps_does_not_start_on_mig_instances() -> None:
     said = node.configure({LABEL: "any"}, {"a/b": config_map(any=text)})
     assert "sharing.mps is not supported for MIG devices" in said[-1]
     assert node.resources()["nvidia.com/mig-1g.5gb"].capacity == 0
+
+
+def test_replicas_without_resources_mean_all_gpus_and_a_warning_says_so() -> None:
+    node = device_manager("g5.12xlarge")
+    (said,) = node.configure({LABEL: "any"}, {"nvidia-gpu-operator/config": config_map(any=sharing("{replicas: 4}"))})
+    assert "is read as resources: [{name: nvidia.com/gpu, replicas: 4}]" in said
+    assert isinstance(said, Complaint)
+    assert node.resources()[GPU].capacity == 16
+
+
+def test_replicas_without_resources_share_instances_under_the_strategy_single_with_a_warning() -> None:
+    node = device_manager("dgx-a100-80[mig=all-1g.10gb]")
+    text = "version: v1\nflags: {migStrategy: single}\nsharing: {timeSlicing: {replicas: 4}}"
+    said = node.configure({LABEL: "mig-1g.10gb"}, {"default/config": config_map(**{"mig-1g.10gb": text})})
+    assert node.resources()[GPU].capacity == 8 * 28
+    assert "not meant for production" in said[-1]
+
+
+def test_a_gpu_before_turing_has_sixteen_mps_clients() -> None:
+    node = device_manager("p3.2xlarge")
+    text = sharing("{resources: [{name: nvidia.com/gpu, replicas: 17}]}", "mps")
+    (said,) = node.configure({LABEL: "any"}, {"gpu-operator/config": config_map(any=text)})
+    assert "replicas exceeded: 17 > 16" in said
+
+
+def test_the_namespaces_of_the_operator_come_before_default() -> None:
+    node = device_manager("g5.12xlarge")
+    configs = {"default/config": config_map(any=FOUR.replace("4", "2")), "gpu-operator/config": config_map(any=FOUR)}
+    node.configure({LABEL: "any"}, configs)
+    assert node.resources()[GPU].capacity == 16
+
+
+def test_a_key_is_missing_and_no_config_map_has_any() -> None:
+    (said,) = device_manager("g5.12xlarge").configure({LABEL: "any"}, {})
+    assert "none in the namespaces gpu-operator, nvidia-gpu-operator, " in said

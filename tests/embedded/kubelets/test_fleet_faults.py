@@ -13,7 +13,7 @@ from shoal.client.item import Item, Obj
 from shoal.client.kind import LEASES, NODES, PODS
 from shoal.client.port import Deletion
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.kubelets.pod_facts import PodSummary, summary_of
+from shoal.embedded.kubelets.pod_facts import PartialPod, summary_of
 from shoal.embedded.kubelets.settings import FleetSettings
 
 
@@ -266,7 +266,7 @@ async def test_a_spot_notice_that_is_taken_back_in_time_leaves_the_node(tmp_path
 async def test_healing_a_node_looks_at_its_own_pods_alone(tmp_path: Path) -> None:
     read: list[str] = []
 
-    def summary(item: Item) -> PodSummary:
+    def summary(item: Item) -> PartialPod:
         read.append(item.name)
         return summary_of(item)
 

@@ -18,7 +18,7 @@ from build.queues import (
     workload,
 )
 from shoal.api.selectors import LabelSelector, Selector
-from shoal.engine.queues.check_facts import PROVISIONING, CheckFacts
+from shoal.engine.queues.admission_checks import PROVISIONING, AdmissionCheckFacts
 from shoal.engine.queues.decisions import Decisions
 from shoal.engine.queues.facts import LocalQueueFacts, PreemptionRules, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
@@ -244,7 +244,9 @@ def test_a_departure_wakes_its_tree_and_no_other() -> None:
 
 
 def test_checks_leave_a_workload_reserved_and_not_admitted() -> None:
-    found = kueue(cluster_queue("a", checks=["budget"], cpu=5), CheckFacts("budget"), workload("w", "a", cpu=1))
+    found = kueue(
+        cluster_queue("a", checks=["budget"], cpu=5), AdmissionCheckFacts("budget"), workload("w", "a", cpu=1)
+    )
     (decided,) = found.cycle(0).admitted
     assert decided.checks_pending
     assert not found.queues.held["default/w"].facts.admitted
@@ -255,7 +257,7 @@ def test_domains_are_chosen_once_the_nodes_are_made() -> None:
         flavor("tas", {"pool": "x"}, topology="racks"),
         topology("racks", "rack", "kubernetes.io/hostname"),
         cluster_queue("a", quotas("tas", cpu=9), checks=["nodes"]),
-        CheckFacts("nodes", PROVISIONING),
+        AdmissionCheckFacts("nodes", PROVISIONING),
         workload("w", "a", pod_set(count=2, topology=TopologyRequest(required="rack"), cpu=1)),
     )
     (decided,) = found.cycle(0).admitted
@@ -361,7 +363,7 @@ def test_of_two_that_need_new_domains_the_more_important_comes_first() -> None:
         flavor("tas", {"pool": "x"}, topology="hosts"),
         topology("hosts", "kubernetes.io/hostname"),
         cluster_queue("a", quotas("tas", cpu=9), checks=["nodes"]),
-        CheckFacts("nodes", PROVISIONING),
+        AdmissionCheckFacts("nodes", PROVISIONING),
     )
     requirement = pod_set(topology=TopologyRequest(required="kubernetes.io/hostname"), cpu=4)
     found = kueue(*facts, workload("low", "a", requirement), workload("high", "a", requirement, priority=1, created=1))

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from build.queues import admitted, cluster_queue, flavor, node, pod_set, queues, quotas, topology, workload
 from shoal.api.selectors import LabelSelector
-from shoal.engine.queues.check_facts import PROVISIONING, CheckFacts
+from shoal.engine.queues.admission_checks import PROVISIONING, AdmissionCheckFacts
 from shoal.engine.queues.facts import (
     ClusterQueueFacts,
     LocalQueueFacts,
@@ -210,7 +210,7 @@ def test_a_second_pass_without_room_waits_for_nodes() -> None:
         flavor("tas", {"pool": "x"}, topology="hosts"),
         topology("hosts", "kubernetes.io/hostname"),
         cluster_queue("a", quotas("tas", cpu=9), checks=["nodes"]),
-        CheckFacts("nodes", PROVISIONING),
+        AdmissionCheckFacts("nodes", PROVISIONING),
         workload("w", "a", pod_set(topology=TopologyRequest(required="kubernetes.io/hostname"), cpu=4)),
     )
     found.run(0)

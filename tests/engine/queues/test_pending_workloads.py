@@ -67,7 +67,7 @@ def test_waking_restores_the_order() -> None:
     pending.make_inadmissible(TOLD, whole_class=False)
     pending.pop()
     pending.make_inadmissible(TOLD, whole_class=True)
-    assert pending.activate()
+    assert pending.queue_inadmissible()
     assert drained(pending) == ["a", "b", "c"]
 
 
@@ -133,7 +133,7 @@ def test_in_any_turmoil_the_head_is_the_first_of_those_that_are_active(
         elif what == "remove":
             assert pending.remove(each.key) == (there.pop(each.key, None) is not None)
         elif what == "wake":
-            assert pending.activate() == bool(there)
+            assert pending.queue_inadmissible() == bool(there)
             assert all(pending.is_active(key) for key in there)
         elif what in {"admit", "back", "park", "park-one"}:
             active = [found for found in there.values() if pending.is_active(found.key)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -125,11 +126,23 @@ class RoomForOne:
 
 
 def test_it_grows_whole_or_not_at_all() -> None:
-    smaller = replace(workload("new", "q", pod_set(count=5, least=1, cpu=1), created=9), replaces="default/old")
-    found = world(cluster_queue("q", cpu=9), old(3), smaller)
+    found = world(cluster_queue("q", cpu=9), old(3), grown(5))
     assert names(found.cycle(10.0, RoomForOne())) == []
     found.put_workload(grown(4), 11.0)
     assert names(found.cycle(12.0, RoomForOne())) == ["new"]
+
+
+@pytest.mark.parametrize(("least", "quota", "grows_to"), [(4, 9, 4), (1, 9, 4), (5, 9, None), (4, 4, 4), (4, 3, None)])
+def test_it_grows_by_as_many_pods_as_there_are_places_for_where_it_may_start_with_fewer(
+    least: int, quota: int, grows_to: int | None
+) -> None:
+    smaller = replace(workload("new", "q", pod_set(count=6, least=least, cpu=1), created=9), replaces="default/old")
+    found = world(cluster_queue("q", cpu=quota), old(3), smaller)
+    admissions = [each.admission for each in found.cycle(10.0, RoomForOne()).admitted]
+    assert [each.count for admission in admissions for each in admission.pod_sets] == [grows_to] * (
+        grows_to is not None
+    )
+    assert used(found) == 1000 * (grows_to or 3)
 
 
 def test_others_yield_to_it_and_never_the_one_whose_place_it_takes() -> None:

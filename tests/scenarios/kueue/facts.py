@@ -15,7 +15,7 @@ import msgspec
 from shoal.api.resources import PODS, amounts
 from shoal.api.selectors import selector_of
 from shoal.engine.queues import facts as q
-from shoal.engine.queues.check_facts import CheckFacts, CheckUse
+from shoal.engine.queues.admission_checks import AdmissionCheckFacts, AdmissionCheckRule
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact, Queues
 from shoal.engine.queues.topology_facts import QueueNode, TopologyLevels
@@ -79,7 +79,7 @@ def facts_of(case: Case) -> Iterator[Fact]:
                 flavor.name, flavor.node_labels, flavor.node_taints, flavor.tolerations, flavor.topology_name
             )
     for check in case.admission_checks:
-        yield CheckFacts(check.name, check.controller_name, check.active)
+        yield AdmissionCheckFacts(check.name, check.controller_name, check.active)
     for cohort in case.cohorts:
         if not cohort.implicit:
             yield q.CohortFacts(
@@ -115,7 +115,10 @@ def _readiness(config: specs.WaitForPodsReady) -> dict[str, Any]:
 
 def _cluster_queue(queue: specs.ClusterQueue) -> q.ClusterQueueFacts:
     spec = queue.spec
-    checks = [CheckUse(rule.name, tuple(rule.on_flavors)) for rule in spec.admission_checks_strategy.admission_checks]
+    checks = [
+        AdmissionCheckRule(rule.name, tuple(rule.on_flavors))
+        for rule in spec.admission_checks_strategy.admission_checks
+    ]
     return msgspec.convert(
         {
             "name": queue.name,
@@ -134,7 +137,7 @@ def _cluster_queue(queue: specs.ClusterQueue) -> q.ClusterQueueFacts:
                 "borrow": spec.preemption.borrow_within_cohort.policy,
                 "borrow_threshold": spec.preemption.borrow_within_cohort.max_priority_threshold,
             },
-            "checks": (*checks, *(CheckUse(name) for name in spec.admission_checks)),
+            "checks": (*checks, *(AdmissionCheckRule(name) for name in spec.admission_checks)),
             "stop": spec.stop_policy,
             "weight": _weight(spec),
             "by_usage": spec.admission_scope.admission_mode == _BY_USAGE,

@@ -121,7 +121,7 @@ class Configuration(ApiStruct, frozen=True):
     shoal: OwnSettings = field(default_factory=OwnSettings)
 
     def waits_for_pods_ready(self) -> bool:
-        """On by default; Kueue keeps a gate for those who do not want it."""
+        """On by default; Kueue keeps a gate for those that do not want it."""
         return self.wait_for_pods_ready.enable and not self.feature_gates.get(NO_WAITING, False)
 
 

@@ -1,6 +1,6 @@
 """Workload priority classes: an order among workloads that says nothing about their pods.
 
-`value` stands at the top, as in Kubernetes' PriorityClass. Written under `spec`, where people look for it first, the
+`value` is a top-level field, as in Kubernetes' PriorityClass. Written under `spec`, where people look for it first, the
 API server would refuse it; here it is taken for what it means and `probable_mistakes.py` tells.
 """
 
@@ -14,6 +14,8 @@ from shoal.api.validity import check_meta
 from shoal.api.wire import ApiStruct
 from shoal.units.errors import UserError, Where
 
+PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
+"""On a job: its class."""
 LONGEST_DESCRIPTION = 2048
 
 

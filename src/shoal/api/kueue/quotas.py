@@ -3,7 +3,7 @@ are tried.
 
 Cluster queues and cohorts write them alike and the same rules hold for both (`group_rules.py`), so both read them here.
 Resources of one group take the same flavor, which is why every flavor of a group says something about every covered
-resource, in the order in which the group names them, and why nothing may stand in two groups.
+resource, in the order in which the group names them, and why no resource may be in two groups.
 """
 
 from __future__ import annotations

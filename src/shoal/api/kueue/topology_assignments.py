@@ -91,7 +91,7 @@ class TopologyAssignment(ApiStruct, frozen=True):
         return (*unpacked, *((domain.values, domain.count) for domain in self.listed))
 
     def check(self, where: Where) -> None:
-        """What unpacking relies on. Without it one number could stand for more domains than memory holds."""
+        """What unpacking relies on. Without it one number could represent more domains than memory holds."""
         check_most(self.slices, MOST_SLICES, where.below("slices"))
         check_most(self.levels, MOST_LEVELS, where.below("levels"))
         for index, piece in enumerate(self.slices):

@@ -1,7 +1,7 @@
 """Reports unknown fields of Kueue's configuration: a typing error must not pass in silence.
 
 Kueue reads its file strictly. We model only what decides, so that the rest has to be known by name: what the file says
-of the process that Kueue is, is taken as it stands, at whatever depth.
+of the process that Kueue is, is accepted unchanged, at any depth.
 
 Rejected: refusing what the types do not have. Then no file that a cluster runs Kueue with could be read.
 """
@@ -24,7 +24,7 @@ _PROCESS = (
 
 Fields = Mapping[str, Any]
 _ANY: Fields = {}
-"""Whatever stands there."""
+"""Any value."""
 _SELECTOR = {"matchLabels": _ANY, "matchExpressions": [dict.fromkeys(("key", "operator", "values"), _ANY)]}
 
 _KNOWN: Fields = {

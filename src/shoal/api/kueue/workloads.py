@@ -1,7 +1,7 @@
 """Kueue's Workload: one or more sets of pods that are admitted together or not at all.
 
-Not the Workload of scheduling.k8s.io, which lies in `groups/kubernetes.py`: a type of its own, because the two may
-stand in one cluster under one name.
+Not the Workload of scheduling.k8s.io, which lies in `groups/kubernetes.py`: a type of its own, because one cluster may
+have both under one name.
 """
 
 from __future__ import annotations

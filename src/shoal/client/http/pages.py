@@ -52,7 +52,7 @@ class _Line(msgspec.Struct, gc=False):
     object: msgspec.Raw
 
 
-class _Ending(msgspec.Struct, rename="camel", gc=False):
+class _DeletionMeta(msgspec.Struct, rename="camel", gc=False):
     deletion_timestamp: str = ""
     deletion_grace_period_seconds: int = 0
     finalizers: list[str] = []
@@ -62,15 +62,15 @@ class _NamespaceSpec(msgspec.Struct, gc=False):
     finalizers: list[str] = []
 
 
-class _Deleted(msgspec.Struct, gc=False):
-    metadata: _Ending = msgspec.field(default_factory=_Ending)
+class _DeleteResponse(msgspec.Struct, gc=False):
+    metadata: _DeletionMeta = msgspec.field(default_factory=_DeletionMeta)
     kind: str = ""
     spec: Any = None
 
 
 _page = msgspec.json.Decoder(Page)
 _line = msgspec.json.Decoder(_Line)
-_deleted = msgspec.json.Decoder(_Deleted)
+_deleted = msgspec.json.Decoder(_DeleteResponse)
 
 
 def opened(body: bytes) -> Page:

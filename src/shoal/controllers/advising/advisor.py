@@ -28,10 +28,12 @@ from shoal.client.loop import Loop
 from shoal.client.port import Patch
 from shoal.client.refusals import AlreadyExistsError, RefusedError
 from shoal.client.served import Served
-from shoal.controllers.advising.advice import Advice
+from shoal.controllers.advising.advised_kinds import RESOURCES
 from shoal.controllers.advising.cluster_context import ClusterContext
 from shoal.controllers.advising.partial_informer import PartialInformer
-from shoal.controllers.advising.rules import LOOKUP_KINDS, OPTIONAL_LOOKUP_KINDS, TABLE, AdvisedKind
+from shoal.policy.advice import Advice
+from shoal.policy.object_set import is_advised
+from shoal.policy.rules import LOOKUP_KINDS, TABLE, AdvisedKind
 
 _log = logging.getLogger("shoal.advising")
 COMPONENT = "shoal-advisor"
@@ -56,16 +58,18 @@ class Advisor:
         self._cluster = ClusterContext(context, served)
         self._group: asyncio.TaskGroup | None = None
         self._loops: list[Loop] = []
-        for kind in LOOKUP_KINDS:
-            context.informers.of(kind)
-        for kind in OPTIONAL_LOOKUP_KINDS:
-            served.when_there(kind, self._add_cache, kind._replace(version="v1beta1"))
-        for watched in TABLE:
-            if watched.is_optional:
-                older = (watched.kind._replace(version=version) for version in watched.older)
-                served.when_there(watched.kind, partial(self._start_kind, watched), *older)
+        for looked_up in LOOKUP_KINDS:
+            resource = RESOURCES[looked_up]
+            if resource.is_optional:
+                served.when_there(resource.kind, self._add_cache, *resource.versions())
             else:
-                self._start_kind(watched, watched.kind)
+                context.informers.of(resource.kind)
+        for watched in TABLE:
+            resource = RESOURCES[watched.kind]
+            if resource.is_optional:
+                served.when_there(resource.kind, partial(self._start_kind, watched), *resource.versions())
+            else:
+                self._start_kind(watched, resource.kind)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -134,8 +138,7 @@ class _KindAdvisor:
     def is_relevant(self, before: Item | None, after: Item) -> bool:
         if self._kind == PODS and (before is not None or _OWNED in after.data):
             return False
-        hints = self._watched.hints
-        return not hints or any(word in after.data for word in hints)
+        return self._watched.is_judged(after.data)
 
     def forget(self, item: Item | None) -> None:
         if item is not None:
@@ -147,7 +150,7 @@ class _KindAdvisor:
             return None
         obj = {"apiVersion": self._kind.api_version, "kind": self._kind.name, **item.obj()}
         meta = obj["metadata"]
-        if meta.get("deletionTimestamp") or any(one.get("controller") for one in meta.get("ownerReferences") or ()):
+        if not is_advised(obj):
             return None
         now_s, generation = self._context.clock.seconds(), int(meta.get("generation") or 0)
         before = self._checked.get(item.uid, _Checked())
@@ -175,7 +178,7 @@ class _KindAdvisor:
             try:
                 yield from rule(obj, self._cluster)
             except Exception:  # noqa: BLE001 - one rule that fails for an unusual object must not disable the others
-                _log.exception("%s of %s %s", rule.__name__, self._kind.name, obj["metadata"].get("name"))
+                _log.exception("%s of %s %s", rule.name, self._kind.name, obj["metadata"].get("name"))
 
     async def _create_event(self, obj: Obj, advice: Advice, mark: str) -> None:
         meta = obj["metadata"]

@@ -10,7 +10,9 @@ from shoal.client.informer import Informer
 from shoal.client.item import Obj, Seen
 from shoal.client.kind import NODES, Kind
 from shoal.client.served import Served
-from shoal.controllers.advising.advice import AdvisedNode
+from shoal.controllers.advising.advised_kinds import RESOURCES
+from shoal.policy.advice import AdvisedNode
+from shoal.policy.kinds import GroupKind
 
 
 class ClusterContext:
@@ -26,24 +28,25 @@ class ClusterContext:
             node = self._node(item)
             yield AdvisedNode(node.metadata.labels, node.spec.taints)
 
-    def find(self, kind: Kind, namespace: str, name: str) -> Obj | None:
+    def find(self, kind: GroupKind, namespace: str, name: str) -> Obj | None:
         followed = self._followed(kind)
         item = None if followed is None else followed.get(namespace, name)
         return None if item is None else item.obj()
 
-    def all(self, kind: Kind, namespace: str = "") -> Iterable[Obj]:
+    def all(self, kind: GroupKind, namespace: str = "") -> Iterable[Obj]:
         followed = self._followed(kind)
         return (item.obj() for item in followed or () if namespace in ("", item.namespace))
 
-    def lacks(self, kind: Kind, namespace: str, name: str) -> bool:
+    def lacks(self, kind: GroupKind, namespace: str, name: str) -> bool:
         followed = self._followed(kind)
         if followed is None:
             # If the server does not know the kind, there is no such object.
-            return kind in self._served.missing()
+            return RESOURCES[kind].kind in self._served.missing()
         return followed.is_synced and followed.get(namespace, name) is None
 
-    def _followed(self, kind: Kind) -> Informer | None:
+    def _followed(self, named: GroupKind) -> Informer | None:
         """The cache of the kind in the version that is served, if there is one."""
+        kind = RESOURCES[named].kind
         if kind in self.own:
             return self.own[kind]
         return self._context.informers.known(self._served.find(kind) or kind)

@@ -86,7 +86,7 @@ class Webhook:
         self._papers: WebhookCerts | None = None
         self._wakeup = asyncio.Event()
         self._brake = _Brake(context.clock)
-        self.stands = asyncio.Event()
+        self.is_serving = asyncio.Event()
         """Set when the webhook answers and the API server is configured."""
         served.when_there(POLICIES, None, OLDER_POLICIES)
         served.when_there(BINDINGS, None, OLDER_BINDINGS)
@@ -144,7 +144,7 @@ class Webhook:
             wanted = conversion(address, papers.bundle)
             for item in self._context.informers.of(DEFINITIONS):
                 await self._lead(item, wanted)
-        self.stands.set()
+        self.is_serving.set()
 
     def _address(self) -> WebhookAddress:
         address = self._settings.address

@@ -1,8 +1,13 @@
-"""Reads KAI's queues and pod groups from the watch caches, and finds the group or queue of a pod."""
+"""Reads KAI's queues and pod groups from the watch caches, and finds the group or queue of a pod.
+
+The result for an object that cannot be decoded is None.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+import msgspec
 
 from shoal.api.groups.kai import QUEUE_LABEL
 from shoal.client.context import Context
@@ -12,7 +17,6 @@ from shoal.client.item import Item
 from shoal.client.kind import PRIORITY_CLASSES, Kind
 from shoal.client.served import Served
 from shoal.controllers.kai.desired_pod_group import DEFAULT_QUEUE
-from shoal.controllers.kai.views import group_of, priority_of, queue_of
 from shoal.engine.from_api import Priorities
 from shoal.engine.groups import GroupFacts
 from shoal.engine.pod_identity import PodIdentity
@@ -152,3 +156,33 @@ class GangSpecs:
             return _KAI_PRIORITIES.named(name, Where()).value if name else None
         except UserError:
             return None
+
+
+class PriorityClass(msgspec.Struct, frozen=True):
+    value: int = 0
+
+
+_queues = msgspec.json.Decoder(Queue)
+_groups = msgspec.json.Decoder(KaiPodGroup)
+_classes = msgspec.json.Decoder(PriorityClass)
+
+
+def queue_of(item: Item) -> Queue | None:
+    try:
+        return _queues.decode(item.data)
+    except msgspec.DecodeError:
+        return None
+
+
+def group_of(item: Item) -> KaiPodGroup | None:
+    try:
+        return _groups.decode(item.data)
+    except msgspec.DecodeError:
+        return None
+
+
+def priority_of(item: Item) -> int | None:
+    try:
+        return _classes.decode(item.data).value
+    except msgspec.DecodeError:
+        return None

@@ -59,7 +59,7 @@ class TemplateInjector(PodSetInjector):
             if part.is_made:
                 template = deepcopy(part.template)
                 put(job, part.at, template)
-            merge_info(template.setdefault("metadata", {}), template.setdefault("spec", {}), one)
+            merge_pod_set_info(template.setdefault("metadata", {}), template.setdefault("spec", {}), one)
 
 
 def restore_template(template: Obj, original_template: Obj) -> None:
@@ -86,7 +86,7 @@ def _is_empty(value: Any) -> bool:
     return not value
 
 
-def merge_info(meta: Obj, spec: Obj, info: PodSetInfo) -> None:
+def merge_pod_set_info(meta: Obj, spec: Obj, info: PodSetInfo) -> None:
     """Merge the info into the metadata and spec of a template. Raises PodSetConflictError if they conflict."""
     meta["annotations"] = merge_maps(string_map(meta, "annotations"), info.annotations, "annotations", OWN_ANNOTATIONS)
     meta["labels"] = merge_maps(string_map(meta, "labels"), info.labels, "labels", OWN_LABELS)
@@ -161,7 +161,7 @@ class SparkInjector(PodSetInjector):
             role = dig(job, part.at)
             spec = {**role, "nodeSelector": string_map(job, "spec", "nodeSelector") or string_map(role, "nodeSelector")}
             # Labels and annotations are beside the fields of the pod's spec.
-            merge_info(role, spec, one)
+            merge_pod_set_info(role, spec, one)
             put_or_drop(role, "tolerations", spec.get("tolerations"))
             holder = job["spec"] if "nodeSelector" in job["spec"] else role
             put_or_drop(holder, "nodeSelector", spec["nodeSelector"])

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from shoal.api.kueue.priority_classes import PRIORITY_CLASS_LABEL
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import WORKLOAD_PRIORITY_CLASSES
 from shoal.client.item import Obj
 from shoal.client.kind import PRIORITY_CLASSES, Kind
 from shoal.controllers.queued_work.fields import string_map
-from shoal.engine.from_api.queues import PRIORITY_CLASS_LABEL
 from shoal.store.queues.job_parts import PodPart, Steps, dig
 from shoal.units.errors import UserError
 

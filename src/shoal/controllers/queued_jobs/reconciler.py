@@ -3,10 +3,18 @@
 Each reconciliation does one step; the change that it causes triggers the next one. The order of the checks matters: the
 end of a job is recorded first, a deleted Workload stops its job before its finalizer is removed, an eviction comes
 before a start, and a job runs only while its Workload is admitted.
+
+The label of the job gives the queue name. Kueue ignores the name as an annotation, or on the pod templates. Shoal uses
+it there too and records an Event, because a job that bypasses all quota is the last thing its user intended.
+
+Rejected: using a label of a template as well. It queues each pod by itself, in any cluster.
 """
 
 from __future__ import annotations
 
+from shoal.api.decode import Unknown
+from shoal.api.kueue.probable_mistakes import QUEUE_NAME, misplaced_queue
+from shoal.api.meta import ObjectMeta
 from shoal.client.item import Item, Obj
 from shoal.client.refusals import AlreadyExistsError
 from shoal.controllers.queued_jobs.child_jobs import managed_ancestor, suspend_child
@@ -20,7 +28,6 @@ from shoal.controllers.queued_jobs.elastic_jobs import (
 from shoal.controllers.queued_jobs.job_context import QueuedJobContext
 from shoal.controllers.queued_jobs.job_kind import JobProgress
 from shoal.controllers.queued_jobs.priorities import ClassNotFoundError
-from shoal.controllers.queued_jobs.queue_name import queue_of
 from shoal.controllers.queued_jobs.suspension import JobSuspension
 from shoal.controllers.queued_jobs.workload_conditions import (
     finished_patch,
@@ -32,6 +39,7 @@ from shoal.controllers.queued_jobs.workload_conditions import (
 from shoal.controllers.queued_jobs.workload_search import WorkloadSearch, release, release_all
 from shoal.controllers.queued_jobs.workload_slices import WorkloadSlices
 from shoal.controllers.queued_jobs.workloads import OwnedWorkload, controller_of, new_workload, owner_value
+from shoal.controllers.queued_work.fields import string_map
 from shoal.controllers.queued_work.kueue_names import EVICTED, FINISHED
 from shoal.controllers.queued_work.pod_set_info import PodSetConflictError
 from shoal.controllers.queued_work.rules import JobRules
@@ -269,3 +277,18 @@ class JobReconciler:
         priority = context.priorities.fields(self._job, self._parts, self._job_kind.priority_class)
         await context.write_workload(workload.obj, {"spec": priority})
         context.record(self._job, "UpdatedWorkload", f"Updated Workload priority: {workload.key}")
+
+
+_QUEUE_NAME_BYTES = QUEUE_NAME.encode()
+
+
+def queue_of(item: Item, job: Obj) -> tuple[str, str]:
+    """The name, empty if there is none, and its path if that is the wrong place."""
+    name = string_map(job, "metadata", "labels").get(QUEUE_NAME, "")
+    if name or _QUEUE_NAME_BYTES not in item.data:
+        return name, ""
+    meta = ObjectMeta(name=item.name, namespace=item.namespace, annotations=string_map(job, "metadata", "annotations"))
+    misplaced = misplaced_queue(Unknown(job["apiVersion"], job["kind"], meta, job))
+    if misplaced is None or misplaced.is_label:
+        return "", ""
+    return misplaced.name, misplaced.path

@@ -12,6 +12,7 @@ from shoal.client.context import Context, Controller
 from shoal.client.ecosystem_kinds import (
     LEADER_WORKER_SETS,
     RESOURCE_FLAVORS,
+    VOLCANO_JOBS,
     WORKLOAD_PRIORITY_CLASSES,
     WORKLOADS,
 )
@@ -23,7 +24,10 @@ from shoal.client.served import Served
 from shoal.controllers.queued_pods.elastic_workloads import ElasticWorkloads
 from shoal.controllers.queued_pods.fault_reports import FaultReports
 from shoal.controllers.queued_pods.kueue_names import PRIORITY_LABEL
+from shoal.controllers.queued_pods.pod_group_lifecycle import PodGroupLifecycle
+from shoal.controllers.queued_pods.pod_groups import GROUP_KINDS, PodGroups
 from shoal.controllers.queued_pods.pod_lifecycle import PodLifecycle
+from shoal.controllers.queued_pods.pods_of_jobs import PodsOfJobs
 from shoal.controllers.queued_pods.priorities import Priorities
 from shoal.controllers.queued_pods.serving_kinds import excess_of
 from shoal.controllers.queued_pods.workload_context import WorkloadContexts, keys_of_pod
@@ -37,6 +41,7 @@ from shoal.store.watched.queue_configuration import WhenNew, never_new
 _OLDER = "v1beta1"
 _ASKED_ABOUT = 16
 _LATER_S = 30.0
+_AGAIN_S = 1.0
 _BATCH_S = 0.01
 _CLASS = PRIORITY_LABEL.encode()
 
@@ -60,6 +65,10 @@ class QueuedPods:
         for kind in (RESOURCE_FLAVORS, WORKLOAD_PRIORITY_CLASSES):
             served.when_there(kind, lambda one: _ignored(context.informers.of(one)), kind._replace(version=_OLDER))
         served.when_there(LEADER_WORKER_SETS)
+        served.when_there(VOLCANO_JOBS)
+        for kind, versions in GROUP_KINDS.items():
+            # Found together with Workloads, so that no pod of a group is taken for one whose group is missing.
+            served.when_there(kind, None, *(kind._replace(version=version) for version in versions))
         served.when_there(WORKLOADS, self._found.put_nowait, WORKLOADS._replace(version=_OLDER))
 
     async def run(self) -> None:
@@ -81,12 +90,17 @@ class _Reconciler:
         self._served = served
         self._workloads = workloads
         self._writer = QueuedPodWriter(context, workloads)
-        self._contexts = WorkloadContexts(context, served, workloads)
+        self._groups = PodGroups(context, served)
+        self._jobs = PodsOfJobs(context, served)
+        self._contexts = WorkloadContexts(context, served, workloads, self._groups, self._jobs)
         faults = FaultReports(self._writer)
-        self._creator = WorkloadCreator(self._writer, Priorities(context, served), faults)
+        self._creator = WorkloadCreator(self._writer, Priorities(context, served), faults, self._groups)
         pod_lifecycle = PodLifecycle(self._writer, self._flavor, faults)
         self._lifecycle = QueuedWorkloadLifecycle(
-            self._writer, pod_lifecycle, ElasticWorkloads(self._writer, self._creator)
+            self._writer,
+            pod_lifecycle,
+            ElasticWorkloads(self._writer, self._creator),
+            PodGroupLifecycle(self._writer, faults, self._groups),
         )
         self._rules = rules
         self._loop = Loop(context, self.reconcile, workers=16)
@@ -102,6 +116,8 @@ class _Reconciler:
         self._context.informers.of(PODS).on_change(self._pod_changed)
         loop.follow(STATEFUL_SETS, lambda item: self._contexts.keys_of_parent(STATEFUL_SETS, item))
         loop.need(PRIORITY_CLASSES)
+        self._jobs.follow(loop)
+        self._groups.follow(loop, lambda pod: self._pod_changed(None, pod))
         self._served.when_there(LEADER_WORKER_SETS, self._follow_leaders)
         self._served.when_there(WORKLOAD_PRIORITY_CLASSES, self._follow_classes)
 
@@ -149,8 +165,11 @@ class _Reconciler:
 
     async def reconcile(self, key: Key) -> float | None:
         rules, context = self._rules(), self._contexts.of(key)
+        of_jobs, is_unknown = self._contexts.pods_of_jobs(key)
+        if rules is not None:
+            await self._writer.let_go(of_jobs)
         if context is None:
-            return None
+            return _AGAIN_S if is_unknown else None
         if rules is None:
             return _LATER_S
         item, workload = context.item, context.workload
@@ -164,13 +183,17 @@ class _Reconciler:
             if await self._is_orphaned(context.key, workload):
                 for each in (*context.older, *context.newer, item):
                     await self._writer.delete_workload(each)
+                for key in self._contexts.keys_of_pods_elsewhere(context.key):
+                    self._loop.wake(key)
         else:
             return await self._lifecycle.reconcile(context, item, workload, rules)
         return None
 
     async def _is_orphaned(self, key: Key, workload: WorkloadView) -> bool:
-        """Whether all owners of the Workload are deleted. This asks the server, because the cache of pods may be older
-        than the cache of Workloads."""
+        """Whether all owners of the Workload are deleted, or have other Workloads now. This asks the server, because
+        the cache of pods may be older than the cache of Workloads."""
+        if self._contexts.keys_of_pods_elsewhere(key):
+            return True
         owners = workload.metadata.owner_references
         if not owners or len(owners) > _ASKED_ABOUT:
             # The garbage collector checks each owner.

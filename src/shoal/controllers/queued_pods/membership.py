@@ -74,6 +74,11 @@ def total_or_none(pods: Pods) -> int | None:
         return None
 
 
+def present(pods: Pods) -> Pods:
+    """Pods that count for a pod group of another project: those that run or wait, and those that succeeded."""
+    return [one for one in pods if not one[1].is_lost() and (not one[1].is_terminating() or one[1].is_finished())]
+
+
 def is_serving(pods: Pods) -> bool:
     return any(pod.metadata.annotations.get(SERVING) == "true" for _, pod in pods)
 

@@ -93,7 +93,7 @@ class PodLifecycle:
         if found is None:
             return None
         held, pods = held_of
-        if context.parent is not None and context.parent.kind == STATEFUL_SETS:
+        if context.group or (context.parent is not None and context.parent.kind == STATEFUL_SETS):
             annotations = {SLICE_NAME: context.key[1]}
             found = [structs.replace(one, annotations={**one.annotations, **annotations}) for one in found]
         infos = {one.name: one for one in found}

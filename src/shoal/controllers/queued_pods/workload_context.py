@@ -12,11 +12,14 @@ from shoal.client.kind import PODS, Kind
 from shoal.client.served import Served
 from shoal.controllers.queued_pods.kueue_names import IS_GROUP
 from shoal.controllers.queued_pods.membership import Pods
-from shoal.controllers.queued_pods.pod_view import queued_pod
+from shoal.controllers.queued_pods.pod_groups import PodGroups, group_of_pod
+from shoal.controllers.queued_pods.pod_view import QueuedPod, queued_pod
+from shoal.controllers.queued_pods.pods_of_jobs import JobQueueing, PodsOfJobs
 from shoal.controllers.queued_pods.serving_kinds import PARENT_KINDS, Parent, parent_of, workload_names_of
-from shoal.controllers.queued_pods.workload_names import OwnerType, workload_of_pod
+from shoal.controllers.queued_pods.workload_names import OwnerType, own_workload_name, workload_of_pod
 from shoal.controllers.queued_pods.workload_view import WorkloadView, workload_view
 from shoal.controllers.queued_work.kueue_names import REPLACES, SLICE_NAME
+from shoal.store.queues.group_facts import group_workload_name
 
 _INDEX = "queued"
 _SLICE = SLICE_NAME.encode()
@@ -35,14 +38,18 @@ class WorkloadContext(msgspec.Struct, frozen=True, eq=False):
     """Workloads of the same owner that it replaced."""
     newer: tuple[Item, ...] = ()
     """Workloads of the same owner that are to replace it."""
+    group: str = ""
+    """The pod group of the pods as namespace/name; empty for Kueue's own pod groups and all other pods."""
 
 
 class WorkloadContexts:
     """Finds the context by the Workload's name, from indexes of pods and their owners."""
 
-    def __init__(self, context: Context, served: Served, workloads: Kind) -> None:
+    def __init__(self, context: Context, served: Served, workloads: Kind, groups: PodGroups, jobs: PodsOfJobs) -> None:
         self._context = context
         self._served = served
+        self._groups = groups
+        self._jobs = jobs
         self._workloads = context.informers.of(workloads)
         self._by_slice = self._workloads.index("slices", _slice_keys)
         self._pods = context.informers.of(PODS).index(_INDEX, _keys_of_pod)
@@ -50,15 +57,61 @@ class WorkloadContexts:
     def of(self, key: Key) -> WorkloadContext | None:
         """None if no queued object has a Workload of that name."""
         value = "/".join(key)
-        seen = ((item, queued_pod(item)) for item in self._pods[value])
-        pods = sorted(((item, pod) for item, pod in seen if pod is not None), key=lambda one: one[1].age())
         older, item, newer = self._slices(key)
         workload = workload_view(item) if item is not None else None
+        pods, group = self._pods_of(key)
         parent = self._parent(value)
-        owner_type = _owner_type(pods, parent, workload)
-        return (
-            None if owner_type is None else WorkloadContext(key, owner_type, pods, parent, item, workload, older, newer)
-        )
+        owner_type: OwnerType | None = "group" if group else _owner_type(pods, parent, workload)
+        if owner_type is None:
+            return None
+        return WorkloadContext(key, owner_type, pods, parent, item, workload, older, newer, group)
+
+    def _pods_of(self, key: Key) -> tuple[Pods, str]:
+        """The pods that belong to the Workload, oldest first, and their pod group."""
+        pods, groups = [], set[str]()
+        for item in self._pods["/".join(key)]:
+            pod = queued_pod(item)
+            if pod is None or self._jobs.queueing(item, pod) is not JobQueueing.NONE:
+                continue
+            group = _pod_group(item, pod)
+            if group:
+                is_group_key = group_workload_name(group) == key[1]
+                if is_group_key == self._is_alone(item, pod, group):
+                    continue
+                group = group if is_group_key else ""
+            groups.add(group)
+            pods.append((item, pod))
+        # Pods that Kueue's label puts into a group of the same name follow Kueue's rules, and the others with them.
+        return sorted(pods, key=lambda one: one[1].age()), "" if "" in groups else next(iter(groups), "")
+
+    def pods_of_jobs(self, key: Key) -> tuple[list[QueuedPod], bool]:
+        """Held pods whose job is queued itself; and whether there are some of which that is not known yet."""
+        found, is_unknown = [], False
+        for item in self._pods["/".join(key)]:
+            pod = queued_pod(item)
+            queueing = self._jobs.queueing(item, pod) if pod is not None else JobQueueing.NONE
+            is_unknown = is_unknown or queueing is JobQueueing.UNKNOWN
+            if pod is not None and queueing is JobQueueing.QUEUED and pod.is_held():
+                found.append(pod)
+        return found, is_unknown
+
+    def keys_of_pods_elsewhere(self, key: Key) -> list[Key]:
+        """The keys of other Workloads of pods that might belong to this one."""
+        return [other for item in self._pods["/".join(key)] for other in keys_of_pod(item) if other != key]
+
+    def _is_alone(self, item: Item, pod: QueuedPod, group: str) -> bool:
+        """Whether a pod of a group has a Workload of its own: its group ties it to no other pod, or it was admitted
+        alone before it was in a group. The Workload under which a pod runs is kept."""
+        if self._holds_quota(item.namespace, own_workload_name(pod)):
+            return True
+        if self._holds_quota(item.namespace, group_workload_name(group)):
+            return False
+        return not self._groups.ties(item, group)
+
+    def _holds_quota(self, namespace: str, name: str) -> bool:
+        item = self._slices((namespace, name))[1]
+        view = workload_view(item) if item is not None else None
+        return view is not None and view.is_true("QuotaReserved") and not view.is_true("Finished")
 
     def _slices(self, key: Key) -> tuple[tuple[Item, ...], Item | None, tuple[Item, ...]]:
         """The Workload that counts, with older and newer ones of the same owner."""
@@ -126,8 +179,18 @@ def _slice_keys(item: Item) -> list[str]:
 
 
 def keys_of_pod(item: Item) -> list[Key]:
+    """A pod of a pod group may have the Workload of its group or its own."""
     pod = queued_pod(item)
-    return [] if pod is None else [(item.namespace, workload_of_pod(pod)[1])]
+    if pod is None:
+        return []
+    group = _pod_group(item, pod)
+    names = [group_workload_name(group), own_workload_name(pod)] if group else [workload_of_pod(pod)[1]]
+    return [(item.namespace, name) for name in names]
+
+
+def _pod_group(item: Item, pod: QueuedPod) -> str:
+    """The pod group with which the pod may be queued: not where its owner is queued as a whole."""
+    return group_of_pod(item).name if workload_of_pod(pod)[0] == "pod" else ""
 
 
 def _keys_of_pod(item: Item) -> list[str]:

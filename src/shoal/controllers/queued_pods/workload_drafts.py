@@ -22,10 +22,14 @@ class PodSetDraft(msgspec.Struct, frozen=True):
     count: int
     index_label: str = ""
     """The label with the index of a pod."""
+    min_count: int | None = None
+    """With fewer pods it is not admitted; None: with `count` pods or not at all."""
 
     def to_api(self) -> Obj:
         """Raises UserError if the topology request of its template is invalid."""
         made: Obj = {"name": self.name, "count": self.count, "template": self.template}
+        if self.min_count is not None:
+            made["minCount"] = self.min_count
         request = topology_request(self.template, self.index_label)
         return made | ({"topologyRequest": request} if request else {})
 

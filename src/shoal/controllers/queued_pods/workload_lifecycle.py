@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec import structs
+
 from shoal.client.item import Item
 from shoal.controllers.queued_pods import workload_conditions
 from shoal.controllers.queued_pods.elastic_workloads import ElasticWorkloads
 from shoal.controllers.queued_pods.membership import Pods, is_serving, members_of
+from shoal.controllers.queued_pods.pod_group_lifecycle import PodGroupLifecycle, other_shapes
 from shoal.controllers.queued_pods.pod_lifecycle import PodLifecycle
 from shoal.controllers.queued_pods.pod_view import QueuedPod
 from shoal.controllers.queued_pods.roles import role_of
@@ -22,10 +25,17 @@ from shoal.controllers.queued_work.rules import JobRules
 
 
 class QueuedWorkloadLifecycle:
-    def __init__(self, writer: QueuedPodWriter, pod_lifecycle: PodLifecycle, elastic: ElasticWorkloads) -> None:
+    def __init__(
+        self,
+        writer: QueuedPodWriter,
+        pod_lifecycle: PodLifecycle,
+        elastic: ElasticWorkloads,
+        pod_groups: PodGroupLifecycle,
+    ) -> None:
         self._writer = writer
         self._pod_lifecycle = pod_lifecycle
         self._elastic = elastic
+        self._pod_groups = pod_groups
 
     async def handle_deletion(self, context: WorkloadContext, item: Item, workload: WorkloadView) -> None:
         """The Workload is being deleted: stop its pods."""
@@ -41,6 +51,8 @@ class QueuedWorkloadLifecycle:
         self, context: WorkloadContext, item: Item, workload: WorkloadView, rules: JobRules
     ) -> float | None:
         if workload.is_true("Finished"):
+            if context.group and await self._pod_groups.restart_finished(context, item):
+                return None
             await self._writer.release(context.pods)
             await self._writer.remove_finalizer(item)
             return None
@@ -50,23 +62,36 @@ class QueuedWorkloadLifecycle:
         found = await self._members(context, item, workload)
         if found is None:
             return None
-        item, pods, absent = found
+        item, pods, absent, ending = found
         await self._writer.release(_releasable(context, pods))
-        ending = _ending(context)
         if ending is not None:
             await self._finish(context, item, ending)
             return None
         item = await self._report(context, item, pods, absent, reports_pods_ready=rules.reports_pods_ready)
+        if context.group:
+            await self._pod_groups.report_other_shapes(context, workload)
+            others = other_shapes(context.pods, workload)
+            context = structs.replace(context, pods=[one for one in context.pods if one not in others])
         return await self._pod_lifecycle.reconcile(context, item, workload, pods, rules)
 
     async def _members(
         self, context: WorkloadContext, item: Item, workload: WorkloadView
-    ) -> tuple[Item, Pods, int] | None:
-        """The Workload, its members, and how many are missing. None if the Workload does not match the pods."""
-        pods = context.pods
+    ) -> tuple[Item, Pods, int, workload_conditions.Ending | None] | None:
+        """The Workload, its members, how many are missing, and how they ended. None if the Workload does not match the
+        pods."""
+        pods, ending = context.pods, _ending(context)
+        if context.group:
+            found = await self._pod_groups.members(context, item, workload)
+            if found is None:
+                return None
+            if await self._elastic.settle_group(context, item, workload, found.larger):
+                # The change of these Workloads triggers the next reconciliation.
+                return None
+            item = await self._add_owners(item, workload, found.pods)
+            return item, found.pods, int(found.lacks_pods), found.ending
         if context.owner_type != "group":
-            return item, pods, 0
-        if _ending(context) is None and await self._delete_if_gone(context, item):
+            return item, pods, 0, ending
+        if ending is None and await self._delete_if_gone(context, item):
             return None
         members = members_of(pods, workload.counts())
         if members.has_other_roles:
@@ -78,7 +103,7 @@ class QueuedWorkloadLifecycle:
         item = await self._add_owners(item, workload, members.kept)
         await self._writer.delete_excess(members.excess)
         await self._writer.release(members.replaced)
-        return item, members.kept, members.absent
+        return item, members.kept, members.absent, ending
 
     async def _delete_if_gone(self, context: WorkloadContext, item: Item) -> bool:
         """All pods of the group were deleted, and not by this controller: no replacements will come."""
@@ -109,7 +134,11 @@ class QueuedWorkloadLifecycle:
         changes: list[workload_conditions.Change] = []
         counts: Counter[str] = Counter()
         if context.owner_type == "group":
-            counts.update(role_of(one) for one, pod in pods if pod.status.phase == "Succeeded")
+            # Pods of a pod group may have succeeded before there was this Workload.
+            own = context.workload.owners("Pod") if context.group and context.workload is not None else None
+            counts.update(
+                role_of(one) for one, pod in pods if pod.status.phase == "Succeeded" and (own is None or pod.uid in own)
+            )
             changes.append(
                 lambda status, moment: workload_conditions.set_waiting_for_replacement(status, absent, moment)
             )
@@ -135,14 +164,14 @@ def _releasable(context: WorkloadContext, pods: Pods) -> Pods:
     ending = [one for one in pods if one[1].is_terminating()]
     if context.owner_type == "pod":
         return ending
-    if context.owner_type == "group" and not is_serving(context.pods):
+    if context.owner_type == "group" and (context.group or not is_serving(context.pods)):
         return ()
     return [one for one in ending if one[1].is_over()]
 
 
 def _ending(context: WorkloadContext) -> workload_conditions.Ending | None:
     """None while pods run, and for serving kinds, which never end by themselves."""
-    if context.owner_type == "parent" or not context.pods:
+    if context.owner_type == "parent" or context.group or not context.pods:
         return None
     if context.owner_type == "pod":
         return workload_conditions.ending_of_pod(context.pods)

@@ -1,7 +1,9 @@
 """Determines the name of the Workload of a queued pod. The name follows from the pod alone.
 
 A single pod has its own Workload, a pod group the Workload with its name, and a replica of a StatefulSet or
-LeaderWorkerSet the Workload of its owner.
+LeaderWorkerSet the Workload of its owner. A pod of a pod group of Volcano, KAI, scheduler-plugins or Kubernetes has the
+Workload of its group if the group ties its pods together, else its own; that depends on the group, so it is found under
+both names (`workload_context.py`).
 """
 
 from __future__ import annotations
@@ -36,7 +38,12 @@ def workload_of_pod(pod: QueuedPod) -> tuple[OwnerType, str]:
         return "parent", workload_name(STATEFUL_SETS, owner.name, owner.uid)
     if pod.parent == "leaderworkerset" and LWS_NAME in meta.labels:
         return "parent", replica_name(meta.labels[LWS_NAME], meta.labels.get(LWS_GROUP, "0"))
-    return "pod", workload_name(PODS, meta.name, meta.uid)
+    return "pod", own_workload_name(pod)
+
+
+def own_workload_name(pod: QueuedPod) -> str:
+    """The name of the Workload of a single pod."""
+    return workload_name(PODS, pod.metadata.name, pod.uid)
 
 
 def replica_name(name: str, index: str) -> str:

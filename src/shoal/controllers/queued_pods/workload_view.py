@@ -9,9 +9,10 @@ from shoal.api.meta import ObjectMeta
 from shoal.client.item import Item, Seen
 
 
-class _WorkloadPodSet(msgspec.Struct, gc=False):
+class _WorkloadPodSet(msgspec.Struct, rename="camel", gc=False):
     name: str = "main"
     count: int = 1
+    min_count: int | None = None
 
 
 class _QueuedWorkloadSpec(msgspec.Struct, rename="camel", gc=False):
@@ -60,6 +61,25 @@ class WorkloadView(msgspec.Struct, gc=False):
 
     def counts(self) -> dict[str, int]:
         return {one.name: one.count for one in self.spec.pod_sets}
+
+    def sizes(self) -> dict[str, tuple[int, int | None]]:
+        """The count of each pod set, and the count with which it may be admitted."""
+        return {one.name: (one.count, one.min_count) for one in self.spec.pod_sets}
+
+    def admitted_counts(self) -> dict[str, int]:
+        """Fewer than it counts, if it was admitted with fewer pods."""
+        admission = self.status.admission
+        given = {} if admission is None else {one.name: one.count for one in admission.pod_set_assignments}
+        return {name: count if given.get(name) is None else given[name] or 0 for name, count in self.counts().items()}
+
+    def counts_in_use(self) -> dict[str, int]:
+        """Pods for which it holds quota now."""
+        released = self.reclaimed()
+        return {name: max(count - released.get(name, 0), 0) for name, count in self.admitted_counts().items()}
+
+    def least(self) -> int:
+        """The fewest pods with which it is admitted."""
+        return sum(one.count if one.min_count is None else one.min_count for one in self.spec.pod_sets)
 
     def reclaimed(self) -> dict[str, int]:
         return {one.name: one.count for one in self.status.reclaimable_pods}

@@ -17,7 +17,7 @@ from shoal.client.item import Item, Obj
 from shoal.client.kind import PODS, Kind
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import NotFoundError
-from shoal.controllers.queued_pods.kueue_names import MANAGED, TERMINATION_TARGET
+from shoal.controllers.queued_pods.kueue_names import GATE, MANAGED, TERMINATION_TARGET
 from shoal.controllers.queued_pods.membership import Pods
 from shoal.controllers.queued_pods.pod_view import QueuedPod
 from shoal.controllers.queued_work.kueue_names import IN_USE
@@ -46,6 +46,27 @@ class QueuedPodWriter:
             await self._context.api.patch(PODS, meta.namespace, meta.name, Patch("strategic", body))
         except NotFoundError:
             return
+
+    async def let_go(self, pods: Sequence[QueuedPod]) -> None:
+        """Make these held pods ordinary pods."""
+
+        async def one(pod: QueuedPod) -> None:
+            meta = pod.metadata
+            gates = [gate.name for gate in pod.spec.scheduling_gates if gate.name != GATE]
+            body = {
+                "metadata": {
+                    "uid": meta.uid,
+                    "labels": {MANAGED: None},
+                    "finalizers": [name for name in meta.finalizers if name != MANAGED] or None,
+                },
+                "spec": {"schedulingGates": [{"name": name} for name in gates] or None},
+            }
+            try:
+                await self._context.api.patch(PODS, meta.namespace, meta.name, Patch("merge", body))
+            except NotFoundError:
+                return
+
+        await self._each(pods, one)
 
     async def stop(self, pods: Pods, reason: StopReason, message: str) -> None:
         """Delete the pods that are not terminating yet."""

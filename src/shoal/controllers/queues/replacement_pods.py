@@ -54,7 +54,7 @@ class ReplacementPods:
         self._failed: dict[str, None] = {}
         """Pods that could not be bound, and have not been bound since."""
         self._until_s: dict[str, dict[str, float]] = {}
-        """Workload -> placeholder that took the place of a pod -> until when. The empty name stands for pods that were
+        """Workload -> placeholder that took the place of a pod -> until when. The empty name represents pods that were
         lost before and have no placeholder."""
 
     def handle(self, event: Event) -> None:

@@ -21,7 +21,7 @@ _PAUSE_S = 0.5
 class ServerPodState(Enum):
     PENDING = "waits"
     """On no node, and may be bound."""
-    BOUND = "stands"
+    BOUND = "bound"
     """Bound to a node, by any scheduler."""
     GONE = "over"
     """Gone, going, or another pod has its name."""

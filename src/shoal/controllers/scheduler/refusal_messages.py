@@ -14,22 +14,21 @@ from shoal.controllers.scheduler.pod_protocols import PodViews
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.evidence import Evidences
+from shoal.engine.evidence import Evidences, helpful_taints
 from shoal.engine.fitter import Fitter
 from shoal.engine.gang_members import Gang
-from shoal.engine.gangs.evidence import group_evidence
+from shoal.engine.gangs.evidence import group_evidence, taints_helpful_to
 from shoal.engine.ledger import Ledger
 from shoal.engine.pod_identity import PodIdentity
 from shoal.engine.preemption.capacity_bounds import FeasibleRows
 from shoal.engine.reasons import Evidence
-from shoal.engine.repelling_taints import repelling_taints
 from shoal.engine.unmatched import unmatched
 from shoal.views.live_refusals import FINAL, Outlook, gang_words, kept_words, nomination_text, pod_words
 from shoal.views.remedies import tolerance_words, unmatched_words
 
 _MOST_KEPT = 256
 _PLACEHOLDER = "#"
-"""In the names of pods that stand for others, and in no name of an object."""
+"""In the names of pods that represent others, and in no name of an object."""
 
 
 class RefusalMessages:
@@ -59,7 +58,9 @@ class RefusalMessages:
             self.made += 1
             while len(self._known) >= _MOST_KEPT:
                 del self._known[next(iter(self._known))]
-            found = self._known[at] = pod_words(self._outlook(waiting.charge.ask, evidence, waiting.who))
+            taints = helpful_taints(self._scheduling.cluster, waiting.charge.ask, waiting.who)
+            outlook = self._outlook(waiting.charge.ask, evidence, waiting.who, tolerance_words(taints))
+            found = self._known[at] = pod_words(outlook)
         return found
 
     def of_mounting(self, key: str) -> str:
@@ -85,7 +86,7 @@ class RefusalMessages:
         return words(self._outlook(allocation.ask, evidence, allocation.who), cluster.names[allocation.row])
 
     def of_gang(self, gang: Gang) -> str:
-        """What is said on each of its waiting pods; empty where it could run by now."""
+        """The message on each of its waiting pods; empty where it could run by now."""
         cluster, placement = self._scheduling.cluster, self._scheduling.placement
         self.made += 1
         placement.renew()
@@ -95,7 +96,9 @@ class RefusalMessages:
             return ""
         waiting = cluster.pending[pod]
         evidence = self._evidence(waiting.charge.ask, waiting.who)
-        return gang_words(story, self._outlook(waiting.charge.ask, evidence, waiting.who))
+        tolerate = tolerance_words(taints_helpful_to(Fitter(placement, Ledger(cluster), 0), gang, pod))
+        outlook = self._outlook(waiting.charge.ask, evidence, waiting.who, tolerate)
+        return gang_words(story, outlook)
 
     def _evidence(self, ask: Ask, who: PodIdentity) -> Evidence:
         version = self._scheduling.cluster.version
@@ -104,16 +107,15 @@ class RefusalMessages:
             self.made += 1
         return self._evidences.of(ask, who)
 
-    def _outlook(self, ask: Ask, evidence: Evidence, who: PodIdentity) -> Outlook:
+    def _outlook(self, ask: Ask, evidence: Evidence, who: PodIdentity, tolerate: str = "") -> Outlook:
         cluster = self._scheduling.cluster
         meant = unmatched(cluster, ask.nodes)
         helpless, kept = _helpless(cluster, ask, evidence), _kept(cluster, evidence.nearest)
-        tolerate = tolerance_words(repelling_taints(cluster, ask))
         return Outlook(ask, evidence, helpless, who.preempts, unmatched_words(meant), kept=kept, tolerate=tolerate)
 
 
 def _kept(cluster: Cluster, node: str) -> str:
-    """Placeholders in the facts reserve room for admitted workloads."""
+    """Placeholders in the facts reserve capacity for admitted workloads."""
     row = cluster.row_of.get(node)
     if row is None:
         return ""

@@ -5,11 +5,12 @@ The pods of a gang get these values: pods of one Job, for example, that request 
 and without a gang gets none: each pod of the owner would be rank 0 of 1.
 
 Ranks follow the numbers in the pods' names, which their controllers give in order. A pod that was bound keeps its rank;
-one that replaces another takes the rank that is free. An address of the first pod is only told where it is known before
-that pod runs: behind a headless service, on the node's own network, or where it is alone; else the first pod says so.
+one that replaces another takes the rank that is free. An address of the first pod is passed on only if it is known
+before that pod runs: behind a headless service, on the node's own network, or where it is alone; else the first pod
+says so.
 
 Rejected: ranks by nodes, so that neighbours have neighbouring ranks. Indexed Jobs and checkpoints expect a pod's index
-to be its rank; the levels of the network are told beside it instead.
+to be its rank; the levels of the network are passed on instead.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from shoal.api.groups.shoal import RENDEZVOUS
 from shoal.api.partial import OwnedMeta
 from shoal.client.context import Context
 from shoal.client.item import Item
@@ -27,7 +29,6 @@ from shoal.controllers.scheduler.pod_conditions import about
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.gang_members import Gang
 from shoal.engine.plan import Place
-from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.pod_views import PodView
 from shoal.units.numbers import whole_of
 

@@ -55,7 +55,7 @@ _POD_SUBRESOURCES = (
 
 
 class BuiltinResource(msgspec.Struct, frozen=True):
-    """One resource of a group. The plural and the kind stand first; most kinds need nothing more."""
+    """One resource of a group. The plural and the kind come first; most kinds need nothing more."""
 
     plural: str
     kind: str

@@ -24,7 +24,7 @@ class Items:
     that a client which does not read would keep."""
 
     def __init__(self, head: bytes, found: Sequence[bytes], opening: bytes) -> None:
-        """`opening`: with what all begin, and what a brace stands for in the list."""
+        """`opening`: with what all begin, and what a brace represents in the list."""
         self._head = head
         self._found = found
         self._cut = len(opening)

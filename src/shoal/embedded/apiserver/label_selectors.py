@@ -3,7 +3,7 @@
 They were checked when they were written; an unknown operator matches nothing all the same.
 
 `shoal.api.selectors` reads the same form of manifests, and tells people what is wrong with it. Rejected: reading each
-into such a value. Most are asked once, beside the object that they stand in.
+into such a value. Most are asked once, with the object that contains them.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def label_1035_fault(name: str, is_prefix: bool = False) -> str:
 
 
 def path_segment_fault(name: str, is_prefix: bool = False) -> str:  # noqa: ARG001 - prefixes are spelled the same
-    """Names of RBAC objects: anything that can stand in a path."""
+    """Names of RBAC objects: any path segment."""
     if name in (".", ".."):
         return f"may not be '{name}'"
     for piece in ("/", "%"):

@@ -1,7 +1,7 @@
 """Resources, their names and verbs, and the key of one object.
 
 A `Resource` is one plural name in one version of one group. Versions of the same resource share what is stored: `home`
-names that. The list of all resources is `catalog.Catalog`; built-in ones stand in the table `builtin.py`, others come
+names that. The list of all resources is `catalog.Catalog`; built-in ones are in the table `builtin.py`, others come
 from CustomResourceDefinitions.
 """
 

@@ -17,8 +17,9 @@ import msgspec
 from shoal.embedded.apiserver.field_errors import FieldError
 
 LONGEST_TEXT = 64 * 1024
-"""Characters of a message, and of all causes together: of an object with 100,000 faults the first ones are told, since
-a `Status` is made on the event loop, in YAML too."""
+"""Characters of a message, and of all causes together: of an object with 100,000 faults only the first ones are
+reported, since a `Status` is made on the event loop, in YAML too.
+"""
 
 
 class Cause(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -75,7 +76,7 @@ def _bounded(text: str) -> str:
 
 
 def _first(causes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many as one answer has room for."""
+    """As many as one answer has capacity for."""
     kept: list[dict[str, Any]] = []
     room = LONGEST_TEXT
     for cause in causes:

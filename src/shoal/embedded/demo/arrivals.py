@@ -1,8 +1,8 @@
 """Generates the manifests of three teams over a minute, each with a time, from a seed.
 
-`pretrain` submits a few jobs of whole nodes, `vision` many small ones, `serving` keeps replicas running and scales them
-by the time of day. Together they sometimes request more than the capacity, so that pods wait; one GPU falls off the bus
-and recovers.
+`pretrain` submits a few gangs of whole nodes, `vision` many small jobs, `serving` keeps replicas running and scales
+them by the time of day. Together they sometimes request more than their quota or the capacity, so that work waits; one
+GPU falls off the bus and recovers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from shoal.embedded.demo.quotas import QUEUE_LABEL
+
+GANG_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
+GANG_MINIMUM_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
 Obj = dict[str, Any]
 TEAMS = ("pretrain", "vision", "serving")
 NODES = "8xp5.48xlarge,7xp4d.24xlarge,1xp4d.24xlarge[mig=all-1g.5gb,strategy=mixed]"
@@ -81,8 +85,11 @@ def _job(team: str, name: str, at_s: float, size: tuple[int, int, int]) -> Arriv
     template = _template(team, name, _GPU, gpus)
     template["metadata"]["annotations"] = {"shoal.dev/run-for": f"{run_s}s", "shoal.dev/gpu-util": "92"}
     template["spec"]["restartPolicy"] = "Never"
+    if team == "pretrain":
+        # The pods of one job start together or not at all.
+        template["metadata"]["labels"] |= {GANG_LABEL: name, GANG_MINIMUM_LABEL: str(pods)}
     obj = {
-        "metadata": {"name": name, "namespace": team},
+        "metadata": {"name": name, "namespace": team, "labels": {QUEUE_LABEL: team}},
         "spec": {
             "completions": pods,
             "parallelism": pods,

@@ -10,6 +10,7 @@ from shoal.client.clock import Clock
 from shoal.client.kind import DEPLOYMENTS, JOBS, NAMESPACES, NODES
 from shoal.client.port import Api, Patch
 from shoal.embedded.demo.arrivals import LENGTH_S, TEAMS, Arrival, arrivals
+from shoal.embedded.demo.quotas import queue_objects
 from shoal.embedded.kubelets.faults import GPU_FAULTS
 from shoal.units.errors import ShoalError
 
@@ -20,6 +21,8 @@ async def play(api: Api, clock: Clock, seed: int) -> None:
     """Runs until cancelled. A refused write does not stop the others."""
     for team in TEAMS:
         await api.create(NAMESPACES, {"metadata": {"name": team}})
+    for kind, obj in queue_objects():
+        await api.create(kind, obj)
     for turn in count():
         started = clock.seconds()
         await _minute(api, clock, arrivals(seed, turn))

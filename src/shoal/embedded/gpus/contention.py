@@ -1,6 +1,6 @@
 """Models how programs on one device slow each other down.
 
-Rules; all figures can be changed, and the model can be disabled (`Contention(is_on=False)`):
+Rules; all figures can be changed, and the model can be disabled (`ContentionSettings(is_on=False)`):
 
 - **alone**: speed 1, memory up to that of the device.
 - **time-slicing**: programs take turns. Each gets an equal share of the device, and unused shares go to the others;
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import msgspec
 
 
-class Contention(msgspec.Struct, frozen=True):
+class ContentionSettings(msgspec.Struct, frozen=True):
     is_on: bool = True
     turn_cost: float = 0.05
     mps_cost: float = 0.03
@@ -31,10 +31,10 @@ class Contention(msgspec.Struct, frozen=True):
     """The memory of each device that the driver reserves."""
 
 
-DOCUMENTED = Contention()
+DOCUMENTED = ContentionSettings()
 
 
-def pace(own: float, others: Sequence[float], sharing: str, rules: Contention = DOCUMENTED) -> float:
+def pace(own: float, others: Sequence[float], sharing: str, rules: ContentionSettings = DOCUMENTED) -> float:
     """The speed of a program that demands `own` of a device beside programs that demand `others`; 1: alone."""
     busy = [util for util in others if util > 0]
     if not rules.is_on or not busy or own <= 0:
@@ -55,13 +55,15 @@ def _fair_share(own: float, others: Sequence[float]) -> float:
     return own
 
 
-def memory_limit(device_mib: int, replicas: int, held: int, sharing: str, rules: Contention = DOCUMENTED) -> int:
+def memory_limit(
+    device_mib: int, replicas: int, held: int, sharing: str, rules: ContentionSettings = DOCUMENTED
+) -> int:
     """The memory that one program may allocate on a device of which it holds this number of replicas."""
     usable = max(device_mib - rules.context_mib, 1)
     return usable * held // replicas if sharing == "mps" and replicas > 1 else usable
 
 
-def usual_memory(device_mib: int, replicas: int, held: int, rules: Contention = DOCUMENTED) -> int:
+def usual_memory(device_mib: int, replicas: int, held: int, rules: ContentionSettings = DOCUMENTED) -> int:
     return int(device_mib * rules.usual_memory * held / replicas)
 
 

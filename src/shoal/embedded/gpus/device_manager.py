@@ -12,16 +12,15 @@ from typing import Any
 
 from shoal.embedded.gpus import mig_manager, numa, plugin_manager
 from shoal.embedded.gpus.allocation import AllocationRules, DeviceAllocation, HeldDevices
-from shoal.embedded.gpus.contention import DOCUMENTED, Contention
+from shoal.embedded.gpus.contention import DOCUMENTED, ContentionSettings
 from shoal.embedded.gpus.devices import PhysicalDevice, inventory
-from shoal.embedded.gpus.environment import environment
+from shoal.embedded.gpus.gpu_processes import GpuProcesses
 from shoal.embedded.gpus.labels import COMING_AND_GOING, LabelInput, gpu_labels
 from shoal.embedded.gpus.mig_manager import MigManager
 from shoal.embedded.gpus.node_annotations import own_words
 from shoal.embedded.gpus.node_gpus import Complaint, ContainerDevices, ExtendedResourceAmounts, Refused, Use
 from shoal.embedded.gpus.plugin_config import PluginConfig
 from shoal.embedded.gpus.plugin_manager import PluginManager
-from shoal.embedded.gpus.programs import Programs
 from shoal.embedded.gpus.restoring import held_in_status
 from shoal.embedded.gpus.xids import Xid, xid_of
 from shoal.embedded.machines.machine import Machine
@@ -33,7 +32,7 @@ Obj = dict[str, Any]
 class DeviceManager:
     """Implements NodeGpus."""
 
-    def __init__(self, machine: Machine, contention: Contention = DOCUMENTED) -> None:
+    def __init__(self, machine: Machine, contention: ContentionSettings = DOCUMENTED) -> None:
         self.machine = machine
         self._mig = MigManager(machine)
         self._plugin = PluginManager(machine)
@@ -41,7 +40,7 @@ class DeviceManager:
         self._unhealthy: set[int] = set()
         self._allocation = DeviceAllocation(lambda gpu: gpu not in self._unhealthy)
         self._policy = machine.annotations.get(numa.POLICY, "none")
-        self.programs = Programs(lambda: self._plugin.config.sharing, contention)
+        self.programs = GpuProcesses(lambda: self._plugin.config.sharing, contention)
         self._devices: dict[str, tuple[PhysicalDevice, ...]] = {}
         self._by_id: dict[str, PhysicalDevice] = {}
         self._labels_before: set[str] = set()
@@ -175,9 +174,11 @@ class DeviceManager:
         found = inventory(self.machine.gpus, self._mig.gpus, self._plugin.config)
         self._devices = {**dict.fromkeys(self._devices, ()), **found.devices}
         self._by_id = {device.id: device for devices in self._devices.values() for device in devices}
-        changed = found.problem != self._problem
-        self._problem = found.problem
-        return Complaint(f"the device plugin does not start: {found.problem}") if found.problem and changed else ""
+        problem = f"the device plugin does not start: {found.problem}" if found.problem else ""
+        if not problem and any(device.cut and device.replicas > 1 for device in self._by_id.values()):
+            problem = _SHARED_INSTANCES
+        changed, self._problem = problem != self._problem, problem
+        return Complaint(problem) if problem and changed else ""
 
     def _grants(self, held: Sequence[HeldDevices]) -> tuple[ContainerDevices, ...]:
         return tuple(
@@ -192,8 +193,22 @@ class DeviceManager:
         )
 
 
+_SHARED_INSTANCES = (
+    "MIG instances are shared by time-slicing, which is not meant for production: the pods on an instance take turns "
+    "and share its memory without protection from each other"
+)
+
+
 def _with_gone(found: Mapping[str, str], before: set[str]) -> dict[str, str | None]:
     """The current values, with None for names that are no longer set."""
     gone: dict[str, str | None] = dict.fromkeys(before - found.keys())
     before.update(found)
     return {**gone, **found}
+
+
+def environment(held: HeldDevices, sharing: str) -> dict[str, str]:
+    """Two replicas of one GPU are one device for the container."""
+    found = {"NVIDIA_VISIBLE_DEVICES": ",".join(dict.fromkeys(device.physical for device in held.devices))}
+    if sharing == "mps" and any(device.replicas > 1 for device in held.devices):
+        found["CUDA_MPS_PIPE_DIRECTORY"] = f"/mps/{held.resource}/pipe"
+    return found

@@ -1,8 +1,8 @@
 """Applies the MIG layout that the label `nvidia.com/mig.config` names.
 
-A layout is looked up in the ConfigMaps (key `config.yaml`, in the order of their names), then among the built-in ones
-of the MIG manager. If it is unknown, does not fit, or affects GPUs that pods hold, nothing changes and the state is
-`failed`; as the real one, this manager retries only when the label changes.
+A layout is looked up in the ConfigMaps (key `config.yaml`, in the order of `config_maps.py`), then among the built-in
+ones of the MIG manager. If it is unknown, does not fit, or affects GPUs that pods hold, nothing changes and the state
+is `failed`; as the real one, this manager retries only when the label changes.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shoal.data.gpus import find_model
+from shoal.devices.mig_layouts import MigSpec, Specs, default_layouts
+from shoal.embedded.gpus.config_maps import in_order
 from shoal.embedded.gpus.mig_config import MigConfigError, parse_mig_config, targets
 from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.machines.machine import GpuSlot, Machine
 from shoal.embedded.machines.mig_cuts import Gpu, cut
-from shoal.embedded.machines.mig_layouts import MigSpec, Problem, Specs, default_layouts
+from shoal.embedded.machines.mig_layouts import Problem
 
 Obj = dict[str, Any]
 LABEL = "nvidia.com/mig.config"
 STATE = "nvidia.com/mig.config.state"
 SOURCE = "shoal.dev/mig-configmap"
 """A key beside a node's labels, with the ConfigMap that a ClusterPolicy names. A change restarts the manager."""
-_KEY = "config.yaml"
+_KEY, _MARK = "config.yaml", "mig-configs"
 _NO_MIG = "all-disabled"
 """The layout of nodes without MIG-capable GPUs."""
 
@@ -73,9 +75,10 @@ class MigManager:
 
     def _find(self, config: str, configs: Mapping[str, Obj]) -> Specs | Problem:
         complaint = ""
-        for name in sorted(configs):
-            text = (configs[name].get("data") or {}).get(_KEY)
-            if not text:
+        for name, data in in_order(configs):
+            text = data.get(_KEY)
+            # Other programs use the same key for configurations of their own.
+            if not isinstance(text, str) or _MARK not in text:
                 continue
             try:
                 found = parse_mig_config(text).get(config)

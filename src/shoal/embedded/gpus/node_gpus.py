@@ -42,7 +42,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Complaint(str):
-    """Words about something that was asked for and not done."""
+    """Words about something that was asked for and not done, or done in another way than a real node would."""
 
     __slots__ = ()
 
@@ -73,7 +73,7 @@ class NodeGpus(Protocol):
 
     def configure(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> Sequence[str]:
         """Follow the node's labels (`nvidia.com/mig.config`, `nvidia.com/device-plugin.config`): what changed, in
-        words for Events, a `Complaint` where it was not done; nothing if nothing did. `configs` are ConfigMaps by
+        words for Events, a `Complaint` where that is a warning; nothing if nothing did. `configs` are ConfigMaps by
         `namespace/name`. A layout that is not possible, or not known, leaves the GPUs as they are and says so in
         `labels()` (mig.config.state: failed)."""
         ...

@@ -1,7 +1,7 @@
 """Follows the label `nvidia.com/device-plugin.config`: the key of a ConfigMap with the plugin's configuration.
 
-The key is looked up in the known ConfigMaps, in the order of their names. If it is missing, or the plugin would not
-start with it, the plugin continues with its previous configuration, and the fault is reported once.
+The key is looked up in the known ConfigMaps, in their order (`config_maps.py`). If it is missing, or the plugin would
+not start with it, the plugin continues with its previous configuration, and the fault is reported once.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any, get_args
 
 import msgspec
 
+from shoal.data.gpus import find_model
+from shoal.embedded.gpus.config_maps import NAMESPACES, in_order
 from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.gpus.plugin_config import (
     PluginConfig,
@@ -20,8 +22,10 @@ from shoal.embedded.gpus.plugin_config import (
     parse_plugin_config,
 )
 from shoal.embedded.machines.machine import Machine
+from shoal.embedded.machines.options import MOST_MPS_CLIENTS, most_mps_clients
 
 Obj = dict[str, Any]
+_MOST_NAMED = 5
 LABEL = "nvidia.com/device-plugin.config"
 STRATEGY = "shoal.dev/mig-strategy"
 """A key beside a node's labels, with the MIG strategy that a ClusterPolicy sets for all nodes."""
@@ -30,6 +34,8 @@ STRATEGY = "shoal.dev/mig-strategy"
 class PluginManager:
     def __init__(self, machine: Machine) -> None:
         self._own = own_config(machine)
+        models = [model for slot in machine.gpus if (model := find_model(slot.model)) is not None]
+        self._most_mps_clients = min(map(most_mps_clients, models), default=MOST_MPS_CLIENTS)
         self.config: PluginConfig = self._own
         self._chosen: PluginConfig = self._own
         self._strategy = ""
@@ -50,7 +56,7 @@ class PluginManager:
         return words
 
     def _follow(self, key: str, configs: Mapping[str, Obj]) -> str:
-        found = [(name, data[key]) for name in sorted(configs) if key in (data := configs[name].get("data") or {})]
+        found = [(name, data[key]) for name, data in in_order(configs) if key in data]
         name, text = next(
             ((name, text) for name, text in found if _is_plugins(text)), found[0] if found else ("", None)
         )
@@ -61,14 +67,26 @@ class PluginManager:
             self._chosen = self._own
             return "the device plugin is back to the configuration it started with"
         if text is None:
-            return Complaint(f"device plugin configuration {key} was not applied: no ConfigMap has the key")
+            return Complaint(
+                f"device plugin configuration {key} was not applied: no ConfigMap has the key; {_known_keys(configs)}"
+            )
         try:
-            self._chosen = parse_plugin_config(text, self._own.mig_strategy)
+            self._chosen = parse_plugin_config(text, self._own.mig_strategy, self._most_mps_clients)
         except PluginConfigError as error:
             return Complaint(f"device plugin configuration {key} of ConfigMap {name} was not applied: {error}")
-        return f"device plugin configuration {key} of ConfigMap {name} was applied"
+        done = f"device plugin configuration {key} of ConfigMap {name} was applied"
+        return Complaint("; ".join((done, *self._chosen.notes))) if self._chosen.notes else done
 
 
 def _is_plugins(text: object) -> bool:
     """Whether the text is a plugin configuration: other ConfigMaps use keys such as `config.yaml` for other content."""
     return isinstance(text, str) and "version" in text and "mig-configs" not in text
+
+
+def _known_keys(configs: Mapping[str, Obj]) -> str:
+    keys = [
+        f"{name} has {', '.join(found)}"
+        for name, data in in_order(configs)
+        if (found := sorted(key for key, text in data.items() if _is_plugins(text)))
+    ]
+    return "; ".join(keys[:_MOST_NAMED]) or f"none in the namespaces {', '.join(NAMESPACES)} has a configuration"

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.data.gpus import Model, find_model
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.gpus.programs import Programs
+from shoal.embedded.gpus.gpu_processes import GpuProcesses
 from shoal.embedded.machines.machine import GpuSlot
 
 _RIPPLE = 0.02
@@ -75,7 +75,7 @@ def _compute_slices(slot: GpuSlot) -> int:
     return facts.compute_slices if facts is not None else 1
 
 
-def load(programs: Programs, physical: str) -> float:
+def load(programs: GpuProcesses, physical: str) -> float:
     return min(sum(programs.share(program, physical) for program in programs.on(physical)), 1.0)
 
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from shoal.data.gpus import find_model
 from shoal.embedded.gpus.smi_mig import list_instances, list_profiles
 from shoal.embedded.gpus.smi_query import QueryError, query_apps, query_gpus
 from shoal.embedded.gpus.smi_report import report
 from shoal.embedded.gpus.smi_table import table
-from shoal.embedded.gpus.smi_topology import topology
 from shoal.embedded.gpus.smi_view import GpuView, SeenGpu
 
 _BAD_ARGUMENT, _NOT_FOUND, _LOST = 2, 6, 15
@@ -103,3 +103,34 @@ def _joined(options: Sequence[str]) -> list[str]:
 
 def _is_chosen(gpu: SeenGpu, names: Sequence[str]) -> bool:
     return any(name in (str(gpu.index), gpu.uuid, gpu.pci, gpu.serial) for name in names)
+
+
+_LINKS = {"nvlink2": 6, "nvlink3": 12, "nvlink4": 18, "nvlink5": 18}
+_LEGEND = """
+Legend:
+
+  X    = Self
+  SYS  = Across the interconnect between NUMA nodes
+  NODE = Across host bridges within a NUMA node
+  NV#  = Over a bonded set of # NVLinks
+"""
+
+
+def topology(view: GpuView) -> str:
+    head = [f"GPU{gpu.index}" for gpu in view.gpus]
+    lines = ["\t".join(["", *head, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])]
+    for gpu in view.gpus:
+        row = [f"GPU{gpu.index}", *(_relation(gpu, other) for other in view.gpus), "N/A", str(gpu.numa), "N/A"]
+        lines.append("\t".join(row))
+    return "".join(f"{line}\n" for line in lines) + _LEGEND
+
+
+def _relation(one: SeenGpu, other: SeenGpu) -> str:
+    if one.index == other.index:
+        return " X "
+    model = find_model(one.model) if one.model else None
+    links = _LINKS.get(model.link[:7], 0) if model is not None else 0
+    # MIG instances do not use NVLink.
+    if links and one.island == other.island and not (one.is_mig or other.is_mig):
+        return f"NV{links}"
+    return "NODE" if one.numa == other.numa else "SYS"

@@ -11,7 +11,7 @@ from shoal.client.informer import Informer
 from shoal.client.item import Item
 from shoal.client.recorder import Recorder
 from shoal.embedded.kubelets.addresses import Addresses
-from shoal.embedded.kubelets.pod_facts import PodSummary, nodes_of, summary_of
+from shoal.embedded.kubelets.pod_facts import PartialPod, nodes_of, summary_of
 from shoal.embedded.kubelets.pod_run import PodRun
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.embedded.kubelets.timetable import Timetable
@@ -29,7 +29,7 @@ class FleetContext(msgspec.Struct, frozen=True):
     pod_changed: Callable[[str, str], None]
     """Called with node and uid of a pod whose status must be written."""
     node_changed: Callable[[str], None]
-    summary_of: Callable[[Item], PodSummary] = summary_of
+    summary_of: Callable[[Item], PartialPod] = summary_of
     """Reads the part of a pod that the nodes need first."""
 
     def pods_on(self, node: str) -> list[Item]:

@@ -22,13 +22,14 @@ from shoal.client.context import Context
 from shoal.client.informer import Handler, Informer
 from shoal.client.item import Item, Obj
 from shoal.client.kind import CONFIG_MAPS, NODES, PODS, Kind
+from shoal.embedded.gpus.config_maps import NAMESPACES
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.kubelets.addresses import NETWORK, SIZE, Addresses
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.leases import Leases
 from shoal.embedded.kubelets.node_faults import NodeFaults
 from shoal.embedded.kubelets.node_registration import NodeRegistration
-from shoal.embedded.kubelets.pod_facts import PodSummary, summary_of
+from shoal.embedded.kubelets.pod_facts import PartialPod, summary_of
 from shoal.embedded.kubelets.pod_writer import PodWriter
 from shoal.embedded.kubelets.policy_watch import PolicyWatch
 from shoal.embedded.kubelets.settings import FleetSettings
@@ -40,7 +41,6 @@ from shoal.embedded.machines.machine import Machine
 from shoal.units.errors import UserError
 
 _log = logging.getLogger("shoal.kubelets")
-_CONFIG_NAMESPACES = frozenset({"gpu-operator", "nvidia", "nvidia-system", "nvidia-device-plugin", "kube-system"})
 
 
 class Fleet:
@@ -49,7 +49,7 @@ class Fleet:
         context: Context,
         machines: Sequence[Machine],
         settings: FleetSettings | None = None,
-        summary_of: Callable[[Item], PodSummary] = summary_of,
+        summary_of: Callable[[Item], PartialPod] = summary_of,
     ) -> None:
         """Raises UserError for stage files that cannot be read, and for two machines of one name."""
         self._settings = settings or FleetSettings()
@@ -164,7 +164,7 @@ class Fleet:
         if there:
             addresses.start_at(crc32(min(self._nodes, default="").encode()))
         for item in (*there, *here):
-            address = item.read(_Addressed).internal_ip()
+            address = item.read(_NodeWithAddresses).internal_ip()
             if addresses.claim(address, item.name) and item.name in self._nodes:
                 self._nodes[item.name].pods.host_ip = address
         for node in self._nodes.values():
@@ -177,7 +177,7 @@ class Fleet:
             with suppress(msgspec.DecodeError):
                 self._note_address(item.uid, self._summary_of(item))
 
-    def _note_address(self, uid: str, summary: PodSummary, *, is_gone: bool = False) -> None:
+    def _note_address(self, uid: str, summary: PartialPod, *, is_gone: bool = False) -> None:
         """Record the address of a pod that no node of this process runs at the moment."""
         status = summary.status
         if is_gone or status.phase in TERMINAL_PHASES:
@@ -268,7 +268,7 @@ class _NodeAddressStatus(msgspec.Struct, frozen=True, gc=False):
     addresses: tuple[_KubeletAddress, ...] | None = None
 
 
-class _Addressed(msgspec.Struct, frozen=True, gc=False):
+class _NodeWithAddresses(msgspec.Struct, frozen=True, gc=False):
     status: _NodeAddressStatus = _NodeAddressStatus()
 
     def internal_ip(self) -> str:
@@ -284,7 +284,7 @@ def _tell(handler: Handler, items: Iterable[Item]) -> None:
 
 
 def _is_config(item: Item) -> bool:
-    return item.namespace in _CONFIG_NAMESPACES
+    return item.namespace in NAMESPACES
 
 
 def _name(item: Item) -> str:

@@ -17,7 +17,7 @@ from shoal.embedded.kubelets.admission import NodeCapacity, misplaced
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.pod_actions import PodSituation
 from shoal.embedded.kubelets.pod_events import PodEvent, record_event
-from shoal.embedded.kubelets.pod_facts import PodFacts, PodSummary, facts_of
+from shoal.embedded.kubelets.pod_facts import PartialPod, PodFacts, facts_of
 from shoal.embedded.kubelets.pod_recovery import restored
 from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
 from shoal.embedded.kubelets.pod_status import ContainerResource, phase_of
@@ -49,7 +49,7 @@ class NodePods:
     # -- changes from the server
     # -----------------------------------------------------------------------------------------
 
-    def see(self, item: Item, summary: PodSummary | None = None) -> None:
+    def see(self, item: Item, summary: PartialPod | None = None) -> None:
         """Handle a new or changed pod of this node."""
         summary = summary or self._context.summary_of(item)
         run = self.runs.get(item.uid)

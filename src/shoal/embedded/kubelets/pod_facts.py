@@ -141,7 +141,7 @@ class _SummaryCondition(Slim, frozen=True):
     status: str
 
 
-class _SummaryStatus(Slim, frozen=True):
+class _PartialPodStatus(Slim, frozen=True):
     phase: str = "Pending"
     start_time: str | None = None
     """Set by the first kubelet that handled the pod."""
@@ -152,12 +152,12 @@ class _SummaryStatus(Slim, frozen=True):
         return any(one.type == "Ready" and one.status == "True" for one in self.conditions)
 
 
-class PodSummary(Slim, frozen=True):
+class PartialPod(Slim, frozen=True):
     """The fields that are read on every change of every pod."""
 
     metadata: _SummaryMeta
     spec: _SummarySpec
-    status: _SummaryStatus = _SummaryStatus()
+    status: _PartialPodStatus = _PartialPodStatus()
 
     def restart_requests(self) -> int:
         """A hash of the restart annotations, so that they need not be stored."""
@@ -166,14 +166,14 @@ class PodSummary(Slim, frozen=True):
 
 
 _facts = msgspec.json.Decoder(PodFacts)
-_glance = msgspec.json.Decoder(PodSummary)
+_glance = msgspec.json.Decoder(PartialPod)
 
 
 def facts_of(item: Item) -> PodFacts:
     return _facts.decode(item.data)
 
 
-def summary_of(item: Item) -> PodSummary:
+def summary_of(item: Item) -> PartialPod:
     return _glance.decode(item.data)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 from shoal.embedded.kubelets.pod_conditions import conditions, is_ready
-from shoal.embedded.kubelets.pod_facts import PodSummary, facts_of
+from shoal.embedded.kubelets.pod_facts import PartialPod, facts_of
 from shoal.embedded.kubelets.pod_run import PodRun
 
 
-def is_relevant_change(run: PodRun, summary: PodSummary) -> bool:
+def is_relevant_change(run: PodRun, summary: PartialPod) -> bool:
     """Its deletion was requested or shortened, another component ended it, or its spec or annotations changed."""
     if summary.metadata.deletion_timestamp is not None:
         shorter = (summary.metadata.deletion_grace_period_seconds or 0) < run.grace_s and not run.is_over
@@ -20,7 +20,7 @@ def is_relevant_change(run: PodRun, summary: PodSummary) -> bool:
     return is_changed or summary.status.phase in TERMINAL_PHASES or summary.restart_requests() != run.restart_requests
 
 
-def is_contradicted(run: PodRun, item: Item, summary: PodSummary) -> bool:
+def is_contradicted(run: PodRun, item: Item, summary: PartialPod) -> bool:
     """Another component affects its readiness: a gate, or the controller that marked this node as lost."""
     if run.is_over:
         return False

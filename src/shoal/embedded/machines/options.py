@@ -23,6 +23,7 @@ from typing import get_args
 
 import msgspec
 
+from shoal.data.gpus import Model
 from shoal.devices.layout import NumaPolicy
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Sharing
@@ -89,7 +90,7 @@ def _check_gpus(entry: FleetEntry) -> None:
     if entry.sharing is None:
         return
     if entry.sharing.strategy == "mps":
-        most = MOST_MPS_CLIENTS if _compute(model.compute_capability) >= (7, 5) else MOST_OLD_MPS_CLIENTS
+        most = most_mps_clients(model)
         if entry.mig_config not in ("", "all-disabled"):
             raise UserError("MPS does not share MIG instances", where=where, fix="use time-slicing there")
     else:
@@ -97,6 +98,11 @@ def _check_gpus(entry: FleetEntry) -> None:
     if not 2 <= entry.sharing.replicas <= most:
         what = f"{entry.sharing.replicas} replicas by {entry.sharing.strategy} on {model.name}"
         raise UserError(what, where=where, fix=f"2 to {most} are possible")
+
+
+def most_mps_clients(model: Model) -> int:
+    """Of one GPU, as the device plugin counts them: it takes GPUs below compute capability 7.5 for old ones."""
+    return MOST_MPS_CLIENTS if _compute(model.compute_capability) >= (7, 5) else MOST_OLD_MPS_CLIENTS
 
 
 def _given(text: str, where: Where) -> dict[str, str]:

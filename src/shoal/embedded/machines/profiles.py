@@ -5,8 +5,7 @@
         count: 2
         gpu: A100-SXM4-80GB        # a name of the table of GPU models
         gpus: 4
-        islands: "0-1,2-3"         # which GPUs see each other over NVLink; all where nothing is said
-        numa: "0-1,2-3"
+        islands: "0-1,2-3"         # which GPUs see each other over NVLink; all by default numa: "0-1,2-3"
         cpu: 64
         memory: 512Gi
         timeSlicing: 4

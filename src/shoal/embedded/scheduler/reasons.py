@@ -14,7 +14,7 @@ from typing import NamedTuple
 class Reason(NamedTuple):
     words: str
     is_final: bool = False
-    """Whether it would stand even if other pods left: preemption does not help."""
+    """Whether it would remain even if other pods left: preemption does not help."""
 
 
 NOT_CHOSEN = Reason("node(s) didn't satisfy plugin(s) [NodeAffinity]", True)

@@ -22,8 +22,8 @@ _BELOW_GROUP = names.DEVICE_GROUP + "/"
 
 
 def positions_of_pod(annotations: StringMap, where: Where, ids: NodeIds = UNKNOWN_IDS) -> DevicePositions:
-    """The devices that a running pod is said to hold: `{"main":{"nvidia.com/gpu":["GPU-..."]}}` with the names that its
-    node gives them, or `0,1`, or `0:4,1:0` with the first slice of a MIG instance.
+    """The devices that a running pod holds by its annotation: `{"main":{"nvidia.com/gpu":["GPU-..."]}}` with the names
+    that its node gives them, or `0,1`, or `0:4,1:0` with the first slice of a MIG instance.
 
     A device is there once for each replica of it, and instances by the names of their profiles.
     """
@@ -63,8 +63,8 @@ def _by_resource(held: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[st
 class HeldDevices:
     """Numbers for the devices of all nodes that pods name.
 
-    Where pods come and go, what was told of one is taken back with it (`release`): a number is free again with its last
-    holder, and a name means nothing more.
+    Where pods come and go, the devices reported for a pod are released with it (`release`): a number is free again with
+    its last holder, and a name means nothing more.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,7 @@
 """Reads a node's devices from its labels, its annotations and its advertised resources.
 
-GPUs are devices from here on and no longer a counted resource; fixed MIG instances stay counted by name. What Shoal
-itself wants to be told (islands, NUMA nodes, MIG on demand) may stand in a label or in an annotation, the annotation
-first.
+GPUs are devices from here on and no longer a counted resource; fixed MIG instances stay counted by name. Shoal's own
+inputs (islands, NUMA nodes, MIG on demand) are read from an annotation, else from a label.
 """
 
 from __future__ import annotations

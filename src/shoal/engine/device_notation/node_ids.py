@@ -4,9 +4,9 @@ The node has it in `shoal.dev/topology`, which the owner of its devices maintain
 HAMi's register. Numbers are those of `layout_of_node`: whole GPUs as they are advertised, slices of MIG one by one
 where they are advertised as GPUs, and all GPUs by index where some are cut on demand.
 
-A device of which no name is known goes by its number, and an instance that is not cut yet by number and first memory
-slice (`0:4`): every device can be written down, and what was written is found again. What cannot be read names nothing;
-a node is not lost for a bad annotation, and its fault is reported elsewhere.
+A device without a known name is identified by its number, and an instance that is not cut yet by number and first
+memory slice (`0:4`): every device can be written down, and what was written is found again. What cannot be read names
+nothing; a node is not lost for a bad annotation, and its fault is reported elsewhere.
 """
 
 from __future__ import annotations

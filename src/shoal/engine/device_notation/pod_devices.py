@@ -41,7 +41,7 @@ def devices_of_pod(
     containers: Sequence[Requests] = (),
     pinned_milli: int = 0,
 ) -> Demand | None:
-    """The demand; what it stands for is taken out of `requests`, MIG instances excepted, which are counted by name.
+    """The demand; what it represents is taken out of `requests`, MIG instances excepted, which are counted by name.
 
     `where` is the pod, `containers` are the amounts of single containers, `pinned_milli` the cores that the kubelet
     pins for the pod.

@@ -7,7 +7,7 @@ machine could do with, were it empty; the other policies admit everything. Devic
 unknown are not checked, as in the kubelet. The largest number of cores that one NUMA node has counts,
 not how many of them are free: which cores are pinned is known to the kubelet alone.
 
-The same rule stands here twice, for one row in Python and for many in numpy.
+The same rule is written here twice, for one row in Python and for many in numpy.
 """
 
 from __future__ import annotations

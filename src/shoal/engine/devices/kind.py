@@ -11,11 +11,11 @@ from shoal.engine.devices.node_devices import NodeDeviceState
 D_contra = TypeVar("D_contra", contravariant=True)
 
 DevicePositions = tuple[tuple[int, int], ...]
-"""Devices that a pod is said to hold, and on each the first MIG slice, if there is one."""
+"""Devices that a pod holds by its annotation, and on each the first MIG slice, if there is one."""
 
 
 class DeviceKind(Protocol[D_contra]):
-    """One kind of demand. A node can host it if the record says so and, where `asked` is not zero, the room does."""
+    """One kind of demand. A node can host it if the record and, where `asked` is not zero, the capacity say so."""
 
     def least(self, demand: D_contra, /) -> dict[int, int]:
         """Column of the record -> least amount without which a node cannot host the demand."""
@@ -34,7 +34,7 @@ class DeviceKind(Protocol[D_contra]):
         ...
 
     def held(self, bench: NodeDeviceState, demand: D_contra, positions: DevicePositions, /) -> DeviceGrant | None:
-        """The grant of a pod that is said to hold these devices; None when that cannot be."""
+        """The grant of a pod that holds these devices by its annotation; None when that cannot be."""
         ...
 
     def asked(self, demand: D_contra, /) -> int:

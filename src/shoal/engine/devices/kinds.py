@@ -42,7 +42,7 @@ def kind_of(demand: Demand) -> DeviceKind[Any]:
 
 
 def grant_held(planes: DevicePlanes, row: int, demand: Demand, positions: DevicePositions) -> DeviceGrant | None:
-    """What a pod that runs on a row is said to hold; None where nothing is said of it, or what cannot be."""
+    """What a pod that runs on a row holds by its annotation; None where the annotation is missing or impossible."""
     bench = NodeDeviceState(planes, row)
     if not positions or not all(0 <= device < bench.count for device, _ in positions):
         return None

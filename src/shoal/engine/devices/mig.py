@@ -1,7 +1,7 @@
 """Fits requests for MIG instances: counted by name on nodes that advertise fixed ones, created on demand on nodes that
 allow it.
 
-The request `nvidia.com/mig-<profile>` stands in the ask's requests either way. On a node cut on demand its column says
+The request `nvidia.com/mig-<profile>` is in the ask's requests either way. On a node cut on demand its column says
 how many more of that profile the free slices would give (`Cluster` keeps it so), which is exact for one profile; asks
 for several profiles are judged together here.
 """

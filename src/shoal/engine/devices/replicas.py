@@ -67,12 +67,14 @@ def spread_replicas(bench: NodeDeviceState, devices: Iterable[int], count: int) 
 
 
 def forced_replicas(bench: NodeDeviceState, devices: Iterable[int], count: int) -> DeviceGrant:
-    """The same for a pod that is there whether there is room or not."""
+    """The same for a pod that is there whether there is capacity or not."""
     return _spread(bench, dict.fromkeys(devices, count), count)
 
 
 def held_replicas(bench: NodeDeviceState, positions: DevicePositions, count: int) -> DeviceGrant:
-    """The replicas that a pod is said to hold; of some devices only, as many as it has, where they are not counted."""
+    """The replicas that a pod holds by its annotation; of some devices only, as many as it has, where they are not
+    counted.
+    """
     held = Counter(device for device, _ in positions)
     if held.total() == count:
         return plane_grant(tuple((device, SLOTS, amount) for device, amount in sorted(held.items())))

@@ -4,8 +4,8 @@ Two kinds of counts. *Means*: pods that a rule means, counted for the newcomers 
 of them is looked at, by one walk over all pods. *Carried*: pods that have a rule, counted for the newcomers it means;
 a pod that keeps others away does so by being there, so these are counted from the first such pod on.
 
-Until the first pod with a rule is heard of nothing is kept, and the facts pay one look at `active` per pod. After that
-pods are told apart by their *kin* only: namespace and the labels that some rule reads. Pods of one kin are alike to
+Until the first pod with a rule arrives nothing is kept, and the facts pay one look at `active` per pod. After that
+pods are distinguished by their *kin* only: namespace and the labels that some rule reads. Pods of one kin are alike to
 every rule, however many labels of their own they have, so which counts a pod enters is looked up once per kin.
 """
 
@@ -39,7 +39,7 @@ class DomainCounts:
 
     def __init__(self, namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self.active = False
-        """Whether any pod with rules was ever heard of."""
+        """Whether any pod with rules ever arrived."""
         self.version = 0
         """Grows when rules appear or mean other pods: looked-up counts have to be looked up again."""
         self.kinship = 0

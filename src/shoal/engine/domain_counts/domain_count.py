@@ -1,8 +1,8 @@
 """Counts the pods that a rule selects in each domain of one topology key, kept up to date pod by pod.
 
-Counted twice, per node and per domain. The count per domain is the answer to every rule; the count per node is what is
-left to stand on when a node's labels change and its pods move to another domain at once. Rejected: counting when asked,
-as kube-scheduler does, which walks all pods for each pod to be placed.
+Counted twice, per node and per domain. The count per domain is the answer to every rule; only the count per node is
+still valid when a node's labels change and its pods move to another domain at once. Rejected: counting when asked, as
+kube-scheduler does, which walks all pods for each pod to be placed.
 """
 
 from __future__ import annotations

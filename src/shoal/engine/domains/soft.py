@@ -6,7 +6,7 @@ A node in the best domain of all has 100 points, and every doubling of (1 + dist
 kube-scheduler weighs them.
 
 kube-scheduler scales both linearly over the candidates. Here the best is taken over all nodes, room or not, so a
-change of free room never changes these points; and the scale is a curve, so that near the best one pod more or less
+change of free capacity never changes these points; and the scale is a curve, so that near the best one pod more or less
 tells nodes apart whether the domains hold ten pods or ten thousand.
 """
 

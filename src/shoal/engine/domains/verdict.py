@@ -1,8 +1,8 @@
 """Decides where a pod may run under the rules about pods, and how well: kube-scheduler's rules over counted domains.
 
-- *Required affinity*: every term's domain holds a pod that all terms mean. If no such pod stands in any domain and the
+- *Required affinity*: every term's domain holds a pod that all terms mean. If no such pod is in any domain and the
   newcomer is one itself, it may begin a domain anywhere that has the keys; else the first of a group could never start.
-- *Anti-affinity*: no pod that a term means stands in the term's domain; and the other way round, no pod whose term
+- *Anti-affinity*: no pod that a term selects is in the term's domain; and the other way round, no pod whose term
   means the newcomer. A node without the key is in no domain and cannot offend.
 - *Spread*: pods meant in the domain, with the newcomer if it is one, exceed the emptiest domain by `max_skew` at most.
   Domains are those of nodes with all the keys that the pod's hard constraints name, and that its own affinity and

@@ -1,7 +1,7 @@
 """Brings zones up to date with the nodes: which row lies in which domain of a scope.
 
-Only changes of labels, taints or existence matter, and those have a log of their own; a look costs nothing while that
-stands still. When the values of the label were numbered anew, all rows are looked at.
+Only changes of labels, taints or existence matter, and those have a log of their own; a query costs nothing while that
+is unchanged. When the values of the label were numbered anew, all rows are looked at.
 """
 
 from __future__ import annotations

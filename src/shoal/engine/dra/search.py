@@ -1,6 +1,6 @@
 """Searches devices of one node that serve all claims of a pod: exact, in Kubernetes' order of preference.
 
-Requests are served in the order in which they stand, alternatives in theirs, devices in the node's; whenever a later
+Requests are served in their order, alternatives in theirs, devices in the node's; whenever a later
 request cannot be served, the choice before it is reconsidered. So the answer is the first of all complete ones, and
 there is none only if no choice works. Two things keep that short: of devices that differ in nothing that this search
 can see, one is tried for all, and a dead end is remembered by what was left when it was reached.
@@ -125,7 +125,7 @@ class _DeviceSearch:
         return self.trial.take(number, request, option, device)
 
     def _kind(self, device: PoolDevice) -> Hashable:
-        """What this search can see of a device: those of one kind may stand in for each other while free."""
+        """What this search can see of a device: those of one kind may replace each other while free."""
         known = self._kinds.get(device)
         if known is None:
             facts = device.facts

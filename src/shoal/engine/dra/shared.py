@@ -1,7 +1,7 @@
 """Tracks claims that have a name of their own: where each is allocated, and which pods use it.
 
 A claim is allocated as long as its allocation is in use: pods on nodes, by our plan or the world's, and beside
-them the reservations and the allocation that its status told of. With the last of them it is free again. Several
+them the reservations and the allocation in its status. With the last of them it is free again. Several
 allocations of one claim can be held at a time, while one pod leaves and another was promised its place: a pod with
 the claim then has to be where all of them can be used.
 

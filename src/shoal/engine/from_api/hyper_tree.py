@@ -1,8 +1,8 @@
 """Converts Volcano's HyperNodes to node labels: one label per tier, so that a network is a topology like any other.
 
 A node carries, for every tier, the HyperNode of that tier that it is in. Where a tier is missing above it, the next
-faster one stands in: a group that may spread over tier 2 may stay inside a lone HyperNode of tier 1. Over all tiers
-stands one domain with every node in it, as Volcano has it.
+faster one replaces it: a group that may spread over tier 2 may stay inside a lone HyperNode of tier 1. Above all tiers
+is one domain with every node, as Volcano has it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Yielding follows the ecosystem that the pod shows it belongs to. Shoal's own `pr
 are taken at their word. KAI holds that work of priority 100 and more is not preemptible unless it says otherwise; that
 rule is applied only to pods with KAI's queue or group, because a priority of 1000 means nothing
 of the kind elsewhere. What belongs to the system never yields. Nor do pods of a Kueue Workload: the
-admission discipline evicts them, all together with their job, so their room must not be assigned
+admission discipline evicts them, all together with their job, so their capacity must not be assigned
 to other pods.
 
 Only a pod that is created again can be moved: one with a controller, or of a gang. A pod written by hand would be

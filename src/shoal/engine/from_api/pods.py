@@ -1,6 +1,6 @@
 """Converts a pod to its request: everything that can change its placement, in one spelling, and nothing else.
 
-Tolerations stand without order, repeats or seconds, ports with one name for "every address", so pods that differ only
+Tolerations have no order, repeats or seconds, ports with one name for "every address", so pods that differ only
 in how they were written share one shape. `spec.nodeName` is left out: it says where a pod is, not what it asks, and
 the event that reports a bound pod names the node.
 """
@@ -22,7 +22,6 @@ from shoal.engine.asks import Ask, HostPort
 from shoal.engine.device_notation import devices_of_pod
 from shoal.engine.domains.reading import rules_of
 from shoal.engine.dra.requests import ClaimRef
-from shoal.engine.from_api.claims import claims_by_name
 from shoal.engine.from_api.cores import container_amounts, pinned_milli
 from shoal.engine.node_rules import both_rules, models_named, preferred_terms
 from shoal.engine.pod_rules import PodRules
@@ -83,3 +82,14 @@ def _in_one_spelling(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...
 
 def _where(kind: str, meta: ObjectMeta) -> Where:
     return Where(obj=f"{kind} {meta.key}")
+
+
+def claims_by_name(pod: Pod) -> tuple[ClaimRef, ...]:
+    """The claims that exist under names of their own, and the trouble that templates are not known here."""
+    namespace = pod.metadata.namespace
+    return tuple(
+        ClaimRef(claim.name, f"{namespace}/{claim.resource_claim_name}")
+        if claim.resource_claim_name
+        else ClaimRef(claim.name, trouble=f"claim {claim.name}: resource claim templates are not read here")
+        for claim in pod.spec.resource_claims
+    )

@@ -72,10 +72,15 @@ class Priorities:
     def has(self, name: str) -> bool:
         return name in self._known or name in _KAI
 
+    def remedy(self, name: str) -> str:
+        """What to do about a class that does not exist."""
+        close = difflib.get_close_matches(name, self._known, n=1)
+        return f"Did you mean {close[0]}?" if close else "Add the PriorityClass to the manifests."
+
     def named(self, name: str, where: Where) -> Rank:
         rank = self._known.get(name) or _KAI.get(name)
         if rank is None:
-            close = difflib.get_close_matches(name, self._known, n=1)
-            fix = f"did you mean {close[0]}?" if close else "add the PriorityClass to the manifests"
+            remedy = self.remedy(name)
+            fix = remedy[0].lower() + remedy[1:].rstrip(".")
             raise UserError(f"PriorityClass {excerpt(name)} not found", where=where, fix=fix)
         return rank

@@ -35,14 +35,14 @@ def can_place(fitter: Fitter, gang: Gang) -> bool:
 
 def is_running(cluster: Cluster, gang: Gang) -> bool:
     """Whether the gang has all it needs to run."""
-    return gang.facts is not None and not gang.fault and Roster(cluster, gang, gang.facts).is_met
+    return gang.facts is not None and not gang.fault and Roster.of_gang(cluster, gang, gang.facts).is_met
 
 
 def gang_phase(cluster: Cluster, gang: Gang) -> int:
     """Whether a gang comes for what it needs to run, for the first thing beyond that, or for more."""
     if gang.facts is None or not gang.running:
         return USUAL
-    roster = Roster(cluster, gang, gang.facts)
+    roster = Roster.of_gang(cluster, gang, gang.facts)
     if not roster.is_met:
         return USUAL
     return MORE_SURPLUS if roster.has_surplus else SURPLUS
@@ -56,7 +56,7 @@ class Attempt:
     def __init__(self, fitter: Fitter, gang: Gang) -> None:
         self._fitter = fitter
         self._gang = gang
-        self._roster = None if gang.facts is None else Roster(fitter.cluster, gang, gang.facts)
+        self._roster = None if gang.facts is None else Roster.of_gang(fitter.cluster, gang, gang.facts)
         self._stuck: set[tuple[str, Charge]] = set()
         """(part, ask) of single pods that found no place: their like would find none either."""
 
@@ -103,7 +103,7 @@ class Attempt:
 
 
 def _would_fit_apart(fitter: Fitter, want: PodsToPlace) -> bool:
-    """Whether the fleet has the room by the count, so that closeness is what is missing."""
+    """Whether the fleet has the capacity by the count, so that closeness is what is missing."""
     if not _is_bound(want):
         return False
     capacities = {}

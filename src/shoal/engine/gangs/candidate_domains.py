@@ -1,15 +1,15 @@
 """Lists the domains where a subgroup may run as sets of nodes to try, the best first.
 
-    required level      one domain of it, the tightest with enough room
-    preferred level     the same at that level; if none has room, one domain of the next level out, and so on to the
+    required level      one domain of it, the tightest with enough capacity
+    preferred level     the same at that level; if none has capacity, one domain of the next level out, and so on to the
                         required level; without one, anywhere, over as few domains of the preferred level as possible
     closest             as preferred, from the innermost level
 
 Of several domains, those where pods of the gang were promised room come first, then the one where it ran before, then
-those with the fewest domains of the preferred level, with the least free room, with the first node. Pods of a team that
-run hold it in their domain. A team of which none run goes back to the required domain it was in before any other is
-looked at, however close together it could be there; but it does not wait for it.
-Counts only discard and order; whether the team really fits is tried on the ledger.
+those with the fewest domains of the preferred level, with the least free capacity, with the first node. Pods of a team
+that run hold it in their domain. A team of which none run goes back to the required domain it was in before any other
+is looked at, however close together it could be there; but it does not wait for it. Counts only discard and order;
+whether the team really fits is tried on the ledger.
 """
 
 from __future__ import annotations
@@ -142,8 +142,9 @@ class DomainSearch:
         }
 
     def domains(self, level: int, *, must: bool, back: bool | None = None) -> Iterator[CandidateDomain]:
-        """The domains of a level that have enough room by the count; only those inside the required domain where the
-        team ran before, or only the others, as requested."""
+        """The domains of a level that have enough capacity by the count; only those inside the required domain where
+        the team ran before, or only the others, as requested.
+        """
         tree = self.tree
         sums = {
             charge: tree.sums(level, self._countable(capacity, level)) for charge, capacity in self._capacities.items()

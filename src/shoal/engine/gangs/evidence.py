@@ -2,7 +2,7 @@
 
 Gathered only on request. Counts for all nodes at once find the domains worth a look; how many pods really fit
 there is tried on the ledger, in a few of them, and taken back. What could run if everything else yielded is a bound
-that no arrangement can exceed: when it is below what the gang needs, waiting does not help, and that is said.
+that no arrangement can exceed: when it is below what the gang needs, waiting does not help, and the message says so.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from shoal.engine import facts
@@ -19,17 +20,21 @@ from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.fitter import Fitter
 from shoal.engine.gang_members import Gang
-from shoal.engine.gangs.attempt import place_gang
+from shoal.engine.gangs.attempt import can_place, place_gang
 from shoal.engine.gangs.candidate_domains import ANYWHERE, CandidateDomains
 from shoal.engine.gangs.next_pods import PodsToPlace, minimum, missing_of
 from shoal.engine.gangs.node_capacity import capacity_when_empty
 from shoal.engine.gangs.search import Search
+from shoal.engine.gangs.shortage import leaves_of, shortage_of
 from shoal.engine.gangs.team_placement import TeamPlacement
 from shoal.engine.gangs.teams import Roster, Team
 from shoal.engine.groups import TopologyRequirement
 from shoal.engine.reasons import Code
+from shoal.engine.repelling_taints import RepellingTaint, repelling_taints, tolerating
+from shoal.engine.unmatched import Unmatched, unmatched_levels
 
 _MOST_PARTS = 32
+_MOST_TAINTS = 3
 _MOST_DOMAINS = 4
 """So many are tried on the ledger before an answer is given."""
 
@@ -61,6 +66,8 @@ class GroupEvidence(msgspec.Struct, frozen=True):
     fault: str = ""
     """Why its parts make no tree, or, where it is unreadable, what is wrong with what is written about it."""
     is_unreadable: bool = False
+    unmatched: tuple[Unmatched, ...] = ()
+    """Topology levels that no node has as a label."""
 
     @property
     def is_hopeless(self) -> bool:
@@ -80,7 +87,7 @@ def group_evidence(fitter: Fitter, gang: Gang) -> GroupEvidence:
             fault=gang.fault,
             is_unreadable=gang.facts is not None and bool(gang.facts.unreadable),
         )
-    roster = Roster(fitter.cluster, gang, gang.facts)
+    roster = Roster.of_gang(fitter.cluster, gang, gang.facts)
     if not roster.is_met and minimum(roster) is None:
         return _too_small(gang, roster)
     mark = fitter.ledger.mark()
@@ -89,39 +96,44 @@ def group_evidence(fitter: Fitter, gang: Gang) -> GroupEvidence:
     return _short(fitter, gang, roster, code)
 
 
+def taints_helpful_to(fitter: Fitter, gang: Gang, pod: str) -> tuple[RepellingTaint, ...]:
+    """Taints that, if all waiting pods of the gang tolerated them, would let it run now. `pod`: one that is short."""
+    cluster = fitter.cluster
+    found = []
+    for each in repelling_taints(cluster, cluster.pending[pod].charge.ask)[:_MOST_TAINTS]:
+        before = [(name, waiting) for name in list(gang.waiting) if (waiting := cluster.pending.remove(name))]
+        try:
+            for name, waiting in before:
+                charge = cluster.charge(tolerating(waiting.charge.ask, each.taints))
+                cluster.pending.restore(name, structs.replace(waiting, charge=charge))
+            helps = can_place(fitter, gang)
+        finally:
+            for name, waiting in before:
+                cluster.pending.remove(name)
+                cluster.pending.restore(name, waiting)
+        if helps:
+            found.append(each)
+    return tuple(found)
+
+
 def _too_small(gang: Gang, roster: Roster) -> GroupEvidence:
-    """Fewer pods exist than are needed: of the gang, of a role, or of a part."""
-    exist = len(roster.waiting) + len(roster.running)
-    needs, part, role = gang.facts.minimum if gang.facts else 0, "", ""
-    if exist >= needs:
-        there = Counter(map(roster.role_of, [*roster.waiting, *roster.running]))
-        lacking = ((name, least) for name, least in roster.facts.roles if there[name] < least)
-        role, needs = next(lacking, ("", 0))
-        exist = there[role]
-        if not role:
-            team = next((team for team in _terminating(roster.root) if missing_of(roster, team) is None), roster.root)
-            part, needs, exist = team.name, team.least, len(team.waiting) + len(team.running)
+    lack = shortage_of(roster)
     return GroupEvidence(
         gang.name,
         Code.GANG_TOO_SMALL,
-        part,
-        role,
-        needs,
-        exist,
+        lack.part,
+        lack.role,
+        lack.needs,
+        lack.exist,
         len(roster.running),
         pod=next(iter(roster.waiting), ""),
     )
 
 
-def _terminating(team: Team) -> Iterator[Team]:
-    for part in team.parts:
-        yield from _terminating(part) if part.parts else (part,)
-
-
 def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvidence:
     """Enough pods exist; the first part that finds no place even alone is what is short, or else the whole."""
     team, want = roster.root, minimum(roster) if not roster.is_met else None
-    for part in list(_terminating(roster.root))[:_MOST_PARTS]:
+    for part in list(leaves_of(roster.root))[:_MOST_PARTS]:
         alone = None if part.is_met else missing_of(roster, part)
         if alone is not None and not _fits_alone(fitter, roster, alone):
             team, want = part, alone
@@ -144,7 +156,14 @@ def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvide
         level,
         domain,
         next(_all_waiting(team), ""),
+        unmatched=unmatched_levels(fitter.cluster, _levels(gang)),
     )
+
+
+def _levels(gang: Gang) -> Iterator[str]:
+    if gang.facts is not None:
+        for wish in (gang.facts.requirement, *(part.requirement for part in gang.facts.parts)):
+            yield from (wish.required, wish.slice_level)
 
 
 def _all_waiting(team: Team) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 What is wanted is a tree like the gang's own, with the pods to place at its leaves, because every part may wish to stay
 together. Which pods is decided by order, except that roles which are short come first; where a part is one of several
-that would do, the others stand by as spares. One thing more is a pod of a part that has what it needs, or all that an
+that would do, the others are spares. One thing more is a pod of a part that has what it needs, or all that an
 optional part needs: half of a part is of no use.
 """
 
@@ -199,7 +199,7 @@ class _Choice:
         return want
 
     def _demands(self, team: Team) -> list[GangDemand]:
-        """The chosen pods of a team, and who could stand in for them: those of the same role, where roles count."""
+        """The chosen pods of a team, and who could replace them: those of the same role, where roles count."""
         roles = {role for role, _ in self._roster.facts.roles}
         by_role: dict[str, list[str]] = {}
         for pod in team.waiting:

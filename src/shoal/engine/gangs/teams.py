@@ -7,7 +7,7 @@ A pod that names an undeclared part belongs to the gang itself.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from shoal.engine.cluster import Cluster
@@ -48,9 +48,12 @@ class Team:
 class Roster:
     """All teams of a gang and the pods in them, as of now."""
 
-    __slots__ = ("_role_of", "_team_of", "facts", "root", "running", "waiting")
+    __slots__ = ("_role_of", "_team_of", "_teams", "facts", "root", "running", "waiting")
 
-    def __init__(self, cluster: Cluster, gang: Gang, facts: GroupFacts) -> None:
+    def __init__(
+        self, facts: GroupFacts, waiting: Mapping[str, PodIdentity], running: Mapping[str, PodIdentity]
+    ) -> None:
+        """`waiting`: in the order in which the pods are tried."""
         self.facts = facts
         self.root = Team("", facts.requirement, 0)
         teams = {part.name: Team(part.name, part.requirement, part.minimum, self.root) for part in facts.parts}
@@ -59,21 +62,30 @@ class Roster:
             parent.parts.append(teams[part.name])
         least = facts.parts_minimum
         self.root.least = len(self.root.parts) if least is None else least
-        pending, pods = cluster.pending, cluster.pods
-        waiting = {pod: pending[pod] for pod in gang.waiting}
-        self.waiting = dict.fromkeys(sorted(waiting, key=lambda pod: (waiting[pod].who.order, waiting[pod].order)))
+        self.waiting = dict.fromkeys(waiting)
         """All waiting pods, in the order in which they are tried."""
-        self.running = [pod for pod in gang.running if pod not in cluster.terminating]
+        self.running = list(running)
+        self._teams = teams
         self._team_of: dict[str, Team] = {}
         self._role_of: dict[str, str] = {}
-        for pod in self.waiting:
-            self._sort_in(pod, waiting[pod].who, teams).waiting.append(pod)
-        for pod in self.running:
-            self._sort_in(pod, pods[pod].who, teams).running.append(pod)
+        for pod, who in waiting.items():
+            self._sort_in(pod, who).waiting.append(pod)
+        for pod, who in running.items():
+            self._sort_in(pod, who).running.append(pod)
+
+    @classmethod
+    def of_gang(cls, cluster: Cluster, gang: Gang, facts: GroupFacts) -> Roster:
+        """The pods of a gang of the cluster, and the nodes that it left."""
+        pending, pods = cluster.pending, cluster.pods
+        waiting = {pod: pending[pod] for pod in gang.waiting}
+        in_turn = sorted(waiting, key=lambda pod: (waiting[pod].who.order, waiting[pod].order))
+        running = {pod: pods[pod].who for pod in gang.running if pod not in cluster.terminating}
+        roster = cls(facts, {pod: waiting[pod].who for pod in in_turn}, running)
         for pod in sorted(pod for pod in gang.running if pod in cluster.terminating):
-            self._was_on(pods[pod].who.part, [cluster.names[pods[pod].row]], teams)
+            roster._note_nodes(pods[pod].who.part, [cluster.names[pods[pod].row]])
         for name, nodes in reversed(gang.was_on.items()):
-            self._was_on(name, list(reversed(nodes)), teams)
+            roster._note_nodes(name, list(reversed(nodes)))
+        return roster
 
     @property
     def is_met(self) -> bool:
@@ -113,14 +125,14 @@ class Roster:
             team.waiting.remove(pod)
             team.running.append(pod)
 
-    def _was_on(self, part: str, nodes: list[str], teams: dict[str, Team]) -> None:
-        team: Team | None = teams.get(part, self.root)
+    def _note_nodes(self, part: str, nodes: list[str]) -> None:
+        team: Team | None = self._teams.get(part, self.root)
         while team is not None:
             team.was_on += nodes
             team = team.parent
 
-    def _sort_in(self, pod: str, who: PodIdentity, teams: dict[str, Team]) -> Team:
-        team = self._team_of[pod] = teams.get(who.part, self.root)
+    def _sort_in(self, pod: str, who: PodIdentity) -> Team:
+        team = self._team_of[pod] = self._teams.get(who.part, self.root)
         self._role_of[pod] = who.role
         return team
 

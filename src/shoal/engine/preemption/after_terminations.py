@@ -1,8 +1,8 @@
 """Provides the facts as they will be after all terminations; a step tries its preemptors on them.
 
 Opened once per step, so that thousands of leaving pods are taken off their nodes once and not once per claimant. What
-was decided is carried out on the facts of now when it closes: victims are told to leave but hold what they hold,
-claimants are promised what they got.
+was decided is carried out on the facts of now when it closes: victims are terminating but hold their devices,
+preemptors are nominated to theirs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class AfterTerminations:
         for pod in self._left:
             ledger.evict(pod)
         self._arrived = [self._arrive(move) for move in state.intentions if isinstance(move, Move)]
-        """Moved earlier in this round: in this view they are on their new nodes, so that their room is not taken."""
+        """Moved earlier in this round: in this view they are on their new nodes, so that their capacity is not taken.
+        """
 
     def fits(self, claim: Preemptor) -> bool | None:
         """Whether the claimant finds its place ahead, where it is then promised; None when it would find it now."""

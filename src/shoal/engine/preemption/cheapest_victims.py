@@ -1,7 +1,7 @@
 """Finds the cheapest set of victims by trying all sets where candidates are few, to improve a greedy choice.
 
 Depth first over the candidates, the dearest first: spare it if that leaves a way, else let it yield. A branch ends when
-it costs as much as what has been found, or when even all undecided candidates could not make enough room.
+it costs as much as what has been found, or when even all undecided candidates could not make enough capacity.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Frees capacity for pods that must be together or apart: subgroup by subgroup, domain by domain, pod by pod.
 
 A team that must stay in one domain is tried in each that could hold it, and goes where its victims cost least. Pods are
-placed as room is made for them, so the next one sees what is left. The proof comes afterwards, by placing the gang its
-own way.
+placed as capacity is made for them, so the next one sees what is left. The proof comes afterwards, by placing the gang
+its own way.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 The named rule is the first without which preemption would have helped, from the mildest to the hardest: a minimum
 runtime, a budget, priority. What would help is the least to be freed, whatever pods hold it: an answer for people, who
-can talk to the owners of pods that may not be preempted. Only the nodes that come nearest are asked, so that the
-answer does not take longer on a larger fleet; what is said of them is true, but elsewhere there may be less to free.
+can talk to the owners of pods that may not be preempted. Only the nodes that come nearest are asked, so that the answer
+does not take longer on a larger fleet; the statements about them are true, but elsewhere there may be less to free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 import msgspec
@@ -49,20 +49,24 @@ def hindrance(fitter: Fitter, claim: Preemptor, policy: VictimPolicy, now_s: flo
     return Code.NEVER_PREEMPTS if not claim.preempts else PreemptionTrials(fitter, claim, now_s).hindrance(policy)
 
 
-def what_would_help(fitter: Fitter, claim: Preemptor, now_s: float) -> tuple[NodeShortage, ...]:
-    """The least to be freed so that the claimant fits; empty when it fits, or when nothing of the kind would help."""
-    return PreemptionTrials(fitter, claim, now_s).what_would_help()
+def what_would_help(
+    fitter: Fitter, claim: Preemptor, now_s: float, spared: Collection[str] = ()
+) -> tuple[NodeShortage, ...]:
+    """The least to be freed so that the claimant fits; empty when it fits, or when nothing of the kind would help.
+    `spared`: pods that must not end for it, such as those of its own job."""
+    return PreemptionTrials(fitter, claim, now_s, spared).what_would_help()
 
 
 class PreemptionTrials:
     """Questions about one claimant, each on a trial that leaves no trace."""
 
-    def __init__(self, fitter: Fitter, claim: Preemptor, now_s: float) -> None:
+    def __init__(self, fitter: Fitter, claim: Preemptor, now_s: float, spared: Collection[str] = ()) -> None:
         self._fitter = fitter
         self._cluster = fitter.cluster
         self._claim = claim
         self._own = claim.name if claim.gang else ""
         self._now_s = now_s
+        self._spared = spared
         self._reaches = FeasibleRows(fitter.cluster)
 
     def hindrance(self, policy: VictimPolicy) -> Code | None:
@@ -96,7 +100,7 @@ class PreemptionTrials:
     def _help(self) -> tuple[NodeShortage, ...]:
         if self._claim.fits(self._fitter):
             return ()
-        pods = self._near()
+        pods = [pod for pod in self._near() if pod not in self._spared]
         policy = VictimPolicy(Order.FEWEST_GPUS)
         candidates = Candidates(self._cluster, policy, self._now_s, pods=pods, each_alone=True)
         # Pods of lower priority first: pods before the preemptor are not removed for it.

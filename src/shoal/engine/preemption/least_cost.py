@@ -17,9 +17,9 @@ Floats = NDArray[np.float64]
 def at_least(
     place: Ints, amounts: Ints, short: Ints, own: Floats, alone: Floats, late: Floats
 ) -> tuple[Floats, Floats]:
-    """Per row a lower bound of the weight, and of the running time, of those who make up for what it is short of.
+    """Per row a lower bound of the weight, and of the running time, of those that make up for what it is short of.
 
-    Candidates stand in `place`, give `amounts` and weigh `own`, or `alone` with those evicted together.
+    Candidates are at `place`, give `amounts` and weigh `own`, or `alone` with those evicted together.
     """
     count = len(short)
     largest = np.zeros(short.shape, np.int64)

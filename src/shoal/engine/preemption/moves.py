@@ -34,7 +34,7 @@ class Moves:
     def __init__(
         self, fitter: Fitter, victims: Victims, claim: Preemptor, reaches: FeasibleRows, preemptors: list[Preemptor]
     ) -> None:
-        """`preemptors` wait as well and go before those who move: what they could seize on the way is not given up."""
+        """`preemptors` wait as well and go before those that move: what they could seize on the way is not given up."""
         self._fitter = fitter
         self._cluster = fitter.cluster
         self._victims = victims

@@ -30,7 +30,7 @@ _MOST_LOOKED_AT = 128
 
 
 class _Crowd(NamedTuple):
-    """Candidates, the line each stands in, and what each holds."""
+    """Candidates, the order of each, and what each holds."""
 
     on: Rows
     place: Rows
@@ -62,13 +62,13 @@ class RowBounds:
         self._columns = self._candidates.amounts(capacity.columns)
         self.slots = np.zeros(cluster.rows, np.int64)
         self.at_once = np.ones(cluster.rows, np.int64)
-        """How many more pods room is made for on a row, if it is the one; prices are per pod."""
+        """How many more pods capacity is made for on a row, if it is the one; prices are per pod."""
         self.broken = np.zeros(cluster.rows, np.float64)
         self.weight = np.full(cluster.rows, _NEVER)
         self.late = np.full(cluster.rows, _NEVER)
 
     def look(self, rows: Rows, most: int = 1) -> None:
-        """Compute the bounds of rows anew, for room for as many pods at once as a row could take, up to a number."""
+        """Compute the bounds of rows anew, for as many pods at once as a row could take, up to a number."""
         rows = rows[self.within[rows]]
         if len(rows) == 0:
             return

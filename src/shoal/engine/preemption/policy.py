@@ -39,7 +39,7 @@ class Order(StrEnum):
 
 
 class VictimPolicy(msgspec.Struct, frozen=True):
-    """How a round makes room for those who may ask others to yield."""
+    """How a round makes room for those that may ask others to yield."""
 
     order: Order = Order.LOWEST_PRIORITY
     min_runtime_s: float = 0.0

@@ -71,7 +71,7 @@ def gang_preemptor(cluster: Cluster, gang: Gang) -> Preemptor | None:
     facts = gang.facts
     if facts is None or gang.fault or not gang.waiting:
         return None
-    roster = Roster(cluster, gang, facts)
+    roster = Roster.of_gang(cluster, gang, facts)
     want = next(one_more(roster), None) if roster.is_met else minimum(roster)
     if want is None:
         return None

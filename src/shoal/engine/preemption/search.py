@@ -1,10 +1,10 @@
 """Searches victims for one preemptor: the cheapest ones, all necessary, and proven by placing the whole preemptor
 afterwards.
 
-The price is minimised from the left: first the highest level that must yield at all is found, then, among candidates
-up to that level, the rest of the price. A pod's victims share a node, so node by node is exact. A gang's nodes share
-victims (once a gang yields, all its nodes have room), so nodes are taken one by one at what they cost *now*; then what
-proved unnecessary is spared, and where candidates are few every other set is tried. What nodes cannot tell (rules
+The price is minimised from the left: first the highest level that must yield at all is found, then, among candidates up
+to that level, the rest of the price. A pod's victims share a node, so node by node is exact. A gang's nodes share
+victims (once a gang yields, all its nodes have capacity), so nodes are taken one by one at what they cost *now*; then
+what proved unnecessary is spared, and where candidates are few every other set is tried. What nodes cannot tell (rules
 about pods in other places) is left to the last resort: all are taken, and spared again one by one.
 """
 
@@ -127,7 +127,7 @@ class Search:
         return self._trimmed(eligible)
 
     def _trimmed(self, eligible: Mask) -> list[int] | None:
-        """Of those who yield now the ones that are needed, or the cheapest others."""
+        """Of those that yield now the ones that are needed, or the cheapest others."""
         victims = self._victims
         found = None
         if self._proves():

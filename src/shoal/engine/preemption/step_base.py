@@ -32,7 +32,7 @@ class PreemptionStepBase(ABC):
             self._ahead.close()
 
     def may_ask(self, _claim: Preemptor, /) -> bool:
-        """Whether the claimant may have room made for it at all."""
+        """Whether the claimant may have capacity made for it at all."""
         return True
 
     @abstractmethod

@@ -5,6 +5,8 @@ run) is charged when it is decided and released at the end; the charge of an adm
 
 Overlapping victims: the later head is tried as if the earlier head's victims had ended. If that is enough, it waits for
 them as well; otherwise it needs other victims.
+
+A head that has quota but no capacity on nodes is nominated again with other flavors, other victims or fewer pods.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from shoal.engine.queues.cycle_capacity import CycleCapacity, Shortfall, own_par
 from shoal.engine.queues.decisions import Decisions, Preempted
 from shoal.engine.queues.entry import CycleEntry, HeadOutcome
 from shoal.engine.queues.facts import QuotaAssignment
-from shoal.engine.queues.fallbacks import Fallbacks
 from shoal.engine.queues.flavors.assignment import Assignment
 from shoal.engine.queues.flavors.modes import Mode
 from shoal.engine.queues.nomination import Nominator, fits_quota
@@ -31,6 +32,7 @@ from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topologies import Topologies
 from shoal.engine.queues.victims.budgets import are_within
 from shoal.engine.queues.victims.preemption_cost import PreemptionCost
+from shoal.engine.queues.victims.search import Victim
 
 _NEW_VICTIMS = {"RecomputePreemptionTargetsUponOverlap", "RecomputeAssignmentUponPreemptionTargetsOverlap"}
 """Kueue's gate, by the name it had before and the one it has now."""
@@ -247,3 +249,35 @@ class AdmissionCycle:
 
 def _joined(message: str, more: str) -> str:
     return f"{message}. {more}" if message else more
+
+
+class Fallbacks:
+    def __init__(self, nominator: Nominator, granting: Admitter) -> None:
+        self._nominator = nominator
+        self._granting = granting
+
+    def other_flavors(self, entry: CycleEntry, admission: QuotaAssignment) -> Assignment | None:
+        """With none of the flavors on whose nodes there are no places."""
+        entry.barred |= {flavor for each in admission.pod_sets for flavor in each.flavors.values()}
+        self._nominator.without(entry, entry.barred)
+        found = entry.assignment
+        return found if found is not None and (found.mode is Mode.FIT or entry.victims) else None
+
+    def capacity_victims(self, entry: CycleEntry, assignment: Assignment, admission: QuotaAssignment) -> list[Victim]:
+        """Victims whose eviction frees places for the pods, among those that may be preempted for quota."""
+
+        def has_places() -> bool:
+            return self._granting.would_fit_without_victims(entry.waiting.facts, admission)
+
+        return self._nominator.victims(entry.waiting, entry.queue, assignment, has_places)
+
+    def smaller(self, entry: CycleEntry, assignment: Assignment) -> Assignment | None:
+        """With fewer pods, where it may start so, and has quota and places then."""
+        if entry.is_cut or all(each.min_count is None for each in entry.waiting.facts.pod_sets):
+            return None
+        entry.is_cut = True
+
+        def has_places(found: Assignment) -> bool:
+            return self._granting.has_places(entry, self._granting.admission(entry, found))
+
+        return self._nominator.smaller(entry, assignment, has_places)

@@ -111,10 +111,10 @@ class Backlog:
             return None
         return pending.pop(local_use if queue.facts.by_usage else None)
 
-    def activate(self, cluster_queue: str) -> None:
+    def queue_inadmissible(self, cluster_queue: str) -> None:
         """Make the inadmissible workloads of a cluster queue active again."""
         pending = self._pending.get(cluster_queue)
-        if pending is not None and pending.activate():
+        if pending is not None and pending.queue_inadmissible():
             self._active_trees.add(cluster_queue)
 
     def next_s(self) -> float | None:

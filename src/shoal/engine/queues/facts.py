@@ -16,7 +16,7 @@ import msgspec
 from shoal.api.node_affinity import NodeSelector, PreferredSchedulingTerm
 from shoal.api.selectors import Selector
 from shoal.api.taints import Taint, Toleration
-from shoal.engine.queues.check_facts import CheckState, CheckUse
+from shoal.engine.queues.admission_checks import AdmissionCheckRule, CheckState
 from shoal.engine.queues.topology_facts import TopologyAssignment, TopologyRequest
 
 FlavorResource = tuple[str, str]
@@ -94,7 +94,7 @@ class ClusterQueueFacts(msgspec.Struct, frozen=True):
     """Without a selector no namespace matches, with an empty one every namespace."""
     fungibility: Fungibility = Fungibility()
     preemption: PreemptionRules = PreemptionRules()
-    checks: tuple[CheckUse, ...] = ()
+    checks: tuple[AdmissionCheckRule, ...] = ()
     stop: Stop = "None"
     weight: float = 1.0
     by_usage: bool = False
@@ -119,7 +119,7 @@ class LocalQueueFacts(msgspec.Struct, frozen=True):
     consumed: dict[str, float] = {}
     """The same by resource, in cores and whole units, where it was reported by resource."""
     used_s: float = 0.0
-    """When that was so, for who has been using it since; 0 is now."""
+    """When that was so, for a workload that has used it since then; 0 is now."""
 
     def without_use(self) -> LocalQueueFacts:
         """Without all that only says in which order it is served."""

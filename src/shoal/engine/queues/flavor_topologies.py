@@ -1,6 +1,6 @@
 """Creates the domains of flavors with a topology at their first use, and charges them from then on.
 
-Who holds places in a domain is charged as he is seated; a forest that is made later counts those who sit already. All
+Workloads are charged to a domain when they get places in it; a forest that is made later counts the existing ones. All
 are forgotten when nodes, flavors or topologies change.
 
 Rejected: making them with the facts. Most queues have no topology, and who tells ten thousand nodes asks for no domain

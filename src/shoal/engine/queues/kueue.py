@@ -26,7 +26,7 @@ from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.quiescence import ActiveTrees
 from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.readiness import stamp_of
-from shoal.engine.queues.requeue import Requeuing, head_positions
+from shoal.engine.queues.requeue_heads import Requeuing, head_positions
 from shoal.engine.queues.reservations import Reservations
 from shoal.engine.queues.second_pass import SecondPass, is_due
 from shoal.engine.queues.state import Queues
@@ -52,7 +52,7 @@ class Kueue:
         self._second: dict[str, None] = {}
         """Workloads that need a second pass."""
         self._stuck: dict[str, None] = {}
-        """Workloads without room on nodes, until nodes change or are released."""
+        """Workloads without capacity on nodes, until nodes change or are released."""
         self._spared: list[tuple[float, str]] = []
         """(time, workload): when a workload becomes preemptible."""
         self._generation = self._nodes_generation = self._use_generation = -1
@@ -87,7 +87,7 @@ class Kueue:
         """Inadmissible workloads may try again: all, or those of one tree."""
         leaves = self.queues.cluster_queues.values() if root is None else self.queues.leaves_of(root)
         for queue in leaves:
-            self._backlog.activate(queue.name)
+            self._backlog.queue_inadmissible(queue.name)
             self._active_trees.stir(queue.name)
 
     # Cycles
@@ -175,7 +175,7 @@ class Kueue:
     # Inside, who comes and goes
 
     def _release(self, key: str, now_s: float, *, is_over: bool = False) -> None:
-        """It holds nothing and waits nowhere, until more is said of it."""
+        """It holds nothing and waits nowhere, until its object changes."""
         self._backlog.remove(key)
         self._second.pop(key, None)
         self._stuck.pop(key, None)
@@ -209,7 +209,7 @@ class Kueue:
             self._second[held.key] = None
 
     def _look_again(self) -> None:
-        """There may be room for those who need a second pass."""
+        """Workloads that need a second pass may fit now."""
         self._second |= self._stuck
         self._stuck.clear()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.entry import CycleEntry, HeadOutcome
 from shoal.engine.queues.facts import Usage, WorkloadFacts
 from shoal.engine.queues.flavors.assigner import assign
@@ -69,15 +69,16 @@ class Nominator:
     ) -> Assignment | None:
         """Nominate at the largest size below the one that it had for which there is quota and are places."""
         waiting, size = entry.waiting, _size(assignment)
-        is_more = predecessor(self.queues, waiting.facts, entry.queue) is not None
-        if "PartialAdmission" not in self.queues.settings.gates or is_more:
+        if "PartialAdmission" not in self.queues.settings.gates:
             return None
+        before = predecessor(self.queues, waiting.facts, entry.queue)
+        barred = waiting.barred if before is None else waiting.barred | other_flavors(before)
         progress, waiting.tried = waiting.tried, None
 
         def is_good(found: Assignment, _: list[Victim]) -> bool:
             return found.mode is Mode.FIT and _size(found) < size and has_places(found)
 
-        found = self._smaller(waiting, entry.queue, waiting.barred, is_good)
+        found = self._smaller(waiting, entry.queue, barred, is_good)
         waiting.tried = progress
         if found is None:
             return None
@@ -108,9 +109,9 @@ class Nominator:
         self, waiting: PendingWorkload, queue: ClusterQueue, barred: frozenset[str]
     ) -> tuple[Assignment, list[Victim]]:
         before = predecessor(self.queues, waiting.facts, queue)
-        if before is not None:
-            return self._at_size(waiting, queue, barred | other_flavors(before), more_counts(waiting.facts, before))
-        full, victims = self._at_size(waiting, queue, barred, None)
+        more = None if before is None else more_counts(waiting.facts, before)
+        barred = barred if before is None else barred | other_flavors(before)
+        full, victims = self._at_size(waiting, queue, barred, more)
         if full.mode is Mode.FIT or victims or "PartialAdmission" not in self.queues.settings.gates:
             return full, victims
         smaller = self._smaller(waiting, queue, barred, lambda found, for_it: found.mode is Mode.FIT or bool(for_it))
@@ -120,11 +121,8 @@ class Nominator:
         self, waiting: PendingWorkload, queue: ClusterQueue, barred: frozenset[str], is_good: _IsGood
     ) -> tuple[Assignment, list[Victim]] | None:
         """The largest size that is good, by halving; None where none is."""
-        sizes = [total.count for total in waiting.totals]
-        least = [
-            size if pod_set.min_count is None else min(size, pod_set.min_count)
-            for size, pod_set in zip(sizes, waiting.facts.pod_sets, strict=True)
-        ]
+        before = predecessor(self.queues, waiting.facts, queue)
+        sizes, least = _sizes(waiting, before)
         spare = sum(sizes) - sum(least)
         if spare <= 0:
             return None
@@ -174,6 +172,24 @@ class Nominator:
         return PreemptionOracle(
             self.queues, waiting.stamp_s, local_usage=self.local_use, preemption_cost=self.preemption_cost, fresh=fresh
         )
+
+
+def _sizes(waiting: PendingWorkload, before: AdmittedWorkload | None) -> tuple[list[int], list[int]]:
+    """By pod set, how many pods are asked for, and how few would do. `before`: the workload that it replaces."""
+    wanted = [total.count for total in waiting.totals]
+    sizes = wanted if before is None else list(more_counts(waiting.facts, before))
+    least = [
+        size if pod_set.min_count is None else max(0, min(count, pod_set.min_count) - (count - size))
+        for size, count, pod_set in zip(sizes, wanted, waiting.facts.pod_sets, strict=True)
+    ]
+    if before is not None and not any(least):
+        # A workload that does not grow replaces none.
+        least = [min(size, 1) if index == _first(sizes) else 0 for index, size in enumerate(sizes)]
+    return sizes, least
+
+
+def _first(sizes: list[int]) -> int:
+    return next((index for index, size in enumerate(sizes) if size), 0)
 
 
 def _size(assignment: Assignment) -> int:

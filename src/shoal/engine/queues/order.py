@@ -45,7 +45,7 @@ class Tournament:
         self._by_priority = "PrioritySortingWithinCohort" in queues.settings.gates
         self._of: dict[ClusterQueue, CycleEntry] = {entry.queue: entry for entry in entries}
         self._shares: dict[tuple[str, str], tuple[bool, WeightedShare]] = {}
-        """(cohort, workload) -> how the cohort's child on the workload's path would stand with it."""
+        """(cohort, workload) -> how the cohort's child on the workload's path would change with it."""
         self._known: set[CohortNode] = set()
         """Trees whose shares are worked out and still true."""
 

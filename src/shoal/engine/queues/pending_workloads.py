@@ -131,7 +131,7 @@ class PendingWorkloads:
             found.inadmissible_stamp, found.reported = found.members[key].stamp_s, reported
             self._void(found)
 
-    def activate(self) -> bool:
+    def queue_inadmissible(self) -> bool:
         """Make all inadmissible workloads active; returns whether any workload is pending."""
         for found in list(self._classes.values()):
             if found.inadmissible_stamp is not None:

@@ -1,7 +1,7 @@
 """Proves quota and placement together: a workload is admitted only if its pods have places, which it then gets.
 
 The pods of an admission are put in line and placed on the ledger, all or none. Where it fails nothing is left of the
-trial. Where no node of the flavors is known there is nothing to try: quota alone decides, and that is said.
+trial. Where no node of the flavors is known there is nothing to try: quota alone decides, and the message says so.
 
 Rejected: counting free GPUs per flavor. Fragmented nodes, devices, taints and neighbours are what makes a gang wait
 for hours behind a quota that fits.

@@ -35,7 +35,7 @@ class ActiveTrees:
         """Cluster queues with an active workload, as far as is known."""
         self._moving: set[Group] = set()
         self._seen: dict[Group, set[Hashable]] = {}
-        """How heads stood in cycles since the last news."""
+        """The states of heads in the cycles since the last change."""
 
     def regroup(self, queues: Queues) -> None:
         """Queues or flavors changed: all trees anew, and nothing is known to rest."""

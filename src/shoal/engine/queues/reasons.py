@@ -12,7 +12,8 @@ class Wait(StrEnum):
     EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
     NO_FLAVOR = "NoMatchingFlavor"
     TOPOLOGY = "TopologyPlacementFailed"
-    """Quota is there, and no domain has room, or no nodes have places for the pods: Kueue has no other word for it."""
+    """Quota is there, and no domain has capacity, or no nodes have places for the pods: Kueue has no other word for it.
+    """
     VICTIMS = "WaitingForPreemptedWorkloads"
     MISCONFIGURED = "Misconfigured"
     PENDING = "PendingEvaluation"

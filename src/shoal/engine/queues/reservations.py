@@ -1,8 +1,8 @@
 """Reserves a start for the first workload that has to wait, which later ones must not delay (backfill).
 
 In each tree of queues, one workload at most has a reservation: the first in order that was turned away for want of
-room. Its start is when enough of what runs will have ended, by what is known of durations. Smaller work behind it is
-admitted only if it ends before, or if the first would still start then. Work of unknown length is taken to run for
+capacity. Its start is when enough of what runs will have ended, by what is known of durations. Smaller work behind it
+is admitted only if it ends before, or if the first would still start then. Work of unknown length is taken to run for
 ever, and so is never a reason to promise a start.
 
 Rejected: a reservation for each pending workload (conservative backfill). Each change of one moves all behind it, and
@@ -52,7 +52,7 @@ class Reservations:
     durations: Durations
     by_root: dict[CohortNode, tuple[CycleEntry, Reservation]] = field(default_factory=dict)
     prover: Prover | None = None
-    """Where nodes are known, they have a say in when there is room."""
+    """Where nodes are known, they have a say in when there is capacity."""
 
     def of(self, workload: str) -> Reservation | None:
         return next((each for _, each in self.by_root.values() if each.workload == workload), None)
@@ -112,7 +112,7 @@ class Reservations:
         return None if fits else reservation
 
     def _earliest(self, waiting: PendingWorkload, queue: ClusterQueue, now_s: float) -> Reservation | None:
-        """The first moment at which what will have ended leaves enough room."""
+        """The first moment at which what will have ended leaves enough capacity."""
         ends = sorted(self._ends(queue.root, now_s), key=lambda end: (end[0], end[1].key))
         removed: list[AdmittedWorkload] = []
         found: Reservation | None = None

@@ -31,7 +31,7 @@ class SecondPass:
         self._decisions = decisions
         self._now_s = now_s
         self.stuck: list[str] = []
-        """Workloads without room at present."""
+        """Workloads without capacity at present."""
         self.touched: set[CohortNode] = set()
         """Roots of trees in which a workload got domains."""
 

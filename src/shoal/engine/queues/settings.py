@@ -1,7 +1,7 @@
 """Defines the settings of the discipline, with Kueue's defaults.
 
 Rejected: each rule with settings of its own. What is set in one configuration object could then not be compared, nor
-told as one change.
+reported as one change.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.engine.queues.check_facts import CheckFacts
+from shoal.engine.queues.admission_checks import AdmissionCheckFacts
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.cohort_tree_builder import grown, sum_all
 from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts, FlavorFacts, LocalQueueFacts, WorkloadFacts
@@ -25,7 +25,9 @@ from shoal.engine.queues.tas.refusals import TopologyRefusal
 from shoal.engine.queues.topology_facts import QueueNode, TopologyAssignment, TopologyLevels
 from shoal.engine.queues.workloads import usage_of
 
-Fact = FlavorFacts | TopologyLevels | CheckFacts | ClusterQueueFacts | CohortFacts | LocalQueueFacts | QueueNode
+Fact = (
+    FlavorFacts | TopologyLevels | AdmissionCheckFacts | ClusterQueueFacts | CohortFacts | LocalQueueFacts | QueueNode
+)
 
 
 class Queues:
@@ -35,7 +37,7 @@ class Queues:
         self.settings = settings or Settings()
         self.flavors: dict[str, FlavorFacts] = {}
         self.topologies: dict[str, TopologyLevels] = {}
-        self.checks: dict[str, CheckFacts] = {}
+        self.checks: dict[str, AdmissionCheckFacts] = {}
         self.cluster_queues: dict[str, ClusterQueue] = {}
         self.cohorts: dict[str, Cohort] = {}
         self.local_queues: dict[str, LocalQueueFacts] = {}
@@ -57,7 +59,7 @@ class Queues:
         self._tables: dict[type[Fact], dict[str, Any]] = {
             FlavorFacts: self.flavors,
             TopologyLevels: self.topologies,
-            CheckFacts: self.checks,
+            AdmissionCheckFacts: self.checks,
             CohortFacts: self._cohort_facts,
             LocalQueueFacts: self.local_queues,
             QueueNode: self.nodes,
@@ -80,7 +82,7 @@ class Queues:
             case FlavorFacts() | TopologyLevels():
                 self._tables[type(fact)][fact.name] = fact
                 self._forget_forests()
-            case CheckFacts() | CohortFacts():
+            case AdmissionCheckFacts() | CohortFacts():
                 self._tables[type(fact)][fact.name] = fact
             case ClusterQueueFacts():
                 found = self.cluster_queues.get(fact.name)

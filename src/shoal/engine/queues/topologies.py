@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from shoal.engine.queues.check_facts import PROVISIONING
+from shoal.engine.queues.admission_checks import PROVISIONING
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import PODS, Amounts, WorkloadFacts
 from shoal.engine.queues.flavors.assignment import Assignment, PodSetChoice

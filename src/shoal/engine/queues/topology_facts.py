@@ -1,6 +1,6 @@
 """Represents topologies: the levels that nodes carry, where pods should be together, and where they were assigned.
 
-They stand apart from the facts of queues: quota knows nothing of them.
+They are separate from the facts of queues: quota knows nothing of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TopologyRequest(msgspec.Struct, frozen=True):
 class TopologyAssignment(msgspec.Struct, frozen=True):
     """Pods per domain. Where the lowest level is the host name, it is the only level named.
 
-    Domains stand in the order of all their levels' values, named or not."""
+    Domains are in the order of all their levels' values, named or not."""
 
     levels: tuple[str, ...]
     domains: tuple[tuple[tuple[str, ...], int], ...]

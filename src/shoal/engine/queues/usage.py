@@ -63,7 +63,9 @@ class LocalUsage:
         return self._weighted(account.consumed) / weight if weight > 0 else INFINITE
 
     def seen(self, queue: str, now_s: float) -> float:
-        """The same for who only looks: nothing is brought up to date, so that no decision hangs on who looked when."""
+        """The same for callers that only read: nothing is brought up to date, so that no decision hangs on who looked
+        when.
+        """
         account = self._accounts.get(queue)
         if account is None:
             return self.of(queue, now_s)
@@ -72,7 +74,7 @@ class LocalUsage:
         return self._weighted(copy.consumed) / weight if weight > 0 else INFINITE
 
     def consumed(self, queue: str, now_s: float) -> dict[str, float]:
-        """Its use by resource, for who writes it down."""
+        """Its use by resource, for callers that store it."""
         account = self._accounts.get(queue)
         if account is None:
             return {}

@@ -68,6 +68,8 @@ def _joined(
     if there > count > 0:
         # One set grew and this one shrank.
         usage = {name: amount // there * count for name, amount in usage.items()}
+    # It may grow by fewer pods than it wants.
+    count = min(count, there) if there else count
     topology = _domains(before.topology, more.topology, count)
     return PodSetAdmission(more.name, count, {**before.flavors, **more.flavors}, dict(usage), topology, more.delayed)
 

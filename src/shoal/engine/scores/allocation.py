@@ -3,7 +3,7 @@ BalancedAllocation.
 
 The arithmetic is kube-scheduler's: per resource a whole number 0 to 100 with the pod already counted in, then the
 weighted mean, rounded down. A node that lacks a resource does not count it. CPU and memory of pods that request
-nothing count with kube-scheduler's stand-ins.
+nothing count with kube-scheduler's default values.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Preempts pods of lower priority for waiting pods, as few and as cheap ones as suffice.
 
-No pod is evicted before the whole preemptor has been placed in its room, on the ledger, and each victim was found
+No pod is evicted before the whole preemptor has been placed in its capacity, on the ledger, and each victim was found
 necessary. The preemptor is nominated, and bound when the victims have gone.
 
 A victim can never come back at its claimant's cost, because priorities are strict; and a claimant that was promised
-room is held by the facts from then on, so it does not ask again.
+capacity is held by the facts from then on, so it does not ask again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Distributes equal pods over as few domains as possible.
 
 Places already in use come first, because they cost nothing new; then the largest, until one place takes all that is
-left, and of those the tightest. No way of sharing out uses fewer places, and the largest rooms that need not be broken
-into stay whole.
+left, and of those the tightest. No way of sharing out uses fewer places, and the largest domains that need not be split
+stay whole.
 """
 
 from __future__ import annotations

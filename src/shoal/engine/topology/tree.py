@@ -2,7 +2,7 @@
 
 A domain is named by the values of the labels from the outermost level down to its own, so rack 1 of one zone is not
 rack 1 of another. A node that lacks the label of a level has no domain there nor below, and can host nothing that is
-required to stay together at that level. Host names tell single nodes apart: a node without that label is its own host.
+required to stay together at that level. Host names identify single nodes: a node without that label is its own host.
 
 Codes of domains are numbers for look-ups only and change when nodes do; the choice among equal domains is made by the
 rank of their first node. The tree is built again when labels or nodes change, which is rare, and never when pods come

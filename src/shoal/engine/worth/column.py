@@ -1,6 +1,6 @@
 """Provides the facts of nodes that all computations of value use, updated by the change log.
 
-Two numbers per node say all that the tables need: where it stands in the block tables (its model, its empty devices)
+Two numbers per node say all that the tables need: its position in the block tables (its model, its empty devices)
 and where in the balance table (its free CPU and GPU). A pod moves the second by a constant, so what the balance loses
 is a difference of two look-ups. Computed once per change, not once per change and shape; a handful of rows is quicker
 one by one than through numpy, and both ways are whole-number arithmetic and agree to the unit.

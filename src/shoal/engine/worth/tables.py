@@ -131,7 +131,7 @@ class Tables:
         return cpu_milli * self._gpu_per_cpu >> RATIO_BITS
 
     def balance_less(self, cpu_milli: int, gpu_milli: int) -> Ints:
-        """The balance table as a node would stand in it after giving up that much: a view, read at the same place."""
+        """The balance table as it would be for a node after giving up that much: a view, read at the same place."""
         step = self.cpu_in_gpu(cpu_milli) // BALANCE_GRAIN * self.balance_width + gpu_milli // BALANCE_GRAIN
         # What lies before the table's beginning is worth what nothing is worth: free CPU may have been cut off at the
         # table's end, or the facts contradict each other.

@@ -26,7 +26,7 @@ _INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
 
 class TraceRow:
-    """One record: its cells by column name, and where it stands so that complaints can say so."""
+    """One record: its cells by column name, and its line, for messages."""
 
     __slots__ = ("_cells", "file", "line")
 

@@ -1,6 +1,7 @@
 """Creates the workloads that Kueue would create for jobs, replicas and pods, where the manifests contain none for them.
 
-A job is one workload, as is a StatefulSet; the pods of a pod group share a workload, and any other pod has its own.
+A job is one workload, as is a StatefulSet; the pods of a pod group of any project share a workload, and any other pod
+has its own.
 Keys are readable names, `<namespace>/job-<name>`, without the hash that Kueue appends.
 
 Running jobs without an admission get no workload. Kueue would stop and restart them, but it is more likely that the
@@ -20,6 +21,8 @@ from shoal.api.workloads import Deployment, StatefulSet
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL
 from shoal.engine.from_api.queues import ExpectedWorkload, TemplatePods
 from shoal.store.inventory import Inventory, Placed
+from shoal.store.queues.group_facts import group_workload_name
+from shoal.store.queues.group_members import OtherPodGroups
 from shoal.store.queues.job_kinds import AnyJob, jobs_of
 from shoal.store.queues.members import Members, Owner, is_running, owner_of
 from shoal.store.queues.pod_groups import PodGroups
@@ -131,7 +134,7 @@ class Maker:
     def _pods(self) -> None:
         """Pods without a job."""
         of_keepers = self._queues_of_keepers()
-        groups = PodGroups()
+        groups, others = PodGroups(), OtherPodGroups(self.inventory)
         for key, placed in self.members.pods.items():
             pod = placed.value
             meta = pod.metadata
@@ -144,8 +147,13 @@ class Maker:
             queue = self._queue_of_pod(placed, owners, of_keepers)
             if not queue or not self.is_managed(meta.namespace):
                 continue
+            other = others.group_of(placed)
+            if other and f"{meta.namespace}/{group_workload_name(other)}" in self.objects:
+                continue
             if group:
                 groups.add(group, queue, placed)
+            elif other:
+                others.add(other, queue, placed)
             elif is_running(pod):
                 if _says_queue(meta):
                     self.warnings.append(f"{placed.where}: {_NOT_ADMITTED}")
@@ -154,7 +162,7 @@ class Maker:
                 made = ExpectedWorkload(f"{meta.namespace}/pod-{meta.name}", queue, meta, (batch,))
                 self.claimed[itself] = made.key
                 self._put(made, placed, (key,))
-        for found in groups.each(self.warnings):
+        for found in (*groups.each(self.warnings), *others.each(self.warnings)):
             self._put(found.unmade, found.placed, found.pods)
 
     def _queues_of_keepers(self) -> dict[Owner, str]:

@@ -26,7 +26,7 @@ from shoal.api.kueue import (
 )
 from shoal.api.kueue.probable_mistakes import slips
 from shoal.api.meta import Namespace
-from shoal.api.pod import PodTemplate
+from shoal.api.pod import Pod, PodTemplate
 from shoal.api.topology import KueueTopology
 from shoal.engine.from_api import Priorities
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL
@@ -49,10 +49,11 @@ from shoal.engine.queues.state import Fact
 from shoal.store.inventory import Inventory, Placed
 from shoal.store.queues.dangling import dangling
 from shoal.store.queues.from_pods import PodStories
+from shoal.store.queues.group_facts import group_workload_name, queue_group_of
 from shoal.store.queues.made import Made, Maker
 from shoal.store.queues.members import Members
+from shoal.store.queues.non_tas_usage import nodes_with_non_tas_usage
 from shoal.store.queues.queue_names import QueueNames
-from shoal.store.queues.room import nodes_with_room
 from shoal.store.queues.rules import QueueSettings, rules_of
 from shoal.units.errors import UserError
 
@@ -109,7 +110,7 @@ class _QueueManifestReader:
         self._workloads()
         workload_of = {pod: key for key, pods in manifests.pods.items() for pod in pods}
         known = {facts.key: facts for facts in manifests.workloads}
-        manifests.facts += nodes_with_room(self._inventory, self._members, known, workload_of)
+        manifests.facts += nodes_with_non_tas_usage(self._inventory, self._members, known, workload_of)
         manifests.warnings += [*dangling(self._inventory, manifests.namespaces), *self._names.warnings()]
         return manifests
 
@@ -225,9 +226,17 @@ class _QueueManifestReader:
             meta = placed.value.metadata
             above = [(meta.namespace, "Pod", meta.name), *self._members.owners(placed.value)]
             named = [maker.claimed[owner] for owner in above if owner in maker.claimed]
-            words = (meta.annotations.get(WORKLOAD_ANNOTATION), meta.labels.get(KUEUE_GROUP_LABEL))
+            words = (meta.annotations.get(WORKLOAD_ANNOTATION), _group_workload(placed.value))
             named = [*(f"{meta.namespace}/{word}" for word in words if word), *named]
             workload = next((each for each in named if each in found), None)
             if workload is not None:
                 found[workload].append(key)
         return {key: tuple(pods) for key, pods in found.items()}
+
+
+def _group_workload(pod: Pod) -> str:
+    """The name that a Workload of the pod's group would have; empty for a pod without a group, or of two groups."""
+    name = pod.metadata.labels.get(KUEUE_GROUP_LABEL, "")
+    with suppress(UserError):
+        return name or group_workload_name(queue_group_of(pod))
+    return ""

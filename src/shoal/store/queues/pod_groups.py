@@ -1,5 +1,7 @@
 """Groups plain pods to workloads by Kueue's pod group label, and counts the pods of each group.
 
+Groups of other projects are in `group_members.py`.
+
 Every pod names its group and the group's total count. The workload is created once all pods exist, or at once for
 groups with fast admission. Pods of one shape form one pod set. Pods beyond the total count do not belong to the group.
 """
@@ -26,7 +28,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped:
+class GroupedPods:
     unmade: ExpectedWorkload
     placed: Placed[Pod]
     """Its oldest pod."""
@@ -45,16 +47,13 @@ class PodGroups:
         self._groups.setdefault(key, []).append(placed)
         self._queues.setdefault(key, queue)
 
-    def each(self, warnings: list[str]) -> Iterator[Grouped]:
+    def each(self, warnings: list[str]) -> Iterator[GroupedPods]:
         """The complete groups; a warning says why each other group is incomplete."""
         for (namespace, group), members in self._groups.items():
-            members.sort(key=lambda placed: (_age(placed.value), placed.value.metadata.name))
+            members.sort(key=lambda placed: (age_of(placed.value), placed.value.metadata.name))
             first = members[0]
             if any(is_running(placed.value) for placed in members):
-                warnings.append(
-                    f"{first.where}: pod group {namespace}/{group} runs without an admission: its Workload is not "
-                    "among the manifests, and it is left as it is"
-                )
+                warnings.append(runs_unadmitted(first, f"{namespace}/{group}"))
                 continue
             total = _total(first)
             fast = first.value.metadata.annotations.get(KUEUE_FAST_ANNOTATION) == "true"
@@ -69,20 +68,27 @@ class PodGroups:
             else:
                 yield self._grouped(namespace, group, members[:total], total)
 
-    def _grouped(self, namespace: str, group: str, members: list[Placed[Pod]], total: int) -> Grouped:
+    def _grouped(self, namespace: str, group: str, members: list[Placed[Pod]], total: int) -> GroupedPods:
         first = members[0]
         meta = structs.replace(first.value.metadata, name=group)
         unmade = ExpectedWorkload(
             f"{namespace}/{group}", self._queues[namespace, group], meta, _batches(members, total - len(members))
         )
-        return Grouped(unmade, first, tuple(placed.value.metadata.key for placed in members))
+        return GroupedPods(unmade, first, tuple(placed.value.metadata.key for placed in members))
+
+
+def runs_unadmitted(first: Placed[Pod], group: str) -> str:
+    return (
+        f"{first.where}: pod group {group} runs without an admission: its Workload is not among the manifests, and it "
+        "is left as it is"
+    )
 
 
 def _batches(members: list[Placed[Pod]], missing: int) -> tuple[TemplatePods, ...]:
     """One pod set for each shape, in the order of the oldest pods; missing pods count as equal to the first."""
     shapes: dict[bytes, list[Pod]] = {}
     for placed in members:
-        shapes.setdefault(_shape(placed.value), []).append(placed.value)
+        shapes.setdefault(shape_of(placed.value), []).append(placed.value)
     counts = [len(pods) for pods in shapes.values()]
     counts[0] += missing
     names = ["main"] if len(shapes) == 1 else [f"main-{index}" for index in range(len(shapes))]
@@ -92,7 +98,7 @@ def _batches(members: list[Placed[Pod]], missing: int) -> tuple[TemplatePods, ..
     )
 
 
-def _shape(pod: Pod) -> bytes:
+def shape_of(pod: Pod) -> bytes:
     placing = {key: text for key, text in sorted(pod.metadata.annotations.items()) if key.startswith(_PLACING)}
     spec = structs.replace(pod.spec, scheduling_gates=())
     return to_json(PodTemplate(ObjectMeta(annotations=placing), spec))
@@ -103,5 +109,5 @@ def _total(placed: Placed[Pod]) -> int | None:
     return None if text is None else whole_number(text, placed.at("metadata.annotations").key(KUEUE_TOTAL_ANNOTATION))
 
 
-def _age(pod: Pod) -> datetime:
+def age_of(pod: Pod) -> datetime:
     return pod.metadata.creation_timestamp or _FIRST

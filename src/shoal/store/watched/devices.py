@@ -10,7 +10,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar
 
 from shoal.api.claims import ResourceClaim, ResourceClaimTemplate
@@ -34,12 +34,11 @@ from shoal.engine.device_notation import NodeIds, positions_of_pod
 from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.dra.requests import ClaimFacts, ClaimRef
 from shoal.engine.events import ClaimGone, ClaimSeen, DevicesGone, DevicesSeen, Event
-from shoal.store.dra.claim_refs import ClaimRefs
+from shoal.store.dra.claim_refs import ClaimRefs, Templates
 from shoal.store.dra.extended import Extended
 from shoal.store.dra.facts import claim_facts, sets_of, slice_facts
 from shoal.store.dra.sets import DeviceSets
 from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, message_of
-from shoal.store.watched.claim_needs import needs_of
 from shoal.store.watched.claims import KnownClaims
 from shoal.store.watched.dependents import Dependents
 from shoal.store.watched.node_devices import NodeDevices
@@ -253,3 +252,25 @@ def _key(before: Item | None, after: Item | None) -> str:
     if item is None:
         return ""
     return f"{item.namespace}/{item.name}" if item.namespace else item.name
+
+
+def needs_of(pod: Pod, refs: ClaimRefs, templates: Templates, extended: Extended) -> list[Hashable]:
+    """Names, each with its kind of object; sets by their keys."""
+    key, namespace = pod.metadata.key, pod.metadata.namespace
+    needs: list[Hashable] = []
+    for claim in pod.spec.resource_claims:
+        name = claim.resource_claim_template_name
+        if not name:
+            continue
+        template, made = templates.get(f"{namespace}/{name}"), refs.made_for(pod, claim)
+        spec = made.spec if made is not None else template.spec.spec if template is not None else None
+        needs += [("template", f"{namespace}/{name}"), ("made", key), *(sets_of(spec.devices) if spec else ())]
+        reported = (one.resource_claim_name for one in pod.status.resource_claim_statuses if one.name == claim.name)
+        needs += [("claim", f"{namespace}/{each}") for each in reported]
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        resources = container.resources
+        for resource in {**resources.requests, **resources.limits}:
+            if "/" in resource:
+                class_name = extended.class_of(resource)
+                needs += [("resource", resource), ("made", key), *([(class_name, ())] if class_name else ())]
+    return needs

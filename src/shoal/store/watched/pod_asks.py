@@ -2,6 +2,11 @@
 
 Pods of one template share one ask, and those with equal labels share one identity: thousands are kept while their pods
 exist, and a new pod costs a look-up.
+
+Replicas without spread constraints get kube-scheduler's default constraints. These apply only to schedulers that are
+expected to do so, and only to pods that request no device: a service should survive the loss of a node, while each node
+that a GPU pod occupies without need is lost to pods that need a whole node. The constraint is a preference. Zones are
+not included: a node without a zone would not count.
 """
 
 from __future__ import annotations
@@ -12,7 +17,9 @@ from typing import Any
 
 from msgspec import structs
 
+from shoal.api.affinity import TopologySpreadConstraint
 from shoal.api.pod import Pod, PodSpec, PodStatus
+from shoal.api.selectors import LabelSelector
 from shoal.client.item import Item
 from shoal.client.kind import PODS
 from shoal.engine.asks import Ask
@@ -25,7 +32,6 @@ from shoal.store.watched.pod_annotations import pod_of
 from shoal.store.watched.pod_heads import PodHead, Spec, head_of
 from shoal.store.watched.profiles import USUAL, PodProfile
 from shoal.store.watched.reading import value_of
-from shoal.store.watched.usual_spread import Shared, is_spread, shared_labels, with_usual_spread
 from shoal.units.errors import UserError, Where
 
 _Key = tuple[object, ...]
@@ -224,3 +230,28 @@ class PodAsks:
             self._whos.clear()
         who = self._whos[traits, key] = structs.replace(identity, traits=traits)
         return who
+
+
+_REPLICAS = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
+_ITS_OWN = frozenset({"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"})
+_HOST = "kubernetes.io/hostname"
+Shared = tuple[tuple[str, str], ...]
+
+
+def shared_labels(head: PodHead) -> Shared:
+    """The labels that the pod shares with its replicas; none where it is not a replica or has its own constraints."""
+    if head.spec.node_name or head.spec.has_pod_rules:
+        return ()
+    if _REPLICAS.isdisjoint(owner.kind for owner in head.metadata.owner_references):
+        return ()
+    return tuple(sorted((name, value) for name, value in head.metadata.labels.items() if name not in _ITS_OWN))
+
+
+def is_spread(ask: Ask) -> bool:
+    """Whether it requests no device: the resource names of devices have a domain."""
+    return ask.devices is None and not any("/" in name for name, _ in ask.requests)
+
+
+def with_usual_spread(pod: Pod, shared: Shared) -> Pod:
+    rule = TopologySpreadConstraint(3, _HOST, "ScheduleAnyway", LabelSelector(dict(shared)))
+    return structs.replace(pod, spec=structs.replace(pod.spec, topology_spread_constraints=(rule,)))

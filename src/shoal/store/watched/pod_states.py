@@ -6,12 +6,12 @@ from sys import intern
 
 import msgspec
 
+from shoal.api.groups.shoal import RENDEZVOUS
 from shoal.client.item import Item
 from shoal.engine.asks import Ask
 from shoal.engine.devices.kind import DevicePositions
 from shoal.engine.events import PodArrived, PodBound
 from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
-from shoal.store.pod_makers import RENDEZVOUS
 from shoal.store.watched.held_positions import HeldPositions
 from shoal.store.watched.pod_annotations import PodAnnotationFields, words_on
 from shoal.store.watched.pod_changes import StatusChange

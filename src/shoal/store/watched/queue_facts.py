@@ -28,7 +28,7 @@ from shoal.engine.from_api.queues import (
     queue_node_of,
     topology_levels_of,
 )
-from shoal.engine.queues.check_facts import CheckFacts
+from shoal.engine.queues.admission_checks import AdmissionCheckFacts
 from shoal.engine.queues.facts import Amounts, ClusterQueueFacts, CohortFacts, FlavorFacts, LocalQueueFacts
 from shoal.engine.queues.state import Fact
 from shoal.engine.queues.topology_facts import QueueNode, TopologyLevels
@@ -41,7 +41,7 @@ FACT_OF: dict[Kind, type[Fact]] = {
     RESOURCE_FLAVORS: FlavorFacts,
     KUEUE_TOPOLOGIES: TopologyLevels,
     COHORTS: CohortFacts,
-    ADMISSION_CHECKS: CheckFacts,
+    ADMISSION_CHECKS: AdmissionCheckFacts,
 }
 """The fact type of each kind."""
 

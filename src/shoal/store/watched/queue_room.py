@@ -19,7 +19,7 @@ from shoal.client.item import Item
 from shoal.client.kind import PODS as POD_KIND
 from shoal.engine.queues.facts import Amounts
 from shoal.store.queues.manifest_queues import WORKLOAD_ANNOTATION
-from shoal.store.queues.room import POD_SET_LABEL
+from shoal.store.queues.non_tas_usage import POD_SET_LABEL
 
 _MOST_SPECS = 10_000
 _spec_decoder = msgspec.json.Decoder(PodSpec, dec_hook=dec_hook)

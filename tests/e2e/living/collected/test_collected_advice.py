@@ -37,6 +37,7 @@ WANTED: dict[str, tuple[str, ...]] = {
     "training/pytorchjob-llama2.yaml": (
         *("PyTorchJob MissingPersistentVolumeClaim",) * 2,
         *("PyTorchJob NoLauncher",) * 2,
+        "PyTorchJob MisplacedQueueName",
     ),
     "scheduling/configmap-gpu-scheduler-leastallocated.yaml": (
         "ConfigMap NotAScheduler",
@@ -78,6 +79,35 @@ WANTED: dict[str, tuple[str, ...]] = {
         "Pipeline MisplacedTolerations",
         "Pipeline NotShared",
     ),
+    "autoscale/cluster-autoscaler-priority-expander.yaml": ("ConfigMap HighestNumberWins",),
+    "autoscale/hpa-llm-gpu-utilization.yaml": (),
+    "autoscale/scaledobject-cron-business-hours.yaml": ("ScaledObject MisplacedGroup",),
+    "autoscale/scaledobject-sqs.yaml": (),
+    "monitoring/prometheusrule-gpu-health.yaml": ("PrometheusRule UsedByFree", "PrometheusRule XidIsAGauge"),
+    "monitoring/prometheusrule-gpu-rules.yaml": (),
+    "monitoring/prometheusrule-legacy-dcgm-alerts.yaml": (
+        *("PrometheusRule OldMetricName",) * 4,
+        "PrometheusRule UsedByFree",
+        "PrometheusRule RateOfGauge",
+        "PrometheusRule TrueWithoutNvlink",
+    ),
+    "monitoring/prometheusrule-recording-deployment-util.yaml": (
+        "PrometheusRule OldMetricName",
+        "PrometheusRule LabelNotExported",
+    ),
+    "security/networkpolicy-deny-cross-tenant.yaml": (
+        "NetworkPolicy NoNameResolution",
+        "NetworkPolicy NoExternalTraffic",
+    ),
+    "security/networkpolicy-gpu-workload.yaml": (
+        "NetworkPolicy NoNameResolution",
+        *("NetworkPolicy UnsetNamespaceLabel",) * 2,
+    ),
+    "sharing/mig-custom-mixed-configmap.yaml": ("ConfigMap NoDisabledLayout", "ConfigMap MixedLayout"),
+    "sharing/mig-pod-1g5gb-mistral.yaml": ("Pod ModelTooLarge",),
+    "sharing/mig-plus-time-slicing-configmap.yaml": ("ConfigMap ShortForm", "ConfigMap SharedInstances"),
+    "sharing/time-slicing-configmap-replicas4.yaml": (),
+    "sharing/time-slicing-configmap-short-form.yaml": ("ConfigMap ShortForm",),
 }
 CLUSTER_WIDE = ("ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass", "Queue")
 SHARED = ("clusterqueues.kueue.x-k8s.io", "resourceflavors", "workloadpriorityclasses", "queues.scheduling.volcano.sh")

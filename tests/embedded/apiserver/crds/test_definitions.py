@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from build.custom_definitions import NOW, created, definition, faults, version
-from shoal.embedded.apiserver.crds.definition import DEFINITIONS
+from shoal.embedded.apiserver.crds.definition_strategy import DEFINITIONS
 from shoal.embedded.apiserver.crds.establish import establish, is_established, terminate
 from shoal.embedded.apiserver.crds.serving import served
 

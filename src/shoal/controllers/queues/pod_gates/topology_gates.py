@@ -22,7 +22,7 @@ from shoal.client.loop import Loop
 from shoal.controllers.queued_work.domain_assignment import DomainCandidate, assign_domains
 from shoal.controllers.queues.pod_gates.gated_pods import GatedPod, gated_pod, patch_all
 from shoal.store.queues.manifest_queues import WORKLOAD_ANNOTATION
-from shoal.store.queues.room import POD_SET_LABEL
+from shoal.store.queues.non_tas_usage import POD_SET_LABEL
 
 GATE = "kueue.x-k8s.io/topology"
 _GATE_BYTES = GATE.encode()

@@ -1,7 +1,7 @@
 """The built-in admission plugins, in the order in which Kubernetes runs them.
 
 `mutate` comes before policies and webhooks that change objects, `validate` after everything that changes them. Quota
-stands apart (`AdmissionChain.quota`): it is charged last, under the quota's lock, and committed with the object.
+is separate (`AdmissionChain.quota`): it is charged last, under the quota's lock, and committed with the object.
 
 Which plugins look at a kind of request is worked out once and kept, so a pod passes only those that want pods.
 """

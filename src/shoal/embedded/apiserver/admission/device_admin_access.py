@@ -15,7 +15,7 @@ _LABEL = "resource.kubernetes.io/admin-access"
 
 
 class DeviceAdminAccess(AdmissionPlugin):
-    """Kubernetes has this among the claims' own rules; it needs the namespace, so it stands here."""
+    """Kubernetes has this among the claims' own rules; it needs the namespace, so it is here."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader

@@ -6,18 +6,16 @@ for the storage a claim asks for. Ranges are taken in the order of their names, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from shoal.embedded.apiserver.admission.kept import Kept, by_namespace
-from shoal.embedded.apiserver.admission.limit_bounds import LimitRangeBounds, pod_faults, storage_faults
-from shoal.embedded.apiserver.admission.plugin import POD, AdmissionPlugin, aggregate, forbid, spec_of
+from shoal.embedded.apiserver.admission.plugin import POD, AdmissionPlugin, forbid, spec_of
 from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Resource
+from shoal.policy.admission.faults import aggregate
+from shoal.policy.admission.limit_bounds import LimitRangeBounds, storage_faults
+from shoal.policy.admission.limit_ranges import faults_of, set_defaults
 
 _CLAIMS = ("", "persistentvolumeclaims")
-ANNOTATION = "kubernetes.io/limit-ranger"
-_KINDS = (("containers", "container"), ("initContainers", "init container"))
 
 
 class LimitRanger(AdmissionPlugin):
@@ -33,7 +31,8 @@ class LimitRanger(AdmissionPlugin):
         if admission.obj is None or admission.operation != "CREATE" or admission.call.resource.home != POD:
             return
         for one in self._of(admission):
-            _fill(admission.obj, one)
+            spec_of(admission.obj)
+            set_defaults(admission.obj, one)
 
     def validate(self, admission: AdmissionAttributes) -> None:
         obj = admission.obj
@@ -41,49 +40,14 @@ class LimitRanger(AdmissionPlugin):
             return
         is_pod = admission.call.resource.home == POD
         for one in self._of(admission):
-            faults: list[str] = []
-            for limit in (one.get("spec") or {}).get("limits") or ():
-                bounds = LimitRangeBounds(limit)
-                faults += pod_faults(bounds, obj["spec"]) if is_pod else storage_faults(bounds, obj["spec"])
+            limits = (one.get("spec") or {}).get("limits") or ()
+            faults = (
+                faults_of(obj, one)
+                if is_pod
+                else [fault for limit in limits for fault in storage_faults(LimitRangeBounds(limit), obj["spec"])]
+            )
             if faults:
                 raise forbid(admission, aggregate(faults))
 
     def _of(self, admission: AdmissionAttributes) -> list[Obj]:
         return self._ranges.get().get(admission.namespace, [])
-
-
-def _fill(pod: Obj, limit_range: Obj) -> None:
-    limits: Obj = {}
-    requests: Obj = {}
-    for limit in (limit_range.get("spec") or {}).get("limits") or ():
-        if limit.get("type") == "Container":
-            requests |= limit.get("defaultRequest") or {}
-            limits |= limit.get("default") or {}
-    if not limits and not requests:
-        return
-    reported = [
-        text for container, word in _each(spec_of(pod)) for text in _fill_one(container, word, requests, limits)
-    ]
-    if reported:
-        metadata = pod["metadata"]
-        annotations = dict(metadata.get("annotations") or {})
-        annotations[ANNOTATION] = "LimitRanger plugin set: " + "; ".join(reported)
-        metadata["annotations"] = annotations
-
-
-def _each(spec: Obj) -> Iterator[tuple[Obj, str]]:
-    for field, word in _KINDS:
-        for container in spec.get(field) or ():
-            yield container, word
-
-
-def _fill_one(container: Obj, word: str, requests: Obj, limits: Obj) -> Iterator[str]:
-    resources = container.get("resources") or {}
-    for field, defaults, noun in (("requests", requests, "request"), ("limits", limits, "limit")):
-        given = resources.get(field) or {}
-        missing = sorted(defaults.keys() - given.keys())
-        if missing:
-            resources[field] = {**given, **{name: defaults[name] for name in missing}}
-            yield f"{', '.join(missing)} {noun} for {word} {container.get('name', '')}"
-    if resources:
-        container["resources"] = resources

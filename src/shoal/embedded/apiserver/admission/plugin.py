@@ -36,7 +36,7 @@ class AdmissionPlugin:
 
 
 def forbid(admission: AdmissionAttributes, why: str) -> status.ApiError:
-    """The refusal of a plugin. An object without a name yet goes by its prefix."""
+    """The refusal of a plugin. An object without a name yet is identified by its prefix."""
     resource = admission.call.resource
     name = admission.name
     if not name and admission.obj is not None:
@@ -49,9 +49,3 @@ def spec_of(obj: Obj) -> Obj:
     """The spec to change. It may be missing: what must be there is checked only after the changes."""
     found: Obj = obj.setdefault("spec", {})
     return found
-
-
-def aggregate(faults: list[str]) -> str:
-    """Several faults as one text, each said once."""
-    reported = list(dict.fromkeys(faults))
-    return reported[0] if len(reported) == 1 else f"[{', '.join(reported)}]"

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from shoal.embedded.apiserver.admission.kept import Kept
 from shoal.embedded.apiserver.admission.plugin import POD, AdmissionPlugin, forbid, spec_of
 from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Resource
+from shoal.policy.admission.priority_classes import class_not_found, default_class, set_priority
 
 _GROUP = "scheduling.k8s.io"
 _CLASSES = "priorityclasses"
-_PREEMPTS = "PreemptLowerPriority"
-_COMPUTED = (
-    "must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name"
-)
 
 
 class Priority(AdmissionPlugin):
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._default: Kept[tuple[Obj | None]] = Kept(reader, _GROUP, _CLASSES, _default_class)
+        self._default: Kept[tuple[Obj | None]] = Kept(reader, _GROUP, _CLASSES, lambda found: (default_class(found),))
 
     def wants(self, operation: str, resource: Resource, subresource: str) -> bool:
         return resource.home in (POD, (_GROUP, _CLASSES)) and not subresource and operation in ("CREATE", "UPDATE")
@@ -45,26 +40,16 @@ class Priority(AdmissionPlugin):
             raise forbid(admission, f"PriorityClass {name} is already marked as default. Only one default can exist")
 
     def _resolve(self, admission: AdmissionAttributes, spec: Obj) -> None:
-        found = self._class_of(admission, spec)
-        value = int(found.get("value", 0)) if found else 0
-        policy = found.get("preemptionPolicy") if found else _PREEMPTS
-        given = spec.get("priority")
-        if given is not None and given != value:
-            raise forbid(admission, f"the integer value of priority ({given}) {_COMPUTED.format(value)}")
-        spec["priority"] = value
-        if policy is None:
-            return
-        asked = spec.get("preemptionPolicy")
-        if asked is not None and asked != policy:
-            raise forbid(admission, f"the string value of PreemptionPolicy ({asked}) {_COMPUTED.format(policy)}")
-        spec["preemptionPolicy"] = policy
+        fault = set_priority(spec, self._class_of(admission, spec))
+        if fault:
+            raise forbid(admission, fault)
 
     def _class_of(self, admission: AdmissionAttributes, spec: Obj) -> Obj | None:
         name = spec.get("priorityClassName")
         if name:
             found = self._reader.get(_GROUP, _CLASSES, "", name)
             if found is None:
-                raise forbid(admission, f"no PriorityClass with name {name} was found")
+                raise forbid(admission, class_not_found(name))
             return found
         (default,) = self._default.get()
         if default is not None:
@@ -77,9 +62,3 @@ def _keep(spec: Obj, before: Obj) -> None:
     for key in ("priority", "preemptionPolicy"):
         if spec.get(key) is None and before.get(key) is not None:
             spec[key] = before[key]
-
-
-def _default_class(classes: Iterable[Obj]) -> tuple[Obj | None]:
-    """Of several defaults, created at the same time, the lowest counts."""
-    defaults = [one for one in classes if one.get("globalDefault")]
-    return (min(defaults, key=lambda one: (one.get("value", 0), one["metadata"]["name"]), default=None),)

@@ -55,7 +55,7 @@ class FollowedServices:
         self._foreign: dict[str, Server] = {}
         self._last = b"[]"
         self._reported: dict[str, Obj] = {}
-        """What each available server told of its version."""
+        """What each available server reported for its version."""
         self._wake = asyncio.Event()
         self._is_local_due = False
         self._task: asyncio.Task[None] | None = None
@@ -167,7 +167,7 @@ class FollowedServices:
                 raise
 
     def _report(self) -> None:
-        """Give discovery what other servers told, by group, those that want to come first in front."""
+        """Give discovery what other servers reported, by group, in the order of their priorities."""
         self._reported = {name: one for name, one in self._reported.items() if name in self._foreign}
         reader = self._context.state.reader
         ranked: list[tuple[int, int, str]] = []

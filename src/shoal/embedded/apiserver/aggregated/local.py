@@ -1,7 +1,7 @@
 """The APIServices of what this server serves itself: one for each group and version, always available.
 
-They stand beside those of other servers so that one list says who serves what. Those of built-in groups are there from
-the start; those of custom resources come and go with their definitions.
+They are listed with those of other servers so that one list says who serves what. Those of built-in groups are there
+from the start; those of custom resources come and go with their definitions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shoal.embedded.apiserver.aggregated.priorities import CUSTOM_GROUP, CUSTOM_VERSION, GROUPS, version_priority
 from shoal.embedded.apiserver.bootstrap.seed import Seed, seed
 from shoal.embedded.apiserver.catalog import ResourceCatalog
 from shoal.embedded.apiserver.resource import Home
@@ -70,3 +69,41 @@ def available(service: Obj) -> Obj | None:
 def is_available(service: Obj) -> bool:
     found = available(service)
     return found is not None and found.get("status") == "True"
+
+
+GROUPS: dict[str, int] = {
+    "": 18000,
+    "apps": 17800,
+    "events.k8s.io": 17750,
+    "authentication.k8s.io": 17700,
+    "authorization.k8s.io": 17600,
+    "autoscaling": 17500,
+    "batch": 17400,
+    "certificates.k8s.io": 17300,
+    "networking.k8s.io": 17200,
+    "policy": 17100,
+    "rbac.authorization.k8s.io": 17000,
+    "storage.k8s.io": 16800,
+    "apiextensions.k8s.io": 16700,
+    "admissionregistration.k8s.io": 16700,
+    "scheduling.k8s.io": 16600,
+    "coordination.k8s.io": 16500,
+    "node.k8s.io": 16300,
+    "discovery.k8s.io": 16200,
+    "resource.k8s.io": 16200,
+    "flowcontrol.apiserver.k8s.io": 16100,
+    "internal.apiserver.k8s.io": 16000,
+}
+VERSIONS: dict[tuple[str, str], int] = {
+    ("", "v1"): 1,
+    ("autoscaling", "v2"): 30,
+    ("flowcontrol.apiserver.k8s.io", "v1"): 21,
+    ("resource.k8s.io", "v1"): 21,
+}
+STABLE, UNSTABLE = 15, 9
+CUSTOM_GROUP, CUSTOM_VERSION = 1000, 100
+"""Those of all custom resources."""
+
+
+def version_priority(group: str, version: str) -> int:
+    return VERSIONS.get((group, version)) or (UNSTABLE if "alpha" in version or "beta" in version else STABLE)

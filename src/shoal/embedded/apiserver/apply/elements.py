@@ -18,10 +18,10 @@ from shoal.embedded.apiserver.schema.node import ANY, Schema
 Http1Connection = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 _PLAIN = re.compile(r"[\w./:-]*", re.ASCII).fullmatch
-"""What stands in JSON as it is."""
+"""Values that JSON contains unchanged."""
 
 ABSENT: Final = object()
-"""Stands where a value is not there at all, which is not the same as null."""
+"""Represents a missing value, which is not the same as null."""
 
 _BUILT_IN_DEFAULTS = {
     ("v1.ContainerPort", "protocol"): "TCP",
@@ -34,7 +34,7 @@ _ZEROS: dict[str, Any] = {"string": "", "integer": 0}
 
 
 class ItemError(Exception):
-    """An item that cannot be told from others; the text is what Kubernetes says of it."""
+    """An item that cannot be distinguished from others; the text is what Kubernetes says of it."""
 
 
 def child_of(schema: Schema, key: str) -> Schema:
@@ -105,7 +105,7 @@ def _default(schema: Schema, field: str) -> Any:
 
 
 def by_key(schema: Schema, items: list[Any] | None) -> dict[str, list[Any]]:
-    """The items of a list by name, in order. Live lists may hold duplicates, which then stand together."""
+    """The items of a list by name, in order. Live lists may hold duplicates, which are then adjacent."""
     found: dict[str, list[Any]] = {}
     for item in items or ():
         found.setdefault(item_key(schema, item), []).append(item)
@@ -113,7 +113,7 @@ def by_key(schema: Schema, items: list[Any] | None) -> dict[str, list[Any]]:
 
 
 def shape_at(schema: Schema, key: str) -> Schema:
-    """The shape below a path element as it stands in a field set."""
+    """The shape below a path element as a field set contains it."""
     if key.startswith("f:"):
         return child_of(schema, key[2:])
     return schema.items or ANY

@@ -126,7 +126,7 @@ _OLD = "ancient-changes"
 
 
 def capped(managers: Managers) -> Managers:
-    """With at most ten updaters: the oldest of a version are merged into one that stands for all of them."""
+    """With at most ten updaters: the oldest of a version are merged into one that represents all of them."""
     updaters = [manager for manager in managers if manager.operation == "Update"]
     too_many = len(updaters) - _MOST_UPDATERS
     if too_many <= 0:

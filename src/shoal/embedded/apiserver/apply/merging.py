@@ -1,8 +1,8 @@
 """An applied configuration laid over the live object: what it sets wins, nothing goes.
 
 Maps and keyed lists merge entry by entry, everything else is taken whole from the configuration. Items that both have
-stand in the configuration's order, items that only the live list has keep their place before the next common one.
-The result shares nothing with what it was made of.
+are in the configuration's order, items that only the live list has keep their place before the next common one. The
+result shares nothing with what it was made of.
 """
 
 from __future__ import annotations

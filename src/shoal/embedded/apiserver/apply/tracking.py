@@ -6,6 +6,9 @@ no owner, as in Kubernetes.
 
 An object without any managers that is updated stays without (a user reset them on purpose); the next apply starts
 again from `before-first-apply`.
+
+When a schema makes a map or a list atomic, the owner of a part becomes the owner of the whole. When a schema makes one
+granular, the owner of the whole keeps only the path, as Kubernetes documents.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from shoal.embedded.apiserver.apply.changes import Changes
-from shoal.embedded.apiserver.apply.elements import ItemError
+from shoal.embedded.apiserver.apply.elements import ItemError, shape_at
 from shoal.embedded.apiserver.apply.entries import (
     ManagedFieldsEntry,
     Manager,
@@ -27,10 +30,9 @@ from shoal.embedded.apiserver.apply.entries import (
     same_but_for_times,
 )
 from shoal.embedded.apiserver.apply.fieldset import Fields, difference, union, whole
-from shoal.embedded.apiserver.apply.reconcile import reconciled
 from shoal.embedded.apiserver.apply.versions import Elsewhere, Versions
 from shoal.embedded.apiserver.apply.zero import zero
-from shoal.embedded.apiserver.schema.node import Schema
+from shoal.embedded.apiserver.schema.node import ANY, Schema
 
 Obj = dict[str, Any]
 
@@ -182,3 +184,25 @@ def _same_apart(new: Obj, old: Obj, metadata: Obj, before: Obj) -> bool:
     if rest(new, ("metadata",)) != rest(old, ("metadata",)):
         return False
     return rest(metadata, _UNCOMPARED) == rest(before, _UNCOMPARED)
+
+
+def reconciled(fields: Fields, schema: Schema) -> Fields:
+    """The same set object when nothing has to move."""
+    changed: Fields | None = None
+    for key, below in fields.items():
+        if not below:
+            continue
+        shape = shape_at(schema, key)
+        if shape is ANY:
+            continue
+        moved: Fields = {} if _is_atomic(shape) else reconciled(below, shape)
+        if moved is not below:
+            changed = changed or dict(fields)
+            changed[key] = moved
+    return fields if changed is None else changed
+
+
+def _is_atomic(shape: Schema) -> bool:
+    if shape.type == "object":
+        return shape.map_type == "atomic"
+    return shape.type == "array" and shape.list_type == "atomic"

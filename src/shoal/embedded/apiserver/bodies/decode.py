@@ -1,7 +1,7 @@
 """A request's body as a plain object, whatever format it came in.
 
 Guarantees: never another exception than `ApiError`; a body that is too large, too deep or malformed is refused in
-Kubernetes' words; fields that stand twice are named, the last one counts. JSON is read by msgspec, and everything
+Kubernetes' words; duplicate fields are named, and the last value counts. JSON is read by msgspec, and everything
 around that is built so that a body without fault pays for nothing else.
 """
 
@@ -32,7 +32,7 @@ _BARE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind stri
 def decode(
     body: bytes, content_type: str, *, kind: str = "", with_duplicates: bool = True, takes_protobuf: bool = True
 ) -> tuple[Obj, list[str]]:
-    """The object, and `duplicate field "spec.x"` for what stands twice. `kind` is the one that is expected."""
+    """The object, and `duplicate field "spec.x"` for each duplicate field. `kind` is the one that is expected."""
     if len(body) > LIMIT_BYTES:
         raise too_large(LIMIT_BYTES)
     media = content_type.partition(";")[0].strip().lower()

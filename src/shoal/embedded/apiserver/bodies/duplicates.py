@@ -18,14 +18,14 @@ _ODD = (b" :", b"\n:", b"\t:", b"\r:", b"\\u0022")
 
 
 def may_have_duplicates(body: bytes, value: Any) -> bool:
-    """Rarely true without need, never false where a field stands twice."""
+    """Rarely true without need, never false where a field occurs twice."""
     if body.count(b'":') != msgspec.json.encode(value).count(b'":'):
         return True
     return any(odd in body for odd in _ODD)
 
 
 class _Counted(dict[str, Any]):
-    """An object that knows which of its fields stood more than once."""
+    """An object that knows which of its fields occurred more than once."""
 
     twice: tuple[str, ...] = ()
 

@@ -1,7 +1,7 @@
 """YAML as Kubernetes reads it: YAML 1.1 scalars, the first document only, and a JSON value in the end.
 
 PyYAML's own constructors differ from Go's (dates, sexagesimal numbers, `0o17`, `1e3`, keys that are no text), share
-what an alias names, and forget keys that stand twice; and its composer in C overruns the stack on deep nesting. So only
+what an alias names, and drop duplicate keys; and its composer in C overruns the stack on deep nesting. So only
 its parser is used, and values are made here. Aliases are copied, and a document that would grow out of proportion by
 them is refused.
 """
@@ -76,7 +76,7 @@ class _Builder:
                 return None
             if isinstance(event, yaml.DocumentStartEvent):
                 value = self._build(next(self._events), 0)[0]
-                # The end of the document is read, for what stands there may be wrong.
+                # The end of the document is read, since it may contain errors.
                 next(self._events)
                 return value
         return None

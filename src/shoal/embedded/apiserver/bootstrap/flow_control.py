@@ -66,7 +66,7 @@ def _rule(subjects: list[Obj], resources: list[Obj], paths: list[Obj] | None = N
 
 
 class Flow(NamedTuple):
-    """A flow schema: who is in it, where it stands in the order, and by what its requests are told apart."""
+    """A flow schema: who is in it, its precedence, and how its flows are distinguished."""
 
     name: str
     precedence: int

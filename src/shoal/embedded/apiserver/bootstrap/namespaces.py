@@ -20,6 +20,6 @@ def first_namespaces(root_certificate: str) -> Iterator[Seed]:
 
 
 def namespace_defaults(namespace: str, root_certificate: str) -> Iterator[Seed]:
-    """What stands in a namespace soon after it was made; in Kubernetes controllers put it there."""
+    """The objects in a namespace soon after it was made; in Kubernetes controllers put it there."""
     yield seed(_ACCOUNT, "default", namespace)
     yield seed(_CONFIG_MAP, "kube-root-ca.crt", namespace, data={"ca.crt": root_certificate})

@@ -8,7 +8,6 @@ from shoal.embedded.apiserver.bootstrap.default_roles import default_roles
 from shoal.embedded.apiserver.bootstrap.flow_control import flow_control
 from shoal.embedded.apiserver.bootstrap.namespaces import first_namespaces
 from shoal.embedded.apiserver.bootstrap.own_service import own_service
-from shoal.embedded.apiserver.bootstrap.priority_classes import priority_classes
 from shoal.embedded.apiserver.bootstrap.seed import Seed, seed
 
 
@@ -25,3 +24,28 @@ def objects(now: str, root_certificate: str, host: str, port: int) -> Iterator[S
     # Since when the use of tokens in Secrets is noted: kube-controller-manager reads it.
     kind = ("v1", "ConfigMap", "configmaps")
     yield seed(kind, "kube-apiserver-legacy-service-account-token-tracking", "kube-system", data={"since": now[:10]})
+
+
+_CLASSES = (
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+)
+
+
+def priority_classes() -> Iterator[Seed]:
+    for name, value, description in _CLASSES:
+        yield seed(
+            ("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses"),
+            name,
+            value=value,
+            description=description,
+            preemptionPolicy="PreemptLowerPriority",
+        )

@@ -1,7 +1,7 @@
 """Fields, items, lists, maps and objects of types: reading them and making them.
 
 Mutating policies make objects by type (`Object{spec: Object.spec{replicas: 1}}`). Types mean nothing there but
-to say where in the object a value belongs, so such an object is a map, and its type must be the path it stands at.
+to say where in the object a value belongs, so such an object is a map, and its type must be its path.
 """
 
 from __future__ import annotations

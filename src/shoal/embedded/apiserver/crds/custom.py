@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from shoal.embedded.apiserver.crds.custom_resource_validation import Validator
 from shoal.embedded.apiserver.crds.defaults import fill_defaults
-from shoal.embedded.apiserver.crds.validation import Validator
 from shoal.embedded.apiserver.field_errors import FieldError
 from shoal.embedded.apiserver.strategy import Strategy
 

@@ -71,7 +71,7 @@ def compiled_message(rule: RuleText, published: Published, *, is_root: bool) -> 
 
 
 def field_of(rule: RuleText) -> str:
-    """Where the error stands, below the rule's own place: `.spec.replicas`, `['a key']`."""
+    """The path of the error, below the rule's own place: `.spec.replicas`, `['a key']`."""
     text = rule.field_path.strip().removeprefix(".")
     return re.sub(r"\.?\['((?:[^'\\]|\\.)*)'\]", lambda found: _step(found[1]), text)
 

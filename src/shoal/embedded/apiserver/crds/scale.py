@@ -1,6 +1,6 @@
 """Checks the scale subresource of custom objects: replica counts are non-negative integers, the selector is a string.
 
-The faults are told in the words of Kubernetes' accessors, which print values and types as Go does.
+The messages are those of Kubernetes' accessors, which print values and types as Go does.
 """
 
 from __future__ import annotations

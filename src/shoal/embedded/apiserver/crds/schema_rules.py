@@ -26,7 +26,7 @@ _LIST_TYPE, _MAP_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-map-type"
 
 
 class SchemaPosition(msgspec.Struct, frozen=True):
-    """Where in the schema a part stands, and what that means for it."""
+    """The position of a part in the schema, and what that means for it."""
 
     path: str
     is_root: bool = False

@@ -4,7 +4,7 @@ The published schema stays beside each node (`Schema.published`): validation rea
 Definitions are checked before they come here (`structure.py`), so what is odd is read leniently.
 
 Every object has `apiVersion`, `kind` and `metadata`, whatever its definition says of them. Metadata always has the
-shape below, which server-side apply also needs (finalizers are a set, owner references are told apart by uid).
+shape below, which server-side apply also needs (finalizers are a set, owner references are distinguished by uid).
 """
 
 from __future__ import annotations

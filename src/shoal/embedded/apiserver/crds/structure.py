@@ -1,7 +1,7 @@
 """Checks that the schema of a definition is structural.
 
-A structural schema says the type of every field outside of allOf, anyOf, oneOf and not; inside of those stand only
-conditions on values. That is what makes pruning and defaults possible.
+A structural schema says the type of every field outside of allOf, anyOf, oneOf and not; those contain only conditions
+on values. That is what makes pruning and defaults possible.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _condition_lists(published: Published, path: str) -> list[FieldError]:
 
 
 def _condition_errors(condition: Published, path: str) -> list[FieldError]:
-    """What may not stand inside allOf, anyOf, oneOf and not."""
+    """What is not allowed inside allOf, anyOf, oneOf and not."""
     faults = _condition_lists(condition, path)
     for key, words in _NOT_IN_CONDITIONS:
         held = condition.get(key)

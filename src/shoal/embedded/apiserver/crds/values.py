@@ -2,7 +2,7 @@
 
 On updates, what did not change is not held against the writer (ratcheting): a value equal to the old one at the same
 place passes whatever the schema says now. Places are the same by property name, and in lists of type map by their keys;
-items of other lists cannot be told apart, so they are checked whenever the list changed.
+items of other lists cannot be distinguished, so they are checked whenever the list changed.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def _below(path: str, name: str) -> str:
 
 
 def _combined_errors(value: Any, published: Published, path: str) -> list[FieldError]:
-    """Of allOf, anyOf, oneOf and not. The verdict stands at no path of its own: the message names it."""
+    """Of allOf, anyOf, oneOf and not. The verdict has no path of its own: the message names it."""
     faults: list[FieldError] = []
     if published.get("anyOf"):
         found = [value_errors(value, one, path) for one in published["anyOf"]]

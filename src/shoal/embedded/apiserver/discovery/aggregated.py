@@ -66,7 +66,7 @@ def _spoken(resource: Resource, one: Subresource) -> Obj:
 
 
 def _own_kind(resource: Resource) -> Obj:
-    """Of built-in kinds only the name is said, as Kubernetes does: group and version are those of the list it is in."""
+    """For built-in kinds only the name is given, as in Kubernetes: group and version are those of the list."""
     if resource.is_custom:
         return _kind(resource.group, resource.version, resource.kind)
     return _kind("", "", resource.kind)

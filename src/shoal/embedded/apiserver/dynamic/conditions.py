@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shoal.embedded.apiserver.admission.plugin import aggregate
 from shoal.embedded.apiserver.admission_expressions import Expression, Scope
 from shoal.embedded.apiserver.cel.faults import CelFault
 from shoal.embedded.apiserver.cel.kinds import CelType
+from shoal.policy.admission.faults import aggregate
 
 
 class ConditionsError(Exception):

@@ -1,4 +1,4 @@
-"""A second round for those who changed an object before others changed it again.
+"""A second round for those that changed an object before others changed it again.
 
 A webhook or policy that asks for it (`IfNeeded`) is asked once more when something changed after it; there is one
 more round, never a third, and no webhook is called for the first time in it.

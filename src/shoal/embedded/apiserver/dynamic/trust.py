@@ -1,8 +1,8 @@
 """The certificates that the server trusts when it calls others: the bundle of a webhook or an APIService.
 
 As Go does, a certificate in the bundle is believed whether it is an authority or the server's own, and old habits in
-certificates (no key identifiers) are forgiven. What OpenSSL says of a bad one is said in Go's words, which people
-search for.
+certificates (no key identifiers) are forgiven. Errors of OpenSSL are reported with Go's messages, for which users
+search.
 """
 
 from __future__ import annotations

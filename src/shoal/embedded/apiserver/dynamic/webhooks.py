@@ -87,7 +87,7 @@ class Webhooks:
             raise forbid(admission, str(error)) from None
 
     async def _change(self, asked: WebhookRequest) -> bool:
-        """Ask, and patch the object as told; whether that changed anything."""
+        """Call the webhook, and patch the object as it answers; whether that changed anything."""
         operations = await self._reviewing.ask(asked, mutates=True)
         if not operations:
             return False

@@ -6,7 +6,7 @@
     count: int >= 1                     not less than that; of a quantity 0 alone
     policy: Never|Always = Never        what the server fills in where it is left out; `= ""` is an empty string
     names: [string]                     a list
-    taints: [{key@: string}]            a list whose items are told apart by that field (those fields), in applies
+    taints: [{key@: string}]            a list whose items are distinguished by that field (those fields), in applies
     labels: {"*": string}               a map
     template: {metadata: any, ...: any} an object; with `...` other fields are kept too
     name!: string                       required

@@ -18,7 +18,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class VersionDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A version that differs from the others of its kind: by what is said here."""
+    """A version that differs from the others of its kind: by the columns given here."""
 
     name: str
     spec: Any = None

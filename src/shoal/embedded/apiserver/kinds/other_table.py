@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shoal.embedded.apiserver.crds.definition import DefinitionStrategy
+from shoal.embedded.apiserver.crds.definition_strategy import DefinitionStrategy
 from shoal.embedded.apiserver.kinds.admission.bindings import PolicyBindingStrategy
 from shoal.embedded.apiserver.kinds.admission.policies import MutatingPolicyStrategy, ValidatingPolicyStrategy
 from shoal.embedded.apiserver.kinds.admission.webhooks import WebhookStrategy
@@ -41,7 +41,7 @@ from shoal.embedded.apiserver.strategy import Strategy
 
 
 class ComponentStatusStrategy(Strategy):
-    """Nothing is written; readers are told that it is deprecated."""
+    """Nothing is written; readers get a deprecation warning."""
 
     deprecation = "v1 ComponentStatus is deprecated in v1.19+"
 

@@ -24,7 +24,7 @@ class OpenApiResponse(msgspec.Struct, frozen=True):
 
 
 def openapi_answer(documents: Documents, path: str, accept: str) -> OpenApiResponse | None:
-    """None where no document stands at the path. JSON is sent but to those who ask for protobuf first.
+    """None where the path has no document. JSON is sent unless the client prefers protobuf.
 
     Raises ApiError where the client takes neither.
     """

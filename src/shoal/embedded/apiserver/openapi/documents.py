@@ -15,8 +15,7 @@ import msgspec
 
 from shoal.embedded.apiserver.openapi.definitions import META, Definitions, custom_name, list_kind
 from shoal.embedded.apiserver.openapi.dialect import V2, V3, Dialect, Json
-from shoal.embedded.apiserver.openapi.group_paths import group_path, of_groups
-from shoal.embedded.apiserver.openapi.operations import Naming, paths
+from shoal.embedded.apiserver.openapi.operations import UNAUTHORIZED, Naming, camel, paths
 from shoal.embedded.apiserver.resource import Resource
 from shoal.embedded.apiserver.schema.kubernetes import GoSchema
 from shoal.embedded.apiserver.schema.stored import NEWEST
@@ -43,7 +42,7 @@ class Documents:
         self._definitions: dict[int, Definitions] = {}
 
     def index_v3(self) -> Json:
-        """What stands at `/openapi/v3`."""
+        """The document served at `/openapi/v3`."""
         found: Json | None = self._known("index")
         if found is None:
             by_path: dict[str, list[Resource]] = {}
@@ -59,7 +58,7 @@ class Documents:
         return found
 
     def document_v3(self, group: str, version: str) -> bytes | None:
-        """What stands at `/openapi/v3/apis/<group>/<version>`; None when nothing of it is served."""
+        """The document served at `/openapi/v3/apis/<group>/<version>`; None when nothing of it is served."""
         key = (group, version)
         found: bytes | None = self._known(key)
         if found is None:
@@ -70,7 +69,7 @@ class Documents:
         return found
 
     def document_of_group(self, path: str) -> bytes | None:
-        """What stands at `/openapi/v3/api`, `/openapi/v3/apis` and `/openapi/v3/apis/<group>`."""
+        """The document served at `/openapi/v3/api`, `/openapi/v3/apis` and `/openapi/v3/apis/<group>`."""
         if path not in of_groups(self._catalog.all()):
             return None
         operation, definition = group_path(path, V3)
@@ -78,7 +77,7 @@ class Documents:
         return msgspec.json.encode(V3.document(self._minor, operation, schemas))
 
     def document_v2(self) -> bytes:
-        """What stands at `/openapi/v2`."""
+        """The document served at `/openapi/v2`."""
         found: bytes | None = self._known("v2")
         if found is None:
             found = self._kept["v2"] = self._document(self._catalog.all(), V2)
@@ -154,3 +153,25 @@ def _spoken(resource: Resource, kind: str, group: str, version: str, definitions
     if not version:
         group, version = resource.group, resource.version
     return definitions.name_of(group, version, kind or resource.kind)
+
+
+_LIST = "get available API versions"
+
+
+def of_groups(resources: Iterable[Resource]) -> list[str]:
+    """Of the built-in groups: Kubernetes describes no other."""
+    named = {f"apis/{one.group}" for one in resources if one.group and not one.is_custom}
+    return ["api", "apis", *sorted(named)]
+
+
+def group_path(path: str, dialect: Dialect) -> tuple[Json, str]:
+    """The operation, and the definition of what it answers."""
+    group = path.partition("/")[2]
+    name = camel(group)
+    said, tag, operation, definition = {
+        "api": (_LIST, "core", "getCoreAPIVersions", "APIVersions"),
+        "apis": (_LIST, "apis", "getAPIVersions", "APIGroupList"),
+    }.get(path, ("get information of a group", name[:1].lower() + name[1:], f"get{name}APIGroup", "APIGroup"))
+    answer = {**dialect.answer(f"{META}.{definition}", "200"), **UNAUTHORIZED}
+    found = {"tags": [tag], "description": said, "operationId": operation, "responses": answer}
+    return {f"/{path}/": {"get": found}}, f"{META}.{definition}"

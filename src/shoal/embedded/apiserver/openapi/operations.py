@@ -37,7 +37,7 @@ _DELETING = (
 
 
 class Naming(msgspec.Struct, frozen=True):
-    """Which definitions stand for a resource in this document."""
+    """Which definitions represent a resource in this document."""
 
     one: str
     many: str

@@ -1,7 +1,7 @@
 """JSON pointers (RFC 6901) into a document that is being patched, as the library behind Kubernetes reads them.
 
 It takes more than the RFC: negative indices count from the end of a list, an index may have a sign and leading zeros,
-and what stands before the first slash is ignored.
+and text before the first slash is ignored.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ are replaced. Directives say what plain data cannot: `$patch: replace|delete`, `
 Own code: no library knows the directives. The steps are Kubernetes' own, in its order, because the order of merged
 lists comes out of them. What a patch does not touch is not copied: most patches name three fields of a pod that has two
 hundred. The functions below may change the patch they are handed; `strategic_merge` hands them a copy.
+
+In a merged list, items that the patch (or its order directive) names have the order of the patch. Items that only the
+server has keep their order, before the first named item that they preceded. New items come first, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.embedded.apiserver.patches.copying import copied
-from shoal.embedded.apiserver.patches.order import in_order, split_by_presence
 from shoal.embedded.apiserver.patches.refusals import (
     bad_directive,
     go_text,
@@ -199,7 +201,7 @@ def _set_orders(original: Obj, patch: Obj, schema: Schema) -> None:
 
 
 def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
-    """The items of a patch must stand in the order list, in the same order."""
+    """The order list must contain the items of a patch, in the same order."""
     if not order:
         return
     wanted = [one for one in patch if not (isinstance(one, dict) and DIRECTIVE in one)]
@@ -213,3 +215,33 @@ def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
 
 def _plain(item: Any, key: str) -> Any:
     return _key_of(item, key) if key and isinstance(item, dict) else item
+
+
+def key_of(item: Any, key: str) -> Any:
+    return item.get(key) if key and isinstance(item, dict) else item
+
+
+def split_by_presence(items: list[Any], named: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """The items that `named` has, and the others."""
+    names = [key_of(one, key) for one in named]
+    inside = [one for one in items if key_of(one, key) in names]
+    return inside, [one for one in items if key_of(one, key) not in names]
+
+
+def in_order(
+    named: list[Any], others: list[Any], patch_order: list[Any], server_order: list[Any], key: str
+) -> list[Any]:
+    ahead = _sorted(named, patch_order, key)
+    rest = _sorted(others, server_order, key)
+    places = [key_of(one, key) for one in server_order]
+    merged: list[Any] = []
+    while ahead and rest:
+        mine, theirs = key_of(rest[0], key), key_of(ahead[0], key)
+        is_before = mine in places and theirs in places and places.index(mine) < places.index(theirs)
+        merged.append((rest if is_before else ahead).pop(0))
+    return [*merged, *ahead, *rest]
+
+
+def _sorted(items: list[Any], order: list[Any], key: str) -> list[Any]:
+    places = [key_of(one, key) for one in order]
+    return sorted(items, key=lambda one: places.index(key_of(one, key)) if key_of(one, key) in places else len(places))

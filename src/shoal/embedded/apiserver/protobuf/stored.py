@@ -8,7 +8,7 @@ import msgspec
 class StoredField(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     number: int
     name: str
-    """In JSON; empty for a message whose members stand in the outer object."""
+    """In JSON; empty for a message whose members are in the outer object."""
     type: str
     """string, bytes, int, uint, bool, float, double, message, or a type with a JSON form of its own (`special`)."""
     message: str = ""

@@ -125,8 +125,9 @@ async def checked(context: ServerContext, call: Call, obj: Obj) -> Obj:
 
 
 def as_read_back(context: ServerContext, obj: Obj, resource: Resource) -> Obj:
-    """What was written, in the words in which it will be read: what the stored version has other words for is said in
-    those, so that writing it again changes nothing. Only where the server converts by itself; the caller's own."""
+    """What was written, in the words in which it will be read: fields that the stored version names differently are
+    renamed, so that writing it again changes nothing. Only where the server converts by itself; the caller's own.
+    """
     stored = context.catalog.stored(resource.home)
     if resource.converter is None or stored is None or stored.api_version == resource.api_version:
         return obj

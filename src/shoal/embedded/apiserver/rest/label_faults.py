@@ -1,7 +1,7 @@
 """Describes errors in the text of a label selector, with Kubernetes' messages.
 
 `shoal.api.selector_text` reads selectors for all of Shoal and says what is wrong in Shoal's words; clients of the API
-compare Kubernetes'. So a text that was refused is read once more here, only to be told why.
+compare Kubernetes'. So a text that was refused is read once more here, to find the reason.
 """
 
 from __future__ import annotations

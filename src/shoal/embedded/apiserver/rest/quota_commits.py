@@ -1,9 +1,9 @@
 """Queues the writers of a namespace for its quotas, and commits them together.
 
 A quota allows one charge at a time, and a charge is only true when it is durable; one by one, a namespace with a quota
-would do one write per disk latency. So all writes that arrived during the last commit are charged in turn,
-in memory, and share the next commit and one write of each quota. It is kept whole or not at all: no charge
-ever stands on another one that failed.
+would do one write per disk latency. So all writes that arrived during the last commit are charged in turn, in memory,
+and share the next commit and one write of each quota. It is kept whole or not at all: no charge ever depends on another
+one that failed.
 
 Rejected: charging on top of commits that are under way, without waiting for them. One that fails would take all behind
 it along, through as many batches as there are, and refusals would have named amounts that were never used.
@@ -62,7 +62,7 @@ def quotas_lock(context: ServerContext, namespace: str) -> Hold:
 
 
 def all_quotas(namespace: str) -> Ref:
-    """What stands for them: no object has this name."""
+    """What represents them: no object has this name."""
     return Ref(QUOTAS, namespace, "")
 
 

@@ -31,7 +31,7 @@ class GoSchema(Schema):
     def __init__(self, kind: Type = "any", name: str = "") -> None:
         super().__init__(kind, name)
         self.definition = ""
-        """The name among the published definitions, of a node that stands for one."""
+        """The name among the published definitions, of a node that represents one."""
         self.zeros: dict[str, Zero] = {}
         """Per field; those not named are kept as they are sent."""
         self.walker: Walker | None = None
@@ -140,7 +140,7 @@ def published(version: str) -> Shapes:
 
 
 def _copied(node: GoSchema) -> GoSchema:
-    """Of the same type, sharing its fields, so that what is said about one use of a type stays with that use."""
+    """Of the same type, sharing its fields, so that what one use of a type declares stays with that use."""
     copy = GoSchema(node.type, node.name)
     for slot in Schema.__slots__:
         setattr(copy, slot, getattr(node, slot))
@@ -153,7 +153,7 @@ def _map_type(text: str) -> Literal["granular", "atomic"]:
 
 
 def _list_type(stored: StoredField) -> tuple[ListType, tuple[str, ...]]:
-    """Where no list type is published, server-side apply goes by what strategic merge does."""
+    """Where no list type is published, server-side apply treats the list as strategic merge does."""
     if stored.list_type:
         return cast("ListType", stored.list_type), stored.map_keys
     if "merge" not in stored.patch_strategies:

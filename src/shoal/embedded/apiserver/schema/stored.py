@@ -55,7 +55,7 @@ class StoredDefinition(msgspec.Struct, frozen=True, omit_defaults=True, forbid_u
 
 
 class Described(msgspec.Struct, frozen=True):
-    """What is said of a definition and of its fields."""
+    """The descriptions of a definition and of its fields."""
 
     text: str
     fields: dict[str, str]

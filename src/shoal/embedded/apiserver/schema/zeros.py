@@ -47,7 +47,7 @@ def _filler(schema: GoSchema) -> Fill:
 
 def _compile(schema: GoSchema) -> Fill:
     if schema.properties:
-        return _Struct(schema)
+        return _StructZeroFiller(schema)
     inner = schema.items or schema.values
     if inner is None or not _adds(inner, set()):
         return _nothing
@@ -78,7 +78,7 @@ def _adds(schema: Schema, seen: set[int]) -> TypeGuard[GoSchema]:
     return any(_adds(one, seen) for one in below if one is not None)
 
 
-class _Struct:
+class _StructZeroFiller:
     """The filler of one Go struct. Its tables are made when it first runs, since shapes lead back to themselves."""
 
     __slots__ = ("_below", "_missing", "_schema")

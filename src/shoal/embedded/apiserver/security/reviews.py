@@ -48,7 +48,7 @@ def subject_access_review(obj: Obj, authorizer: Authorizer) -> Obj:
 
 
 def local_subject_access_review(obj: Obj, namespace: str, authorizer: Authorizer) -> Obj:
-    """The same within one namespace, for people who may ask there only."""
+    """The same within one namespace, for users who may ask there only."""
     spec = obj.get("spec") or {}
     faults = _faults(spec)
     if not spec.get("user") and not spec.get("groups"):
@@ -83,7 +83,7 @@ def self_subject_rules_review(obj: Obj, actor: Actor, authorizer: Authorizer) ->
 
 
 def user_info(actor: Actor) -> Obj:
-    """An actor as reviews and admission webhooks are told of one."""
+    """An actor as reviews and admission webhooks receive it."""
     found: Obj = {"username": actor.name}
     if actor.uid:
         found["uid"] = actor.uid

@@ -80,7 +80,7 @@ def no_page() -> web.Response:
 
 
 async def make_pretty(context: ServerContext, response: web.StreamResponse, asked: str, user: str) -> None:
-    """Indent a body for people who read it raw."""
+    """Indent a body for users who read it raw."""
     if not isinstance(response, web.Response) or response.content_type != _JSON or asked.lower() in ("false", "0"):
         return
     body = response.body.joined() if isinstance(response.body, ChunkedAnswer) else response.body

@@ -29,7 +29,7 @@ from shoal.embedded.apiserver.bootstrap.own_service import own_endpoints
 from shoal.embedded.apiserver.builtin import builtin_resources
 from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.catalog import ResourceCatalog
-from shoal.embedded.apiserver.crds.definition import DEFINITIONS
+from shoal.embedded.apiserver.crds.definition_strategy import DEFINITIONS
 from shoal.embedded.apiserver.discovery.documents import DiscoveryDocuments
 from shoal.embedded.apiserver.discovery.version import version_document
 from shoal.embedded.apiserver.dynamic.admission_context import ConfiguredAdmissionContext
@@ -151,7 +151,7 @@ async def open_plane(
     catalog = ResourceCatalog(builtin_resources(shapes, {**STRATEGIES, CRDS: DEFINITIONS}))
     state = await State.open(
         storage or _storage(settings),
-        describe=_Description(catalog),
+        describe=_GetAttributes(catalog),
         clock=monotonic,
         history_count=settings.history_events,
         history_age_s=settings.history_s,
@@ -260,7 +260,7 @@ async def open_plane(
     )
 
 
-class _Description:
+class _GetAttributes:
     """Labels and selectable fields of records that were read at the start."""
 
     def __init__(self, catalog: ResourceCatalog) -> None:

@@ -83,7 +83,7 @@ class Documents:
         return answers.answer(200, {"paths": self._paths()}, PLAIN)
 
     def _paths(self) -> list[str]:
-        """What is worth looking at, for people who start at the root."""
+        """What is worth looking at, for users who start at the root."""
         paths = {
             "/api",
             "/api/v1",

@@ -1,6 +1,6 @@
 """ClusterRoles that gather the rules of others are written back when those change, as Kubernetes' controller does.
 
-Decisions do not wait for it: RBAC gathers by itself. This is for people who read the roles. What a role gathers is
+Decisions do not wait for it: RBAC gathers by itself. This is for users who read the roles. What a role gathers is
 worked out while it is held, so that an owner who ends the gathering is not overruled by what was gathered before.
 """
 

@@ -71,7 +71,7 @@ def call_of(
 
 @lru_cache(maxsize=256)
 def _first_word(agent: str) -> str:
-    """The manager of fields, when the client does not name one: of the User-Agent what stands before the version."""
+    """The manager of fields, when the client does not name one: of the User-Agent the part before the version."""
     # Bytes that are no UTF-8 come as halves of pairs, which no answer could carry.
     word = agent.partition("/")[0].encode("utf-8", "replace").decode()
     printable = "".join(letter for letter in word if letter.isprintable())

@@ -54,7 +54,7 @@ def serve(
     beside: Beside = alone,
     make_clock: Callable[[], Clock] | None = None,
 ) -> None:
-    """Blocks until SIGINT or SIGTERM. `ready` is called with the URL once requests are answered and `beside` stands."""
+    """Blocks until SIGINT or SIGTERM. Calls `ready` with the URL once it serves requests and `beside` is set up."""
 
     async def main() -> None:
         bound = bind(settings.host, settings.port)

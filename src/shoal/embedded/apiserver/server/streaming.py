@@ -24,7 +24,7 @@ _GRACE_S = 5.0
 
 
 class OpenStreams:
-    """The watches that are open, so that they can all be told to end."""
+    """The watches that are open, so that all of them can be ended."""
 
     def __init__(self) -> None:
         self._streams: set[Stream] = set()

@@ -1,6 +1,6 @@
 """Warnings of a write as headers of its answer.
 
-The write is done when they are sent: whatever stands in a warning (names of fields, words of webhooks), it must not
+The write is done when they are sent: whatever a warning contains (names of fields, words of webhooks), it must not
 cost the client its answer. So nothing goes out that a header cannot carry, and no more than clients read.
 """
 
@@ -38,7 +38,7 @@ def _printable(text: str) -> str:
 
 
 def _shortened(texts: Sequence[str]) -> list[str]:
-    """Each cut, and of those as many as there is room for."""
+    """Each cut, and of those as many as there is capacity for."""
     kept: list[str] = []
     room = _MOST_LETTERS
     for text in texts:

@@ -54,7 +54,7 @@ class Commits:
             raise internal(f"the write was not stored: {fault}") from fault
 
     async def passed(self) -> None:
-        """Returns when everything that stands in the line now is settled."""
+        """Returns when all writes that are queued now are settled."""
         if self._pump is not None:
             await self.settled(Ticket((), ()))
 

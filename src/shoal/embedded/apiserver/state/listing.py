@@ -27,7 +27,7 @@ class Page(msgspec.Struct, frozen=True):
     records: list[Record]
     revision: int
     remaining: int
-    """How many objects stand behind the last one of this page."""
+    """How many objects follow the last one of this page."""
     last: Place | None
     """Where the next page continues; None when there is none."""
 
@@ -63,7 +63,7 @@ def _page(records: list[Record], revision: int, remaining: int) -> Page:
 
 
 def _undone(newer: Sequence[Event]) -> dict[str, Record | None]:
-    """What stood at each changed key before the oldest of these events; None where nothing did."""
+    """The value of each changed key before the oldest of these events; None where nothing did."""
     undone: dict[str, Record | None] = {}
     for event in newer:
         ref = event.record.ref

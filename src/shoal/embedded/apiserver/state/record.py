@@ -1,6 +1,6 @@
 """One object as the state keeps it: its bytes, and the little that is asked without decoding them.
 
-Objects are kept as the JSON they are answered with; a list is a join of bytes. Beside them stand the labels and fields
+Objects are kept as the JSON they are answered with; a list is a join of bytes. With them are the labels and fields
 that selectors ask for. Ten thousand pods live here, so that a record is one small value that the garbage collector
 does not walk, and equal label sets are one dictionary.
 
@@ -60,7 +60,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
         return decoded
 
     def at(self, revision: int) -> Record:
-        """The same object carrying a later resourceVersion: what watchers are told of one that has gone."""
+        """The same object carrying a later resourceVersion: what watchers receive for a deleted object."""
         data = restamp(self.data, self.revision, revision)
         return Record(self.ref, self._uid, revision, data, self._labels, self._fields, self._describe)
 

@@ -1,6 +1,6 @@
 """The objects of one resource, in the order in which they are listed.
 
-Kubernetes lists by storage key, `namespace/name` as text, so that `a-b/x` stands before `a/x`. The sorted keys are kept
+Kubernetes lists by storage key, `namespace/name` as text, so that `a-b/x` precedes `a/x`. The sorted keys are kept
 up to date by every creation and deletion (a few microseconds for ten thousand objects), so that a page, a namespace and
 a continue token are each a slice.
 
@@ -38,7 +38,7 @@ class SortedRecords:
         return self.records.get(key_of(ref.namespace, ref.name))
 
     def put(self, record: Record) -> Record | None:
-        """What stood there before is returned."""
+        """The previous value is returned."""
         key = key_of(record.ref.namespace, record.ref.name)
         before = self.records.get(key)
         if before is None:

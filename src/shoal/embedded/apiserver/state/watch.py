@@ -1,4 +1,4 @@
-"""Events, and those who follow them.
+"""Events, and those that follow them.
 
 A watch holds the revision it has read to and takes what came after from the history. When there is nothing left it is
 *parked*; the publisher of events wakes those parked watches that the events concern. A parked watch has seen all

@@ -1,6 +1,6 @@
 """A storage that misbehaves when a test tells it to: slow, failing, full.
 
-It stands in front of a real one, so that what was kept can be looked at afterwards.
+It wraps a real one, so that what was kept can be looked at afterwards.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Every frame's first byte names a channel: 0 the input, 1 and 2 what is printed, 3 how it ended, 4 the terminal's size;
 in v5 the client closes channel n by sending the bytes 255, n.
 
-A message is bounded in both directions, and compression is never agreed on: a small compressed message can stand for
+A message is bounded in both directions, and compression is never agreed on: a small compressed message can represent
 gigabytes. A page of another site cannot open a conversation in the name of the user of a browser.
 """
 

@@ -1,6 +1,6 @@
 """`exec` as the API server sees it: whether the request makes sense, and the canned answer where no kubelet gives one.
 
-What is wrong with the request is said before the connection is upgraded, as an ordinary answer.
+Errors of the request are reported before the connection is upgraded, as an ordinary answer.
 """
 
 from __future__ import annotations

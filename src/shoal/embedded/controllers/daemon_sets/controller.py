@@ -18,7 +18,6 @@ from shoal.embedded.controllers.daemon_sets.daemon_pod import GENERATION, HASH, 
 from shoal.embedded.controllers.daemon_sets.eligibility import bound_to
 from shoal.embedded.controllers.daemon_sets.nodes import DaemonNodes
 from shoal.embedded.controllers.daemon_sets.plan import Changes, DaemonSetState, placement_changes, update_changes
-from shoal.embedded.controllers.daemon_sets.status import daemon_set_status
 from shoal.embedded.controllers.revisions.history import History
 from shoal.units.errors import ShoalError
 
@@ -165,3 +164,37 @@ class DaemonSets:
         uid = self._uids.pop(key, "")
         self._backoff.forget(uid)
         self._nodes.forget(uid)
+
+
+def daemon_set_status(obj: Obj, state: DaemonSetState, collisions: int | None) -> Obj:
+    """The status; on a node with several pods the oldest one counts."""
+    before = obj.get("status") or {}
+    wanted = scheduled = ready = available = updated = astray = 0
+    for node, eligibility in state.eligibility.items():
+        pods = state.pods.get(node, [])
+        if not eligibility.runs:
+            astray += bool(pods)
+            continue
+        wanted += 1
+        if not pods:
+            continue
+        scheduled += 1
+        ready += pods[0].is_ready()
+        available += state.is_available(pods[0])
+        updated += pods[0].is_of(state.template)
+    numbers = {
+        "updatedNumberScheduled": updated,
+        "numberAvailable": available,
+        "numberUnavailable": wanted - available,
+    }
+    status = {
+        "currentNumberScheduled": scheduled,
+        "numberMisscheduled": astray,
+        "desiredNumberScheduled": wanted,
+        "numberReady": ready,
+        "observedGeneration": obj["metadata"].get("generation", 0),
+        **{key: count for key, count in numbers.items() if count},
+    }
+    if collisions:
+        status["collisionCount"] = collisions
+    return status | ({"conditions": before["conditions"]} if before.get("conditions") else {})

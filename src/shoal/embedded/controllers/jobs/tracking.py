@@ -11,10 +11,10 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
+from shoal.embedded.controllers.jobs.finished_condition import JobOutcome
 from shoal.embedded.controllers.jobs.indexes import write_indexes
 from shoal.embedded.controllers.jobs.job import BatchJobStatus, Uncounted
 from shoal.embedded.controllers.jobs.job_snapshot import JobSnapshot
-from shoal.embedded.controllers.jobs.outcome import JobOutcome
 from shoal.embedded.controllers.jobs.pods import JobPod
 from shoal.embedded.controllers.jobs.policies import decide_failure
 

@@ -6,6 +6,7 @@ Pods that a quota refused are tried again with backoff, and as soon as a pod of 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -19,7 +20,6 @@ from shoal.client.owned_pods.ownership import Claims, controller_reference, owne
 from shoal.client.owned_pods.pod_control import PodControl, pod_from_template, slow_start_batch
 from shoal.client.owned_pods.pod_view import PodView, next_available_s, pod_view
 from shoal.embedded.controllers.replicas.ranking import first_to_go
-from shoal.embedded.controllers.replicas.status import Failure, counts, with_failure
 from shoal.units.errors import ShoalError
 
 _MAX_PODS_PER_SYNC = 500
@@ -166,3 +166,38 @@ def _full_object(item: Item, replica_kind: ReplicaKind) -> Obj:
 
 def _is_active(item: Item, _meta: object) -> bool:
     return not pod_view(item).is_finished()
+
+
+FAILURE = "ReplicaFailure"
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why pods are missing."""
+
+    reason: str
+    message: str
+
+
+def counts(pods: Iterable[PodView], template_labels: Mapping[str, str], min_ready_s: int, now_s: float) -> Obj:
+    """The counts of active pods; zeros are left out as in Kubernetes."""
+    replicas = labelled = ready = available = 0
+    for pod in pods:
+        replicas += 1
+        labelled += template_labels.items() <= pod.metadata.labels.items()
+        wait_s = pod.available_in_s(min_ready_s, now_s)
+        ready += wait_s is not None
+        available += wait_s == 0.0
+    optional = {"fullyLabeledReplicas": labelled, "readyReplicas": ready, "availableReplicas": available}
+    return {"replicas": replicas} | {key: count for key, count in optional.items() if count}
+
+
+def with_failure(conditions: list[Obj], failure: Failure | None, now: str) -> list[Obj]:
+    """Sets the condition while creation or deletion fails, and removes it otherwise."""
+    before = next((one for one in conditions if one["type"] == FAILURE), None)
+    if failure is not None and before is not None and before.get("reason") == failure.reason:
+        return conditions
+    others = [one for one in conditions if one["type"] != FAILURE]
+    if failure is None:
+        return others
+    said = {"reason": failure.reason, "message": failure.message}
+    return [*others, {"type": FAILURE, "status": "True", "lastTransitionTime": now, **said}]

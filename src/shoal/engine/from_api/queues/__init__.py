@@ -15,7 +15,7 @@ from shoal.engine.from_api.queues.queue_nodes import queue_node_of
 from shoal.engine.from_api.queues.quotas import cluster_queue_facts_of, cohort_facts_of, local_queue_facts_of
 from shoal.engine.from_api.queues.resource_mapping import ResourceMapping
 from shoal.engine.from_api.queues.settings import currency_of, equivalents_of, settings_of
-from shoal.engine.from_api.queues.workload_priorities import PRIORITY_CLASS_LABEL, WorkloadPriorities
+from shoal.engine.from_api.queues.workload_priorities import WorkloadPriorities
 from shoal.engine.from_api.queues.workloads import ExpectedWorkload, TemplatePods, WorkloadReader
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "Equivalents",
     "GPU_MILLI",
     "NamespaceRules",
-    "PRIORITY_CLASS_LABEL",
     "ExpectedWorkload",
     "WorkloadPriorities",
     "WorkloadReader",

@@ -1,6 +1,6 @@
 """Converts GPU requests of every kind to one unit: thousandths of a GPU.
 
-Quota in `nvidia.com/gpu` says nothing of fractions, which no resource name stands for, nor of MIG instances, of which
+Quota in `nvidia.com/gpu` says nothing of fractions, which no resource name represents, nor of MIG instances, of which
 there is a name per profile. A cluster queue that covers `shoal.dev/gpu-milli` counts all of them together, beside the
 plain names that it covers; names of GPUs that it does not cover are then counted in this unit alone.
 

@@ -154,8 +154,9 @@ def _left(usage: Amounts, count: int, needed: int) -> Amounts:
 
 
 def gates_of(annotations: Mapping[str, str]) -> tuple[str, ...]:
-    """Who has to agree before the workload is looked at. Preemption gates are not among them: those who have one closed
-    may still be admitted, and Kueue heeds them only where clusters preempt in concert."""
+    """Who has to agree before the workload is looked at. Preemption gates are not among them: those that have one
+    closed may still be admitted, and Kueue heeds them only where clusters preempt in concert.
+    """
     return tuple(name for part in annotations.get(ADMISSION_GATES, "").split(",") if (name := part.strip()))
 
 

@@ -12,7 +12,7 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.resources import CPU
 from shoal.api.selectors import selector_of
 from shoal.api.wire import Quantities
-from shoal.engine.queues.check_facts import CheckUse
+from shoal.engine.queues.admission_checks import AdmissionCheckRule
 from shoal.engine.queues.facts import (
     ClusterQueueFacts,
     CohortFacts,
@@ -38,7 +38,9 @@ def cluster_queue_facts_of(queue: ClusterQueue) -> ClusterQueueFacts:
         namespaces=selector_of(spec.namespace_selector),
         fungibility=Fungibility(fungibility.when_can_borrow, fungibility.when_can_preempt, fungibility.preference),
         preemption=_preemption(spec),
-        checks=tuple(CheckUse(rule.name, rule.on_flavors) for rule in spec.admission_checks_strategy.admission_checks),
+        checks=tuple(
+            AdmissionCheckRule(rule.name, rule.on_flavors) for rule in spec.admission_checks_strategy.admission_checks
+        ),
         stop=_stop(spec.stop_policy, queue.metadata),
         weight=_weight(spec.fair_sharing),
         by_usage=spec.has_usage_based_admission(),

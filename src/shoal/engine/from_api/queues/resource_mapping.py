@@ -18,7 +18,7 @@ from shoal.units.quantity import NANO, NANO_PER_MILLI
 
 
 class Transformed(msgspec.Struct, frozen=True):
-    """What one unit of a resource stands for."""
+    """What one unit of a resource represents."""
 
     keeps_input: bool
     outputs: tuple[tuple[str, int], ...]

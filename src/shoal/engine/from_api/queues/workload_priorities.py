@@ -15,8 +15,6 @@ from shoal.api.pod import PodSpec
 from shoal.engine.from_api.priorities import Priorities
 from shoal.units.errors import UserError, Where, excerpt
 
-PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
-
 
 class WorkloadPriorities:
     """The classes of both kinds."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from shoal.api.kueue import Workload
+from shoal.api.kueue.priority_classes import PRIORITY_CLASS_LABEL
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import PodSpec, PodTemplate
 from shoal.engine.from_api.checkpoints import saved_s
@@ -17,13 +18,17 @@ from shoal.engine.from_api.queues.expected import expected_s
 from shoal.engine.from_api.queues.pod_sets import CountedPodSet, CountingRules, PodSetSize, QuotaScope, pod_set_of
 from shoal.engine.from_api.queues.progress import gates_of, progress_of
 from shoal.engine.from_api.queues.topology_requests import topology_of_annotations, topology_of_request
-from shoal.engine.from_api.queues.workload_priorities import PRIORITY_CLASS_LABEL, WorkloadPriorities
+from shoal.engine.from_api.queues.workload_priorities import WorkloadPriorities
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.settings import Settings
 from shoal.units.errors import Where
 
 REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
 """An annotation: the key of the workload whose place this one takes."""
+SLICE_NAME = "kueue.x-k8s.io/workload-slice-name"
+"""An annotation: the name of the first workload of the same work."""
+IS_GROUP = "kueue.x-k8s.io/is-group-workload"
+"""An annotation, `true` on workloads of pod groups."""
 _ANNOTATIONS = "metadata.annotations"
 
 
@@ -51,6 +56,8 @@ class ExpectedWorkload(msgspec.Struct, frozen=True):
     """Its workload is stopped after so long."""
     deadline_s: float | None = None
     """It gives up by itself after so long."""
+    fault: str = ""
+    """Why it cannot be queued as it is."""
 
 
 class WorkloadReader:
@@ -104,7 +111,7 @@ class WorkloadReader:
             longest_s=spec.maximum_execution_time_seconds,
             ran_before_s=float(workload.status.accumulated_past_execution_time_seconds),
             replaces=_replaced(meta),
-            owner=owner.uid if (owner := meta.controller()) is not None else "",
+            owner=_owner(meta),
             **progress_of(workload, pod_sets),
         )
 
@@ -134,7 +141,7 @@ class WorkloadReader:
             created_s=_created(meta),
             uid=meta.uid,
             pod_sets=tuple(each.pod_set for each in counted),
-            fault=_fault(counted) if counted else "asks for no pods",
+            fault=unmade.fault or (_fault(counted) if counted else "asks for no pods"),
             closed_gates=gates_of(meta.annotations),
             saved_s=_saved(annotations),
             duration_s=_expected(annotations, unmade.deadline_s),
@@ -155,7 +162,18 @@ def _replaced(meta: ObjectMeta) -> str:
     """Only if it has an owner, who ends the other one."""
     said = meta.annotations.get(REPLACES, "")
     is_near = said.rpartition("/")[0] == meta.namespace and said != meta.key
-    return said if is_near and meta.controller() is not None else ""
+    return said if is_near and _owner(meta) else ""
+
+
+def _owner(meta: ObjectMeta) -> str:
+    """Whose workload it is. The pods of a group have none above them: the group counts, by the name of its first
+    Workload.
+    """
+    controller = meta.controller()
+    if controller is not None:
+        return controller.uid
+    is_group = meta.annotations.get(IS_GROUP) == "true"
+    return f"{meta.namespace}/{meta.annotations.get(SLICE_NAME, meta.name)}" if is_group else ""
 
 
 def _created(meta: ObjectMeta) -> float:

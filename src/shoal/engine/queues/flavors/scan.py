@@ -1,7 +1,11 @@
 """Searches the flavors of one resource group, for pod sets that take the same one.
 
-Flavors are tried in order. One that suits well enough ends the search; else the best of all is taken. What was said
-against the others is kept, for people.
+Flavors are tried in order. A flavor that is good enough ends the search; otherwise the best
+of all is taken. The reasons against the other flavors are kept for the message.
+
+A flavor that can take the workload at once and without borrowing always ends the search. For the others the cluster
+queue says whether to look further (`flavorFungibility`), and at the end whether it would rather borrow or rather
+preempt.
 """
 
 from __future__ import annotations
@@ -9,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shoal.engine.queues.facts import Amounts, PodSet, ResourceGroup, Usage
+from shoal.engine.queues.facts import Amounts, Fungibility, PodSet, ResourceGroup, Usage
 from shoal.engine.queues.flavors.capacity import FlavorCapacity, FlavorRequest
 from shoal.engine.queues.flavors.eligibility import why_barred
-from shoal.engine.queues.flavors.fungibility import is_better, should_try_next
 from shoal.engine.queues.flavors.modes import Mode
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
@@ -93,3 +96,22 @@ class Scanner:
             if refusal:
                 return refusal
         return ""
+
+
+def should_try_next(found: FlavorCapacity, rules: Fungibility) -> bool:
+    """Whether the next flavor is tried as well."""
+    if found.mode is Mode.FIT:
+        return found.borrow > 0 and rules.when_can_borrow == "TryNextFlavor"
+    if found.mode <= Mode.NO_CANDIDATES or rules.when_can_preempt == "TryNextFlavor":
+        return True
+    return found.borrow > 0 and rules.when_can_borrow == "TryNextFlavor"
+
+
+def is_better(one: FlavorCapacity, other: FlavorCapacity, rules: Fungibility) -> bool:
+    """A flavor that leads nowhere never wins over one that leads somewhere, however little it would borrow."""
+    both_lead_somewhere = one.mode > Mode.NO_CANDIDATES and other.mode > Mode.NO_CANDIDATES
+    if both_lead_somewhere and rules.preference == "PreemptionOverBorrowing" and one.borrow != other.borrow:
+        return one.borrow < other.borrow
+    if one.mode is not other.mode:
+        return one.mode > other.mode
+    return one.mode is not Mode.NO_FIT and one.borrow < other.borrow

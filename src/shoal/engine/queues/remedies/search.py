@@ -3,7 +3,7 @@
 Each remedy is the smallest of its kind: applied to the facts, a cycle that looks at the workload first admits it (or
 tells others to stop for it), and one unit less does not do. The engine has no clock; a number of trials bounds the
 search, and the caller may end it at any time. What was not brought to its end by then is left out, but for workloads
-that would have to end: those are told with the word that fewer may do.
+that would have to end: those are reported with a note that fewer may suffice.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
+from shoal.engine.queues.facts import QuotaAssignment
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.remedies.ended_workloads import ended
 from shoal.engine.queues.remedies.flavor import other_flavors, other_flavors_with_quota
+from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
 from shoal.engine.queues.remedies.obstacles import why_all_wait, why_not_queued, why_refused, why_stopped
 from shoal.engine.queues.remedies.owner_changes import fewer_pods, higher_priority
 from shoal.engine.queues.remedies.quota import more_borrowing, more_lending, more_quota
@@ -24,6 +26,9 @@ from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, Rem
 from shoal.engine.queues.remedies.shortage import shortages
 from shoal.engine.queues.remedies.trials import SearchLimit, SpentError, Trials
 from shoal.engine.queues.workloads import PendingWorkload
+
+_ENOUGH = 1 << 50
+"""More of a resource than any workload requests."""
 
 
 def remedies(
@@ -48,6 +53,28 @@ def remedies(
     heeded = None if kueue.queues.settings.placement == "quotaOnly" else prover
     tries = Trials(kueue, waiting, queue, heeded, now_s, budget or SearchLimit())
     return sorted(_found(tries), key=lambda remedy: remedy.cost)
+
+
+def admission_with_quota(kueue: Kueue, workload: str, now_s: float = 0.0) -> QuotaAssignment | None:
+    """What a waiting workload would be admitted with if its queue had quota enough; None where quota is not all that
+    it lacks. Places on nodes are not looked at."""
+    kueue.queues.refresh()
+    found = _queued(kueue, workload)
+    if found is None or why_stopped(kueue.queues, found[1]) or why_refused(kueue.queues, found[1], found[0].facts):
+        return None
+    waiting, queue = found
+
+    def enough(scene: HypotheticalFacts) -> None:
+        for fr, amount in list(queue.nominal.items()):
+            scene.set_nominal(queue, fr, amount + _ENOUGH)
+
+    try:
+        effect, entry = Trials(kueue, waiting, queue, None, now_s, SearchLimit()).look(enough)
+    except SpentError:
+        return None
+    if effect is None or entry.assignment is None:
+        return None
+    return entry.assignment.admission(queue.name)
 
 
 def _queued(kueue: Kueue, workload: str) -> tuple[PendingWorkload, ClusterQueue] | None:

@@ -95,7 +95,7 @@ def _fewest(units: Column, need: int) -> int:
 
 
 def _evenness(pod_counts: DomainPodCounts, lower: int, family: SiblingDomains, domain: int) -> float:
-    """Entropy of the rooms inside a domain."""
+    """Entropy of the free capacities inside a domain."""
     inside = family.below_units
     if lower != pod_counts.ask.depth:
         bounds = pod_counts.forest.bounds[pod_counts.ask.depth]
@@ -106,7 +106,7 @@ def _evenness(pod_counts: DomainPodCounts, lower: int, family: SiblingDomains, d
 
 
 def _tightest(domains: Domains, units: Column, need: int, evenness: Evenness) -> list[int]:
-    """The fewest that hold the need; of those the least room in all, then the most even inside."""
+    """The fewest that hold the need; of those the least capacity in all, then the most even inside."""
     count = _fewest(units, need)
     if count == 1:
         enough = units >= need

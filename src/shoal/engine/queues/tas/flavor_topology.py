@@ -1,7 +1,7 @@
 """Stores the domains of one flavor's topology as columns: capacity of the leaves, usage, and which domains contain
 which.
 
-Domains of a level stand in the order of their label values, children of one domain side by side. So a sum per domain
+Domains of a level are in the order of their label values, children of one domain side by side. So a sum per domain
 is one `reduceat`, a tie is broken by position, and a domain is an integer. `charge` is exact: +1 and -1 in any order
 leave the same numbers.
 
@@ -162,7 +162,7 @@ class TopologyLevelsRequest(NamedTuple):
     """By depth: pods that are placed as one. At `slice_depth` and above, the size of a slice."""
     required: bool
     least: bool
-    """Fill the smallest rooms first, instead of as few as possible."""
+    """Fill the domains with the least capacity first, instead of as few as possible."""
     balanced: bool
     by_liking: bool
     climbs: bool

@@ -1,8 +1,8 @@
 """Orders domains for filling, and computes how much each gets: Kueue's two ways, with its tie-breaking.
 
-*Best fit* takes the largest rooms first and, for the last one, the smallest that still holds the rest. *Least free
-capacity* takes the smallest first. Equal slices: the domain with fewer pods to spare; equal again: label values, which
-is the position.
+*Best fit* takes the domains with the most capacity first and, for the last one, the smallest that still holds the rest.
+*Least free capacity* takes the smallest first. Equal slices: the domain with fewer pods to spare; equal again: label
+values, which is the position.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def in_order(level: TopologyLevel, domains: Domains | None, least: bool, leaders
 
 
 def leader_first(level: TopologyLevel, order: Domains, need: int) -> Domains:
-    """In front comes the first domain where the leader costs no more room than there is to spare.
+    """In front comes the first domain where the leader costs no more capacity than there is to spare.
 
     What domains above promised counts on the cheapest place for the leader. Without this, the largest room would get
     it, and workers could be left over."""
@@ -60,7 +60,7 @@ def leader_first(level: TopologyLevel, order: Domains, need: int) -> Domains:
 
 
 def hand_out(level: TopologyLevel, order: Domains, need: int, least: bool, leaders: int) -> list[PodSetPart] | int:
-    """Domains in that order until the need is met; else how much of it found no room."""
+    """Domains in that order until the need is met; else how much of it found no capacity."""
     parts: list[PodSetPart] = []
     at = 0
     if leaders:
@@ -85,7 +85,7 @@ def hand_out(level: TopologyLevel, order: Domains, need: int, least: bool, leade
 
 
 def tightest(level: TopologyLevel, order: Domains, need: int, leaders: int) -> int:
-    """The first of the smallest rooms that hold the need; the first of `order` holds it.
+    """The first of the smallest domains that hold the need; the first of `order` holds it.
 
     Liking comes before tightness: only domains that are liked as well as the first are compared."""
     pod_counts = (level.units_led if leaders else level.units)[order]

@@ -1,9 +1,9 @@
 """Counts how many pods each domain of a topology could take, with and without the leader of their group, from the
 leaves up.
 
-Levels are summed up on request: what fits at its own level never sums the levels above. Below the
-slices' level, domains count pods and stand in the order of least room first; that is Kueue's order, and it keeps
-larger rooms whole.
+Levels are summed up on request: what fits at its own level never sums the levels above. Below the slices' level,
+domains count pods and are in the order of least capacity first; that is Kueue's order, and it keeps larger domains
+whole.
 """
 
 from __future__ import annotations
@@ -88,6 +88,6 @@ class DomainPodCounts:
 
 
 def _with_leader(total: Column, cost: Column, leader: Column, starts: np.ndarray) -> Column:
-    """The leader goes where it costs the least room."""
+    """The leader goes where it costs the least capacity."""
     least = np.minimum.reduceat(np.where(leader > 0, cost, NEVER), starts)
     return np.where(least == NEVER, 0, total - np.where(least == NEVER, 0, least))

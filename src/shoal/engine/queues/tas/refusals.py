@@ -54,7 +54,7 @@ def with_exclusions(misfit: TopologyRefusal, domains: int, excluded: dict[str, i
 
 
 def exhausted(columns: dict[str, Column | None], amounts: Amounts, considered: NDArray[np.bool_]) -> dict[str, int]:
-    """Of the leaves considered, how many have no room for one pod, by the first resource that is short."""
+    """Of the leaves considered, how many have no capacity for one pod, by the first resource that is short."""
     counts: dict[str, int] = {}
     left = considered
     for name in sorted(amounts):

@@ -1,7 +1,7 @@
 """Assigns pods to domains: finds the level at which they fit, chooses domains there, and descends level by level.
 
 Down to the slices' level the pods are handed out anew over all children of the chosen domains, whichever parent they
-stand below: that takes the fewest domains. From there on each domain's pods stay its own.
+have: that takes the fewest domains. From there on each domain's pods stay its own.
 """
 
 from __future__ import annotations

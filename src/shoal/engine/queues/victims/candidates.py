@@ -51,7 +51,7 @@ def is_above_nominal(queue: ClusterQueue, common: Cohort | None, needs: frozense
 
 
 def could_suffice(want: PreemptionRequest, sources: Iterable[Source], *, borrowing: bool) -> bool:
-    """Whether room is conceivable if all of them went: an eviction frees at most the usage of its victim."""
+    """Whether capacity is conceivable if all of them went: an eviction frees at most the usage of its victim."""
     queue = want.queue
     for fr, amount in want.usage.items():
         freed = own = 0

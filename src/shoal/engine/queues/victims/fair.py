@@ -128,7 +128,7 @@ class _FairSearch:
         return False
 
     def _take(self, turn: TargetQueue, reason: Yield) -> bool:
-        """Whether there is room now."""
+        """Whether there is capacity now."""
         if not self._trial.may_take(turn.held):
             return False
         self._trial.take(turn.held, reason)

@@ -1,11 +1,18 @@
 """Searches victims for a workload by the configured discipline, without changing the state.
 
 The answer is all or nothing: victims are named only if their leaving makes room.
+
+Classical preemption takes candidates in order until the workload fits, then drops those that are not needed. A
+candidate is passed over once its queue, or a cohort between it and the common one, is back within its quota: no queue
+loses its own quota.
+
+Rejected: the cheapest set of victims. Who yields must be plain from the order, and stay the same when an unrelated
+workload changes its size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
@@ -13,8 +20,9 @@ from shoal.engine.queues.facts import FlavorResource, Usage, WorkloadFacts
 from shoal.engine.queues.flavors.modes import Mode, Oracle, PreemptionPossibility
 from shoal.engine.queues.quota_tree import lowest_that_fits
 from shoal.engine.queues.state import Queues
-from shoal.engine.queues.victims.classical import classical_victims
+from shoal.engine.queues.victims.candidates import attempts, classical_sources, could_suffice, is_above_nominal
 from shoal.engine.queues.victims.fair import fair_victims
+from shoal.engine.queues.victims.order import OWN, Asked, in_order
 from shoal.engine.queues.victims.preemption_cost import PreemptionCost
 from shoal.engine.queues.victims.preemption_request import PreemptionRequest, Victim
 from shoal.engine.queues.victims.trial import Trial
@@ -91,3 +99,29 @@ class PreemptionOracle:
 def oracle(queues: Queues, stamp_s: float, local_usage: Callable[[str], float] | None = None) -> Oracle:
     """A search that is used by itself."""
     return PreemptionOracle(queues, stamp_s, local_usage=local_usage).ask
+
+
+def classical_victims(trial: Trial) -> list[Victim]:
+    want = trial.want
+    sources = classical_sources(want)
+    if not sources:
+        return []
+    for borrowing in attempts(want, sources):
+        asked = [source for source in sources if not (borrowing and source.in_quota_only)]
+        if could_suffice(want, asked, borrowing=borrowing):
+            found = _attempt(trial, in_order(asked, want), borrowing=borrowing)
+            if found:
+                return found
+    return []
+
+
+def _attempt(trial: Trial, candidates: Iterable[Asked], *, borrowing: bool) -> list[Victim]:
+    needs = trial.want.needs
+    for held, source in candidates:
+        is_asked = source.group == OWN or is_above_nominal(held.queue, source.common, needs)
+        if is_asked and trial.may_take(held):
+            trial.take(held, source.reason)
+            if trial.fits(borrowing=borrowing):
+                return trial.spare(borrowing=borrowing)
+    trial.undo()
+    return []

@@ -69,7 +69,7 @@ class Trial:
         return self._missing > 0
 
     def fits(self, *, borrowing: bool) -> bool:
-        """Whether there is room now; without `borrowing`, within the queue's own quota."""
+        """Whether there is capacity now; without `borrowing`, within the queue's own quota."""
         if self._missing > 0:
             return False
         queue = self.want.queue

@@ -1,7 +1,7 @@
 """The three levels in every version: which checks count, and what they find in a pod.
 
 A namespace may pin a level to the version it was tested with (`restricted:v1.24`). Each check lists from which minor
-version on which form of it counts; a check of `restricted` may stand for one of `baseline` that it includes.
+version on which form of it counts; a check of `restricted` may represent one of `baseline` that it includes.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ _NOTHING: Obj = {}
 
 
 class Violation(NamedTuple):
-    """The reason stands alone in warnings about many pods; the detail follows it in brackets elsewhere."""
+    """Warnings contain the reason alone about many pods; the detail follows it in brackets elsewhere."""
 
     reason: str
     detail: str

@@ -1,6 +1,6 @@
 """Parses the Pod Security labels of a namespace: levels to enforce, to audit and to warn about.
 
-Labels that cannot be read are refused when they are written. Where they stand nevertheless, enforcing falls back to
+Labels that cannot be read are refused when they are written. Where they are set nevertheless, enforcing falls back to
 `restricted` and the others to `privileged`, so that a typing error never opens a namespace.
 """
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from shoal.embedded.apiserver.admission.pod_resources import Amounts
-from shoal.embedded.apiserver.admission.quota.usage_arithmetic import Book, QuotaCharge, changed
+from shoal.embedded.apiserver.admission.quota.usage_arithmetic import Book, QuotaCharge
+from shoal.policy.admission.pod_resources import Amounts
+from shoal.policy.admission.quota.tracked_quota import changed
 
 
 class Accounts:

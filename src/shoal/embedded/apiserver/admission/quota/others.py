@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shoal.embedded.apiserver.admission.pod_resources import Amounts, add, parsed
-from shoal.embedded.apiserver.admission.quota.evaluator import ONE, Evaluator
-from shoal.embedded.apiserver.admission.quota.scopes import Scope, volume_claim_in_scope
 from shoal.embedded.apiserver.admission.storage import storage_class
 from shoal.embedded.apiserver.reading import Obj
 from shoal.embedded.apiserver.resource import Home
+from shoal.policy.admission.pod_resources import Amounts, add, parsed
+from shoal.policy.admission.quota.evaluator import ONE, Evaluator
+from shoal.policy.admission.quota.scopes import Scope, volume_claim_in_scope
 from shoal.units.quantity import ZERO, Quantity
 
 _STORAGE_CLASS = ".storageclass.storage.k8s.io/"

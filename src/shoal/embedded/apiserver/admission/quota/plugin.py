@@ -6,7 +6,7 @@ whose status does not belong to its spec yet (just made, or just changed) is cou
 writes that began before the quota was visible are completed first.
 
 Rejected: a controller that counts behind the writes, as Kubernetes has one. It would be right later, and a test or a
-scheduler that looks at once would be told what is not so.
+scheduler that reads at once would get a wrong value.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shoal.embedded.apiserver.admission.plugin import forbid
-from shoal.embedded.apiserver.admission.pod_resources import Amounts, add
 from shoal.embedded.apiserver.admission.quota.accounts import Accounts
-from shoal.embedded.apiserver.admission.quota.evaluator import Evaluator
 from shoal.embedded.apiserver.admission.quota.others import DeviceClaimEvaluator, ServiceEvaluator, VolumeClaimEvaluator
-from shoal.embedded.apiserver.admission.quota.pods import PodEvaluator
-from shoal.embedded.apiserver.admission.quota.usage_arithmetic import Book, QuotaCharge, difference
+from shoal.embedded.apiserver.admission.quota.usage_arithmetic import Book, QuotaCharge
 from shoal.embedded.apiserver.calls import AdmissionAttributes
 from shoal.embedded.apiserver.reading import Obj, Reader
 from shoal.embedded.apiserver.resource import Home, Ref
+from shoal.policy.admission.pod_resources import Amounts, add
+from shoal.policy.admission.quota.evaluator import Evaluator
+from shoal.policy.admission.quota.pods import PodEvaluator
+from shoal.policy.admission.quota.tracked_quota import difference
 from shoal.units.quantity import ZERO
 
 
@@ -37,7 +38,7 @@ class Quota:
             VolumeClaimEvaluator(),
             DeviceClaimEvaluator(),
         )
-        self._evaluators = {one.home: one for one in known}
+        self._evaluators: dict[tuple[str, str], Evaluator] = {one.home: one for one in known}
 
     def refs(self, admission: AdmissionAttributes, *, gone: bool = False) -> list[Ref]:
         """The quotas that such a write may change; nothing where it can change none."""

@@ -1,7 +1,7 @@
 """The authorizer of policies: `authorizer.group("apps").resource("deployments").check("delete").allowed()`.
 
 The variable is made by `authorizer`, around a function that answers whether the requester may do what is asked.
-`jsonpatch.escapeKey` stands here too: the two are what only policies use.
+`jsonpatch.escapeKey` is here too: the two are what only policies use.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class RequestStrategy(Strategy):
             condition.setdefault("status", "True")
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
-        """Who asks, and for what, is said once."""
+        """The requester and the request cannot change."""
         super().prepare_update(new, old)
         new["spec"] = old.get("spec") or {}
 

@@ -2,7 +2,7 @@
 
 Pure: the caller says what is taken and stores the Service under a lock that no other allocation holds. The address
 depends on the Service's own name and on what is taken, so that the same manifests give the same addresses again; a
-real cluster picks at random. As there, the low end of both ranges is left to those who choose for themselves, as long
+real cluster picks at random. As there, the low end of both ranges is left to those that choose for themselves, as long
 as the rest is not full.
 
 Rejected: keeping a set of free addresses here. The Services are the truth, and there are few of them.

@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets: keys, sizes, and that nothing changes once it is said to be immutable."""
+"""ConfigMaps and Secrets: keys, sizes, and that nothing changes once it is marked immutable."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _check_sources_match(spec: Obj, path: str, errors: Errors) -> None:
 
 
 def _forget_other_source(spec: Obj) -> None:
-    """The older field is for claims and snapshots. What else stands there is dropped without a word."""
+    """The older field is for claims and snapshots. Other values are dropped silently."""
     source = spec.get("dataSource") or {}
     if (source.get("apiGroup") or "", source.get("kind")) not in _OLD_SOURCES:
         spec.pop("dataSource", None)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from shoal.api.names import SUBDOMAIN
 from shoal.embedded.apiserver.field_errors import FieldError, bad_value, not_allowed, not_supported, required, too_long
 from shoal.embedded.apiserver.kinds.addresses import address, check_address, check_port_number
 from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_changed, add_faults
 from shoal.embedded.apiserver.kinds.core.service_checks import check_host
-from shoal.embedded.apiserver.kinds.networking.wildcards import wildcard_faults
 from shoal.embedded.apiserver.kinds.spellings import (
     dns_label_faults,
     path_segment_faults,
@@ -207,3 +207,20 @@ def _check_scope(parameters: Obj, path: str, errors: Errors) -> None:
         errors.append(required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'"))
     else:
         add_faults(errors, f"{path}.namespace", namespace, dns_label_faults(namespace))
+
+
+_PATTERN = rf"\*\.{SUBDOMAIN.pattern}"
+_WORDS = (
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "
+    f"regex used for validation is '{_PATTERN}')"
+)
+
+
+def wildcard_faults(name: str) -> tuple[str, ...]:
+    found = []
+    if len(name.encode()) > 253:
+        found.append("must be no more than 253 bytes")
+    if not re.fullmatch(_PATTERN, name):
+        found.append(_WORDS)
+    return tuple(found)

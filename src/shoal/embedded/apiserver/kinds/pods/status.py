@@ -1,7 +1,7 @@
 """Validates the status that a kubelet writes: valid addresses, claims of the pod, no terminated container that runs
 again.
 
-The address that a pod is reached by stands twice, alone and first in a list; older kubelets write only the former, so
+The address that a pod is reached by is given twice, alone and first in a list; older kubelets write only the former, so
 that one wins where the two differ.
 """
 

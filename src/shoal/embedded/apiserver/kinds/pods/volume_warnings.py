@@ -86,7 +86,7 @@ def _paths(source: Obj) -> list[str]:
 
 
 def _overlaps(paths: Iterable[str], said: str) -> Iterator[str]:
-    """Kubernetes compares letters, not folders: `data` and `data1` are told of only where it does so too."""
+    """Kubernetes compares letters, not folders: `data` and `data1` are reported only where Kubernetes does so too."""
     seen: list[str] = []
     for path in (one.rstrip("/") for one in paths):
         other = next((one for one in seen if _collide(one, path)), "")

@@ -30,7 +30,7 @@ Placed = list[tuple[str, Obj]]
 
 
 def pod_warnings(metadata: Obj, spec: Obj, prefix: str) -> list[str]:
-    """`prefix` stands before `spec` and `metadata`: nothing for a pod, `spec.template.` for a template."""
+    """`prefix` precedes `spec` and `metadata`: nothing for a pod, `spec.template.` for a template."""
     path, annotations = f"{prefix}spec", metadata.get("annotations")
     found: list[str] = []
     if spec.get("nodeSelector") or spec.get("affinity") or spec.get("topologySpreadConstraints"):

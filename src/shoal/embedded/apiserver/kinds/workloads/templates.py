@@ -26,7 +26,7 @@ def check_template(template: Obj, path: str, errors: Errors, *, late_volumes: bo
 
 
 def check_running_template(template: Obj, path: str, owner: str, errors: Errors) -> None:
-    """Of workloads whose pods run until they are told to stop."""
+    """Of workloads whose pods run until they are stopped."""
     spec = template.get("spec") or {}
     if (policy := spec.get("restartPolicy", "")) != "Always":
         errors.append(not_supported(f"{path}.spec.restartPolicy", policy, ("Always",)))

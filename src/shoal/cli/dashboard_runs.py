@@ -1,0 +1,134 @@
+"""Shows the dashboard: beside the server of `shoal up` or its demonstration, or of any cluster (`top --watch`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import typer
+from rich.console import Console
+
+from shoal.cli.cluster_access import in_one_line
+from shoal.cli.dashboard import LiveDashboard
+from shoal.cli.terminal_input import terminal_input
+from shoal.client.clock import WallClock
+from shoal.client.http.api import KubeApi
+from shoal.client.http.settings import KubeSettings
+from shoal.client.informers import Informers
+from shoal.client.kind import NODES, PODS
+from shoal.client.kueue_versions import KueueVersionsApi
+from shoal.client.port import Select
+from shoal.units.errors import one_line
+
+if TYPE_CHECKING:
+    from shoal.client.http.access import Access
+    from shoal.client.port import Api
+    from shoal.wiring.process_tasks import ProcessTasks
+    from shoal.wiring.up import Show
+
+_TIMEOUT_S = 20.0
+_NO_OBJECT = Select(fields="metadata.name=-")
+"""A name that no object can have: the answer says whether the kind may be listed, and is short."""
+_FIRST_S, _NOTE_S = 5.0, 60.0
+_CONTEXT = re.compile(r'context "([^"]+)"')
+_ENDLESS, _OVER = "it is asked again until it answers", "the server answers again"
+
+
+def dashboard_beside_server(kubeconfig: Path) -> Show:
+    """Draws the dashboard on the terminal until the server ends, or the user quits, which ends the server."""
+
+    async def show(tasks: ProcessTasks, stop: Callable[[], None]) -> None:
+        dashboard = LiveDashboard(tasks.informers, tasks.clock, "Shoal", f"export KUBECONFIG={kubeconfig}")
+        await show_on_terminal(dashboard, tasks.api)
+        stop()
+
+    return show
+
+
+async def show_on_terminal(dashboard: LiveDashboard, api: Api) -> None:
+    """Until the user quits, or it is cancelled."""
+    following = asyncio.ensure_future(dashboard.follow_optional_kinds(api))
+    try:
+        await dashboard.draw(Console(highlight=False), terminal_input())
+    finally:
+        following.cancel()
+
+
+def watch_cluster(access: Access, *, is_drawn: bool) -> None:
+    """Until the user quits, or SIGINT, SIGTERM or SIGHUP. `is_drawn`: on the terminal; else a line now and then."""
+    with in_one_line(access):
+        asyncio.run(_watch(access, is_drawn=is_drawn))
+
+
+async def _watch(access: Access, *, is_drawn: bool) -> None:
+    clock, draw = WallClock(), random.Random()
+    api = KueueVersionsApi(KubeApi(access, draw, KubeSettings(timeout_s=_TIMEOUT_S)))
+    try:
+        # A cluster that cannot be reached, or that refuses this user, is one line instead of an empty dashboard.
+        await api.list(NODES, select=_NO_OBJECT)
+        informers = Informers(api, clock, draw)
+        notes = Notes(clock.seconds)
+        dashboard = LiveDashboard(informers, clock, f"Shoal on {cluster_name(access)}")
+        dashboard.note = notes.text
+        if is_drawn:
+            logging.getLogger("shoal").addHandler(notes)
+            logging.getLogger("shoal").propagate = False
+        following = asyncio.ensure_future(informers.run())
+        # Without the right to list pods the nodes are shown all the same.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_S):
+                await informers.synced((NODES, PODS))
+        showing = asyncio.ensure_future(
+            show_on_terminal(dashboard, api) if is_drawn else print_lines(dashboard, api, typer.echo)
+        )
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(name, showing.cancel)
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await showing
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+    finally:
+        await api.close()
+
+
+async def print_lines(dashboard: LiveDashboard, api: Api, say: Callable[[str], None]) -> None:
+    """For pipes: a line every five seconds, until it is cancelled."""
+    following = asyncio.ensure_future(dashboard.follow_optional_kinds(api))
+    try:
+        await dashboard.add(say)
+    finally:
+        following.cancel()
+
+
+def cluster_name(access: Access) -> str:
+    """The context of the kubeconfig, else the address of the server."""
+    found = _CONTEXT.search(access.where)
+    return one_line(found[1]) if found is not None else urlsplit(access.server).netloc
+
+
+class Notes(logging.Handler):
+    """The last warning of the client, for the dashboard: standard error is under the picture."""
+
+    def __init__(self, timer: Callable[[], float]) -> None:
+        super().__init__(logging.WARNING)
+        self._timer = timer
+        self._text, self._at_s = "", 0.0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = one_line(record.getMessage())
+        self._text, self._at_s = "" if text == _OVER else text, self._timer()
+
+    def text(self) -> str:
+        """An outage is shown until it ends, other warnings for a minute."""
+        is_over = self._timer() - self._at_s > _NOTE_S and _ENDLESS not in self._text
+        return "" if is_over else self._text

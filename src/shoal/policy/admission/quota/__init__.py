@@ -1,0 +1,1 @@
+"""ResourceQuota: what an object uses of it, and whether that is more than is left."""

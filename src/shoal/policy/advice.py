@@ -1,0 +1,88 @@
+"""Defines advice: a warning about an object that the API server accepted and that does something else than its author
+intended. A rule finds advice for an object; it may look up nodes and other objects.
+
+Guarantees: advice names the field, what it does now, and what would do what was intended. It rejects and changes no
+object. An object that is not known yet, or may not be read, does not count as missing: wrong advice is worse than none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
+from typing import Any, Protocol
+
+import msgspec
+
+from shoal.api.taints import Taint
+from shoal.policy.kinds import GroupKind
+from shoal.units.errors import one_line
+
+Obj = dict[str, Any]
+
+
+class Advice(msgspec.Struct, frozen=True):
+    reason: str
+    """The reason of the Event."""
+    path: str
+    """The field."""
+    what: str
+    fix: str
+
+    def message(self) -> str:
+        return one_line(f"{self.path}: {self.what}; {self.fix}")
+
+    def event_key(self, uid: str) -> str:
+        """The same for the same fault of the same object, in every process and at any time."""
+        return blake2b(f"{uid}\n{self.reason}\n{self.message()}".encode(), digest_size=8).hexdigest()
+
+
+class AdvisedNode(msgspec.Struct, frozen=True):
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+
+
+class RuleContext(Protocol):
+    """What a rule may look up beside its object."""
+
+    def nodes(self) -> Iterable[AdvisedNode]: ...
+
+    def find(self, kind: GroupKind, namespace: str, name: str) -> Obj | None: ...
+
+    def all(self, kind: GroupKind, namespace: str = "") -> Iterable[Obj]:
+        """In all namespaces if none is given."""
+        ...
+
+    def lacks(self, kind: GroupKind, namespace: str, name: str) -> bool:
+        """Whether it is certain that the object does not exist."""
+        ...
+
+
+Check = Callable[[Obj, RuleContext], Iterable[Advice]]
+"""Checks one object. The object may have any structure: many kinds are hardly validated."""
+
+
+class Rule:
+    """A check, and what it reports."""
+
+    __slots__ = ("check", "reasons")
+
+    def __init__(self, check: Check, reasons: Mapping[str, str]) -> None:
+        self.check = check
+        self.reasons = reasons
+        """What is wrong, in a line, by the reason of the advice."""
+
+    @property
+    def name(self) -> str:
+        return self.check.__name__
+
+    def __call__(self, obj: Obj, context: RuleContext) -> Iterable[Advice]:
+        return self.check(obj, context)
+
+
+def rule(**reasons: str) -> Callable[[Check], Rule]:
+    """Makes a rule of a check. `reasons` names each reason that the check gives, with a description."""
+
+    def made(check: Check) -> Rule:
+        return Rule(check, reasons)
+
+    return made

@@ -1,0 +1,81 @@
+"""Applies the rules to a set of objects, without a cluster controller: what `shoal advise` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import msgspec
+
+from shoal.policy.advice import Obj, Rule, RuleContext
+from shoal.policy.kinds import GroupKind
+from shoal.policy.object_set import is_advised, key_of, kind_of, with_namespace
+from shoal.policy.rules import FILE_RULES, TABLE
+
+_RULES: Mapping[GroupKind, tuple[Rule, ...]] = {row.kind: row.rules for row in TABLE}
+
+
+class Warned(msgspec.Struct, frozen=True, rename="camel"):
+    """One warning about one object."""
+
+    source: str
+    """The file and document; empty for an object of a cluster."""
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    rule: str
+    field: str
+    message: str
+    fix: str
+
+    @property
+    def object(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {place}".rstrip()
+
+
+def reasons() -> dict[str, str]:
+    """Every reason with the faults that it reports, in the order of names."""
+    found: dict[str, dict[str, None]] = {}
+    for each in _all_rules():
+        for reason, fault in each.reasons.items():
+            found.setdefault(reason, {})[fault] = None
+    return {reason: "; ".join(found[reason]) for reason in sorted(found)}
+
+
+def kinds_of(reason: str) -> list[str]:
+    """The kinds of which objects are checked for it; empty for all kinds."""
+    if any(reason in each.reasons for each in FILE_RULES):
+        return []
+    return list(dict.fromkeys(row.kind.name for row in TABLE if any(reason in each.reasons for each in row.rules)))
+
+
+def warnings(
+    objects: Iterable[tuple[str, Obj]], context: RuleContext, chosen: Collection[str], *, of_files: bool
+) -> Iterator[Warned]:
+    """The warnings about each object, with the chosen reasons. `objects`: each with its source."""
+    for source, written in objects:
+        if not is_advised(written):
+            continue
+        obj = with_namespace(written)
+        kind, (namespace, name) = kind_of(obj), key_of(obj)
+        # The file rules compare the object with that of the context, which is as it was written.
+        found = [one for each in FILE_RULES for one in each(written, context)] if of_files else []
+        found += [one for each in _RULES.get(kind, ()) for one in each(obj, context)]
+        for one in found:
+            if one.reason in chosen:
+                yield Warned(
+                    source=source,
+                    api_version=str(obj.get("apiVersion") or ""),
+                    kind=kind.name,
+                    namespace=namespace,
+                    name=name,
+                    rule=one.reason,
+                    field=one.path,
+                    message=one.what,
+                    fix=one.fix,
+                )
+
+
+def _all_rules() -> Iterator[Rule]:
+    yield from dict.fromkeys((*(each for row in TABLE for each in row.rules), *FILE_RULES))

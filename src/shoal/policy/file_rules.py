@@ -1,0 +1,31 @@
+"""Checks objects that no API server has accepted yet, of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from shoal.api.decode import read
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.object_set import key_of, kind_of
+from shoal.units.errors import UserError
+
+
+@rule(InvalidObject="the API server rejects the object")
+def invalid_objects(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """Finds the first error of an object of a kind that Shoal reads."""
+    try:
+        read(msgspec.json.encode(obj))
+    except UserError as error:
+        yield Advice("InvalidObject", error.where.path or "metadata", error.what, error.fix or "correct the field")
+
+
+@rule(ReplacedObject="a later object of the files has the same kind, namespace and name")
+def replaced_objects(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """Finds objects that a later one replaces: the set of a context has the last one of each name."""
+    namespace, name = key_of(obj)
+    last = context.find(kind_of(obj), namespace, name)
+    if name and last is not None and last != obj:
+        what = "a later object has the same kind, namespace and name, and replaces this one when both are applied"
+        yield Advice("ReplacedObject", "metadata.name", what, "give each its own name, or remove one of them")

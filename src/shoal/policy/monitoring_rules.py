@@ -1,0 +1,99 @@
+"""Checks the expressions of PrometheusRules for mistakes about the metrics of GPUs.
+
+An expression in which a name is not next to the function or operator has no advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps
+from shoal.policy.gpu_metrics import GAUGES, METRICS, RATIOS
+from shoal.policy.promql_tokens import Word, promql_words, texts
+from shoal.units.numbers import whole_of
+
+_XID_METRIC = "DCGM_FI_DEV_XID_ERRORS"
+_USED, _FREE, _TRAFFIC = "fb_used", "fb_free", "nvlink_bandwidth_total"
+_RATES = ("rate", "irate", "increase")
+_LONGEST_NUMBER, _LONGEST_WINDOW = 12, 12
+
+
+@rule(
+    OldMetricName="a metric has a name that its exporter does not use",
+    UsedByFree="used memory is divided by free memory instead of by all memory",
+    XidIsAGauge="the metric of Xid errors is treated as a counter or as labelled by the Xid",
+    RateOfGauge="rate() is applied to a gauge",
+    TrueWithoutNvlink="an alert for NVLink without traffic fires for GPUs that do not use NVLink",
+    LabelNotExported="a label of kube_pod_labels is used, which kube-state-metrics does not export by default",
+)
+def prometheus_rules(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    for row, group in enumerate(maps(dig(obj, "spec", "groups"))):
+        for at, each in enumerate(maps(group.get("rules"))):
+            expression = each.get("expr")
+            if isinstance(expression, str):
+                yield from _expression(f"spec.groups[{row}].rules[{at}].expr", expression)
+
+
+def _expression(here: str, text: str) -> Iterator[Advice]:
+    words = promql_words(text)
+    yield from _old_names(here, words)
+    for at, word in enumerate(words):
+        following = texts(words, at + 1, 2)
+        if word.text.lower().endswith(_USED) and following[:1] == ("/",) and following[-1].lower().endswith(_FREE):
+            yield _used_by_free(here, words, at)
+        if word.text == _XID_METRIC:
+            yield from _xid_labels(here, word)
+        if word.text == "kube_pod_labels" and any(label.startswith("label_") for label in word.labels):
+            what = "kube-state-metrics exports no labels of pods unless its flags name them"
+            yield Advice("LabelNotExported", here, what, "start it with --metric-labels-allowlist=pods=[...]")
+        if word.text in _RATES and following[:1] == ("(",) and len(following) > 1:
+            yield from _rates(here, words, at)
+
+
+def _old_names(here: str, words: Sequence[Word]) -> Iterator[Advice]:
+    old = list(dict.fromkeys(word.text for word in words if word.text in METRICS))
+    if old:
+        names = ", ".join(f"{METRICS[name]} for {name}" for name in old)
+        note = "; the ratio is from 0 to 1, not a percentage" if RATIOS & set(old) else ""
+        what = f"current exporters have no {' and no '.join(old)}: the expression has no result"
+        yield Advice("OldMetricName", here, what, f"write {names}{note}")
+
+
+def _used_by_free(here: str, words: Sequence[Word], at: int) -> Advice:
+    used, free = words[at].text, words[at + 2].text
+    what = f"{used} / {free} is not the share of used memory"
+    after = [text for text in texts(words, at + 3, 4) if text != ")"]
+    limit = _number(after[1]) if len(after) > 1 and after[0] in (">", ">=") else None
+    if limit is not None:
+        what += f": it exceeds {after[1]} when {limit / (1 + limit):.1%} of the memory is used"
+    return Advice("UsedByFree", here, what, f"write {used} / ({used} + {free})")
+
+
+def _number(text: str) -> float | None:
+    """The number that the text represents, if it is a short one."""
+    is_plain = text.isascii() and len(text) < _LONGEST_NUMBER and text.replace(".", "", 1).isdigit()
+    return float(text) if is_plain else None
+
+
+def _xid_labels(here: str, word: Word) -> Iterator[Advice]:
+    if "xid" in word.labels:
+        values = [value for value in word.labels if whole_of(value) is not None]
+        what = f"{_XID_METRIC} has no label xid: its value is the last Xid"
+        fix = f"write {_XID_METRIC} == {values[0] if values else 'the number'}"
+        yield Advice("XidIsAGauge", here, what, f"{fix}, or use DCGM_EXP_XID_ERRORS_COUNT where it is exported")
+
+
+def _rates(here: str, words: Sequence[Word], at: int) -> Iterator[Advice]:
+    function, name = words[at].text, words[at + 2].text
+    if name == _XID_METRIC:
+        what = f"{_XID_METRIC} is a gauge with the last Xid: its rate misses an Xid that is repeated"
+        yield Advice("XidIsAGauge", here, what, f"write {_XID_METRIC} > 0, or use DCGM_EXP_XID_ERRORS_COUNT")
+    if METRICS.get(name, name) in GAUGES:
+        what = f"{function}() is for counters, and {name} goes up and down"
+        yield Advice("RateOfGauge", here, what, f"write deriv({name}[...]) or delta({name}[...])")
+    window = texts(words, at + 3, _LONGEST_WINDOW)
+    end = window.index(")") if ")" in window else len(window)
+    if name.lower().endswith(_TRAFFIC) and window[end + 1 : end + 3] == ("==", "0"):
+        what = "is also true for pods with one GPU, and for GPUs without NVLink"
+        yield Advice("TrueWithoutNvlink", here, what, "restrict it to pods with several GPUs that had traffic before")

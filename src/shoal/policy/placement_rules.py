@@ -1,0 +1,154 @@
+"""Checks placement: names of GPUs that no driver reports, labels that no node has, too strict expressions.
+
+The scheduler also reports on the pod that no node meets a required expression; here it is reported on the object that
+the user wrote, and for preferences too, which the scheduler ignores silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from shoal.api.selectors import LabelSelector
+from shoal.api.taints import HARD_EFFECTS, Taint
+from shoal.data.gpus import PRODUCT_LABEL, is_short_product, meant_products
+from shoal.policy.advice import Advice, AdvisedNode, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps, string_keys, strings
+from shoal.policy.pod_templates import PodTemplateView, pod_templates
+
+_COUNT = "nvidia.com/gpu.count"
+_PRESENT = "nvidia.com/gpu.present"
+_NODE_AFFINITY = "affinity.nodeAffinity"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+@rule(UnknownProductName="nvidia.com/gpu.product is compared with a name that no driver reports")
+def product_names(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """The label is the name that the driver reports, with dashes for blanks, and with the vendor since R470."""
+    for template in pod_templates(obj):
+        for path, key, _, values in conditions(template):
+            short = [value for value in values if key == PRODUCT_LABEL and is_short_product(value)]
+            # Only now: there may be thousands of nodes, and few objects name a product.
+            known = {node.labels.get(PRODUCT_LABEL, "") for node in context.nodes()} if short else set()
+            wrong = [value for value in short if value not in known]
+            if wrong:
+                meant = " or ".join(dict.fromkeys(one for value in wrong for one in meant_products(value, known)))
+                yield Advice(
+                    "UnknownProductName",
+                    path,
+                    f"no driver reports {' or '.join(wrong)}: the names begin with the vendor",
+                    f"did you mean {meant}?",
+                )
+
+
+@rule(CountTooStrict="nvidia.com/gpu.count must be greater than the number of requested GPUs")
+def strict_counts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """`Gt` excludes the number itself, and the number of GPUs does not say how they are connected."""
+    for template in pod_templates(obj):
+        asked = template.gpus()
+        for path, key, operator, values in conditions(template):
+            if key != _COUNT or operator != "Gt" or not asked or values != [str(asked)]:
+                continue
+            yield Advice(
+                "CountTooStrict",
+                path,
+                f"Gt {asked} excludes nodes with exactly {asked} GPUs, which these pods would fit on, and the count "
+                "does not say whether NVLink connects them",
+                f"write Gt {asked - 1}, and name the product to have NVLink",
+            )
+
+
+@rule(UnknownNodeLabel="a node selector has a label that no node has")
+def unknown_node_labels(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """Finds node selectors with a label that no node has."""
+    templates = [template for template in pod_templates(obj) if template.spec.get("nodeSelector")]
+    nodes = list(context.nodes()) if templates else []
+    if not nodes:
+        return
+    for template in templates:
+        for key, value in string_keys(template.spec.get("nodeSelector")).items():
+            if any(key in node.labels for node in nodes):
+                continue
+            has_better = template.asks_gpus() and any(node.labels.get(_PRESENT) == "true" for node in nodes)
+            fix = f"did you mean {_PRESENT}=true?" if has_better else "label the nodes"
+            yield Advice(
+                "UnknownNodeLabel",
+                f"{template.path}.nodeSelector[{key}]",
+                f"no node has the label {key}, and no component sets {key}={value}: the pods stay pending",
+                fix,
+            )
+
+
+@rule(RepelsOthersOnly="a required anti-affinity does not match the pod itself")
+def one_sided_anti_affinity(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """Pods that should be on different nodes must have the labels that their anti-affinity selects."""
+    for template in pod_templates(obj):
+        path = f"{template.path}.affinity.podAntiAffinity.{_REQUIRED}"
+        for at, term in enumerate(maps(dig(template.spec, "affinity", "podAntiAffinity", _REQUIRED))):
+            selector = _selector(term.get("labelSelector"))
+            if selector is None or selector.matches({key: str(value) for key, value in template.labels.items()}):
+                continue
+            yield Advice(
+                "RepelsOthersOnly",
+                f"{path}[{at}].labelSelector",
+                "does not match the labels of the pod itself: two such pods may still share a node",
+                "add the selected labels to the pod",
+            )
+
+
+@rule(UntoleratedTaint="all nodes with GPUs have a taint that the pods do not tolerate")
+def untolerated(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """For kinds whose pods an operator creates: they would wait for tainted GPU nodes, but do not exist yet."""
+    templates = [template for template in pod_templates(obj) if template.asks_gpus()]
+    taints = _common_taints([node for node in context.nodes() if _PRESENT in node.labels]) if templates else []
+    for template in templates:
+        missed = [taint for taint in taints if not template.tolerates(taint)]
+        if missed:
+            yield Advice(
+                "UntoleratedTaint",
+                f"{template.path}.tolerations",
+                f"all nodes with GPUs have the taint {missed[0]}, which the pods do not tolerate: they would wait",
+                f"add a toleration: key {missed[0].key}, operator Exists",
+            )
+
+
+def _common_taints(nodes: list[AdvisedNode]) -> list[Taint]:
+    """The taints that all nodes have, as the first node has them."""
+    by_key = [{taint.key: taint for taint in node.taints if taint.effect in HARD_EFFECTS} for node in nodes]
+    return [taint for key, taint in by_key[0].items() if all(key in each for each in by_key)] if by_key else []
+
+
+Condition = tuple[str, str, str, list[str]]
+"""Path, key, operator and values."""
+
+
+def conditions(template: PodTemplateView) -> Iterator[Condition]:
+    """All required and preferred expressions over labels of nodes."""
+    for key, value in string_keys(template.spec.get("nodeSelector")).items():
+        yield f"{template.path}.nodeSelector[{key}]", key, "In", [str(value)]
+    affinity = dig(template.spec, "affinity", "nodeAffinity")
+    here = f"{template.path}.{_NODE_AFFINITY}"
+    for at, term in enumerate(maps(dig(affinity, _REQUIRED, "nodeSelectorTerms"))):
+        yield from _of_term(f"{here}.{_REQUIRED}.nodeSelectorTerms[{at}]", term)
+    for at, weighed in enumerate(maps(dig(affinity, _PREFERRED))):
+        yield from _of_term(f"{here}.{_PREFERRED}[{at}].preference", weighed.get("preference"))
+
+
+def _of_term(path: str, term: Any) -> Iterable[Condition]:
+    for at, one in enumerate(maps(dig(term, "matchExpressions"))):
+        yield (
+            f"{path}.matchExpressions[{at}]",
+            str(one.get("key")),
+            str(one.get("operator")),
+            strings(one.get("values")),
+        )
+
+
+def _selector(raw: Any) -> LabelSelector | None:
+    try:
+        return msgspec.convert(raw, LabelSelector) if isinstance(raw, dict) else None
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,148 @@
+"""Checks queues, flavors and classes for fields that do something else than their names suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from shoal.api.decode import read
+from shoal.api.kueue.priority_classes import PRIORITY_CLASS_LABEL
+from shoal.api.kueue.probable_mistakes import QUEUE_NAME, misplaced_queue, slips
+from shoal.api.taints import HARD_EFFECTS, Toleration
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps, string_keys
+from shoal.policy.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, PRIORITY_CLASS, WORKLOAD_PRIORITY_CLASS
+from shoal.units.errors import UserError
+
+_MOST_NAMED = 5
+_REASONS = {
+    "spec.namespaceSelector": "NoNamespaceSelector",
+    "spec.cohort": "OldFieldName",
+    "spec.value": "MisplacedValue",
+}
+
+
+@rule(
+    NoNamespaceSelector="a ClusterQueue has no namespaceSelector, so no namespace may use it",
+    OldFieldName="a field has the name of an older version",
+    MisplacedValue="the value of a WorkloadPriorityClass is below spec",
+)
+def misread_fields(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """The warnings of `shoal decide` for the same object. The admission loop reports objects that cannot be read."""
+    try:
+        found = read(msgspec.json.encode(obj))
+    except UserError:
+        return
+    for document in found:
+        for slip in slips(document.value):
+            if (reason := _REASONS.get(slip.path)) is not None:
+                yield Advice(reason, slip.path, slip.what, slip.fix)
+
+
+@rule(MisplacedQueueName="the queue is named where no cluster looks for it")
+def misplaced_queue_names(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """The name of a queue is a label of the job itself."""
+    try:
+        found = read(msgspec.json.encode(obj))
+    except UserError:
+        return
+    for document in found:
+        queue = misplaced_queue(document.value)
+        if queue is not None:
+            place = "is a label of the pod template" if queue.is_label else "is an annotation"
+            what = f"queue {queue.name} {place}, where no cluster looks for it: the job is not queued"
+            yield Advice("MisplacedQueueName", queue.path, what, f"write {QUEUE_NAME} under metadata.labels of the job")
+
+
+@rule(
+    NoSuchLocalQueue="the named LocalQueue does not exist",
+    NoSuchPriorityClass="the named WorkloadPriorityClass does not exist",
+)
+def missing_queues(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """For kinds whose pods are queued one by one: the pods have the condition too, but not their owner."""
+    labels = string_keys(dig(obj, "metadata", "labels"))
+    namespace = str(dig(obj, "metadata", "namespace") or "")
+    queue, priority = labels.get(QUEUE_NAME), labels.get(PRIORITY_CLASS_LABEL)
+    if isinstance(queue, str) and queue and context.lacks(LOCAL_QUEUE, namespace, queue):
+        what = f'LocalQueue "{queue}" not found in namespace {namespace}: the pods are held'
+        there = sorted(str(dig(one, "metadata", "name")) for one in context.all(LOCAL_QUEUE, namespace))
+        fix = f"create it, or use one that exists ({', '.join(there[:_MOST_NAMED])})" if there else "create it"
+        yield Advice("NoSuchLocalQueue", f"metadata.labels[{QUEUE_NAME}]", what, fix)
+    if isinstance(priority, str) and priority and queue and context.lacks(WORKLOAD_PRIORITY_CLASS, "", priority):
+        what = f'WorkloadPriorityClass "{priority}" not found: the pods are held'
+        yield Advice(
+            "NoSuchPriorityClass", f"metadata.labels[{PRIORITY_CLASS_LABEL}]", what, "create it, or leave it out"
+        )
+
+
+@rule(
+    NoNodes="no node has the labels of the flavor",
+    TaintedNodes="all nodes of the flavor have taints, which it does not tolerate",
+)
+def flavors_without_nodes(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """Workloads admitted to such a flavor would need nodes that do not exist or have other taints."""
+    wanted = string_keys(dig(obj, "spec", "nodeLabels"))
+    nodes = list(context.nodes())
+    if not wanted or not nodes:
+        return
+    matching = [node for node in nodes if wanted.items() <= node.labels.items()]
+    if not matching:
+        labels = ", ".join(f"{key}={value}" for key, value in wanted.items())
+        what = f"no node has {labels}: admitted workloads wait for such a node"
+        missing = [key for key in wanted if not any(key in node.labels for node in nodes)]
+        fix = f"label the nodes; none has {' or '.join(missing)} at all" if missing else "correct the labels"
+        yield Advice("NoNodes", "spec.nodeLabels", what, fix)
+        return
+    given = [_toleration(one) for one in maps(dig(obj, "spec", "tolerations"))]
+    kept_off = [
+        next((t for t in node.taints if t.effect in HARD_EFFECTS and not any(one.tolerates(t) for one in given)), None)
+        for node in matching
+    ]
+    taint = kept_off[0]
+    declared = {(one.get("key"), one.get("effect")) for one in maps(dig(obj, "spec", "nodeTaints"))}
+    if taint is not None and all(kept_off) and (taint.key, taint.effect) not in declared:
+        what = f"all of its nodes have taints, the first has {taint}: only pods with their own toleration can run there"
+        yield Advice(
+            "TaintedNodes", "spec.tolerations", what, f"add a toleration here: key {taint.key}, operator Exists"
+        )
+
+
+def _toleration(written: Obj) -> Toleration:
+    try:
+        return msgspec.convert(written, Toleration)
+    except msgspec.ValidationError:
+        return Toleration(key="-")
+
+
+@rule(
+    UnknownField="Volcano drops a field of the queue",
+    NamesakeQueue="a ClusterQueue has the same name as the Volcano Queue",
+)
+def volcano_queues(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    spec, name = string_keys(obj.get("spec")), str(dig(obj, "metadata", "name"))
+    for field, meaning in _EXTENSIONS.items():
+        if field in spec:
+            what = f"is not a field of Volcano's queues, which drop it; in Shoal {meaning}"
+            yield Advice("UnknownField", f"spec.{field}", what, "leave it out where Volcano itself runs")
+    if context.find(CLUSTER_QUEUE, "", name) is not None:
+        yield Advice(
+            "NamesakeQueue",
+            "metadata.name",
+            f"ClusterQueue {name} has the same name but is not related: quota that both have is counted twice",
+            "keep one of them",
+        )
+
+
+_EXTENSIONS = {
+    "preemptable": "the priority of its pods and shoal.dev/preemptible decide whether they can be preempted",
+    "preemptionPolicy": "preemption chooses the smallest set of victims, which is what bestFit means",
+}
+
+
+@rule(UnknownPriorityClass="the named PriorityClass does not exist")
+def pod_groups(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    name = dig(obj, "spec", "priorityClassName")
+    if isinstance(name, str) and name and context.lacks(PRIORITY_CLASS, "", name):
+        what = f'PriorityClass "{name}" not found: the group has no priority of its own'
+        yield Advice("UnknownPriorityClass", "spec.priorityClassName", what, "create it, or leave the name out")

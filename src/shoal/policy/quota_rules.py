@@ -1,0 +1,101 @@
+"""Checks quotas and limits that do something else than their authors intend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps, string_keys, strings
+from shoal.policy.kinds import POD, PRIORITY_CLASS
+from shoal.policy.pod_templates import GPU, gpus_of
+
+_OBJECT_COUNTS = frozenset(
+    {"persistentvolumeclaims", "services", "secrets", "configmaps", "replicationcontrollers", "resourcequotas"}
+)
+_LIMITS, _REQUESTS = "limits.", "requests."
+
+
+@rule(NeverCounted="a quota has limits of extended resources, which are never counted")
+def uncounted_limits(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """Kubernetes counts only requests of extended resources."""
+    hard = string_keys(dig(obj, "spec", "hard"))
+    for item in hard:
+        resource = item.removeprefix(_LIMITS)
+        if item.startswith(_LIMITS) and "/" in resource:
+            other = _REQUESTS + resource
+            fix = f"{other} is enforced already; leave this out" if other in hard else f"write {other}"
+            what = "limits of extended resources are never counted; they cannot differ from the requests"
+            yield Advice("NeverCounted", f"spec.hard[{item}]", what, fix)
+
+
+@rule(UnknownPriorityClass="the named PriorityClass does not exist")
+def unknown_priorities(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    for at, one in enumerate(maps(dig(obj, "spec", "scopeSelector", "matchExpressions"))):
+        names = strings(one.get("values"))
+        if one.get("scopeName") != "PriorityClass" or one.get("operator") != "In":
+            continue
+        lacking = [name for name in names if context.lacks(PRIORITY_CLASS, "", name)]
+        if lacking:
+            rest = "" if len(lacking) < len(names) else ", so no pod counts"
+            yield Advice(
+                "UnknownPriorityClass",
+                f"spec.scopeSelector.matchExpressions[{at}].values",
+                f"PriorityClass {' or '.join(lacking)} not found{rest}: pods are counted by their priorityClassName, "
+                "not by a WorkloadPriorityClass",
+                "create the PriorityClass and name it in the pods",
+            )
+
+
+@rule(UnsupportedScope="a quota with a PriorityClass scope counts objects other than pods")
+def unsupported_scopes(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """A server rejects such a quota, so that this concerns files."""
+    scopes = [one.get("scopeName") for one in maps(dig(obj, "spec", "scopeSelector", "matchExpressions"))]
+    if "PriorityClass" not in scopes:
+        return
+    for item in string_keys(dig(obj, "spec", "hard")):
+        if item.startswith("count/") or item.partition(".")[0] in _OBJECT_COUNTS:
+            yield Advice(
+                "UnsupportedScope",
+                f"spec.hard[{item}]",
+                "the scope PriorityClass applies to pods and their resources only, so the API server rejects the quota",
+                f"write two quotas, and {item} in the one without a scope",
+            )
+
+
+@rule(
+    GpuByDefault="every container gets a GPU by default",
+    GpuDemanded="every container must have a GPU",
+)
+def default_gpus(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """A LimitRange applies to every container, also to sidecars and CPU pods."""
+    for at, limit in enumerate(maps(dig(obj, "spec", "limits"))):
+        if limit.get("type") != "Container":
+            continue
+        here = f"spec.limits[{at}]"
+        default = next((field for field in ("default", "defaultRequest") if GPU in string_keys(limit.get(field))), "")
+        if default:
+            yield Advice(
+                "GpuByDefault",
+                f"{here}.{default}[{GPU}]",
+                "every container that requests no GPU gets one, also sidecars and CPU pods"
+                + _now(context, str(dig(obj, "metadata", "namespace"))),
+                "remove the GPU from the defaults; limit pods with type: Pod and max",
+            )
+        if str(string_keys(limit.get("min")).get(GPU, "0")) != "0":
+            yield Advice(
+                "GpuDemanded",
+                f"{here}.min[{GPU}]",
+                "containers without a GPU are rejected or get one",
+                "remove it, so that CPU pods can run in this namespace",
+            )
+
+
+def _now(context: RuleContext, namespace: str) -> str:
+    count = sum(
+        not gpus_of(container)
+        for pod in context.all(POD, namespace)
+        for container in maps(dig(pod, "spec", "containers"))
+    )
+    if not count:
+        return ""
+    return f"; {count} container{'s' if count > 1 else ''} in this namespace would get one when recreated"

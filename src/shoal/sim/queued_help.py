@@ -1,0 +1,144 @@
+"""Searches what would let a workload run that waits in its queue: quota, places on the nodes, or both together.
+
+Guarantees: more quota is proposed only where the pods would then find places; where they would not, the change that
+gives them places comes first, and both were tried together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from shoal.engine.events import PodGone
+from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
+from shoal.engine.queues.proof import Prover
+from shoal.engine.queues.remedies import Effect, RemedyKind, SearchLimit, admission_with_quota, remedies
+from shoal.engine.queues.remedies import Remedy as QuotaRemedy
+from shoal.engine.reasons import Evidence
+from shoal.sim.explain import Explainer
+from shoal.sim.queue_rounds import QueueRounds
+from shoal.sim.remedies import Objects, RemedyTrial, Subject, remedies_of
+from shoal.sim.remedies.candidates import Candidate
+from shoal.sim.remedies.search import Found
+from shoal.sim.remedies.trial import GoOn
+from shoal.views.explanation import Explanation, cause_lines
+from shoal.views.queue_help import cut_words, remedy_words
+from shoal.views.remedies import Remedy, both, unmatched_words
+from shoal.views.remedy_commands import quota_commands
+from shoal.views.why import nearest_sentence
+
+_MOST_REMEDIES = 4
+_MOST_TRIED = 2
+_COMMANDED = frozenset({RemedyKind.QUOTA, RemedyKind.BORROWING, RemedyKind.LENDING})
+_NO_PLACES = "More quota alone does not help: its pods find no places on the nodes."
+
+
+def tell_queued_help(
+    explanation: Explanation, rounds: QueueRounds, facts: WorkloadFacts, go_on: GoOn, objects: Objects
+) -> None:
+    """Adds what the nodes lack, and what would help."""
+    _QueuedHelp(explanation, rounds, facts, go_on, objects).tell()
+
+
+class _QueuedHelp:
+    def __init__(
+        self, explanation: Explanation, rounds: QueueRounds, facts: WorkloadFacts, go_on: GoOn, objects: Objects
+    ) -> None:
+        self._explanation = explanation
+        self._rounds = rounds
+        self._facts = facts
+        self._objects = objects
+        self._budget = SearchLimit(go_on=go_on)
+        rounds.placement.renew()
+        self._trial = RemedyTrial(rounds, objects.node_facts, go_on)
+
+    def tell(self) -> None:
+        by_queues = [self._told(each) for each in self._quota(self._rounds.prover)[:_MOST_REMEDIES]]
+        admission = admission_with_quota(self._rounds.kueue, self._facts.key, self._rounds.now_s)
+        found = None if admission is None or not self._rounds.cluster.row_of else self._on_nodes(admission)
+        if found is None or admission is None:
+            self._add(by_queues)
+            return
+        self._explanation.add("MIG", *found.facts)
+        tried = [self._with_quota(each, admission) for each in found.candidates[:_MOST_TRIED]]
+        helpful = [*by_queues, *(remedy for remedy in tried if remedy is not None)][:_MOST_REMEDIES]
+        unmet = unmatched_words(found.unmet)
+        is_hopeless = not (helpful or unmet or self._budget.is_short or self._trial.is_short)
+        self._add(helpful, unmet, _NO_PLACES * is_hopeless, found.note)
+
+    def _add(self, helpful: list[Remedy], *more: str) -> None:
+        is_short = self._budget.is_short or self._trial.is_short
+        self._explanation.remedies = helpful
+        lines = [line for remedy in helpful for line in remedy.lines()]
+        cut = cut_words(self._budget.spent) if is_short else ""
+        self._explanation.add("would help", *more, *lines, cut)
+
+    def _on_nodes(self, admission: QuotaAssignment) -> Found | None:
+        """None where its pods find places, so that only quota is lacking."""
+        with self._arrived(admission) as subject:
+            if subject is None or self._trial.runs(subject) or self._trial.is_short:
+                return None
+            rounds = self._rounds
+            explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s)
+            pod = subject.pods[0]
+            evidence = explainer.evidence(pod)
+            self._explanation.add("nodes", *self._counted(evidence, len(subject.pods)))
+            self._explanation.add("nearest", "" if evidence.fitting else nearest_sentence(evidence))
+            return remedies_of(self._trial, subject, self._objects)
+
+    @staticmethod
+    def _counted(evidence: Evidence, pods: int) -> Iterator[str]:
+        total, *causes = cause_lines(evidence)
+        yield f"{total}; not all of its {pods:,} pods fit at once" if evidence.fitting else total
+        yield from causes
+
+    @contextmanager
+    def _arrived(self, admission: QuotaAssignment) -> Iterator[Subject | None]:
+        """Its pods wait for nodes, as if it had been admitted."""
+        rounds, key = self._rounds, self._facts.key
+        pods = rounds.pods.let_loose(self._facts, admission)
+        self._objects.adopt(key, [pod.key for pod in pods])
+        try:
+            for pod in pods:
+                rounds.apply(pod)
+            waiting = tuple(pod.key for pod in pods if pod.key in rounds.cluster.pending)
+            groups = {pod.who.group for pod in pods}
+            gang = rounds.cluster.gangs.find(groups.pop()) if len(groups) == 1 else None
+            if not waiting or len(waiting) < len(pods):
+                yield None
+            elif gang is not None and gang.facts is not None:
+                yield Subject(gang.name, waiting, is_gang=True, is_whole=True)
+            else:
+                yield Subject(waiting[0], waiting, is_whole=True)
+        finally:
+            for pod in pods:
+                rounds.apply(PodGone(pod.key))
+            rounds.placement.renew()
+
+    def _with_quota(self, candidate: Candidate, admission: QuotaAssignment) -> Remedy | None:
+        """The change, with more quota where that is lacking as well."""
+        if candidate.changes_pods:
+            # The nodes were tried with the changed pods; their quota is the same.
+            flavors = {flavor for each in admission.pod_sets for flavor in each.flavors.values()}
+            found = [each for each in self._quota(None) if all(c.flavor in flavors for c in each.changes if c.flavor)]
+        else:
+            with self._trial.applied(candidate.apply):
+                self._rounds.placement.renew()
+                found = self._quota(self._rounds.prover)
+            self._rounds.placement.renew()
+        kinds = {*_COMMANDED, RemedyKind.TURN}
+        best = next((each for each in found if each.effect is Effect.ADMITTED and each.kind in kinds), None)
+        if best is None:
+            return None
+        return candidate.remedy if best.kind is RemedyKind.TURN else both(candidate.remedy, self._told(best))
+
+    def _quota(self, prover: Prover | None) -> list[QuotaRemedy]:
+        rounds = self._rounds
+        return remedies(rounds.kueue, self._facts.key, prover=prover, now_s=rounds.now_s, budget=self._budget)
+
+    def _told(self, remedy: QuotaRemedy) -> Remedy:
+        words = remedy_words(remedy)
+        if not self._objects.is_living or remedy.kind not in _COMMANDED:
+            return Remedy(words)
+        steps = [(change, self._objects.quota_path(change)) for change in remedy.changes]
+        return Remedy(words, quota_commands(steps) if all(path for _, path in steps) else ())

@@ -1,0 +1,195 @@
+"""Changes of what the pods themselves say: a label or a topology level that no node has, and tolerations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+from msgspec import structs
+
+from shoal.api.node_affinity import NodeSelectorTerm
+from shoal.api.requirement import Requirement
+from shoal.data.gpus import PRODUCT_LABEL, read_product
+from shoal.data.mig import RESOURCE_PREFIX
+from shoal.engine.asks import Ask, counted
+from shoal.engine.cluster import Cluster
+from shoal.engine.device_demand import WholeGpus
+from shoal.engine.groups import GroupFacts, TopologyRequirement
+from shoal.engine.pod_rules import PodRules
+from shoal.engine.repelling_taints import RepellingTaint, repelling_taints, tolerating
+from shoal.engine.unmatched import Unmatched, levels_of, unmatched, unmatched_levels
+from shoal.sim.remedies.candidates import Candidate, Subject
+from shoal.sim.remedies.objects import Objects
+from shoal.sim.remedies.trial import RemedyTrial
+from shoal.store.mig_relabelling import SINGLE, has_profile, strategy_of
+from shoal.views.remedies import Remedy, single_request_words, single_strategy_words, tolerance_words
+from shoal.views.remedy_commands import edit_commands, edit_words, toleration_commands
+
+_MOST_TAINTS = 3
+
+
+def unmet_labels(cluster: Cluster, subject: Subject) -> tuple[Unmatched, ...]:
+    """Labels that the subject demands and that no node has."""
+    found: dict[Unmatched, None] = {}
+    for ask in dict.fromkeys(cluster.pending[pod].charge.ask for pod in subject.pods):
+        found.update(dict.fromkeys(unmatched(cluster, ask.nodes)))
+        found.update(dict.fromkeys(unmatched_levels(cluster, levels_of(ask.near))))
+    gang = cluster.gangs.find(subject.name) if subject.is_gang else None
+    if gang is not None and gang.facts is not None:
+        found.update(dict.fromkeys(unmatched_levels(cluster, _levels(gang.facts))))
+    return tuple(found)
+
+
+def spelling(trial: RemedyTrial, subject: Subject, objects: Objects, labels: Sequence[Unmatched]) -> Candidate | None:
+    """Every such label replaced by the nearest that nodes have; None where one has no near one."""
+    if not labels or not all(label.near for label in labels):
+        return None
+    edits = [
+        edit
+        for label in labels
+        for edit in objects.edits(subject.pods[0], label.key, label.near[0], label.values if label.has_key else ())
+    ]
+    if edits:
+        target = objects.target(subject.pods)
+        commands = edit_commands(edits, target) if objects.is_living else ()
+        remedy = Remedy(edit_words(edits, target), commands)
+    else:
+        changes = ", ".join(
+            f"{label.near[0]} instead of {', '.join(label.values) if label.has_key else label.key}" for label in labels
+        )
+        remedy = Remedy(f"Ask for {changes}.")
+
+    def apply(stack: ExitStack) -> None:
+        trial.change_asks(stack, subject.pods, partial(_respelt, labels=labels))
+        if subject.is_gang:
+            trial.change_gang(stack, subject.name, partial(_respelt_gang, labels=labels))
+
+    return Candidate(remedy, apply, changes_pods=True)
+
+
+def tolerations(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[Candidate]:
+    cluster = trial.cluster
+    for taint in repelling_taints(cluster, cluster.pending[subject.pods[0]].charge.ask)[:_MOST_TAINTS]:
+        yield _toleration(trial, subject, objects, taint)
+
+
+def _toleration(trial: RemedyTrial, subject: Subject, objects: Objects, found: RepellingTaint) -> Candidate:
+    commands: tuple[str, ...] = ()
+    words = tolerance_words([found])
+    if objects.is_living:
+        target = objects.target(subject.pods)
+        has_list = {pod: objects.tolerates_anything(pod) for pod in subject.pods}
+        template = objects.template_of(subject.pods[0])
+        has_list[target.keys[0]] = target.is_template and template is not None and bool(template.spec.tolerations)
+        has_list |= {pod: objects.tolerates_anything(pod) for pod in target.pods}
+        commands = toleration_commands(found.taints, target, has_list)
+        if target.is_template and not target.is_open:
+            words += f" Pods that {target.called()} creates later need it in its template."
+
+    def apply(stack: ExitStack) -> None:
+        trial.change_asks(stack, subject.pods, partial(tolerating, taints=found.taints))
+
+    return Candidate(Remedy(words, commands), apply, changes_pods=True)
+
+
+def strategy_single(cluster: Cluster, subject: Subject, objects: Objects) -> Iterator[str]:
+    """Facts about nodes whose MIG instances do not have the name that the subject requests."""
+    for profile, _ in _profiles(cluster.pending[subject.pods[0]].charge.ask):
+        nodes = [
+            name
+            for name, node in objects.nodes.items()
+            if strategy_of(node) == SINGLE and has_profile(node, profile) and name in objects.node_facts
+        ]
+        if nodes:
+            yield single_strategy_words(nodes, profile)
+
+
+def requests_by_gpu(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[Candidate]:
+    """The same instances by the name that they have under strategy single."""
+    profiles = _profiles(trial.cluster.pending[subject.pods[0]].charge.ask)
+    if len(profiles) != 1:
+        return
+    profile, amount = profiles[0]
+    products = {
+        node.metadata.labels.get(PRODUCT_LABEL, "")
+        for node in objects.nodes.values()
+        if strategy_of(node) == SINGLE and has_profile(node, profile)
+    }
+    for product in sorted(each for each in products if read_product(each).mig_profile == profile):
+
+        def apply(stack: ExitStack, product: str = product) -> None:
+            trial.change_asks(stack, subject.pods, partial(_by_gpu, amount=amount, product=product))
+
+        yield Candidate(Remedy(single_request_words(amount, profile, product)), apply, changes_pods=True)
+
+
+def _by_gpu(ask: Ask, amount: int, product: str) -> Ask:
+    requests = tuple(each for each in ask.requests if not each[0].startswith(RESOURCE_PREFIX))
+    selector = Requirement(PRODUCT_LABEL, "In", (product,))
+    nodes = structs.replace(ask.nodes, always=(*ask.nodes.always, selector))
+    return structs.replace(ask, requests=requests, devices=WholeGpus(amount), nodes=nodes)
+
+
+def _profiles(ask: Ask) -> list[tuple[str, int]]:
+    return [
+        (name.removeprefix(RESOURCE_PREFIX), amount)
+        for name, amount in sorted(counted(ask).items())
+        if name.startswith(RESOURCE_PREFIX)
+    ]
+
+
+def _levels(facts: GroupFacts) -> Iterator[str]:
+    for wish in (facts.requirement, *(part.requirement for part in facts.parts)):
+        yield from (level for level in (wish.required, wish.slice_level) if level)
+
+
+def _respelt(ask: Ask, labels: Sequence[Unmatched]) -> Ask:
+    for label in labels:
+        rule = ask.nodes
+        always = tuple(_required(each, label) for each in rule.always)
+        terms = rule.terms
+        if terms is not None:
+            terms = tuple(
+                structs.replace(
+                    term, match_expressions=tuple(_required(each, label) for each in term.match_expressions)
+                )
+                for term in terms
+            )
+        near = ask.near if label.has_key else _near(ask.near, label.key, label.near[0])
+        ask = structs.replace(ask, nodes=structs.replace(rule, always=always, terms=terms), near=near)
+    return ask
+
+
+def _term(term: NodeSelectorTerm, label: Unmatched) -> NodeSelectorTerm:
+    return structs.replace(term, match_expressions=tuple(_required(each, label) for each in term.match_expressions))
+
+
+def _required(requirement: Requirement, label: Unmatched) -> Requirement:
+    if requirement.key != label.key:
+        return requirement
+    if not label.has_key:
+        return structs.replace(requirement, key=label.near[0])
+    is_meant = tuple(requirement.values) == label.values
+    return structs.replace(requirement, values=(label.near[0],)) if is_meant else requirement
+
+
+def _near(rules: PodRules, old: str, new: str) -> PodRules:
+    affinity = tuple(structs.replace(term, key=new) if term.key == old else term for term in rules.affinity)
+    spread = tuple(structs.replace(each, key=new) if each.key == old else each for each in rules.spread)
+    return structs.replace(rules, affinity=affinity, spread=spread)
+
+
+def _respelt_gang(facts: GroupFacts, labels: Sequence[Unmatched]) -> GroupFacts:
+    names = {label.key: label.near[0] for label in labels if not label.has_key}
+
+    def renamed(wish: TopologyRequirement) -> TopologyRequirement:
+        return structs.replace(
+            wish,
+            required=names.get(wish.required, wish.required),
+            preferred=names.get(wish.preferred, wish.preferred),
+            slice_level=names.get(wish.slice_level, wish.slice_level),
+        )
+
+    parts = tuple(structs.replace(part, requirement=renamed(part.requirement)) for part in facts.parts)
+    return structs.replace(facts, requirement=renamed(facts.requirement), parts=parts)

@@ -1,0 +1,168 @@
+"""Searches the changes after which a waiting pod or gang runs: one change, else two that are needed together.
+
+Guarantees: each remedy was tried on the facts and the subject ran; nothing is left of the trials. The search ends after
+a number of trials, or when the caller says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import chain
+
+from shoal.engine.preemption.evidence import NodeShortage, what_would_help
+from shoal.engine.preemption.preemptor import gang_preemptor, pod_preemptor
+from shoal.engine.unmatched import Unmatched
+from shoal.sim.remedies.candidates import Candidate, NodeCandidates, Subject
+from shoal.sim.remedies.node_candidates import disturbing_mig_layouts, mig_layouts, repair, uncordon
+from shoal.sim.remedies.objects import Objects
+from shoal.sim.remedies.pod_candidates import requests_by_gpu, spelling, strategy_single, tolerations, unmet_labels
+from shoal.sim.remedies.trial import RemedyTrial
+from shoal.views.remedies import Remedy, both, free_words, overtaken_words
+from shoal.views.remedy_commands import delete_commands
+
+_MOST_REMEDIES = 4
+
+
+@dataclass(slots=True)
+class Found:
+    """What the search found."""
+
+    unmet: tuple[Unmatched, ...] = ()
+    """Labels that no node has."""
+    candidates: list[Candidate] = field(default_factory=list)
+    """With each of them the subject ran."""
+    facts: tuple[str, ...] = ()
+    """Why nodes with the requested MIG profile do not count."""
+    note: str = ""
+    """Why freed capacity would not help, where other pods would take it."""
+
+    @property
+    def remedies(self) -> list[Remedy]:
+        return [candidate.remedy for candidate in self.candidates]
+
+
+def remedies_of(trial: RemedyTrial, subject: Subject, objects: Objects) -> Found:
+    """The simplest remedies first."""
+    return _Search(trial, subject, objects).found()
+
+
+class _Search:
+    def __init__(self, trial: RemedyTrial, subject: Subject, objects: Objects) -> None:
+        self._trial = trial
+        self._subject = subject
+        self._objects = objects
+        self._spared = objects.siblings(subject.pods[0])
+        self._note = ""
+
+    def found(self) -> Found:
+        unmet = unmet_labels(self._trial.cluster, self._subject)
+        if unmet:
+            respelt = spelling(self._trial, self._subject, self._objects, unmet)
+            remedies = [] if respelt is None else self._from(respelt)
+            return Found(unmet, remedies, note=self._note)
+        singles = list(self._singles())
+        remedies = [*singles, *self._freed()] if len(singles) < _MOST_REMEDIES else singles
+        if not remedies:
+            remedies = list(self._disturbing()) or self._pairs()
+        facts = tuple(strategy_single(self._trial.cluster, self._subject, self._objects))
+        return Found((), remedies[:_MOST_REMEDIES], facts, self._note)
+
+    def _from(self, first: Candidate) -> list[Candidate]:
+        """The change alone, or with one other."""
+        with self._trial.applied(first.apply):
+            if self._runs():
+                return [first]
+            more = next(chain(self._singles(), self._freed()), None)
+        return [] if more is None else [_both(first, more)]
+
+    def _pairs(self) -> list[Candidate]:
+        for first in (*tolerations(self._trial, self._subject, self._objects), *self._on_all_nodes()):
+            found = self._from(first)
+            if found:
+                return found
+        return []
+
+    def _on_all_nodes(self) -> Iterator[Candidate]:
+        for each in self._node_candidates():
+            yield each.of(1)
+
+    def _singles(self) -> Iterator[Candidate]:
+        for candidate in (
+            *tolerations(self._trial, self._subject, self._objects),
+            *requests_by_gpu(self._trial, self._subject, self._objects),
+        ):
+            if self._works(candidate):
+                yield candidate
+        for each in self._node_candidates():
+            found = self._fewest(each)
+            if found is not None:
+                yield found
+
+    def _disturbing(self) -> Iterator[Candidate]:
+        for candidate in disturbing_mig_layouts(self._trial, self._subject, self._objects):
+            if self._works(candidate):
+                yield candidate
+                return
+
+    def _node_candidates(self) -> Iterator[NodeCandidates]:
+        yield from uncordon(self._trial, self._subject, self._objects)
+        yield from repair(self._trial, self._subject, self._objects)
+        yield from mig_layouts(self._trial, self._subject, self._objects)
+
+    def _fewest(self, nodes: NodeCandidates) -> Candidate | None:
+        """Of the nodes the one that suffices, or else the fewest of them together."""
+        if len(nodes.names) > 1 and not self._works(nodes.of(len(nodes.names))):
+            return None
+        for name in nodes.names:
+            alone = NodeCandidates((name,), nodes.apply, nodes.remedy).of(1)
+            if self._works(alone):
+                return alone
+            if not self._subject.is_gang and self._trial.is_short:
+                return None
+        return next((nodes.of(n) for n in range(2, len(nodes.names) + 1) if self._works(nodes.of(n))), None)
+
+    def _works(self, candidate: Candidate) -> bool:
+        with self._trial.applied(candidate.apply):
+            return self._runs()
+
+    def _freed(self) -> Iterator[Candidate]:
+        """Capacity that others hold, if the subject then gets it."""
+        shortages = self._shortages()
+        victims = [pod for each in shortages for pod in each.pods]
+        if not victims:
+            return
+        with ExitStack() as stack:
+            self._trial.end_pods(stack, victims)
+            works = self._runs()
+        if not works:
+            takers = [pod for pod in self._trial.placed if pod not in {*victims, *self._subject.pods}]
+            self._note = overtaken_words(shortages, takers) if takers else ""
+            return
+        returning = [pod for pod in victims if self._trial.cluster.pods[pod].who.returns]
+        commands = delete_commands(victims) if self._objects.is_living else ()
+        remedy = Remedy(free_words(shortages, returning), commands)
+        yield Candidate(remedy, lambda stack: self._trial.end_pods(stack, victims))
+
+    def _shortages(self) -> Sequence[NodeShortage]:
+        cluster, subject = self._trial.cluster, self._subject
+        if subject.is_gang:
+            claim = gang_preemptor(cluster, cluster.gangs[subject.name])
+        else:
+            claim = pod_preemptor(cluster, subject.name)
+        if claim is None:
+            return ()
+        return what_would_help(self._trial.fitter(), claim, self._trial.now_s, self._spared)
+
+    def _runs(self) -> bool:
+        return self._trial.runs(self._subject)
+
+
+def _both(first: Candidate, second: Candidate) -> Candidate:
+    def apply(stack: ExitStack) -> None:
+        first.apply(stack)
+        second.apply(stack)
+
+    changes_pods = first.changes_pods or second.changes_pods
+    return Candidate(both(first.remedy, second.remedy), apply, changes_pods)

@@ -1,0 +1,175 @@
+"""Applies LimitRanges, PriorityClasses and ResourceQuotas to the pods of manifests, as an API server does at creation.
+
+Pods that exist (with a uid, or on a node) passed admission before: they count against quotas and are not judged. The
+others are created in the order of their creation times, then of the manifests; a refused pod uses nothing, and waits
+with the message of the API server. A controller that a quota on its own kind (`count/jobs.batch`) refuses makes no
+pods.
+
+What a quota says is used (`status.used`) is taken as it is if it belongs to its spec; else the existing pods are
+counted.
+
+Rejected: judging the typed pods. The embedded API server has the same rules for objects of any kind, and two versions
+of them would differ one day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec import structs
+
+from shoal.api.decode import convert
+from shoal.api.limit_ranges import LimitRange
+from shoal.api.pod import Pod, PodSpec
+from shoal.api.resource_quotas import ResourceQuota
+from shoal.api.wire import ApiStruct, to_json
+from shoal.api.workloads import Deployment, Job, ReplicaSet, StatefulSet
+from shoal.engine.from_api import Priorities
+from shoal.engine.reasons import Code
+from shoal.policy.admission.faults import aggregate
+from shoal.policy.admission.limit_ranges import faults_of, set_defaults
+from shoal.policy.admission.pod_resources import Amounts, Obj
+from shoal.policy.admission.priority_classes import class_not_found
+from shoal.policy.admission.quota.evaluator import Evaluator
+from shoal.policy.admission.quota.pods import PodEvaluator
+from shoal.policy.admission.quota.tracked_quota import TrackedQuota, changed
+from shoal.store.held_pods import HeldPod
+from shoal.store.inventory import Inventory, Placed
+
+_PODS = PodEvaluator()
+_CONTROLLERS: Mapping[type[ApiStruct], tuple[str, Evaluator]] = {
+    kind: (plural, Evaluator((group, plural.partition(".")[0])))
+    for kind, plural, group in (
+        (Job, "jobs.batch", "batch"),
+        (Deployment, "deployments.apps", "apps"),
+        (ReplicaSet, "replicasets.apps", "apps"),
+        (StatefulSet, "statefulsets.apps", "apps"),
+    )
+}
+_HELP_RAISE = "End what uses the quota, or raise it."
+_HELP_BOUNDS = "Correct the requests and limits, or the LimitRange."
+
+
+class ManifestAdmission:
+    def __init__(self, inventory: Inventory, priorities: Priorities) -> None:
+        self._priorities = priorities
+        self._quotas = _by_namespace(TrackedQuota(_plain(each.value)) for each in inventory.of(ResourceQuota))
+        self._uncounted = [quota for quotas in self._quotas.values() for quota in quotas if quota.said is None]
+        self._ranges: dict[str, list[Obj]] = {}
+        for each in sorted(inventory.of(LimitRange), key=lambda one: one.value.metadata.name):
+            self._ranges.setdefault(each.value.metadata.namespace, []).append(_plain(each.value))
+        self._refused_controllers = self._controllers(inventory)
+        self.refused: dict[str, HeldPod] = {}
+        """The pods that are not created, with the reason."""
+
+    def admitted(self, pods: Sequence[Placed[Pod]]) -> list[Placed[Pod]]:
+        """The pods that exist or may be created, with what a LimitRange sets, in the order given."""
+        order = sorted(range(len(pods)), key=lambda at: (not _exists(pods[at].value), *_age(pods[at].value), at))
+        found: dict[int, Placed[Pod]] = {}
+        for at in order:
+            judged = self._judge(pods[at])
+            if isinstance(judged, HeldPod):
+                self.refused[pods[at].value.metadata.key] = judged
+            else:
+                found[at] = judged
+        return [found[at] for at in sorted(found)]
+
+    def _judge(self, placed: Placed[Pod]) -> Placed[Pod] | HeldPod:
+        pod = placed.value
+        namespace = pod.metadata.namespace
+        if _exists(pod):
+            for quota in self._quotas.get(namespace, ()):
+                if quota in self._uncounted:
+                    _use(quota, quota.usage(_PODS, _creation(pod)))
+            return placed
+        if fault := self._refused_controllers.get(str(placed.where)):
+            return HeldPod(Code.FORBIDDEN, fault, _HELP_RAISE)
+        name = pod.spec.priority_class_name
+        if name and pod.spec.priority is None and not self._priorities.has(name):
+            return _refusal(pod, class_not_found(name), self._priorities.remedy(name))
+        if namespace not in self._quotas and namespace not in self._ranges:
+            return placed
+        obj = _creation(pod)
+        for limit_range in self._ranges.get(namespace, ()):
+            set_defaults(obj, limit_range)
+        for limit_range in self._ranges.get(namespace, ()):
+            if faults := faults_of(obj, limit_range):
+                return _refusal(pod, aggregate(faults), _HELP_BOUNDS)
+        return self._charge(placed, obj)
+
+    def _charge(self, placed: Placed[Pod], obj: Obj) -> Placed[Pod] | HeldPod:
+        pod = placed.value
+        quotas = self._quotas.get(pod.metadata.namespace, ())
+        for quota in quotas:
+            silent = _PODS.missing(_PODS.matching(quota.hard), obj) if quota.counts(_PODS, obj) else ""
+            if silent:
+                return _refusal(pod, f"failed quota: {quota.name}: {silent}", "Set them in the pod.")
+        used = [quota.usage(_PODS, obj) for quota in quotas]
+        for quota, amounts in zip(quotas, used, strict=True):
+            if fault := quota.exceeded(amounts, quota.said or {}):
+                return _refusal(pod, fault, _HELP_RAISE)
+        for quota, amounts in zip(quotas, used, strict=True):
+            _use(quota, amounts)
+        if pod.metadata.namespace not in self._ranges:
+            return placed
+        spec = convert(obj["spec"], PodSpec, placed.at("spec"))
+        return Placed(structs.replace(pod, spec=spec), placed.where, placed.inside)
+
+    def _controllers(self, inventory: Inventory) -> dict[str, str]:
+        """Why controllers that are not created yet are refused, by their places in the manifests."""
+        refused: dict[str, str] = {}
+        for kind, (plural, evaluator) in _CONTROLLERS.items():
+            controllers = inventory.of(kind)
+            for placed in sorted(controllers, key=lambda each: not each.value.metadata.uid):  # type: ignore[attr-defined]
+                meta = placed.value.metadata  # type: ignore[attr-defined]
+                for quota in self._quotas.get(meta.namespace, ()):
+                    amounts = quota.usage(evaluator, {})
+                    if meta.uid:
+                        _use(quota, amounts if quota in self._uncounted else {})
+                    elif fault := quota.exceeded(amounts, quota.said or {}):
+                        refused.setdefault(str(placed.where), f'{plural} "{meta.name}" is forbidden: {fault}')
+                    else:
+                        _use(quota, amounts)
+        return refused
+
+
+def _refusal(pod: Pod, fault: str, help_: str) -> HeldPod:
+    return HeldPod(Code.FORBIDDEN, f'pods "{pod.metadata.name}" is forbidden: {fault}', help_)
+
+
+def _exists(pod: Pod) -> bool:
+    return bool(pod.metadata.uid or pod.spec.node_name) or pod.is_finished()
+
+
+def _age(pod: Pod) -> tuple[bool, float]:
+    """Pods without a creation time are created now."""
+    created = pod.metadata.creation_timestamp
+    return created is None, 0.0 if created is None else created.timestamp()
+
+
+def _plain(value: ApiStruct) -> Obj:
+    found: Obj = msgspec.json.decode(to_json(value))
+    return found
+
+
+def _creation(pod: Pod) -> Obj:
+    """The pod as it comes to admission: what a container does not request, it requests as much as its limit."""
+    obj = {"metadata": {}, "spec": {}, **_plain(pod)}
+    for field in ("containers", "initContainers"):
+        for container in obj["spec"].get(field) or ():
+            resources = container.get("resources") or {}
+            if resources.get("limits"):
+                resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
+    return obj
+
+
+def _use(quota: TrackedQuota, amounts: Amounts) -> None:
+    quota.said = changed(quota.said or {}, amounts)
+
+
+def _by_namespace(quotas: Iterable[TrackedQuota]) -> dict[str, list[TrackedQuota]]:
+    found: dict[str, list[TrackedQuota]] = {}
+    for quota in sorted(quotas, key=lambda each: each.name):
+        found.setdefault(quota.namespace, []).append(quota)
+    return found

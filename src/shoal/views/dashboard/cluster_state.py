@@ -1,0 +1,216 @@
+"""Stores the objects and counts of the dashboard as they change, and builds the facts of a frame on demand.
+
+A change costs the change, however large the cluster: what waits is kept in order, and a node's tile is made again only
+when something on that node has changed. Of deleted pods only the number that ended remains, and of Events that report
+faults their sums.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+
+from msgspec import structs
+
+from shoal.views.dashboard.facts import (
+    Address,
+    DashboardFacts,
+    Detail,
+    EventFacts,
+    GangDetail,
+    NodeDetail,
+    NodeFacts,
+    PodDetail,
+    PodFacts,
+    Subject,
+    Tile,
+)
+from shoal.views.dashboard.gpu_use import fleet_of, tile_of
+from shoal.views.dashboard.queue_state import GangState, QueueState
+from shoal.views.dashboard.warning_state import WarningState
+
+_MOST_EVENTS = 500
+_MOST_WAITING = 2_000
+"""How many waiting pods a user looks through."""
+_MOST_SAMPLES, _SAMPLE_S = 240, 5.0
+_EVERYDAY = frozenset({"Pulling", "Pulled", "Created", "SuccessfulCreate", "SuccessfulDelete"})
+"""What every pod brings with it: the tiles show it better."""
+
+
+class ClusterState:
+    def __init__(self, title: str = "Shoal") -> None:
+        self.title = title
+        self.changes = 0
+        """How often a node, a pod or an Event has changed."""
+        self.queues = QueueState()
+        self.gangs = GangState()
+        self._warnings = WarningState()
+        self._nodes: dict[str, NodeFacts] = {}
+        self._order: list[str] | None = None
+        """Names of nodes in natural order; None until first used."""
+        self._tiles: dict[str, Tile] = {}
+        """Those that are still right."""
+        self._fleet = fleet_of([])
+        self._summed = 0
+        """The number of changes when it was."""
+        self._pods: dict[Address, PodFacts] = {}
+        self._held: dict[str, dict[Address, PodFacts]] = {}
+        self._waiting: list[tuple[str, Address]] = []
+        """In order; the first is when the pod was created."""
+        self._running = 0
+        self._ended = {"Succeeded": 0, "Failed": 0}
+        """Also of pods that are gone by now: what has been done stays done."""
+        self._events: deque[EventFacts] = deque(maxlen=_MOST_EVENTS)
+        self._history: deque[float] = deque(maxlen=_MOST_SAMPLES)
+        self._sampled_s = float("-inf")
+
+    @property
+    def version(self) -> int:
+        """The number of all changes: the facts of two frames with the same version differ in their times alone."""
+        return self.changes + self.queues.changes + self.gangs.changes
+
+    def put_node(self, node: NodeFacts) -> None:
+        before = self._nodes.get(node.name)
+        if before == node:
+            return
+        if before is None:
+            self._order = None
+        self._nodes[node.name] = node
+        self._tiles.pop(node.name, None)
+        self.changes += 1
+
+    def drop_node(self, name: str) -> None:
+        if self._nodes.pop(name, None) is None:
+            return
+        self._order = None
+        self._tiles.pop(name, None)
+        self.changes += 1
+
+    def put_pod(self, pod: PodFacts) -> None:
+        before = self._pods.get(pod.address)
+        if before == pod:
+            return
+        # A pod that was asked to end has failed in name only.
+        if pod.phase in self._ended and not pod.is_ending and (before is None or before.phase != pod.phase):
+            self._ended[pod.phase] += 1
+        self._pods[pod.address] = pod
+        self._move(before, pod)
+
+    def drop_pod(self, address: Address) -> None:
+        before = self._pods.pop(address, None)
+        if before is not None:
+            self._move(before, None)
+
+    def put_event(self, event: EventFacts) -> None:
+        self._warnings.put(event)
+        if event.reason not in _EVERYDAY:
+            self._events.appendleft(event)
+            self.changes += 1
+
+    def scene(
+        self, clock: str, footer: str = "", now_s: float = 0.0, opened: Subject | None = None, note: str = ""
+    ) -> DashboardFacts:
+        """`opened`: the subject whose page is open."""
+        if self._order is None:
+            self._order = sorted(self._nodes, key=_natural)
+        tiles = [self._tiles.get(name) or self._tile(name) for name in self._order]
+        if self._summed != self.changes:
+            self._fleet, self._summed = fleet_of(tiles), self.changes
+        self._sample(now_s)
+        waiting = [self._explained(self._pods[address]) for _, address in self._waiting[:_MOST_WAITING]]
+        return DashboardFacts(
+            title=self.title,
+            clock=clock,
+            tiles=tiles,
+            fleet=self._fleet,
+            waiting=waiting,
+            waits=len(self._waiting),
+            running=self._running,
+            done=self._ended["Succeeded"],
+            failed=self._ended["Failed"],
+            events=sorted(self._events, key=lambda event: event.at, reverse=True),
+            footer=footer,
+            now_s=now_s,
+            queues=self.queues.queues(),
+            workloads=self.queues.without_pods(waiting),
+            gangs=self.gangs.all(),
+            warnings=self._warnings.all(),
+            history=list(self._history),
+            note=note,
+            detail=None if opened is None else self._detail(opened),
+        )
+
+    def _sample(self, now_s: float) -> None:
+        if now_s - self._sampled_s >= _SAMPLE_S:
+            self._sampled_s = now_s
+            self._history.append(self._fleet.held / max(1, self._fleet.gpus))
+
+    def _explained(self, pod: PodFacts) -> PodFacts:
+        """With the reason of its Workload, if a queue keeps it back."""
+        why = self.queues.why_gated(pod) if pod.is_gated else ""
+        return structs.replace(pod, why=why) if why else pod
+
+    def _detail(self, subject: Subject) -> Detail | None:
+        if subject.kind == "node":
+            if subject.name not in self._nodes:
+                return None
+            pods = sorted(self._held.get(subject.name, {}).values(), key=lambda pod: (-pod.gpus, pod.address))
+            return NodeDetail(self._tiles.get(subject.name) or self._tile(subject.name), pods)
+        if subject.kind == "queue":
+            return self.queues.detail(subject.name, self.gangs.all())
+        if subject.kind == "gang":
+            gang = self.gangs.get(subject.name)
+            pods = [self._explained(pod) for pod in self.gangs.pods(subject.name)]
+            return None if gang is None else GangDetail(gang, pods)
+        namespace, _, name = subject.name.partition("/")
+        pod = self._pods.get((namespace, name))
+        if pod is None:
+            return None
+        mine = [event for event in self._events if event.about == f"pod/{name}" and event.namespace == namespace]
+        return PodDetail(self._explained(pod), mine)
+
+    def _tile(self, name: str) -> Tile:
+        tile = self._tiles[name] = tile_of(self._nodes[name], self._held.get(name, {}).values())
+        return tile
+
+    def _move(self, before: PodFacts | None, after: PodFacts | None) -> None:
+        """From where a pod was to where it is."""
+        self.changes += 1
+        self._running += _runs(after) - _runs(before)
+        self.gangs.move(before, after)
+        if before is not None and _lines_up(before):
+            self._waiting.pop(bisect_left(self._waiting, (before.created, before.address)))
+        if after is not None and _lines_up(after):
+            insort(self._waiting, (after.created, after.address))
+        home, place = _home(before), _home(after)
+        if before is not None and home and home != place:
+            self._let_go(home, before.address)
+        if after is not None and place:
+            self._held.setdefault(place, {})[after.address] = after
+            self._tiles.pop(place, None)
+
+    def _let_go(self, node: str, address: Address) -> None:
+        held = self._held[node]
+        del held[address]
+        if not held:
+            del self._held[node]
+        self._tiles.pop(node, None)
+
+
+def _runs(pod: PodFacts | None) -> bool:
+    return pod is not None and pod.phase == "Running"
+
+
+def _lines_up(pod: PodFacts) -> bool:
+    return pod.waits and not pod.node
+
+
+def _home(pod: PodFacts | None) -> str:
+    """The node on which it holds GPUs."""
+    return pod.node if pod is not None and pod.holds and pod.gpus else ""
+
+
+def _natural(name: str) -> tuple[str, int, str]:
+    """`p5-9` before `p5-10`."""
+    words, _, number = name.rpartition("-")
+    return (words, int(number), "") if number.isdecimal() else (name, 0, "")

@@ -1,0 +1,166 @@
+"""Stores the queues, Workloads and PodGroups of a cluster, and the gangs that pods form.
+
+A change costs the change: a gang is summed up again only when one of its pods or its PodGroup has changed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from shoal.views.dashboard.facts import (
+    Address,
+    GangFacts,
+    GroupFacts,
+    PodFacts,
+    QueueDetail,
+    QueueFacts,
+    WorkloadFacts,
+)
+
+_MOST_WORKLOADS = 2_000
+"""How many waiting Workloads a user looks through."""
+_MOST_OF_QUEUE = 200
+
+
+class QueueState:
+    def __init__(self) -> None:
+        self.changes = 0
+        self._queues: dict[str, QueueFacts] = {}
+        self._local: dict[Address, str] = {}
+        """LocalQueue -> ClusterQueue."""
+        self._workloads: dict[Address, WorkloadFacts] = {}
+        self._pending: list[tuple[str, Address]] = []
+        """In order; the first is when the Workload was created."""
+        self._by_owner: dict[tuple[str, str], Address] = {}
+        """Namespace and `kind/name` of the object that a Workload was made for -> the Workload."""
+
+    def put_queue(self, queue: QueueFacts) -> None:
+        self._queues[queue.key] = queue
+        self.changes += 1
+
+    def drop_queue(self, key: str) -> None:
+        self._queues.pop(key, None)
+        self.changes += 1
+
+    def put_local_queue(self, namespace: str, name: str, cluster_queue: str) -> None:
+        self._local[namespace, name] = cluster_queue
+        self.changes += 1
+
+    def put_workload(self, workload: WorkloadFacts) -> None:
+        self.drop_workload(workload.address)
+        self._workloads[workload.address] = workload
+        if workload.state == "pending":
+            insort(self._pending, (workload.created, workload.address))
+        self._by_owner[workload.namespace, workload.owner] = workload.address
+
+    def drop_workload(self, address: Address) -> None:
+        before = self._workloads.pop(address, None)
+        self.changes += 1
+        if before is None:
+            return
+        if before.state == "pending":
+            self._pending.pop(bisect_left(self._pending, (before.created, address)))
+        if self._by_owner.get((before.namespace, before.owner)) == address:
+            del self._by_owner[before.namespace, before.owner]
+
+    def queues(self) -> list[QueueFacts]:
+        """Volcano's own `root` and `default` are left out while no work uses them."""
+        return [queue for _, queue in sorted(self._queues.items()) if queue.kind == "ClusterQueue" or queue.is_used]
+
+    def without_pods(self, waiting: Sequence[PodFacts]) -> list[WorkloadFacts]:
+        """The Workloads that wait, the oldest first, but for those whose gated pods are among `waiting`."""
+        groups = {pod.gang for pod in waiting if pod.is_gated}
+        found = (self._workloads[address] for _, address in self._pending[:_MOST_WORKLOADS])
+        return [
+            structs.replace(one, cluster_queue=self.queue_of(one))
+            for one in found
+            if not one.owner.startswith("pod/") and f"{one.namespace}/{one.name}" not in groups
+        ]
+
+    def why_gated(self, pod: PodFacts) -> str:
+        """The reason of the Workload that a gated pod belongs to; empty if there is none."""
+        group = self._workloads.get((pod.namespace, pod.gang.partition("/")[2]))
+        own = self._by_owner.get((pod.namespace, f"pod/{pod.name}"))
+        found = group or (self._workloads.get(own) if own is not None else None)
+        return found.why if found is not None and found.state == "pending" else ""
+
+    def queue_of(self, workload: WorkloadFacts) -> str:
+        """The name of its ClusterQueue; empty if its LocalQueue does not exist."""
+        return workload.cluster_queue or self._local.get((workload.namespace, workload.queue), "")
+
+    def detail(self, key: str, gangs: Sequence[GangFacts]) -> QueueDetail | None:
+        queue = self._queues.get(key)
+        if queue is None:
+            return None
+        if queue.kind != "ClusterQueue":
+            return QueueDetail(queue, gangs=[gang for gang in gangs if gang.queue == queue.name][:_MOST_OF_QUEUE])
+        mine = [one for one in self._workloads.values() if self.queue_of(one) == queue.name]
+        mine.sort(key=lambda one: (one.created, one.address))
+        pending = [one for one in mine if one.state == "pending"]
+        admitted = [one for one in mine if one.state == "admitted"]
+        return QueueDetail(queue, pending[:_MOST_OF_QUEUE], admitted[:_MOST_OF_QUEUE])
+
+
+class GangState:
+    def __init__(self) -> None:
+        self.changes = 0
+        """How often a PodGroup has changed."""
+        self._groups: dict[str, GroupFacts] = {}
+        self._pods: dict[str, dict[Address, PodFacts]] = {}
+        self._known: dict[str, GangFacts] = {}
+        """Those that are still right."""
+
+    def move(self, before: PodFacts | None, after: PodFacts | None) -> None:
+        if before is not None and before.gang and (after is None or after.gang != before.gang):
+            pods = self._pods[before.gang]
+            del pods[before.address]
+            if not pods:
+                del self._pods[before.gang]
+            self._known.pop(before.gang, None)
+        if after is not None and after.gang:
+            self._pods.setdefault(after.gang, {})[after.address] = after
+            self._known.pop(after.gang, None)
+
+    def put_group(self, group: GroupFacts) -> None:
+        self._groups[group.full_name] = group
+        self.changes += 1
+        self._known.pop(group.full_name, None)
+
+    def drop_group(self, name: str) -> None:
+        self._groups.pop(name, None)
+        self.changes += 1
+        self._known.pop(name, None)
+
+    def all(self) -> list[GangFacts]:
+        """Those that wait first, the oldest first. Gangs whose pods have all ended are left out."""
+        names = self._groups.keys() | self._pods.keys()
+        gangs = (self._known.get(name) or self._gang(name) for name in names)
+        active = (gang for gang in gangs if gang.running or gang.waiting or gang.name not in self._pods)
+        return sorted(active, key=lambda gang: (not gang.waiting, gang.created, gang.name))
+
+    def get(self, name: str) -> GangFacts | None:
+        return self._gang(name) if name in self._groups or name in self._pods else None
+
+    def pods(self, name: str) -> list[PodFacts]:
+        return sorted(self._pods.get(name, {}).values(), key=lambda pod: (not pod.waits, pod.address))
+
+    def _gang(self, name: str) -> GangFacts:
+        group, pods = self._groups.get(name), list(self._pods.get(name, {}).values())
+        active = [pod for pod in pods if pod.phase in ("Pending", "Running")]
+        waiting = [pod for pod in active if pod.waits and not pod.node]
+        refused = next((pod.why for pod in waiting if pod.why), "")
+        found = self._known[name] = GangFacts(
+            name=name,
+            needs=(group.needs if group is not None else 0) or max((pod.gang_needs for pod in pods), default=0),
+            running=sum(pod.phase == "Running" for pod in active),
+            waiting=len(waiting),
+            gpus=sum(pod.gpus for pod in active),
+            nodes=len({pod.node for pod in active if pod.node}),
+            queue=(group.queue if group is not None else "") or next((pod.queue for pod in pods if pod.queue), ""),
+            why=((group.why if group is not None else "") or refused) if waiting or not active else "",
+            created=min((pod.created for pod in pods), default=""),
+        )
+        return found

@@ -1,0 +1,113 @@
+"""Tells in a few lines what happened to an object, from its Events and conditions, the newest last.
+
+Events of one moment that say the same of several pods are one line. Messages that name another workload by its uid get
+its name. What is true now, such as the refusals of a scheduler, is left out: other headings have it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from shoal.views.enumeration import few
+
+MOST_LINES = 6
+_MOST_NAMES = 3
+_NOW = frozenset(
+    {
+        *("FailedScheduling", "WaitingForQuota", "ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed"),
+        *("WaitingForPreemptedWorkloads", "PendingEvaluation", "Pending", "WaitingForPodsReady"),
+    }
+)
+"""Reasons that describe a state."""
+_VERBS: Mapping[str, str] = {
+    "Scheduled": "scheduled",
+    "Started": "started",
+    "Completed": "completed",
+    "Killing": "is being stopped",
+    "SuccessfulDelete": "",
+    "SuccessfulCreate": "",
+}
+"""Of Normal Events: the words, or none for those that say nothing new."""
+_OF_PODS = frozenset({"Scheduled", "Killing"})
+"""Told of one pod only: of a job it is enough that its pods started, or that it was stopped."""
+_STOPS = frozenset({"Preempted", "EvictedDueToPreempted", "Stopped"})
+_TOLD = frozenset({"Admitted", "Evicted", "Requeued", "DeadlineExceeded", "Rebooted", "XidError"})
+_ACCOMMODATED = re.compile(
+    r"Preempted to accommodate a workload \(UID: (?P<uid>[^,]*), JobUID: (?P<job>[^)]*)\) due to (?P<why>[^;]*)"
+)
+_BY = re.compile(r"Preempted by (?P<name>\S+)")
+_ADMITTED = re.compile(r"Admitted by (?P<queue>[Cc]lusterQueue \S+?),? ")
+_SUFFIX = re.compile(r'"[^"]*"')
+
+
+class Happening(msgspec.Struct, frozen=True):
+    """An Event, or a condition that changed."""
+
+    at: datetime
+    kind: str
+    """In small letters."""
+    name: str
+    reason: str
+    message: str = ""
+    is_warning: bool = False
+
+
+def history_lines(happenings: Iterable[Happening], names: Mapping[str, str], subject: str) -> list[str]:
+    """`names`: objects by uid. `subject`: the kind in whose history pods are named."""
+    merged: dict[tuple[str, str], list[Happening]] = {}
+    for each in sorted(happenings, key=lambda one: (one.at, one.reason, one.name)):
+        words = "" if subject != "pod" and each.reason in _OF_PODS else _words(each, names)
+        if words:
+            merged.setdefault((f"{each.at:%H:%M:%S}", words), []).append(each)
+    lines = [f"{moment} {_who(found, subject)}{words}" for (moment, words), found in _once(merged)]
+    return lines[-MOST_LINES:]
+
+
+def _once(
+    merged: Mapping[tuple[str, str], list[Happening]],
+) -> list[tuple[tuple[str, str], list[Happening]]]:
+    """A warning that is repeated counts once, at its last time."""
+    last: dict[str, tuple[tuple[str, str], list[Happening]]] = {}
+    for (moment, words), found in merged.items():
+        like = words if found[-1].is_warning else f"{moment} {words}"
+        last.pop(like, None)
+        last[like] = (moment, words), found
+    return list(last.values())
+
+
+def _words(each: Happening, names: Mapping[str, str]) -> str:
+    if each.reason in _NOW:
+        return ""
+    if each.reason in _STOPS:
+        return _stopped(each.message, names)
+    if each.reason == "Started" and (found := _ADMITTED.match(f"{each.message} ")):
+        return f"admitted by C{found['queue'][1:]}"
+    if each.reason == "Admitted" and (found := _ADMITTED.match(f"{each.message} ")):
+        return f"admitted by C{found['queue'][1:]}"
+    if not each.is_warning and each.reason in _VERBS:
+        where = each.message.rpartition(" to ")[2] if each.reason == "Scheduled" else ""
+        return f"{_VERBS[each.reason]} to node {where}" if where else _VERBS[each.reason]
+    if each.is_warning or each.reason in _TOLD:
+        return f"{each.reason}: {_SUFFIX.sub('...', each.message)}" if each.message else each.reason
+    return ""
+
+
+def _stopped(message: str, names: Mapping[str, str]) -> str:
+    found = _ACCOMMODATED.match(message)
+    if found is not None:
+        other = names.get(found["job"]) or names.get(found["uid"]) or "a workload that is gone"
+        return f"stopped for {other} ({found['why'].strip()})"
+    by = _BY.match(message)
+    return f"stopped for {by['name']}" if by is not None else f"stopped: {message}"
+
+
+def _who(found: Sequence[Happening], subject: str) -> str:
+    """The pods that it concerns, unless a pod is asked about."""
+    pods = list(dict.fromkeys(each.name for each in found if each.kind == "pod"))
+    if not pods or subject == "pod":
+        return ""
+    return f"{few(pods, _MOST_NAMES)} " if len(pods) <= _MOST_NAMES else f"{len(pods):,} pods "

@@ -1,0 +1,123 @@
+"""Tells why the pods of a controller were not created: which ResourceQuota is exceeded, and by how much."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from shoal.units.errors import UserError
+from shoal.units.quantity import Quantity
+from shoal.views.explanation import HELP, WOULD_RUN, Explanation
+from shoal.views.remedies import Remedy, both
+
+Obj = Mapping[str, Any]
+FAILED_CREATE = "FailedCreate"
+_EXCEEDED = re.compile(
+    r"exceeded quota: (?P<name>[^,]+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
+)
+
+
+class Exceeded(msgspec.Struct, frozen=True):
+    """A ResourceQuota that refuses a pod."""
+
+    name: str
+    resource: str
+    requested: Quantity
+    """By one pod."""
+    used: Quantity
+    hard: Quantity
+    pods: int = 1
+    """How many pods are to be created."""
+
+    @property
+    def wanted(self) -> Quantity:
+        """The quota that all of them need."""
+        return Quantity(self.used.nano + self.requested.nano * self.pods, self.hard.format)
+
+    @property
+    def missing(self) -> Quantity:
+        return self.wanted - self.hard
+
+
+def exceeded(messages: Iterable[str], quotas: Sequence[Obj], pods: int) -> list[Exceeded]:
+    """From the messages of the API server, with the present figures of the quotas; only those that are still short."""
+    found: dict[tuple[str, str], Exceeded] = {}
+    status = {quota["metadata"]["name"]: quota.get("status") or {} for quota in quotas}
+    for message in messages:
+        match = _EXCEEDED.search(message)
+        if match is None or match["name"] not in status:
+            continue
+        name = match["name"]
+        used, hard = _amounts(match["used"]), _amounts(match["limited"])
+        for resource, requested in _amounts(match["requested"]).items():
+            now_used = _quantity(status[name].get("used", {}).get(resource)) or used.get(resource, Quantity.of(0))
+            now_hard = _quantity(status[name].get("hard", {}).get(resource)) or hard.get(resource)
+            if now_hard is None:
+                continue
+            each = Exceeded(name, resource, requested, now_used, now_hard, pods)
+            if each.hard < each.wanted:
+                found[name, resource] = each
+    return list(found.values())
+
+
+def tell_refusal(explanation: Explanation, found: Sequence[Exceeded], namespace: str) -> None:
+    """More quota is a remedy only where the pods would then run: alone if they fit on the nodes, else with a change of
+    the nodes."""
+    fits = WOULD_RUN in explanation.outcome
+    explanation.outcome = "waits: its pods are not created"
+    explanation.code = "ExceededQuota"
+    explanation.chapters.insert(0, ("quota", list(map(_words, found))))
+    quota = raise_remedy(found, namespace)
+    found_before = explanation.remedies
+    if fits:
+        explanation.remedies = [quota]
+    else:
+        explanation.remedies = [both(quota, each) for each in found_before]
+    lines = [line for remedy in explanation.remedies for line in remedy.lines()]
+    kept = [chapter for chapter in explanation.chapters if chapter[0] != HELP]
+    at = next((at for at, (heading, _) in enumerate(explanation.chapters) if heading == HELP), len(kept))
+    before = {line for remedy in found_before for line in remedy.lines()}
+    facts = [line for heading, each in explanation.chapters if heading == HELP for line in each if line not in before]
+    if lines or facts:
+        kept.insert(at, (HELP, [*facts, *lines]))
+    explanation.chapters = kept
+
+
+def _words(each: Exceeded) -> str:
+    count = "a pod requests" if each.pods == 1 else f"each of {each.pods:,} pods requests"
+    return (
+        f"ResourceQuota {each.name} refuses its pods: {each.used} of {each.hard} {each.resource} used, {count} "
+        f"{each.requested}, {each.missing} missing"
+    )
+
+
+def raise_remedy(found: Sequence[Exceeded], namespace: str) -> Remedy:
+    """All quotas that are short."""
+    words: list[str] = []
+    commands = []
+    for name in dict.fromkeys(each.name for each in found):
+        parts = [each for each in found if each.name == name]
+        amounts = ", ".join(f"{each.resource} from {each.hard} to {each.wanted}" for each in parts)
+        hard = {each.resource: str(each.wanted) for each in parts}
+        body = json.dumps({"spec": {"hard": hard}}, separators=(",", ":"))
+        commands.append(f"kubectl patch resourcequota {name} -n {namespace} --type=merge -p='{body}'")
+        words.append(f"Raise {amounts} in ResourceQuota {name}.")
+    return Remedy(" ".join(words), tuple(commands))
+
+
+def _amounts(text: str) -> dict[str, Quantity]:
+    pairs = (part.partition("=") for part in text.split(","))
+    return {name: amount for name, _, value in pairs if (amount := _quantity(value)) is not None}
+
+
+def _quantity(text: object) -> Quantity | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        return Quantity.parse(text)
+    except UserError:
+        return None

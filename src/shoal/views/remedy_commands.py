@@ -1,0 +1,171 @@
+"""Writes the change of a field as a sentence and, where kubectl can make it, as a command.
+
+Most fields of a pod cannot be changed: such a pod is replaced by a corrected copy. The template of a Job can be changed
+only while the Job is suspended; otherwise only a sentence says what to change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from shoal.api.taints import Taint
+from shoal.engine.queues.flavors.capacity import shown
+from shoal.engine.queues.remedies.remedy import FieldChange
+from shoal.views.enumeration import few
+
+_MOST_PODS = 8
+
+
+class FieldEdit(msgspec.Struct, frozen=True):
+    """One field of a pod or of its template, before and after."""
+
+    path: tuple[str, ...]
+    before: Any
+    after: Any
+    key: str = ""
+    """Of a map: the entry `before` is renamed to `after`, with this value."""
+
+    @classmethod
+    def renamed(cls, path: tuple[str, ...], before: str, after: str, value: str) -> FieldEdit:
+        return cls(path, before, after, value)
+
+    def words(self, prefix: str = "") -> str:
+        path = _dotted(self.path, prefix)
+        if self.key:
+            return f"{path}: rename {self.before} to {self.after}"
+        return f"{path}: {_shown(self.after)} instead of {_shown(self.before)}"
+
+    def patch(self, prefix: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """As a JSON patch."""
+        path = (*prefix, *self.path)
+        if self.key:
+            return [
+                {"op": "remove", "path": _pointer((*path, self.before))},
+                {"op": "add", "path": _pointer((*path, self.after)), "value": self.key},
+            ]
+        return [{"op": "replace", "path": _pointer(path), "value": self.after}]
+
+
+class PatchTarget(msgspec.Struct, frozen=True):
+    """Where the spec of pods is written."""
+
+    kind: str
+    """In small letters, as kubectl takes it."""
+    keys: tuple[str, ...]
+    """namespace/name of each object."""
+    is_template: bool = False
+    is_open: bool = False
+    """Whether the template can be changed while the object exists."""
+    pods: tuple[str, ...] = ()
+    """Of a template: the waiting pods that exist."""
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        return ("spec", "template") if self.is_template else ()
+
+    def called(self) -> str:
+        what = self.kind if len(self.keys) == 1 else f"{self.kind}s"
+        return f"{what} {few(self.keys, 4)}"
+
+
+def edit_words(edits: Sequence[FieldEdit], target: PatchTarget) -> str:
+    changes = "; ".join(edit.words(".".join(target.prefix)) for edit in edits)
+    words = f"In {target.called()}, {changes}."
+    if target.is_template and not target.is_open:
+        words += f" The template of an existing {target.kind} cannot be changed: delete it and create it again."
+    return words
+
+
+def edit_commands(edits: Sequence[FieldEdit], target: PatchTarget) -> tuple[str, ...]:
+    """Empty where no command can make the change."""
+    body = json.dumps([step for edit in edits for step in edit.patch(target.prefix)], separators=(",", ":"))
+    if target.is_template:
+        return (f"kubectl patch {_named(target.kind, target.keys[0])} --type=json -p='{body}'",) * target.is_open
+    if len(target.keys) > _MOST_PODS:
+        return ()
+    return tuple(
+        f"kubectl get {_named('pod', key)} -o yaml | kubectl patch -f - --local --type=json -p='{body}' -o yaml | "
+        "kubectl replace --force -f -"
+        for key in target.keys
+    )
+
+
+def toleration_commands(taints: Sequence[Taint], target: PatchTarget, has_list: Mapping[str, bool]) -> tuple[str, ...]:
+    """Tolerations can be added to pods that exist. `has_list`: whether a pod, or the template, has some already."""
+    values = [_toleration(taint) for taint in taints]
+    if target.is_template and target.is_open:
+        body = _added(("spec", "template", "spec", "tolerations"), values, has_list=has_list.get(target.keys[0], False))
+        return (f"kubectl patch {_named(target.kind, target.keys[0])} --type=json -p='{body}'",)
+    pods = target.pods if target.is_template else target.keys
+    if len(pods) > _MOST_PODS:
+        return ()
+    return tuple(
+        f"kubectl patch {_named('pod', pod)} --type=json -p='"
+        f"{_added(('spec', 'tolerations'), values, has_list=has_list.get(pod, False))}'"
+        for pod in pods
+    )
+
+
+def quota_commands(steps: Sequence[tuple[FieldChange, tuple[str, ...]]]) -> tuple[str, ...]:
+    """One for each object whose quota or limit changes; with each change the path of its field."""
+    by_object: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for change, path in steps:
+        value = shown(change.resource, change.after) if isinstance(change.after, int) else change.after
+        step = {"op": "add", "path": _pointer(path), "value": value}
+        by_object.setdefault((change.object.lower(), change.name), []).append(step)
+    return tuple(
+        f"kubectl patch {kind} {name} --type=json -p='{json.dumps(body, separators=(',', ':'))}'"
+        for (kind, name), body in by_object.items()
+    )
+
+
+def delete_commands(pods: Sequence[str]) -> tuple[str, ...]:
+    """One for each namespace."""
+    by_namespace: dict[str, list[str]] = {}
+    for pod in pods:
+        namespace, _, name = pod.partition("/")
+        by_namespace.setdefault(namespace, []).append(name)
+    return tuple(
+        f"kubectl delete pod {' '.join(names)} -n {namespace}" for namespace, names in sorted(by_namespace.items())
+    )
+
+
+def _named(kind: str, key: str) -> str:
+    namespace, _, name = key.rpartition("/")
+    return f"{kind} {name} -n {namespace}" if namespace else f"{kind} {name}"
+
+
+def _toleration(taint: Taint) -> dict[str, str]:
+    found = {"key": taint.key, "operator": "Equal" if taint.value else "Exists"}
+    return {**found, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
+
+
+def _added(path: Sequence[str], values: Sequence[dict[str, str]], *, has_list: bool) -> str:
+    steps: list[dict[str, Any]] = [{"op": "add", "path": _pointer((*path, "-")), "value": each} for each in values]
+    if not has_list:
+        steps = [{"op": "add", "path": _pointer(path), "value": list(values)}]
+    return json.dumps(steps, separators=(",", ":"))
+
+
+def _pointer(path: Sequence[str]) -> str:
+    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def _dotted(path: Sequence[str], prefix: str) -> str:
+    text = prefix
+    for part in path:
+        if part.isdecimal():
+            text += f"[{part}]"
+        elif "/" in part or "." in part:
+            text += f'["{part}"]'
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

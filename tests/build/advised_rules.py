@@ -1,0 +1,29 @@
+"""The rules of the advisor by their modules: two tables of tests share them, so that every rule is in one of them."""
+
+from __future__ import annotations
+
+from shoal.policy.advice import Rule
+from shoal.policy.rules import FILE_RULES, TABLE
+
+ABOUT_CLUSTERS = frozenset(
+    {
+        *("autoscaling_rules", "file_rules", "instance_rules", "monitoring_rules", "network_rules", "sharing_rules"),
+    }
+)
+"""Modules with rules about the operation of clusters. The others are about workloads and queues."""
+
+
+def rules_about_clusters() -> set[Rule]:
+    return {rule for rule in _all() if _module(rule) in ABOUT_CLUSTERS}
+
+
+def rules_about_workloads() -> set[Rule]:
+    return _all() - rules_about_clusters()
+
+
+def _all() -> set[Rule]:
+    return {*(rule for row in TABLE for rule in row.rules), *FILE_RULES}
+
+
+def _module(rule: Rule) -> str:
+    return rule.check.__module__.rpartition(".")[2]

@@ -1,0 +1,243 @@
+"""Remedies of `shoal why` that were tried: on files, without a cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.manifests import Object, as_file, job, node, pod, replicas, volcano_group
+from shoal.cli.main import main
+
+GROUP = "scheduling.k8s.io/group-name"
+H100 = {
+    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+    "nvidia.com/gpu.count": "8",
+    "nvidia.com/mig.capable": "true",
+    "nvidia.com/mig.strategy": "mixed",
+}
+SLICE = "nvidia.com/mig-3g.40gb"
+TAINT = {"key": "dedicated", "value": "research", "effect": "NoSchedule"}
+
+
+class Told:
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._folder = folder
+        self._capsys = capsys
+
+    def __call__(self, name: str, *objects: Object) -> str:
+        return " ".join(self.text(name, *objects).split())
+
+    def text(self, name: str, *objects: Object) -> str:
+        assert main(["why", "-f", as_file(self._folder, *objects), name]) == 0
+        return self._capsys.readouterr().out
+
+    def document(self, name: str, *objects: Object) -> dict[str, Any]:
+        assert main(["why", "-f", as_file(self._folder, *objects), name, "-o", "json"]) == 0
+        found: dict[str, Any] = json.loads(self._capsys.readouterr().out)
+        return found
+
+
+@pytest.fixture
+def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
+    return Told(tmp_path, capsys)
+
+
+def of_cluster(obj: Object) -> Object:
+    """As it would be read from a cluster, so that commands can act on it."""
+    obj["metadata"]["uid"] = f"uid-{obj['metadata']['name']}"
+    return obj
+
+
+def owned(obj: Object, kind: str, name: str) -> Object:
+    reference = {"apiVersion": "batch/v1", "kind": kind, "name": name, "uid": "1", "controller": True}
+    obj["metadata"]["ownerReferences"] = [reference]
+    return obj
+
+
+# -- unhealthy GPUs -----------------------------------------------------------------------------------------------
+
+
+def with_faults(name: str, healthy: int, faults: str = "") -> Object:
+    made = node(name, healthy)
+    made["status"]["capacity"] = {**made["status"]["allocatable"], "nvidia.com/gpu": 8}
+    if faults:
+        made["metadata"]["annotations"] = {"shoal.dev/gpu-faults": faults}
+    return of_cluster(made)
+
+
+def test_a_dead_gpu_is_named_with_its_xid_and_the_command_that_heals_it(told: Told) -> None:
+    text = told("pod/whole", with_faults("n", 7, '{"3": 79}'), pod("t/whole", 8))
+    assert "unhealthy node n: 1 of 8 GPUs is unhealthy (GPU 3: XID 79)" in text
+    assert "Repair or replace GPU 3 (XID 79) of node n. shoal cluster heal n --gpu 3" in text
+
+
+def test_a_real_node_with_fewer_gpus_than_it_has_is_named_without_a_command(told: Told) -> None:
+    text = told("pod/whole", with_faults("n", 6), pod("t/whole", 8))
+    assert "unhealthy node n: 2 of 8 GPUs are unhealthy" in text
+    assert "Repair or replace 2 GPUs of node n." in text
+    assert "shoal cluster heal" not in text
+
+
+def test_a_repair_that_does_not_help_is_no_remedy(told: Told) -> None:
+    text = told("pod/whole", with_faults("n", 7, '{"3": 79}'), pod("t/other", 2, on="n"), pod("t/whole", 16))
+    assert "1 of 8 GPUs is unhealthy" in text
+    assert "Repair" not in text
+
+
+# -- pods in the way ---------------------------------------------------------------------------------------------
+
+
+def test_pods_of_the_same_job_are_never_proposed_to_end(told: Told) -> None:
+    siblings = [owned(pod(f"t/training-{at}", 4, on="n"), "Job", "training") for at in range(2)]
+    waits = owned(pod("t/training-2", 4), "Job", "training")
+    objects = [node("n", 8), job("t/training", 3, 4), *siblings, waits]
+    assert "would help" not in told("pod/training-2", *objects)
+    assert "Free 4 GPUs on n (t/other)." in told("pod/training-2", *objects[:-2], pod("t/other", 4, on="n"), waits)
+
+
+def test_capacity_that_others_in_line_would_take_is_no_remedy(told: Told) -> None:
+    objects = [node("n", 8), pod("t/old", 8, on="n"), pod("t/first", 8), pod("t/second", 8)]
+    assert "would help Free 8 GPUs on n (t/old)." in told("pod/first", *objects)
+    text = told("pod/second", *objects)
+    assert "To free capacity on n does not help: t/first, before it in line, takes it." in text
+    assert "Free 8 GPUs" not in text
+
+
+def test_a_pod_that_is_created_again_with_higher_priority_is_no_remedy(told: Told) -> None:
+    high = owned(pod("t/web-0", 8, on="n", priority=10), "ReplicaSet", "web")
+    objects = [node("n", 8), replicas("ReplicaSet", "t/web", 1, 8), high, pod("t/low", 8)]
+    assert "Free 8 GPUs" not in told("pod/low", *objects)
+    high["spec"]["priority"] = 0
+    assert "t/web-0 is created again and then waits behind it." in told("pod/low", *objects)
+
+
+# -- labels, taints, cordons -------------------------------------------------------------------------------------
+
+
+def racks() -> list[Object]:
+    return [of_cluster(node(name, 8, labels={"example.com/rack": "a"})) for name in "ab"]
+
+
+def test_a_topology_level_that_no_node_has_is_named_with_the_nearest(told: Told) -> None:
+    level = {"kueue.x-k8s.io/podset-required-topology": "example.com/rackk"}
+    gang = job("t/train", 2, 8, annotations={"shoal.dev/gang": "true"}, template={"annotations": level})
+    text = told("job/train", *racks(), gang)
+    assert "No node has a label example.com/rackk; did you mean example.com/rack?" in text
+    assert (
+        'spec.template.metadata.annotations["kueue.x-k8s.io/podset-required-topology"]: example.com/rack instead of '
+        "example.com/rackk." in text
+    )
+    tainted = told(
+        "job/train",
+        *racks()[:1],
+        of_cluster(node("b", 8, labels={"example.com/rack": "a"}, spec={"taints": [TAINT]})),
+        gang,
+    )
+    # The toleration alone would not help.
+    assert "Two changes are needed. First: In job t/train" in tainted
+    assert "Then: Tolerate dedicated=research:NoSchedule (1 node)." in tainted
+
+
+def test_a_spread_over_a_label_that_no_node_has_is_named(told: Told) -> None:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "example.com/rakc",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {},
+    }
+    text = told("pod/a", *racks(), pod("t/a", 1, topologySpreadConstraints=[spread]))
+    assert "No node has a label example.com/rakc; did you mean example.com/rack?" in text
+    assert "spec.topologySpreadConstraints[0].topologyKey: example.com/rack instead of example.com/rakc" in text
+
+
+def test_a_selector_of_a_deployment_is_patched(told: Told) -> None:
+    deployment = replicas("Deployment", "t/web", 1, 1)
+    deployment["spec"]["template"]["spec"]["nodeSelector"] = {"example.com/rackk": "a"}
+    (remedy,) = told.document("deployment/web", *racks(), deployment)["remedies"]
+    path = "/spec/template/spec/nodeSelector/example.com~1rack"
+    patch = f'[{{"op":"remove","path":"{path}k"}},{{"op":"add","path":"{path}","value":"a"}}]'
+    assert remedy["commands"] == [f"kubectl patch deployment web -n t --type=json -p='{patch}'"]
+
+
+def test_a_taint_is_told_only_where_the_toleration_suffices(told: Told) -> None:
+    tainted = node("n", 8, spec={"taints": [TAINT]})
+    assert "Tolerate dedicated=research:NoSchedule (1 node)." in told("pod/a", tainted, pod("t/a", 8))
+    text = told("pod/a", tainted, pod("t/old", 4, on="n"), pod("t/a", 8))
+    assert "Two changes are needed. First: Tolerate dedicated=research:NoSchedule (1 node)." in text
+    assert "Then: Free 4 GPUs on n (t/old)." in text
+
+
+def test_a_cordon_is_lifted_only_where_that_suffices(told: Told) -> None:
+    cordoned = of_cluster(node("n", 8, spec={"unschedulable": True}))
+    assert "Uncordon node n. kubectl uncordon n" in told("pod/a", cordoned, pod("t/a", 8))
+    assert "Uncordon" not in told("pod/a", cordoned, pod("t/a", 16))
+
+
+def test_a_gang_gets_as_many_nodes_uncordoned_as_it_needs(told: Told) -> None:
+    nodes = [of_cluster(node(name, 8, spec={"unschedulable": True})) for name in "abc"]
+    members = [pod(f"t/g-{at}", 8, annotations={GROUP: "g"}) for at in range(2)]
+    text = told("gang/g", *nodes, volcano_group("t/g", 2), *members)
+    assert "Uncordon nodes a, b. kubectl uncordon a kubectl uncordon b" in text
+
+
+# -- MIG ---------------------------------------------------------------------------------------------------------
+
+
+def asks_slice() -> Object:
+    return pod("t/slice", limits={SLICE: 1})
+
+
+def test_the_mig_layout_that_satisfies_a_request_is_named_with_its_label(told: Told) -> None:
+    text = told("pod/slice", of_cluster(node("n", 8, labels=H100)), asks_slice())
+    assert "asks 1 x MIG 3g.40gb nodes" in text.replace("turn priority 0; 1 of 1 in line ", "")
+    assert "kubectl label node n nvidia.com/mig.config=all-3g.40gb --overwrite" in text
+    assert "no pod uses its GPUs" in text
+
+
+def test_pods_that_another_layout_would_disturb_are_named(told: Told) -> None:
+    text = told("pod/slice", of_cluster(node("n", 8, labels=H100)), pod("t/busy", 1, on="n"), asks_slice())
+    assert "End the pods on the GPUs of n (t/busy), then change its MIG layout to all-3g.40gb." in text
+
+
+def test_a_model_without_the_profile_gets_no_layout(told: Told) -> None:
+    labels = {**H100, "nvidia.com/gpu.product": "NVIDIA-L40S", "nvidia.com/mig.capable": "false"}
+    assert "mig.config" not in told("pod/slice", of_cluster(node("n", 8, labels=labels)), asks_slice())
+
+
+def test_whole_gpus_come_back_where_all_are_divided(told: Told) -> None:
+    divided = node("n", 0, labels={**H100, "nvidia.com/mig.config": "all-1g.10gb"})
+    divided["status"]["allocatable"]["nvidia.com/mig-1g.10gb"] = 56
+    text = told("pod/whole", of_cluster(divided), pod("t/whole", 8))
+    assert "kubectl label node n nvidia.com/mig.config=all-disabled --overwrite" in text
+
+
+def test_strategy_single_has_another_resource_name(told: Told) -> None:
+    single = {
+        **H100,
+        "nvidia.com/mig.strategy": "single",
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-3g.40gb",
+    }
+    text = told("pod/slice", node("n", 16, labels=single), asks_slice())
+    assert "Node n has MIG strategy single" in text.replace("node n has", "Node n has")
+    assert "Request nvidia.com/gpu: 1 instead of nvidia.com/mig-3g.40gb" in text
+    assert "nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3-MIG-3g.40gb" in text
+
+
+# -- the form ----------------------------------------------------------------------------------------------------
+
+
+def test_no_line_ends_in_blanks_and_commands_are_not_folded(told: Told) -> None:
+    text = told.text("pod/a", of_cluster(node("n", 8, spec={"taints": [TAINT]})), pod("t/a", 8))
+    assert [line for line in text.splitlines() if line != line.rstrip()] == []
+    (command,) = [line.strip() for line in text.splitlines() if "kubectl" in line]
+    assert command.startswith("kubectl patch pod a -n t --type=json -p='")
+    assert command.endswith("'")
+    assert max(len(line) for line in text.splitlines() if "kubectl" not in line) <= 80
+
+
+def test_the_document_has_the_remedies_with_their_commands(told: Told) -> None:
+    document = told.document("pod/a", of_cluster(node("n", 8, spec={"unschedulable": True})), pod("t/a", 8))
+    assert document["remedies"] == [{"words": "Uncordon node n.", "commands": ["kubectl uncordon n"]}]

@@ -1,0 +1,246 @@
+"""A new user asks `shoal why` about pods that wait, and does exactly what it says: then they run."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from build.cluster_server import ServerProcess
+from build.kubectl import kubectl_binary
+from build.kubectl_runs import PATIENCE_S, Kubectl, Obj
+from build.living_cluster import job, living, namespaces_in, pod, pods, shoal, until
+
+FLEET = "2xp5.48xlarge,1xdgx-a100-80[mig=all-1g.10gb],1xp4d.24xlarge"
+HELP = "would help"
+COMMANDS = ("kubectl ", "shoal ")
+EDIT = re.compile(r"In job \S+, (?P<path>\S+): (?P<new>\S+) instead of (?P<old>\S+)\.")
+"""A change that no command can make: the field, and its new and old value."""
+RACK = "example.com/rack"
+LEVEL = "kueue.x-k8s.io/podset-required-topology"
+GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with living(tmp_path_factory.mktemp("helped"), FLEET, "--memory") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def all_namespaces(server: ServerProcess, kubectl_home: Path) -> Iterator[Kubectl]:
+    return namespaces_in(Kubectl(server.kubeconfig, kubectl_home))
+
+
+@pytest.fixture
+def kubectl(all_namespaces: Iterator[Kubectl]) -> Iterator[Kubectl]:
+    inside = next(all_namespaces)
+    yield inside
+    inside("delete", "jobs,pods", "--all", "--wait=true")
+
+
+def help_of(kubectl: Kubectl, name: str) -> list[str]:
+    """The lines under `would help`."""
+    told = shoal("why", name, "-n", kubectl.namespace, kubeconfig=kubectl.kubeconfig)
+    assert told.code == 0, told.err
+    lines = told.out.splitlines()
+    assert not [line for line in lines if line != line.rstrip()]
+    begin = next((at for at, line in enumerate(lines) if line.strip().startswith(HELP)), None)
+    assert begin is not None, told.out
+    column = lines[begin].index(HELP) + len(HELP) + 2
+    found = [lines[begin][column:]]
+    for line in lines[begin + 1 :]:
+        if line[:column].strip():
+            break
+        found.append(line[column:])
+    return found
+
+
+def first_commands(lines: list[str]) -> list[str]:
+    """Those of the first remedy."""
+    found: list[str] = []
+    for line in lines:
+        if line.startswith(COMMANDS):
+            found.append(line)
+        elif found:
+            break
+    return found
+
+
+def run(kubectl: Kubectl, command: str) -> None:
+    """As a user pastes it, with `kubectl` and `shoal` on the path."""
+    path = os.pathsep.join([str(Path(kubectl_binary()).parent), str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env=kubectl.environment(PATH=path),
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def follow(kubectl: Kubectl, name: str) -> list[str]:
+    lines = help_of(kubectl, name)
+    commands = first_commands(lines)
+    assert commands, lines
+    for command in commands:
+        run(kubectl, command)
+    return lines
+
+
+def waits(kubectl: Kubectl, name: str) -> None:
+    """Its scheduler has said that no node takes it."""
+    conditions = until(lambda: kubectl.get("pod", name)["status"].get("conditions"))
+    assert [one["reason"] for one in conditions if one["type"] == "PodScheduled"] == ["Unschedulable"]
+
+
+def runs(kubectl: Kubectl, name: str) -> None:
+    kubectl("wait", f"pod/{name}", "--for=jsonpath={.status.phase}=Running", f"--timeout={PATIENCE_S - 5}s")
+
+
+def on(node: str) -> dict[str, str]:
+    """As a node selector."""
+    return {"kubernetes.io/hostname": node}
+
+
+def pair(kubectl: Kubectl) -> list[str]:
+    """The names of the two pods."""
+
+    def found() -> list[str]:
+        names = [str(one["metadata"]["name"]) for one in pods(kubectl)]
+        return names if len(names) == 2 else []
+
+    return until(found)
+
+
+def asks(name: str, resource: str, node: str) -> Obj:
+    made = pod(name, nodeSelector=on(node))
+    made["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
+    return made
+
+
+def test_a_taint_is_tolerated(kubectl: Kubectl) -> None:
+    kubectl("taint", "node", "p4d-24xlarge-0", "dedicated=research:NoSchedule")
+    kubectl("create", "-f-", given=pod("tainted", gpus=8, nodeSelector=on("p4d-24xlarge-0")))
+    waits(kubectl, "tainted")
+    assert "Tolerate dedicated=research:NoSchedule (1 node)." in follow(kubectl, "pod/tainted")
+    runs(kubectl, "tainted")
+
+
+def test_fragments_are_freed(kubectl: Kubectl) -> None:
+    notebooks = [pod(f"notebook-{at}", {"run-for": "1h"}, gpus=2, nodeSelector=on("p5-48xlarge-0")) for at in range(2)]
+    kubectl("create", "-f-", given=notebooks)
+    for at in range(2):
+        runs(kubectl, f"notebook-{at}")
+    kubectl("create", "-f-", given=pod("whole", gpus=8, nodeSelector=on("p5-48xlarge-0")))
+    waits(kubectl, "whole")
+    lines = follow(kubectl, "pod/whole")
+    assert "Free 4 GPUs on p5-48xlarge-0" in lines[0]
+    runs(kubectl, "whole")
+
+
+def test_a_failed_gpu_is_named_and_repaired(kubectl: Kubectl, server: ServerProcess) -> None:
+    assert shoal("cluster", "gpu-fail", "p5-48xlarge-1", "3", kubeconfig=server.kubeconfig).code == 0
+    until(lambda: kubectl.get("node", "p5-48xlarge-1")["status"]["allocatable"][GPU] == "7")
+    kubectl("create", "-f-", given=pod("eight", gpus=8, nodeSelector=on("p5-48xlarge-1")))
+    waits(kubectl, "eight")
+    told = shoal("why", "pod/eight", "-n", kubectl.namespace, kubeconfig=kubectl.kubeconfig).out
+    assert "node p5-48xlarge-1: 1 of 8 GPUs is unhealthy (GPU 3: XID 79)" in " ".join(told.split())
+    follow(kubectl, "pod/eight")
+    runs(kubectl, "eight")
+
+
+def test_an_idle_node_gets_the_mig_layout_that_is_asked_for(kubectl: Kubectl) -> None:
+    kubectl("create", "-f-", given=asks("slice", "nvidia.com/mig-3g.40gb", "dgx-a100-80-0"))
+    waits(kubectl, "slice")
+    follow(kubectl, "pod/slice")
+    runs(kubectl, "slice")
+    assert kubectl.get("node", "dgx-a100-80-0")["metadata"]["labels"]["nvidia.com/mig.config"] == "all-3g.40gb"
+
+
+def test_a_misspelled_topology_level_is_corrected(kubectl: Kubectl) -> None:
+    kubectl("label", "nodes", "p5-48xlarge-0", "p5-48xlarge-1", f"{RACK}=a", "--overwrite")
+    gang = job("train", {"run-for": "1h"}, gpus=8, parallelism=2, completions=2)
+    gang["metadata"]["annotations"] = {"shoal.dev/gang": "true"}
+    gang["spec"]["template"]["metadata"]["annotations"][LEVEL] = f"{RACK}k"
+    kubectl("create", "-f-", given=gang)
+    for name in pair(kubectl):
+        waits(kubectl, name)
+    text = " ".join(help_of(kubectl, "job/train"))
+    assert f"No node has a label {RACK}k; did you mean {RACK}?" in text
+    change = EDIT.search(text)
+    assert change is not None, text
+    corrected = copy.deepcopy(gang)
+    replace(corrected, change["path"], change["old"], change["new"])
+    kubectl("delete", "job", "train", "--wait=true")
+    until(lambda: not pods(kubectl))
+    kubectl("create", "-f-", given=corrected)
+    for name in pair(kubectl):
+        runs(kubectl, name)
+
+
+def replace(obj: Obj, path: str, old: str, new: str) -> None:
+    """Sets a field that is written as `spec.template.metadata.annotations["key"]`."""
+    *parents, last = [quoted or plain for quoted, plain in re.findall(r'\["([^"]+)"\]|([^.\[\]"]+)', path)]
+    for name in parents:
+        obj = obj[name]
+    assert obj[last] == old
+    obj[last] = new
+
+
+def queued(namespace: str, kubectl: Kubectl, name: str) -> None:
+    """A job of eight GPUs in a queue that has four."""
+    kubectl("apply", "-f-", given=queue_objects(namespace, "4"))
+    made = job(name, {"run-for": "1h"}, gpus=8, parallelism=1, completions=1, suspend=True)
+    made["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "user"}
+    made["spec"]["template"]["spec"]["nodeSelector"] = on("p5-48xlarge-0")
+    kubectl("create", "-f-", given=made)
+    until(lambda: kubectl.get("workloads")["items"])
+
+
+def runs_job(kubectl: Kubectl) -> None:
+    found = until(lambda: [one for one in pods(kubectl) if "ownerReferences" in one["metadata"]])
+    runs(kubectl, found[0]["metadata"]["name"])
+
+
+def test_quota_is_raised_where_the_pods_then_run(kubectl: Kubectl) -> None:
+    queued(kubectl.namespace, kubectl, "queued")
+    assert "from 4 to 8" in " ".join(follow(kubectl, "job/queued"))
+    runs_job(kubectl)
+
+
+def test_quota_and_capacity_are_provided_where_both_are_lacking(kubectl: Kubectl) -> None:
+    kubectl("create", "-f-", given=pod("notebook", {"run-for": "1h"}, gpus=2, nodeSelector=on("p5-48xlarge-0")))
+    runs(kubectl, "notebook")
+    queued(kubectl.namespace, kubectl, "both")
+    assert "Two changes are needed." in follow(kubectl, "job/both")[0]
+    runs_job(kubectl)
+
+
+def queue_objects(namespace: str, gpus: str) -> list[Obj]:
+    version = "kueue.x-k8s.io/v1beta2"
+    resources = [{"name": GPU, "nominalQuota": gpus}]
+    groups = [{"coveredResources": [GPU], "flavors": [{"name": "gpus", "resources": resources}]}]
+    return [
+        {"apiVersion": version, "kind": "ResourceFlavor", "metadata": {"name": "gpus"}},
+        {
+            "apiVersion": version,
+            "kind": "ClusterQueue",
+            "metadata": {"name": "team"},
+            "spec": {"namespaceSelector": {}, "resourceGroups": groups},
+        },
+        {
+            "apiVersion": version,
+            "kind": "LocalQueue",
+            "metadata": {"name": "user", "namespace": namespace},
+            "spec": {"clusterQueue": "team"},
+        },
+    ]

@@ -1,0 +1,31 @@
+"""The words of expressions: names with their labels, numbers, operators."""
+
+from __future__ import annotations
+
+import pytest
+
+from shoal.policy.promql_tokens import Word, promql_words, texts
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("a_b/c > 0.95", ["a_b", "/", "c", ">", "0.95"]),
+        ("rate(a[5m])==0", ["rate", "(", "a", "[", "5", "m", "]", ")", "==", "0"]),
+        ('x{pod=~"a}b"} + y', ["x", "+", "y"]),
+        ("vllm:num >= 1", ["vllm:num", ">=", "1"]),
+        ('"open', ["open"]),
+        ("{__name__='x'}", []),
+        ("", []),
+    ],
+)
+def test_an_expression_is_split_into_words(expression: str, words: list[str]) -> None:
+    assert [word.text for word in promql_words(expression)] == words
+
+
+def test_label_matchers_belong_to_the_name_before_them() -> None:
+    assert promql_words('x{xid="48", pod=~"a"}[5m]')[0] == Word("x", ("xid", "=", "48", ",", "pod", "=~", "a"))
+
+
+def test_the_texts_end_with_the_expression() -> None:
+    assert texts(promql_words("a / b"), 1, 5) == ("/", "b")

@@ -1,0 +1,155 @@
+"""Queues, Workloads, PodGroups and gangs as the dashboard reads and stores them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from build.dashboard_facts import pod
+from shoal.views.dashboard.cluster_state import ClusterState
+from shoal.views.dashboard.facts import GangDetail, PodDetail, QueueDetail, QuotaFacts, Subject
+from shoal.views.dashboard.queue_reading import (
+    cluster_queue,
+    group,
+    kai_queue,
+    local_queue,
+    volcano_queue,
+    workload,
+)
+from shoal.views.dashboard.reading import pod_facts
+
+GPU = "nvidia.com/gpu"
+
+
+def _json(name: str, spec: Any, status: Any = None, namespace: str = "", **meta: Any) -> bytes:
+    metadata = {"name": name, "namespace": namespace, **meta}
+    return msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status or {}})
+
+
+def _cluster_queue(status: Any = None) -> bytes:
+    resources = [{"name": "memory", "nominalQuota": "64Gi"}, {"name": GPU, "nominalQuota": 8}]
+    flavors = [{"name": "h100", "resources": resources}]
+    return _json("team-a", {"cohortName": "research", "resourceGroups": [{"flavors": flavors}]}, status)
+
+
+def _workload(name: str, *, admitted: bool = False, owner: str = "train", **spec: Any) -> bytes:
+    container = {"resources": {"requests": {GPU: "4"}}}
+    pods = [{"name": "main", "count": 2, "template": {"spec": {"containers": [container]}}}]
+    refused = {"type": "QuotaReserved", "status": "False"}
+    refused["message"] = "couldn't assign flavors to pod set main: insufficient quota for nvidia.com/gpu"
+    status = {"admission": {"clusterQueue": "team-a"}} if admitted else {"conditions": [refused]}
+    owners = [{"kind": "Job", "name": owner}]
+    spec = {"queueName": "local", "podSets": pods, **spec}
+    return _json(name, spec, status, "a", creationTimestamp="2026-01-01T00:00:00Z", ownerReferences=owners)
+
+
+def test_a_cluster_queue_shows_what_is_reserved_of_each_quota_gpus_first() -> None:
+    used = [{"name": "h100", "resources": [{"name": GPU, "total": "12", "borrowed": "4"}]}]
+    found = cluster_queue(_cluster_queue({"flavorsReservation": used, "pendingWorkloads": 3, "admittedWorkloads": 2}))
+    assert (found.name, found.parent, found.pending, found.admitted) == ("team-a", "research", 3, 2)
+    assert found.quotas == (
+        QuotaFacts(GPU, "h100", 8, 12, 4),
+        QuotaFacts("memory", "h100", 64 * 2**30, 0, 0),
+    )
+
+
+def test_a_cluster_queue_that_is_not_active_says_why() -> None:
+    inactive = {"type": "Active", "status": "False", "reason": "FlavorNotFound", "message": "there is no flavor h100"}
+    assert cluster_queue(_cluster_queue({"conditions": [inactive]})).fault == "there is no flavor h100"
+
+
+def test_a_volcano_queue_shows_what_it_deserves_and_holds() -> None:
+    found = volcano_queue(_json("v", {"deserved": {GPU: "4"}}, {"allocated": {GPU: "6"}, "pending": 1, "inqueue": 1}))
+    assert found.quotas == (QuotaFacts(GPU, "", 4, 6, 2),)
+    assert found.pending == 2
+
+
+def test_a_kai_queue_without_limit_has_no_nominal_quota() -> None:
+    unlimited = kai_queue(_json("k", {"resources": {"gpu": {"quota": -1}}}, {"allocated": {GPU: "3"}}))
+    assert unlimited.quotas == (QuotaFacts(GPU, "", None, 3, 0),)
+    assert kai_queue(_json("k", {"resources": {"gpu": {"quota": 2}}})).quotas[0].nominal == 2
+
+
+def test_queues_of_volcano_and_kai_are_left_out_while_no_work_uses_them() -> None:
+    cluster = ClusterState()
+    cluster.queues.put_queue(volcano_queue(_json("default", {})))
+    assert cluster.scene("").queues == []
+    cluster.queues.put_queue(volcano_queue(_json("default", {}, {"running": 1})))
+    assert [queue.name for queue in cluster.scene("").queues] == ["default"]
+
+
+def test_a_workload_without_quota_waits_and_an_admitted_one_does_not() -> None:
+    cluster = ClusterState()
+    cluster.queues.put_local_queue(*local_queue(_json("local", {"clusterQueue": "team-a"}, namespace="a")))
+    cluster.queues.put_workload(workload(_workload("w")))
+    (waiting,) = cluster.scene("").workloads
+    assert (waiting.full_name, waiting.pods, waiting.gpus, waiting.cluster_queue) == ("a/job/train", 2, 8, "team-a")
+    assert waiting.why == "insufficient quota for nvidia.com/gpu"
+    cluster.queues.put_workload(workload(_workload("w", admitted=True)))
+    assert cluster.scene("").workloads == []
+
+
+def test_a_queue_page_lists_its_pending_and_admitted_workloads() -> None:
+    cluster = ClusterState()
+    cluster.queues.put_queue(cluster_queue(_cluster_queue()))
+    cluster.queues.put_local_queue("a", "local", "team-a")
+    cluster.queues.put_workload(workload(_workload("w")))
+    cluster.queues.put_workload(workload(_workload("r", admitted=True, owner="old")))
+    cluster.queues.put_workload(workload(_workload("x", queueName="other")))
+    detail = cluster.scene("", opened=Subject("queue", "ClusterQueue/team-a")).detail
+    assert isinstance(detail, QueueDetail)
+    assert ([one.name for one in detail.pending], [one.name for one in detail.admitted]) == (["w"], ["r"])
+    cluster.queues.drop_queue("ClusterQueue/team-a")
+    assert cluster.scene("", opened=Subject("queue", "ClusterQueue/team-a")).detail is None
+
+
+def _gated(name: str, group_name: str) -> bytes:
+    labels = {"kueue.x-k8s.io/pod-group-name": group_name, "kueue.x-k8s.io/queue-name": "local"}
+    annotations = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+    gates = [{"name": "kueue.x-k8s.io/admission"}]
+    return _json(name, {"schedulingGates": gates}, None, "a", labels=labels, annotations=annotations)
+
+
+def test_a_gated_pod_has_the_reason_of_its_workload_and_the_workload_no_row_of_its_own() -> None:
+    cluster = ClusterState()
+    cluster.put_pod(pod_facts(_gated("p-0", "pair")))
+    (alone,) = cluster.scene("").waiting
+    assert alone.why == "waits until the scheduling gate is removed: kueue.x-k8s.io/admission"
+    cluster.queues.put_workload(workload(_workload("pair")))
+    facts = cluster.scene("", opened=Subject("pod", "a/p-0"))
+    assert [one.why for one in facts.waiting] == ["insufficient quota for nvidia.com/gpu"]
+    assert facts.workloads == []
+    assert isinstance(facts.detail, PodDetail)
+    assert facts.detail.pod.why == "insufficient quota for nvidia.com/gpu"
+
+
+def test_a_pod_that_no_scheduler_has_tried_names_its_scheduler() -> None:
+    assert pod_facts(_json("p", {"schedulerName": "volcano"})).why == "the scheduler volcano has not tried it yet"
+
+
+def test_a_gang_says_which_of_its_pods_run_and_why_the_others_wait() -> None:
+    cluster = ClusterState()
+    runs = structs.replace(pod("w-0", "a", 8), gang="a/w")
+    waits = structs.replace(pod("w-1", "a", 8, ""), gang="a/w")
+    cluster.put_pod(runs)
+    cluster.put_pod(waits)
+    cluster.gangs.put_group(group(_json("w", {"minMember": 2, "queue": "q"}, namespace="a")))
+    facts = cluster.scene("", opened=Subject("gang", "a/w"))
+    (gang,) = facts.gangs
+    assert (gang.needs, gang.running, gang.waiting, gang.gpus, gang.queue) == (2, 1, 1, 16, "q")
+    assert gang.why == "no GPU is free"
+    assert isinstance(facts.detail, GangDetail)
+    assert [one.name for one in facts.detail.pods] == ["w-1", "w-0"]
+
+
+def test_a_gang_whose_pods_have_all_ended_is_left_out() -> None:
+    cluster = ClusterState()
+    cluster.put_pod(structs.replace(pod("w-0", "a", 8), gang="a/w", phase="Succeeded"))
+    assert cluster.scene("").gangs == []
+
+
+def test_the_minimum_of_kubernetes_own_pod_group_is_read() -> None:
+    policy = {"schedulingPolicy": {"gang": {"minCount": 4}}}
+    assert group(_json("w", policy, namespace="a")).needs == 4

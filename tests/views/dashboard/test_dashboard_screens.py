@@ -1,0 +1,29 @@
+"""The screens of the dashboard as they were last reviewed; `python -m tools.dashboard_screens` writes them anew."""
+
+from __future__ import annotations
+
+import pytest
+from tools.dashboard_screens import KEYS, PICTURE, SCREENS, SIZES, picture, screen, screens
+
+_SCREENS = dict(screens())
+
+
+@pytest.mark.parametrize("name", sorted(_SCREENS))
+def test_a_screen_is_as_it_was_reviewed(name: str) -> None:
+    assert (SCREENS / name).read_text(encoding="utf-8") == _SCREENS[name]
+
+
+def test_no_file_is_left_of_a_screen_that_is_no_longer_drawn() -> None:
+    assert {path.name for path in SCREENS.iterdir()} == set(_SCREENS)
+
+
+def test_the_picture_in_the_docs_is_the_screen_of_nodes() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == picture()
+
+
+@pytest.mark.parametrize("size", [*SIZES, (40, 12), (60, 15)])
+@pytest.mark.parametrize("name", sorted(KEYS))
+def test_every_screen_fits_its_terminal(name: str, size: tuple[int, int]) -> None:
+    lines = screen(name, size).split("\n", allow_blank=True)
+    assert len(lines) == size[1] - 1
+    assert max(line.cell_len for line in lines) <= size[0]
