@@ -80,8 +80,9 @@ class PodGroupLifecycle:
         there = present(pods)
         runs = any(pod.runs() for _, pod in pods)
         is_reserved = workload.is_true("QuotaReserved")
+        is_stopping = is_reserved and workload.is_true("Evicted")
         if all(pod.is_finished() for _, pod in there):
-            if runs or (workload.is_true("Evicted") and is_reserved):
+            if runs or is_stopping:
                 return PodGroupMembers(_kept(pods, workload, ()))
             ended = [one for one in pods if one[1].is_finished() and not (one[1].is_terminating() and one[1].is_lost())]
             if is_reserved and ended:
@@ -90,7 +91,7 @@ class PodGroupLifecycle:
             return None
         found = self._groups.workload(context.group, there)
         if isinstance(found, GroupRefusal):
-            if not runs and (found.lacks_pods or not is_reserved) and not workload.is_true("Evicted"):
+            if not runs and not is_stopping and (found.lacks_pods or not is_reserved):
                 await self._writer.delete_workload(item)
                 await self._faults.report(context, ("ErrWorkloadCompose", found.message))
                 return None
