@@ -170,6 +170,31 @@ async def test_a_group_whose_pods_all_ended_without_enough_successes_has_failed_
 
 
 @virtual
+async def test_pods_that_succeeded_take_no_place_of_a_group_that_grows(tmp_path: Path) -> None:
+    async with group_cluster(tmp_path, cpu="4") as groups:
+        await started(groups, 2, 0, 1, 2)
+        await groups.until_bound(*names(0, 1, 2))
+        await groups.succeed("train-0")
+        await groups.cluster.pass_time(3)
+        await groups.join("volcano", "train", "train-3")
+        await groups.join("volcano", "train", "train-4")
+        await groups.until_bound(*names(1, 2, 3, 4))
+        await groups.cluster.pass_time(5)
+        assert await groups.used() == "4"
+        await groups.succeed("train-1")
+        await groups.phase("Failed", "train-2", "train-3", "train-4")
+        await groups.cluster.pass_time(5)
+        (ended,) = {
+            (condition(one, "Finished")["reason"], condition(one, "Finished")["message"])
+            for one in await groups.workloads()
+            if "Replaced" not in condition(one, "Finished")["message"]
+        }
+        # The group needs two pods that succeeded.
+        assert ended == ("Succeeded", "Pods succeeded: 2/5.")
+        assert await groups.used() == "0"
+
+
+@virtual
 async def test_a_deleted_group_gives_its_quota_back(tmp_path: Path) -> None:
     async with group_cluster(tmp_path, cpu="2") as groups:
         await started(groups, 2, 0, 1)
