@@ -1,4 +1,4 @@
-"""Messages that the page of troubleshooting quotes are messages of the code."""
+"""Messages that the page of troubleshooting and the guides quote are messages of the code."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from functools import lru_cache
 
 import pytest
 
+from docs.guides import GUIDES
 from docs.pages import ROOT
 
-PAGE = ROOT / "docs" / "troubleshooting.md"
-_CELL = re.compile(r"^\| (?!symptom)([^|]+) \|", re.MULTILINE)
+PAGES = [ROOT / "docs" / "troubleshooting.md", *GUIDES]
+_TABLE = re.compile(r"^\| (?:symptom|what you see) \|.*\n\|[-|]+\n((?:\|.*\n)+)", re.MULTILINE)
 _QUOTED = re.compile(r"`([^`]+)`")
-_FOREIGN = {"shoal", "kueue.x-k8s.io/queue-name", "gpu-fraction", "--accept-data-loss"}
-"""Words in code style that are no message."""
 
 
 @lru_cache(maxsize=1)
@@ -26,8 +25,9 @@ def texts() -> str:
 
 
 def quoted() -> list[str]:
-    cells = _CELL.findall(PAGE.read_text(encoding="utf-8"))
-    return [text for cell in cells for text in _QUOTED.findall(cell) if text not in _FOREIGN]
+    tables = [table for page in PAGES for table in _TABLE.findall(page.read_text(encoding="utf-8"))]
+    cells = [row.split(" | ")[0] for table in tables for row in table.splitlines()]
+    return sorted({text for cell in cells for text in _QUOTED.findall(cell)})
 
 
 def lost_parts(message: str) -> list[str]:
@@ -37,7 +37,7 @@ def lost_parts(message: str) -> list[str]:
 
 
 def test_many_messages_are_quoted() -> None:
-    assert len(quoted()) > 25
+    assert len(quoted()) > 40
 
 
 @pytest.mark.parametrize("message", quoted())
