@@ -536,6 +536,13 @@ def test_a_mig_layout_of_machines_is_seen(command: Command) -> None:
     assert command.placed(wanted, options=options) == {"t/b": "dgx-a100-80-0"}
 
 
+def test_machines_are_read_from_a_file(command: Command, tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("machines:\n- {like: p5.48xlarge, count: 2, name: lab}\n")
+    placed = command.placed(job("t/train", 2, 8), options=("--nodes", str(lab)))
+    assert sorted(placed.values()) == ["lab-0", "lab-1"]
+
+
 def test_without_nodes_a_warning_names_the_option(command: Command) -> None:
     assert "t/a" in command.refused(pod("t/a", 1))
     assert command.err == (

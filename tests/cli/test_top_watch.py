@@ -125,7 +125,7 @@ def test_in_a_pipe_it_prints_a_line_now_and_then(cluster: Path) -> None:
         process.stdout.close()
 
 
-@pytest.mark.parametrize(("option", "value"), [("-f", "x.yaml"), ("-o", "json")])
+@pytest.mark.parametrize(("option", "value"), [("-f", "x.yaml"), ("--nodes", "2xp5.48xlarge"), ("-o", "json")])
 def test_options_of_the_one_time_output_are_refused(
     option: str, value: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

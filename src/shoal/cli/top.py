@@ -39,9 +39,10 @@ def top(
         from shoal.cli.foreground import wants_dashboard
         from shoal.units.errors import UserError
 
-        if filename or output != TABLES[0]:
-            option = "--filename" if filename else "--output"
-            raise UserError(f"{option} does not go with --watch", fix="leave out one of the two")
+        others = {"--filename": bool(filename), "--nodes": bool(nodes), "--output": output != TABLES[0]}
+        for option, is_given in others.items():
+            if is_given:
+                raise UserError(f"{option} does not go with --watch", fix="leave out one of the two")
         watch_cluster(access.access(), is_drawn=wants_dashboard(None))
         return
     from msgspec import structs
