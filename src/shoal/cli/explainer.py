@@ -15,7 +15,7 @@ from shoal.api.decode import Document, Unknown, meta_of
 from shoal.api.kueue import Workload
 from shoal.api.node import Node
 from shoal.api.pod import Pod
-from shoal.api.workloads import Job
+from shoal.api.workloads import Job, ReplicaSet, StatefulSet
 from shoal.cli.deleted_nodes import lost_of_gang, on_lost_nodes
 from shoal.cli.earliest_start import earliest_words
 from shoal.cli.explanation_text import (
@@ -40,7 +40,7 @@ from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
 from shoal.engine.from_api.queues import is_finished
 from shoal.sim.explanation import explain
 from shoal.sim.queue_rounds import QueueRounds
-from shoal.sim.remedies import Objects
+from shoal.sim.remedies import Objects, fits_beside
 from shoal.sim.rounds import Rounds
 from shoal.sim.workload_explanation import queue_names
 from shoal.store.inventory import Inventory
@@ -83,6 +83,12 @@ class Explainer:
         subject = subjects.find(name, namespace)
         # Before the rounds, which place pods.
         self.family = self._family(subject)
+        explanation = self._about(subject)
+        if self.family.missing:
+            self.family = self.family._replace(would_run=self._would_run(subject, explanation))
+        return explanation
+
+    def _about(self, subject: Subject) -> Explanation:
         if subject.kind == POD:
             return self._pod(subject.key)
         if subject.kind == GANG:
@@ -101,8 +107,33 @@ class Explainer:
             keys += [key for key in (*gang.waiting, *gang.running) if key in self._pods]
         order = {"Failed": 0, "Pending": 1, "": 1}
         pods = sorted(dict.fromkeys(keys), key=lambda key: order.get(self._pods[key].status.phase, 2))
-        missing = sum(1 for key in self._keys_of(subject) if key not in self._pods)
-        return Family(subject.kind, subject.key, pods, self._workload_of(subject), missing)
+        return Family(subject.kind, subject.key, pods, self._workload_of(subject), self._missing(subject))
+
+    def _missing(self, subject: Subject) -> int:
+        """Pods that the controller has yet to create: those that the facts have without an object, or else what its
+        spec says beyond those that exist."""
+        there = self._keys_of(subject)
+        made = sum(1 for key in there if key not in self._pods)
+        value = next((each.value for each in self._documents if _is(each, subject)), None)
+        if made or not isinstance(value, Job | ReplicaSet | StatefulSet):
+            return made
+        if isinstance(value, Job):
+            left = (value.spec.completions or value.spec.parallelism) - value.status.succeeded
+            wanted = 0 if value.is_finished() else min(value.pods_at_once(), max(left, 0))
+        else:
+            wanted = value.spec.replicas
+        return max(wanted - len(there), 0)
+
+    def _would_run(self, subject: Subject, explanation: Explanation) -> bool:
+        """Whether the missing pods would find places beside all others."""
+        if any(key not in self._pods for key in self._keys_of(subject)):
+            return WOULD_RUN in explanation.outcome
+        value = next(each.value for each in self._documents if _is(each, subject))
+        if not isinstance(value, Job | ReplicaSet | StatefulSet):
+            return False
+        template = value.spec.template
+        pod = Pod(metadata=template.metadata, spec=template.spec)
+        return fits_beside(self._rounds, pod, self.family.missing, self._go_on)
 
     # -- a pod -----------------------------------------------------------------------------------------------
 

@@ -42,6 +42,8 @@ class Family(NamedTuple):
     workload: str = ""
     missing: int = 0
     """Pods that its controller has yet to create."""
+    would_run: bool = False
+    """Whether the nodes have places for all of these."""
 
 
 class _Read(NamedTuple):
@@ -63,7 +65,7 @@ def show_history(explanation: Explanation, family: Family, documents: Sequence[D
     ]
     short = exceeded(refused, read.quotas, family.missing)
     if short:
-        tell_refusal(explanation, short, namespace)
+        tell_refusal(explanation, short, namespace, would_run=family.would_run)
     elif refused:
         insert(explanation, "refused", refused[-1])
     names = {meta.uid: meta.key for document in documents if (meta := meta_of(document.value)).uid}

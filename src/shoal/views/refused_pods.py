@@ -11,7 +11,8 @@ import msgspec
 
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
-from shoal.views.explanation import HELP, WOULD_RUN, Explanation
+from shoal.views.asks import pods_words
+from shoal.views.explanation import HELP, Explanation
 from shoal.views.remedies import Remedy, both
 
 Obj = Mapping[str, Any]
@@ -64,16 +65,17 @@ def exceeded(messages: Iterable[str], quotas: Sequence[Obj], pods: int) -> list[
     return list(found.values())
 
 
-def tell_refusal(explanation: Explanation, found: Sequence[Exceeded], namespace: str) -> None:
+def tell_refusal(explanation: Explanation, found: Sequence[Exceeded], namespace: str, *, would_run: bool) -> None:
     """More quota is a remedy only where the pods would then run: alone if they fit on the nodes, else with a change of
     the nodes."""
-    fits = WOULD_RUN in explanation.outcome
-    explanation.outcome = "waits: its pods are not created"
+    is_started = explanation.outcome.startswith("pods: ")
+    missing = f"{pods_words(found[0].pods)} not created"
+    explanation.outcome = f"{explanation.outcome}, {missing}" if is_started else "waits: its pods are not created"
     explanation.code = "ExceededQuota"
     explanation.chapters.insert(0, ("quota", list(map(_words, found))))
     quota = raise_remedy(found, namespace)
     found_before = explanation.remedies
-    if fits:
+    if would_run:
         explanation.remedies = [quota]
     else:
         explanation.remedies = [both(quota, each) for each in found_before]
