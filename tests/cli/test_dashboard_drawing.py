@@ -191,12 +191,12 @@ async def test_kinds_of_other_projects_are_followed_once_they_are_served_in_an_o
 
 
 def test_a_note_stays_for_a_minute_and_an_outage_until_it_ends() -> None:
-    now = [0.0]
-    notes = Notes(lambda: now[0])
+    now, lacking = [0.0], ["pods"]
+    notes = Notes(lambda: now[0], lambda: lacking)
     log = logging.Logger("test")  # noqa: LOG001 - apart from the loggers of the process
     log.addHandler(notes)
-    log.warning("pods cannot be followed: forbidden\x1b[2J")
-    assert notes.text().startswith("pods cannot be followed: forbidden")
+    log.warning("queues cannot be followed: it is too old\x1b[2J")
+    assert notes.text().startswith("queues cannot be followed: it is too old")
     assert notes.text().isprintable()
     now[0] = 61.0
     assert notes.text() == ""
@@ -204,4 +204,17 @@ def test_a_note_stays_for_a_minute_and_an_outage_until_it_ends() -> None:
     now[0] = 1_000.0
     assert notes.text().startswith("no answer")
     log.warning("the server answers again")
+    assert notes.text() == ""
+
+
+def test_a_missing_right_is_shown_as_long_as_it_is_missing_and_that_to_pods_first() -> None:
+    now, lacking = [0.0], ["pods"]
+    notes = Notes(lambda: now[0], lambda: lacking)
+    log = logging.Logger("test")  # noqa: LOG001 - apart from the loggers of the process
+    log.addHandler(notes)
+    log.warning("pods cannot be followed: pods is forbidden")
+    log.warning("queues cannot be followed: queues is forbidden")
+    now[0] = 1_000.0
+    assert notes.text() == "pods cannot be followed: pods is forbidden"
+    lacking.clear()
     assert notes.text() == ""

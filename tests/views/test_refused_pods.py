@@ -24,7 +24,7 @@ def test_the_quota_is_told_with_what_is_missing_for_all_pods() -> None:
     assert explanation.code == "ExceededQuota"
     told = dict(explanation.chapters)
     assert told["quota"] == [
-        f"ResourceQuota gpus refuses its pods: 3 of 4 {GPU} used, each of 2 pods requests 2, 3 missing"
+        f"ResourceQuota gpus would be exceeded: 3 of 4 {GPU} used, each of 2 pods requests 2, 3 missing"
     ]
     assert told["would help"] == [
         f"Raise {GPU} from 4 to 7 in ResourceQuota gpus.",

@@ -38,17 +38,20 @@ from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded, rounds_of
 from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
 from shoal.engine.from_api.queues import is_finished
+from shoal.engine.reasons import Code
 from shoal.sim.explanation import explain
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.remedies import Objects, fits_beside
 from shoal.sim.rounds import Rounds
 from shoal.sim.workload_explanation import queue_names
+from shoal.store.held_pods import HeldPod
 from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
 from shoal.views.asks import pods_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import WOULD_RUN, Explanation
+from shoal.views.refused_pods import exceeded, tell_refusal
 
 GoOn = Callable[[], bool]
 _MOST_PODS = 4
@@ -84,6 +87,7 @@ class Explainer:
         # Before the rounds, which place pods.
         self.family = self._family(subject)
         explanation = self._about(subject)
+        self._tell_refused(subject, explanation)
         if self.family.missing:
             self.family = self.family._replace(would_run=self._would_run(subject, explanation))
         return explanation
@@ -134,6 +138,23 @@ class Explainer:
         template = value.spec.template
         pod = Pod(metadata=template.metadata, spec=template.spec)
         return fits_beside(self._rounds, pod, self.family.missing, self._go_on)
+
+    def _refused(self, subject: Subject) -> dict[str, HeldPod]:
+        """Pods that the API server would not create, by the quotas and limits that were read."""
+        keys = [subject.key] if subject.kind == POD else self._keys_of(subject)
+        held = ((key, self._loaded.manifests.gated.get(key)) for key in keys)
+        return {key: hold for key, hold in held if isinstance(hold, HeldPod) and hold.code == Code.FORBIDDEN}
+
+    def _tell_refused(self, subject: Subject, explanation: Explanation) -> None:
+        refused = self._refused(subject)
+        short = exceeded([hold.message for hold in refused.values()], None, len(refused))
+        pod = self._objects.pod(next(iter(refused), ""))
+        if short and pod is not None:
+            fits = fits_beside(self._rounds, pod, len(refused), self._go_on)
+            namespace = subject.key.partition("/")[0]
+            tell_refusal(explanation, short, namespace, would_run=fits, is_living=self._is_living)
+            if subject.kind == POD:
+                explanation.outcome = "waits: it is not created"
 
     # -- a pod -----------------------------------------------------------------------------------------------
 
@@ -235,7 +256,9 @@ class Explainer:
             explanation = Explanation(f"{subject.kind} {subject.key}:", f"pods: {counts}" if counts else words)
             explanation.add("pods", *by_node(pods), *lost)
             return explanation
-        explanation = renamed(self._pod(waiting[0]), f"{subject.kind} {subject.key}: {waiting[0]}")
+        # Those that the API server refuses to create say more than those that would be placed.
+        first = next(iter(self._refused(subject)), waiting[0])
+        explanation = renamed(self._pod(first), f"{subject.kind} {subject.key}: {first}")
         explanation.chapters.insert(0, ("pods", [counts, f"those that wait: {few(waiting, _MOST_PODS)}", *lost]))
         return explanation
 

@@ -239,7 +239,7 @@ def test_a_quota_of_the_namespace_is_raised_for_pods_that_it_refuses(kubectl: Ku
     kubectl("create", "-f-", given=made)
     until(lambda: "FailedCreate" in events(kubectl, "refused"))
     told = shoal("why", "job/refused", "-n", kubectl.namespace, kubeconfig=kubectl.kubeconfig).out
-    figures = "ResourceQuota gpus refuses its pods: 4 of 4 requests.nvidia.com/gpu used, a pod requests 4, 4 missing"
+    figures = "ResourceQuota gpus would be exceeded: 4 of 4 requests.nvidia.com/gpu used, a pod requests 4, 4 missing"
     assert figures in " ".join(told.split())
     follow(kubectl, "job/refused")
     for name in pair(kubectl):

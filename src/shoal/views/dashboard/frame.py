@@ -164,7 +164,7 @@ def _heading(facts: DashboardFacts, width: int) -> Text:
         right = Text(f"{facts.running:,} run {facts.all_waiting:,} wait{failed}  {facts.clock}")
     # A long name of a cluster is cut before a number.
     title.truncate(max(5, room - right.cell_len), overflow="ellipsis")
-    return _apart(title.append_text(line), right, width)
+    return _apart(Text().append_text(title).append_text(line), right, width)
 
 
 def _bar(facts: DashboardFacts, colours: Colours, width: int) -> Text:
