@@ -17,7 +17,7 @@ from shoal.engine.queues.remedies import Remedy as QuotaRemedy
 from shoal.engine.reasons import Evidence
 from shoal.sim.explain import Explainer
 from shoal.sim.queue_rounds import QueueRounds
-from shoal.sim.remedies import Objects, RemedyTrial, Subject, remedies_of
+from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
 from shoal.sim.remedies.search import Found
 from shoal.sim.remedies.trial import GoOn
@@ -93,7 +93,7 @@ class _QueuedHelp:
         yield from causes
 
     @contextmanager
-    def _arrived(self, admission: QuotaAssignment) -> Iterator[Subject | None]:
+    def _arrived(self, admission: QuotaAssignment) -> Iterator[WaitingSubject | None]:
         """Its pods wait for nodes, as if it had been admitted."""
         rounds, key = self._rounds, self._facts.key
         pods = rounds.pods.let_loose(self._facts, admission)
@@ -107,9 +107,9 @@ class _QueuedHelp:
             if not waiting or len(waiting) < len(pods):
                 yield None
             elif gang is not None and gang.facts is not None:
-                yield Subject(gang.name, waiting, is_gang=True, is_whole=True)
+                yield WaitingSubject(gang.name, waiting, is_gang=True, is_whole=True)
             else:
-                yield Subject(waiting[0], waiting, is_whole=True)
+                yield WaitingSubject(waiting[0], waiting, is_whole=True)
         finally:
             for pod in pods:
                 rounds.apply(PodGone(pod.key))
