@@ -17,6 +17,7 @@ from shoal.engine.queues.remedies import Remedy as QuotaRemedy
 from shoal.engine.reasons import Evidence
 from shoal.sim.explain import Explainer
 from shoal.sim.queue_rounds import QueueRounds
+from shoal.sim.queued_levels import respelling, unmatched_levels_of
 from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
 from shoal.sim.remedies.search import Found
@@ -53,6 +54,11 @@ class _QueuedHelp:
         self._trial = RemedyTrial(rounds, objects.node_facts, go_on)
 
     def tell(self) -> None:
+        levels = unmatched_levels_of(self._rounds, self._facts)
+        if levels:
+            respelt = respelling(self._rounds, self._facts, levels, self._objects)
+            self._add([] if respelt is None else [respelt], unmatched_words(levels))
+            return
         by_queues = [self._told(each) for each in self._quota(self._rounds.prover)[:_MOST_REMEDIES]]
         admission = admission_with_quota(self._rounds.kueue, self._facts.key, self._rounds.now_s)
         found = None if admission is None or not self._rounds.cluster.row_of else self._on_nodes(admission)
