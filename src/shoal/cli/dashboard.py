@@ -132,6 +132,10 @@ class LiveDashboard:
         self._last = now
         return found
 
+    def filter_by(self, text: str) -> None:
+        """As if the user had typed this filter."""
+        self._screen = structs.replace(self._screen, filter=text)
+
     def take(self, keys: Iterable[str]) -> None:
         """What the user has typed."""
         for key in keys:
