@@ -39,7 +39,8 @@ def groups(draw: st.DrawFn) -> tuple[GroupFacts, list[QueuedMember]]:
     chance = st.booleans()
     parts = [GangSubgroup(name, minimum=draw(st.integers(0, 3))) for name in _PARTS[1:] if draw(chance)]
     roles = [(role, draw(st.integers(1, 2))) for role in _ROLES[1:] if draw(chance)]
-    least = draw(st.integers(0, len(parts))) if parts and draw(chance) else None
+    has_least = draw(chance)
+    least = draw(st.integers(0, len(parts))) if parts and has_least else None
     facts = GroupFacts("t/g", draw(st.integers(0, 5)), tuple(parts), least, tuple(roles))
     chosen = st.tuples(st.sampled_from(_SHAPES), st.sampled_from(_PARTS), st.sampled_from(_ROLES))
     members = [
