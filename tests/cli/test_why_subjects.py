@@ -81,7 +81,19 @@ def test_a_workload_of_a_living_cluster_is_not_admitted_because_it_would_be(why:
     assert "status QuotaReserved False: couldn't assign flavors" in why.told("wl/w", *world, waiting)
 
 
-def test_whoever_is_let_in_and_has_to_yield_in_one_round_is_told_of_all_the_same(
+def test_an_admitted_workload_of_a_living_cluster_does_not_run_before_its_pods_exist(why: Why) -> None:
+    held = gpu_workload("t/w", 2, 4, "f")
+    held["status"]["conditions"] = [condition("QuotaReserved"), condition("Admitted")]
+    world = [living_node(), flavor(), *gpu_queue("t", gpus(8)), held]
+    told = why.told("wl/w", *world)
+    assert told.startswith(
+        "workload t/w is admitted and waits: its controller has not created 2 pods yet; it would run on"
+    )
+    assert "pods n: t/w-main-0, t/w-main-1" in told
+    assert why.told("gang/t/w", *world).startswith("gang t/w waits: its controller has not created 2 pods yet")
+
+
+def test_a_workload_that_is_admitted_and_preempted_in_one_round_is_explained(
     why: Why, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = [*queues(), priority_class("high", 100), gpu_workload("t/held", 1, 2, "f")]

@@ -185,19 +185,25 @@ class Explainer:
         waiting = [self._pods[name] for name in ([] if gang is None else gang.waiting) if name in self._pods]
         running = [] if gang is None else [name for name in gang.running if name not in self._lost]
         members = waiting + [self._pods[name] for name in running if name in self._pods]
-        made = sum(1 for name in ([] if gang is None else [*gang.waiting, *gang.running]) if name not in self._pods)
         explanation = self._told(key)
-        if self._is_living and made and not explanation.outcome.startswith("waits"):
-            explanation.outcome = (
-                f"waits: its controller has not created {pods_words(made)} yet; {WOULD_RUN}the nodes below"
-            )
-        elif any(pod.status.phase for pod in members):
+        if not self._tell_missing(key, explanation, "waits:") and any(pod.status.phase for pod in members):
             tell_gang_as_living(explanation, members)
         explanation.add("lost", *lost_of_gang(self._lost, key, self._loaded.manifests.events))
         insert(explanation, "scheduler", next((words for pod in waiting if (words := said(pod))), ""))
         if waiting:
             explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
         return explanation
+
+    def _tell_missing(self, key: str, explanation: Explanation, state: str) -> bool:
+        """Says of an object of a cluster that pods which its controller has yet to create do not run. The rounds place
+        such pods, so this is called after them."""
+        gang = self._loaded.cluster.gangs.find(key)
+        missing = sum(name not in self._pods for name in ([] if gang is None else [*gang.waiting, *gang.running]))
+        is_told = self._is_living and missing > 0 and not explanation.outcome.startswith("waits")
+        if is_told:
+            pods = pods_words(missing)
+            explanation.outcome = f"{state} its controller has not created {pods} yet; {WOULD_RUN}the nodes below"
+        return is_told
 
     # -- a workload ------------------------------------------------------------------------------------------
 
@@ -216,6 +222,8 @@ class Explainer:
                     ("would hold" if name == "holds" else name, lines) for name, lines in explanation.chapters
                 ]
             insert(explanation, "status", *(condition_lines(written) or [NOT_CONSIDERED]))
+        else:
+            self._tell_missing(key, explanation, "is admitted and waits:")
         if explanation.outcome.startswith("waits"):
             explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
         return explanation

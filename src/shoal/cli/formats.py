@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
@@ -66,5 +66,20 @@ def console(*, is_folded: bool = False) -> Console:
     """As wide as the terminal, or as asked for. `is_folded`: text is folded at 80 columns in a pipe too."""
     from rich.console import Console
 
-    is_narrow = is_folded or sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(highlight=False, width=None if is_narrow else _PIPE_WIDTH)
+    is_terminal = sys.stdout.isatty()
+    is_narrow = is_folded or is_terminal or "COLUMNS" in os.environ
+    file = None if is_terminal else cast("IO[str]", _WithoutTrailingBlanks(sys.stdout))
+    return Console(highlight=False, width=None if is_narrow else _PIPE_WIDTH, file=file)
+
+
+class _WithoutTrailingBlanks:
+    """Standard output in a pipe: tables fill their last column with blanks, which text tools would have to remove."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write("\n".join(line.rstrip(" ") for line in text.split("\n")))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
