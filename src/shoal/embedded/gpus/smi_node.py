@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.mig_instances import Cut
+from shoal.devices.product_names import device_name
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.gpus.device_name import device_name
 from shoal.embedded.gpus.readings import read_gpu, read_instance
 from shoal.embedded.gpus.smi_view import GpuView, Instance, Process, SeenGpu
-from shoal.embedded.machines.machine import GpuSlot
-from shoal.embedded.machines.mig_cuts import Cut
 
 _PROGRAM = "python3"
 _DOUBLE_BIT = 48

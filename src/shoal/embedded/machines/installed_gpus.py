@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import uuid
 
-from shoal.data.gpus import Model
-from shoal.embedded.machines.machine import GpuSlot
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.product_names import product_label
 from shoal.embedded.machines.shape import MachineShape
 
 _SPACE = uuid.UUID("6f0a7c56-5f35-4b60-9a35-6d2c8a6b1f6e")
 _FIRST_BUS, _BUSES = 0x10, 0xE0
-_OWN_BRAND = "Tesla-"
-"""Old products are named without their vendor."""
 
 
 def gpu_slots(node: str, shape: MachineShape) -> tuple[GpuSlot, ...]:
@@ -38,8 +36,3 @@ def gpu_slots(node: str, shape: MachineShape) -> tuple[GpuSlot, ...]:
 def identity(node: str, what: str) -> uuid.UUID:
     """Equal at every start for the same node and object."""
     return uuid.uuid5(_SPACE, f"{node}/{what}")
-
-
-def product_label(model: Model) -> str:
-    name = model.labels[0]
-    return name if name.startswith(_OWN_BRAND) else f"NVIDIA-{name}"

@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.gpus.devices import PhysicalDevice
+from shoal.devices.advertised_devices import PhysicalDevice
+from shoal.devices.names import OWN_DEVICES
 from shoal.units.numbers import LONGEST_HELD, MOST_HELD, whole_of
 
-ANNOTATION = "shoal.dev/devices"
 Obj = dict[str, Any]
 Ids = Mapping[str, Mapping[str, tuple[str, ...]]]
 _Position = tuple[int, int | None]
@@ -29,7 +29,7 @@ class Choice:
     """The chosen devices of one pod."""
 
     def __init__(self, pod: Obj) -> None:
-        text = str((pod["metadata"].get("annotations") or {}).get(ANNOTATION) or "")
+        text = str((pod["metadata"].get("annotations") or {}).get(OWN_DEVICES) or "")
         text = "" if len(text) > LONGEST_HELD else text.strip()
         self._ids = _ids(text)
         self._positions = [] if self._ids else _positions(text)

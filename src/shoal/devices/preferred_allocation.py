@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from shoal.embedded.gpus.devices import PhysicalDevice
+from shoal.devices.advertised_devices import PhysicalDevice
 
 
 def choose(

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from shoal.embedded.gpus.plugin_config import GPU, PluginConfig
-from shoal.embedded.machines.machine import GpuSlot
-from shoal.embedded.machines.mig_cuts import Cut, Gpu
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.mig_instances import Cut, Gpu
+from shoal.devices.names import GPU
+from shoal.devices.plugin_config import PluginConfig
 
 _REPLICA = "::"
 
