@@ -57,7 +57,7 @@ class DcgmExporter:
     def text(self, pods: Mapping[str, PodName], at_s: float) -> str:
         """`pods`: by uid; the rows of other pods have no name."""
         self.account(at_s)
-        samples = [self._sample(slot, at_s) for slot in self._device_manager.machine.gpus]
+        samples = [self.sample(slot, at_s) for slot in self._device_manager.machine.gpus]
         scrape = _Scrape(self._device_manager, pods, at_s)
         lines: list[str] = []
         for field in FIELDS:
@@ -65,7 +65,8 @@ class DcgmExporter:
             lines += family(field, (row for slot, sample in pairs for row in scrape.rows(field, slot, sample)))
         return "".join(f"{line}\n" for line in lines)
 
-    def _sample(self, slot: GpuSlot, at_s: float) -> Sample:
+    def sample(self, slot: GpuSlot, at_s: float) -> Sample:
+        """The values of one GPU, with the counters as of the last `account`."""
         reading, totals = read_gpu(self._device_manager, slot, at_s), self._totals[slot.index]
         fault = self._device_manager.xid(slot.index)
         number = fault.number if fault is not None else 0

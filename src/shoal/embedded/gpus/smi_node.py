@@ -64,7 +64,7 @@ def _seen(
         is_mig=gpu.is_mig,
         is_lost=fault is not None and fault.is_lost,
         instances=tuple(_instance(device_manager, slot, one, at_s) for one in cuts),
-        processes=tuple(_processes(device_manager, slot, cuts, own[1] if own is not None else None)),
+        processes=tuple(processes_on(device_manager, slot, cuts, own[1] if own is not None else None)),
     )
 
 
@@ -83,7 +83,10 @@ def _instance(device_manager: DeviceManager, slot: GpuSlot, one: Cut, at_s: floa
     )
 
 
-def _processes(device_manager: DeviceManager, slot: GpuSlot, cuts: Iterable[Cut], uid: str | None) -> Iterable[Process]:
+def processes_on(
+    device_manager: DeviceManager, slot: GpuSlot, cuts: Iterable[Cut], uid: str | None = None
+) -> Iterable[Process]:
+    """The processes on a GPU and on these instances of it, of one pod or of all."""
     for physical, instance in ((slot.uuid, None), *((one.uuid, one.instance) for one in cuts)):
         for program in device_manager.programs.on(physical):
             if uid is None or program.uid == uid:

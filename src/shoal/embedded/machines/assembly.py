@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shoal.devices.names import OWN_NUMA_POLICY
-from shoal.devices.nvlink_labels import nvlink_labels
+from shoal.devices.nvlink import nvlink_labels
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.installed_gpus import gpu_slots, identity
 from shoal.embedded.machines.machine import Machine
