@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test quick e2e check format lint types floors bench compiled lock clean
+.PHONY: help install demo test quick e2e check format lint types floors bench compiled docs lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 18
@@ -14,9 +14,11 @@ help: ## What can be made
 $(BIN)/shoal: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Shoal needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || { echo "Making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing Shoal into $(VENV) (once, about half a minute)"
+	@echo "  1/2 the locked dependencies of requirements/run.lock"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.lock
+	@echo "  2/2 the command shoal"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
@@ -79,6 +81,18 @@ bench: $(VENV)/.dev ## Measure the figures of docs/performance.md, each beside i
 compiled: $(VENV)/.dev ## A copy in out/compiled whose engine is compiled to C (docs/designs/003-compiled-engine.md)
 	@$(BIN)/python -m tools.compile_engine
 
+# The generator has an environment of its own: neither users nor `make test` install it.
+DOCS := out/docs-tools
+$(DOCS)/.installed: requirements/docs.lock
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	@echo "Installing the generator of the documentation into $(DOCS) (once)"
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
+	@touch $@
+
+docs: $(DOCS)/.installed ## The documentation site in out/site; a broken link is an error
+	@$(DOCS)/bin/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs . out/site
+	@echo "out/site/index.html is there"
+
 schemas: $(VENV)/.dev ## Renew the schemas of Kubernetes (KUBECTL=path of a current kubectl)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target out/schemas 'kubernetes-validate>=1.37'
 	@$(BIN)/python -m tools.kubernetes_schemas --kubectl $(or $(KUBECTL),kubectl) --schemas out/schemas/kubernetes_validate/kubernetes-json-schema
@@ -88,6 +102,7 @@ lock: $(VENV)/.dev ## Renew the locked dependencies
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-tools>=7.5'
 	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/run.lock pyproject.toml
 	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --allow-unsafe --output-file $(LOCK) requirements/dev.in
+	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/docs.lock requirements/docs.in
 
 clean: ## Remove built files
 	@rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

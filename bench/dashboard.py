@@ -2,7 +2,7 @@
 
 Prints the computing time of reading all objects, and of a second in which pods change and frames are drawn, for each
 view, each beside its bar.
-Frames are drawn at most four times a second, and seldom enough to take a twentieth of a core at most; what is measured
+Frames are drawn at most four times a second, and seldom enough to take 3 % of a core at most; what is measured
 here is what they would take without that limit.
 """
 

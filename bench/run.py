@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 from rich.console import Console
 
-from bench import dashboard, decode, packing, queues, testing, why
+from bench import dashboard, decode, packing, queues, startup, testing, why
 from bench.alive import run as alive
 from bench.cluster import run as cluster
 from bench.live import run as live
@@ -40,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     dashboard.main([])
     print("\npacking, public trace")
     packing.main(["--seeds", "2" if chosen.quick else "10"])
+    print("\nstart of commands")
+    startup.main(["--quick"] if chosen.quick else [])
     print("\ndecoding")
     decode.main([])
     return 0

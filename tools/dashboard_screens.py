@@ -18,20 +18,20 @@ from shoal.views.dashboard.cluster_state import ClusterState
 from shoal.views.dashboard.colours import Colours
 from shoal.views.dashboard.facts import (
     DashboardFacts,
+    DashboardNode,
+    DashboardPod,
     EventFacts,
     NodeDetail,
-    NodeFacts,
-    PodFacts,
+    PageSubject,
     QueueFacts,
     QuotaFacts,
     Slot,
-    Subject,
     WorkloadFacts,
 )
 from shoal.views.dashboard.frame import draw_frame
 from shoal.views.dashboard.marks import without_colours
 from shoal.views.dashboard.rows import row_keys
-from shoal.views.dashboard.screen_state import Layout, ScreenState, press
+from shoal.views.dashboard.screen_state import FrameLayout, ScreenState, press
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "dashboard.svg"
@@ -76,7 +76,7 @@ def example() -> ClusterState:
     return cluster
 
 
-def facts_of(cluster: ClusterState, opened: Subject | None = None) -> DashboardFacts:
+def facts_of(cluster: ClusterState, opened: PageSubject | None = None) -> DashboardFacts:
     facts = cluster.scene("12:34", "", NOW_S, opened)
     shares = [0.2 + 0.65 * (at % 17) / 16 for at in range(40)]
     facts = structs.replace(facts, history=shares, done=1_234, failed=2)
@@ -89,7 +89,7 @@ def facts_of(cluster: ClusterState, opened: Subject | None = None) -> DashboardF
 
 def screen(name: str, size: tuple[int, int], colours: Colours | None = None) -> Text:
     """The screen after the keys of `KEYS`."""
-    cluster, state, layout = example(), ScreenState(), Layout()
+    cluster, state, layout = example(), ScreenState(), FrameLayout()
     colours = colours or Colours()
     for key in KEYS[name]:
         facts = facts_of(cluster, state.subject)
@@ -130,17 +130,17 @@ def _plain(text: Text) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.plain.split("\n"))
 
 
-def _nodes() -> Iterator[NodeFacts]:
+def _nodes() -> Iterator[DashboardNode]:
     for number in range(8):
         broken = frozenset({3}) if number == 3 else frozenset[int]()
-        yield NodeFacts(f"p5-48xlarge-{number}", "p5.48xlarge", 8, (), broken=broken, is_ready=number != 6)
+        yield DashboardNode(f"p5-48xlarge-{number}", "p5.48xlarge", 8, (), broken=broken, is_ready=number != 6)
     for number in range(7):
-        yield NodeFacts(f"p4d-24xlarge-{number}", "p4d.24xlarge", 8, (), is_cordoned=number == 5)
+        yield DashboardNode(f"p4d-24xlarge-{number}", "p4d.24xlarge", 8, (), is_cordoned=number == 5)
     slots = [Slot(f"MIG-{gpu}-{at}", gpu, at / 8, 1 / 8) for gpu in range(8) for at in range(_SLICES)]
-    yield NodeFacts("p4d-24xlarge-7", "p4d.24xlarge", 8, tuple(slots))
+    yield DashboardNode("p4d-24xlarge-7", "p4d.24xlarge", 8, tuple(slots))
 
 
-def _pods() -> Iterator[PodFacts]:
+def _pods() -> Iterator[DashboardPod]:
     for number in range(4):
         yield _pod(
             "pretrain", f"llm-{number}", 8, f"p5-48xlarge-{number if number < 3 else 7}", gang="pretrain/llm", load=92
@@ -168,10 +168,10 @@ def _pod(
     load: int | None = None,
     why: str = "",
     minute: int = 0,
-) -> PodFacts:
+) -> DashboardPod:
     phase, created = ("Running" if node else "Pending"), f"2026-01-01T09:{minute:02}:00Z"
     needs = {"pretrain/llm": 4, "pretrain/next": 3}.get(gang, 0)
-    return PodFacts(team, name, phase, node, gpus, (), why, created, gang=gang, gang_needs=needs, load=load)
+    return DashboardPod(team, name, phase, node, gpus, (), why, created, gang=gang, gang_needs=needs, load=load)
 
 
 def _queues() -> Iterator[QueueFacts]:

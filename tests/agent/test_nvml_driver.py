@@ -158,7 +158,7 @@ def test_no_failing_call_about_one_gpu_affects_the_other(function: str, code: in
     readings = driver.read(second.uuid)
     library.fail(function, code, first.index)
     listed = driver.gpus()
-    assert [one.index for one in (*listed.lost, *listed.gpus)] == [0, 1]
+    assert [*(one.index for one in listed.lost), *(one.index for one in listed.gpus)] == [0, 1]
     assert listed.gpus[-1].uuid == second.uuid
     assert driver.read(second.uuid) == readings
     assert isinstance(driver.read(first.uuid), GpuReadings | LostGpu)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 from typer._completion_classes import BashComplete
 
-from shoal.cli.completion import VARIABLE
+from shoal.cli.completion_variable import VARIABLE
 from shoal.cli.main import app
 
 

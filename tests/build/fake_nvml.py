@@ -260,7 +260,7 @@ class FakeNvml:
         return ctypes.pointer(self._cells[index])
 
     def _gpu(self, function: str, handle: Any) -> FakeGpu:
-        index = handle.contents.number
+        index: int = handle.contents.number
         self._check(function, index)
         return self._gpus[index]
 

@@ -7,6 +7,7 @@ import json
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import typer
 
 from build.cluster_server import ServerProcess
+from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.cluster_faults import add_faults
 from shoal.cli.cluster_folder import cluster_folder
 from shoal.cli.exit_codes import exit_code
@@ -22,8 +24,10 @@ from shoal.client.http.locate import locate
 from shoal.client.item import Obj
 from shoal.client.kind import NODES
 from shoal.client.port import Api
+from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION as ENDPOINT
 from shoal.embedded.apiserver.security.state_folder import Running, claim
 
+CLOSED = "https://127.0.0.1:9"
 FAULT, GPU_FAULTS = "shoal.dev/fault", "shoal.dev/gpu-faults"
 
 
@@ -66,7 +70,8 @@ def node(kubeconfig: Path) -> str:
     """A node with eight GPUs."""
     name = f"gpu-{uuid.uuid4().hex[:8]}"
     labels = {"nvidia.com/gpu.count": "8"}
-    asked(kubeconfig, lambda api: api.create(NODES, {"metadata": {"name": name, "labels": labels}}))
+    metadata = {"name": name, "labels": labels, "annotations": {ENDPOINT: "127.0.0.1:1"}}
+    asked(kubeconfig, lambda api: api.create(NODES, {"metadata": metadata}))
     return name
 
 
@@ -115,14 +120,17 @@ def test_the_embedded_server_has_the_faults_that_are_asked_of_it(
     assert shoal("slow-api", "--delay-ms", "5", "--seconds", "1", *there) == 0
     assert shoal("slow-api", "--delay-ms", "0", *there) == 0
     assert shoal("expire-watches", *there) == 0
-    assert capsys.readouterr().err == ""
+    lines = set(capsys.readouterr().err.splitlines())
+    assert lines == {f"cluster: shoal ({locate(kubeconfig).server}, from --kubeconfig)"}
 
 
 def _only_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line behind the line that names the cluster."""
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.count("\n") == 1, err
-    return err
+    lines = [line for line in err.splitlines() if not line.startswith("cluster: ")]
+    assert len(lines) == 1, err
+    return lines[0]
 
 
 @pytest.mark.parametrize("command", [["fail"], ["heal"], ["gpu-fail", "0"], ["drain"]])
@@ -145,22 +153,113 @@ def test_a_gpu_that_is_not_there_is_answered_with_those_that_are(
 
 
 def test_a_node_without_gpus_has_none_to_fail(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked(kubeconfig, lambda api: api.create(NODES, {"metadata": {"name": "plain"}}))
+    plain = {"name": "plain", "annotations": {ENDPOINT: "127.0.0.1:1"}}
+    asked(kubeconfig, lambda api: api.create(NODES, {"metadata": plain}))
     assert shoal("gpu-fail", "plain", "0", "--kubeconfig", str(kubeconfig)) == 2
     assert "it has no GPUs" in _only_line(capsys)
 
 
-def test_the_cluster_that_runs_here_is_meant_when_none_is_named(
-    kubeconfig: Path, node: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("command", [["fail"], ["reboot"], ["gpu-fail", "0"], ["drain"]])
+def test_a_node_that_is_not_simulated_is_left_alone(
+    command: list[str], kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", "/of/another/cluster")
+    real = f"real-{uuid.uuid4().hex[:8]}"
+    asked(kubeconfig, lambda api: api.create(NODES, {"metadata": {"name": real}}))
+    name, *more = command
+    assert shoal(name, real, *more, "--kubeconfig", str(kubeconfig)) == 2
+    assert f'node "{real}" is not simulated' in _only_line(capsys)
+    assert FAULT not in written_on(kubeconfig, real)
+
+
+@contextmanager
+def another_cluster_runs() -> Iterator[None]:
+    with claim(cluster_folder(None)) as claimed:
+        claimed.announce(Running(1, "https://127.0.0.1:1", "/of/another/cluster", "1.36"))
+        yield
+
+
+def test_kubeconfig_wins_over_a_running_shoal_up(
+    kubeconfig: Path, node: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    with another_cluster_runs():
+        assert shoal("fail", node) == 0
+    assert FAULT in written_on(kubeconfig, node)
+    assert capsys.readouterr().err == f"cluster: shoal ({locate(kubeconfig).server}, from KUBECONFIG)\n"
+
+
+def test_the_current_context_wins_over_a_running_shoal_up(
+    kubeconfig: Path, node: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube" / "config").write_text(kubeconfig.read_text())
+    with another_cluster_runs():
+        assert shoal("fail", node) == 0
+    assert FAULT in written_on(kubeconfig, node)
+    assert "from ~/.kube/config" in capsys.readouterr().err
+
+
+def test_a_running_shoal_up_is_used_where_kubectl_has_no_cluster(
+    kubeconfig: Path, node: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube" / "config").write_text("apiVersion: v1\nkind: Config\n")
     with claim(cluster_folder(None)) as claimed:
         claimed.announce(Running(1, "https://127.0.0.1:1", str(kubeconfig), "1.36"))
         assert shoal("fail", node) == 0
     assert FAULT in written_on(kubeconfig, node)
-    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-    assert shoal("heal", node) == 0
-    assert FAULT not in written_on(kubeconfig, node)
+    assert "from `shoal up`" in capsys.readouterr().err
+
+
+def test_a_kubeconfig_that_shoal_up_left_behind_says_that_its_cluster_does_not_run(
+    kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = tmp_path / "left"
+    with claim(left):
+        (left / "kubeconfig").write_text(kubeconfig.read_text().replace(locate(kubeconfig).server, CLOSED))
+    monkeypatch.setenv("KUBECONFIG", str(left / "kubeconfig"))
+    assert shoal("fail", "n") == 1
+    line = _only_line(capsys)
+    assert line.endswith(f"does not run at {CLOSED}; start it with `shoal up --state {left}`")
+
+
+def test_the_kubeconfig_of_a_cluster_that_was_reset_is_answered_with_shoal_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(cluster_folder(None) / "kubeconfig"))
+    assert shoal("fail", "n") == 2
+    assert _only_line(capsys).endswith("start it with `shoal up`")
+
+
+def test_another_user_is_impersonated_and_groups_need_one(
+    kubeconfig: Path, node: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = ("--kubeconfig", str(kubeconfig))
+    assert shoal("fail", node, *there, "--as-group", "dev") == 2
+    assert "--as-group: is given without --as" in _only_line(capsys)
+    access = AccessOptions(kubeconfig=kubeconfig, as_user="alice", as_group=["dev", "ops"]).access()
+    assert access.headers == (("Impersonate-User", "alice"), ("Impersonate-Group", "dev"), ("Impersonate-Group", "ops"))
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("5", 5), ("2m", 120), ("1.5s", 1.5)])
+def test_the_time_limit_of_a_request_is_read_as_kubectl_reads_it(text: str, seconds: float, kubeconfig: Path) -> None:
+    assert AccessOptions(kubeconfig=kubeconfig, request_timeout=text).access().timeout_s == seconds
+
+
+def test_a_time_limit_that_is_no_duration_is_one_line(
+    kubeconfig: Path, node: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shoal("fail", node, "--kubeconfig", str(kubeconfig), "--request-timeout", "soon") == 2
+    assert '--request-timeout: "soon" is not a duration' in _only_line(capsys)
+
+
+def test_the_cluster_and_the_user_of_a_kubeconfig_can_be_chosen(
+    kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = ("--kubeconfig", str(kubeconfig))
+    assert AccessOptions(kubeconfig=kubeconfig, cluster="shoal", user="shoal").access().name == "shoal"
+    assert shoal("heal", "n", *there, "--user", "none") == 2
+    assert 'there is no user "none"' in _only_line(capsys)
 
 
 def test_no_cluster_is_a_line_about_how_to_name_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,8 +106,9 @@ async def test_a_pod_that_does_not_end_is_named(tmp_path: Path) -> None:
 @virtual
 async def test_a_gpu_fails_although_somebody_writes_to_its_node_meanwhile(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        node = {"metadata": {"name": NODE, "labels": {"nvidia.com/gpu.count": "8"}}}
-        await cluster.create(NODES, node)
+        simulated = {"shoal.dev/endpoint": "127.0.0.1:1"}
+        labels = {"nvidia.com/gpu.count": "8"}
+        await cluster.create(NODES, {"metadata": {"name": NODE, "labels": labels, "annotations": simulated}})
 
         class Racing:
             """The first patch comes after somebody else's."""

@@ -101,8 +101,10 @@ def test_another_server_than_the_embedded_one_has_no_such_faults(
     server.code = 404
     assert shoal(server, command) == 2
     out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert "is not an embedded cluster" in err
+    named, line = err.splitlines()
+    assert out == ""
+    assert named.startswith("cluster: ")
+    assert "is not an embedded cluster" in line
 
 
 def test_a_server_that_fails_is_a_failure(server: Server, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from build.completed import offered
-from shoal.cli.completion import VARIABLE, Shell
+from shoal.cli.completion import Shell
+from shoal.cli.completion_variable import VARIABLE
+from shoal.cli.kubectl_plugin import complete
 from shoal.cli.main import main
 
 
@@ -37,7 +39,7 @@ def completed(*words: str) -> list[str]:
 
 def test_commands_and_what_is_below_them_are_completed() -> None:
     assert completed("shoal", "wh") == ["why"]
-    assert completed("shoal", "get", "") == ["gangs", "queues", "workloads", "nodes"]
+    assert completed("shoal", "get", "") == ["pods", "gangs", "queues", "workloads", "nodes"]
 
 
 def test_options_are_completed() -> None:
@@ -65,3 +67,20 @@ def test_without_a_cluster_no_name_is_offered_and_nothing_is_said(
     assert offered("get", "gangs", *nobody, "-n", at="") == []
     assert offered("queue", *nobody, "--name", at="") == []
     assert capfd.readouterr() == ("", "")
+
+
+def test_contexts_fleets_policies_and_types_are_completed(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text("contexts: [{name: prod}, {name: staging}]\n")
+    assert offered("get", "pods", "--kubeconfig", str(file), "--context", at="st") == ["staging"]
+    assert "8xp5.48xlarge" in offered("up", "--nodes", at="8xp5.4")
+    assert "dgx-h100,2xp5.48xlarge" in offered("up", "--nodes", at="dgx-h100,2xp5.4")
+    assert offered("pack", "--policy", at="Shoal,FG") == ["Shoal,FGD"]
+    assert offered("get", at="ga") == ["gangs"]
+
+
+def test_kubectl_completes_the_words_behind_its_plugin(capsys: pytest.CaptureFixture[str]) -> None:
+    assert complete(["get", "ga"]) == 0
+    assert capsys.readouterr().out == "gangs\n:4\n"
+    assert complete([]) == 0
+    assert capsys.readouterr().out.startswith("why\n")

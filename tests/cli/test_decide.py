@@ -502,7 +502,7 @@ def test_strict_decides_nothing_when_an_object_is_invalid(command: Command) -> N
     assert command.run(*objects[:2], options=("--strict",))[0] == 0
 
 
-@pytest.mark.parametrize("line", [["why", "t/good"], ["get", "nodes"], ["get", "gangs"], ["top"]])
+@pytest.mark.parametrize("line", [["why", "t/good"], ["get", "nodes"], ["get", "pods"], ["top"]])
 def test_other_commands_answer_for_the_valid_objects_too(
     line: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -534,6 +534,13 @@ def test_a_mig_layout_of_machines_is_seen(command: Command) -> None:
     assert "t/a" in command.refused(pod("t/a", 1), options=options)
     wanted = pod("t/b", limits={"nvidia.com/mig-1g.10gb": 1})
     assert command.placed(wanted, options=options) == {"t/b": "dgx-a100-80-0"}
+
+
+def test_machines_are_read_from_a_file(command: Command, tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yaml"
+    lab.write_text("machines:\n- {like: p5.48xlarge, count: 2, name: lab}\n")
+    placed = command.placed(job("t/train", 2, 8), options=("--nodes", str(lab)))
+    assert sorted(placed.values()) == ["lab-0", "lab-1"]
 
 
 def test_without_nodes_a_warning_names_the_option(command: Command) -> None:

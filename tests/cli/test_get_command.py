@@ -1,8 +1,9 @@
-"""`shoal get gangs|queues|workloads|nodes`: lists for people and for programs."""
+"""`shoal get TYPE`: lists for people and for programs, with the conventions of `kubectl get`."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,11 @@ import pytest
 from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
 from build.manifests import Object, as_file, job, node, pod, volcano_group
 from build.queue_manifests import flavor
+from shoal.cli.list_output import Listing, form_of
+from shoal.cli.list_watch import Shown
+from shoal.cli.listed_types import type_named
 from shoal.cli.main import main
+from shoal.views.pod_list import PodLine
 
 GROUP = "scheduling.k8s.io/group-name"
 
@@ -20,13 +25,22 @@ class Get:
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self._folder = folder
         self._capsys = capsys
+        self.err = ""
 
     def text(self, what: str, *objects: Object, options: tuple[str, ...] = ()) -> str:
-        assert main(["get", what, "-f", as_file(self._folder, *objects), *options]) == 0
-        return self._capsys.readouterr().out
+        assert main(["get", *what.split(), "-f", as_file(self._folder, *objects), *options]) == 0
+        out, self.err = self._capsys.readouterr()
+        return out
+
+    def wrong(self, *words: str, objects: Sequence[Object] = ()) -> str:
+        """The line for a wrong command."""
+        assert main(["get", *words, "-f", as_file(self._folder, *objects)]) == 2
+        out, err = self._capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        return err
 
     def json(self, what: str, *objects: Object, options: tuple[str, ...] = ()) -> Any:
-        return json.loads(self.text(what, *objects, options=(*options, "-o", "json")))
+        return json.loads(self.text(what, *objects, options=(*options, "-o", "json")))["items"]
 
 
 @pytest.fixture
@@ -87,9 +101,17 @@ def test_a_gang_without_pods_comes_last(get: Get) -> None:
     assert [(each["gang"], each["state"]) for each in found][-1] == ("t/a-hollow", "empty")
 
 
-def test_no_gangs_are_a_line_and_an_empty_list(get: Get) -> None:
-    assert get.text("gangs", node("n")) == "no gangs found\n"
+def test_no_gangs_are_a_line_on_stderr_and_an_empty_list(get: Get) -> None:
+    assert get.text("gangs", node("n")) == ""
+    assert get.err == "no gangs found\n"
     assert get.json("gangs", node("n")) == []
+
+
+def test_an_empty_list_of_a_namespace_says_how_to_list_all(get: Get) -> None:
+    assert get.text("gangs", *gangs(), options=("-n", "x")) == ""
+    assert get.err == "no gangs found in namespace x; -A lists those of all namespaces\n"
+    assert get.text("gangs", *gangs(), options=("-l", "a=b")) == ""
+    assert get.err == "no gangs with the labels a=b found\n"
 
 
 def queues() -> list[Object]:
@@ -133,11 +155,14 @@ def test_a_queue_that_leads_nowhere_says_so(get: Get) -> None:
 
 def test_workloads_that_hold_quota_and_that_wait(get: Get) -> None:
     found = get.json("workloads", *queues())
-    assert [each["workload"] for each in found["holding"]] == ["b/held"]
-    assert [(each["workload"], each["reason"]["code"]) for each in found["waiting"]] == [
-        ("a/job-one", "WaitingForQuota")
+    assert [(each["workload"], each["state"], each["code"]) for each in found] == [
+        ("b/held", "admitted", ""),
+        ("a/job-one", "active", "WaitingForQuota"),
     ]
-    assert get.json("workloads", *queues(), options=("-n", "b"))["waiting"] == []
+    assert [each["workload"] for each in get.json("workloads", *queues(), options=("-n", "b"))] == ["b/held"]
+    rows = [line.split() for line in get.text("workloads", *queues()).splitlines()]
+    assert rows[0] == ["workload", "queue", "state", "amounts", "because"]
+    assert rows[1][:4] == ["b/held", "b/q", "admitted", "8"]
 
 
 def test_nodes_are_those_of_top(get: Get) -> None:
@@ -146,8 +171,144 @@ def test_nodes_are_those_of_top(get: Get) -> None:
 
 
 @pytest.mark.parametrize("what", ["queues", "workloads"])
-def test_where_nobody_speaks_of_queues_there_is_one_line(
-    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["get", what, "-f", as_file(tmp_path, node("n"))]) == 2
-    assert "holds no queues" in capsys.readouterr().err
+def test_where_no_object_is_about_queues_the_list_is_empty(what: str, get: Get) -> None:
+    assert get.text(what, node("n")) == ""
+    assert get.err == f"no {what} found\n"
+
+
+def volcano_queue(name: str) -> Object:
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": {}}
+
+
+def test_queues_of_volcano_alone_are_listed_without_a_complaint(get: Get) -> None:
+    found = get.json("queues", node("n"), *map(volcano_queue, ("root", "default", "team")))
+    assert [(each["queue"], each["project"]) for each in found] == [
+        *(("default", "Volcano"), ("root", "Volcano"), ("team", "Volcano"))
+    ]
+    get.text("queues", node("n"), *map(volcano_queue, ("root", "default", "team")))
+    assert get.err == ""
+
+
+def test_the_queues_that_volcano_makes_itself_are_listed_only_where_volcano_is_used(get: Get) -> None:
+    made = [node("n"), *map(volcano_queue, ("root", "default"))]
+    assert get.json("queues", *made) == []
+    assert [each["queue"] for each in get.json("queues", *made, volcano_group("t/g", 1))] == ["default", "root"]
+
+
+def pods() -> list[Object]:
+    """`t/runs` on four GPUs of n, `t/waits` for eight, `u/gated`."""
+    gated = pod("u/gated", 1)
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+    ended = pod("t/ended", 1, "n")
+    ended["status"] = {"phase": "Succeeded"}
+    labelled = pod("t/waits", 8, labels={"team": "a"})
+    return [node("n", 8), pod("t/runs", 4, "n"), labelled, gated, ended]
+
+
+def test_pods_with_their_gpus_nodes_and_reasons(get: Get) -> None:
+    found = {each["pod"]: each for each in get.json("pods", *pods())}
+    assert list(found) == ["t/waits", "u/gated", "t/runs", "t/ended"]
+    assert [(each["state"], each["gpus"], each["node"]) for each in found.values()] == [
+        ("waits", 8, ""),
+        ("queued", 0, ""),
+        ("runs", 4, "n"),
+        ("succeeded", 0, "n"),
+    ]
+    assert found["t/waits"]["code"] == "NoDeviceFits"
+    assert found["u/gated"]["message"] == "gates: example.com/wait"
+
+
+def test_pods_as_a_table(get: Get) -> None:
+    rows = [line.split() for line in get.text("pods", *pods()).splitlines()]
+    assert rows[0] == ["pod", "state", "GPUs", "node", "devices", "queue", "because"]
+    assert rows[1] == ["t/waits", "waits", "8", "·", "·", "·", "NoDeviceFits"]
+
+
+@pytest.mark.parametrize("what", ["pods", "pod", "po", "Pods"])
+def test_types_have_the_names_that_kubectl_accepts(what: str, get: Get) -> None:
+    assert len(get.json(what, *pods())) == 4
+
+
+def test_an_unknown_type_is_answered_with_the_nearest(get: Get) -> None:
+    assert 'type "gnags" not found; did you mean gangs?' in get.wrong("gnags")
+    assert "kubectl get" in get.wrong("secrets")
+
+
+def test_objects_are_listed_by_name(get: Get) -> None:
+    one = json.loads(get.text("pods waits", *pods(), options=("-n", "t", "-o", "json")))
+    assert one["pod"] == "t/waits"
+    assert json.loads(get.text("pod/t/waits", *pods(), options=("-o", "json"))) == one
+    both = get.text("pods t/waits t/runs", *pods(), options=("-o", "name"))
+    assert both == "pod/t/waits\npod/t/runs\n"
+    assert get.text("pods waits", *pods(), options=("-o", "name")) == "pod/t/waits\n"
+
+
+def test_a_name_that_does_not_exist_is_answered_with_the_nearest(get: Get) -> None:
+    assert 'pod "wait" not found in namespace t; did you mean waits?' in get.wrong(
+        "pods", "wait", "-n", "t", objects=pods()
+    )
+    assert 'node "x" not found; see shoal get nodes' in get.wrong("nodes", "x", objects=pods())
+    assert "one type can be listed at a time" in get.wrong("pods,nodes", objects=pods())
+    assert "names of one type" in get.wrong("pod/a", "node/b", objects=pods())
+
+
+def test_objects_are_selected_by_labels(get: Get) -> None:
+    assert get.text("pods", *pods(), options=("-l", "team=a", "-o", "name")) == "pod/t/waits\n"
+    assert get.text("pods", *pods(), options=("-l", "team!=a", "-o", "name")).count("\n") == 3
+    assert 'selector "team in"' in get.wrong("pods", "-l", "team in", objects=pods())
+
+
+def test_gangs_have_the_labels_of_their_objects_or_else_of_their_pods(get: Get) -> None:
+    group = volcano_group("t/runs", 2)
+    group["metadata"]["labels"] = {"team": "a"}
+    pods_of_gang = [pod(f"t/runs-{at}", 1, "n", annotations={GROUP: "runs"}) for at in range(2)]
+    assert (
+        get.text("gangs", node("n", 8), group, *pods_of_gang, options=("-l", "team", "-o", "name")) == "gang/t/runs\n"
+    )
+
+
+def test_rows_are_sorted_by_a_field(get: Get) -> None:
+    order = get.text("pods", *pods(), options=("--sort-by", "{.gpus}", "-o", "jsonpath={.items[*].gpus}"))
+    assert order == "0 0 4 8"
+    assert "--sort-by" in get.wrong("pods", "--sort-by", "{.a[}", objects=pods())
+
+
+def test_headings_can_be_left_out(get: Get) -> None:
+    with_headings = get.text("nodes", *pods()).splitlines()
+    assert get.text("nodes", *pods(), options=("--no-headers",)).splitlines() == with_headings[1:]
+
+
+def test_a_jsonpath_template_is_filled_in(get: Get) -> None:
+    template = '{range .items[*]}{.pod}{"\\t"}{.node}{"\\n"}{end}'
+    assert get.text("pods", *pods(), options=("-o", f"jsonpath={template}")).splitlines()[2] == "t/runs\tn"
+    assert "--output" in get.wrong("pods", "-o", "jsonpath={.a", objects=pods())
+
+
+def test_columns_can_be_chosen(get: Get) -> None:
+    text = get.text("pods", *pods(), options=("-o", "custom-columns=NAME:.pod,WHERE:.node,NONE:.x"))
+    assert text.splitlines()[0].split() == ["NAME", "WHERE", "NONE"]
+    assert text.splitlines()[3].split() == ["t/runs", "n", "<none>"]
+    assert "is not HEADING:PATH" in get.wrong("pods", "-o", "custom-columns=NAME", objects=pods())
+
+
+def test_get_alone_prints_its_help_and_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["get"]) == 0
+    out, err = capsys.readouterr()
+    assert "TYPE" in out
+    assert err == ""
+
+
+def test_files_cannot_be_watched(get: Get) -> None:
+    assert "files do not change" in get.wrong("pods", "-w", objects=pods())
+
+
+def test_a_watch_prints_rows_that_changed_and_no_others(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [PodLine(f"t/{name}", "waits", 1, {}, "", [], "", "", "") for name in ("a", "b")]
+    shown = Shown(form_of("table"))
+    shown.show(Listing(type_named("pods"), lines))
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["pod", "t/a", "t/b"]
+    later = [lines[0], PodLine("t/b", "runs", 1, {}, "n", [], "", "", "")]
+    shown.show(Listing(type_named("pods"), later))
+    assert capsys.readouterr().out.split()[:4] == ["t/b", "runs", "1", "n"]
+    shown.show(Listing(type_named("pods"), later))
+    assert capsys.readouterr().out == ""

@@ -64,6 +64,12 @@ def test_the_conclusion_says_how_many_nodes_could_be_freed_and_what_they_cost(pa
     assert "Prices: on demand, price list aws of 2026-07-20." in text
 
 
+def test_large_amounts_have_separators(pack: Pack) -> None:
+    out = pack(pod("t/a", 8), options=("--nodes", "200xp5.48xlarge", "--policy", "Shoal"))[1]
+    assert "8/1,600" in out
+    assert out.startswith("200 nodes with 1,600 GPUs, 1 pod placed anew on them\n")
+
+
 def test_no_difference_is_said(pack: Pack) -> None:
     found = document(pack, node("n", 8), pod("t/p", 8, on="n"))
     assert found["conclusion"] == [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
-from build.manifests import Object, as_file, node
+from build.manifests import Object, as_file, node, volcano_group
 from build.queue_manifests import flavor
 from docs.pages import ROOT
 from shoal.cli.main import main
@@ -44,6 +44,18 @@ def teams() -> list[Object]:
     queues = [*gpu_queue("a", gpus(8), cohort="fleet"), *gpu_queue("b", gpus(8), cohort="fleet")]
     jobs = [gpu_job("a/one", 1, 4), gpu_job("a/two", 1, 8, "2026-01-02T00:00:00Z")]
     return [node("n", 8), flavor(), *queues, gpu_workload("b/held", 3, 4, "f"), *jobs]
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_the_queues_that_volcano_makes_itself_are_shown_only_where_volcano_is_used(
+    is_used: bool, command: Command
+) -> None:
+    made: list[Object] = [
+        {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": {}}
+        for name in ("root", "default")
+    ]
+    text = command.text(*teams(), *made, *([volcano_group("t/g", 1)] if is_used else []))
+    assert ("queues of Volcano" in text) == is_used
 
 
 def rows(text: str) -> list[list[str]]:

@@ -87,7 +87,7 @@ def test_a_job_that_runs_and_has_grown_says_what_the_rest_waits_for(
 def test_the_gang_of_a_suspended_job_is_listed_with_queue_and_cause(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gangs = json.loads(told(tmp_path, capsys, "get", "gangs", "-o", "json", objects=world()))
+    gangs = json.loads(told(tmp_path, capsys, "get", "gangs", "-o", "json", objects=world()))["items"]
     waits = next(each for each in gangs if each["gang"] == "t/waits")
     assert waits["state"] == "queued"
     assert waits["queue"] == "t/q"

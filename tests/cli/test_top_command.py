@@ -172,3 +172,10 @@ def test_a_narrow_terminal_breaks_no_line_and_says_what_it_has_no_room_for(
     assert any(line.startswith("no room for: ") and "GiB free" in line for line in found)
     monkeypatch.setenv("COLUMNS", "120")
     assert "no room for" not in top.text(*fleet())
+
+
+def test_holders_of_one_namespace(top: Top) -> None:
+    found = json.loads(top.text(*fleet(), options=("-n", "u", "-o", "json")))
+    assert [each["name"] for each in found["holders"]] == ["u/alone", "u/half"]
+    assert len(found["nodes"]) == 3
+    assert json.loads(top.text(*fleet(), options=("-n", "u", "-A", "-o", "json"))) == top.json(*fleet())

@@ -85,6 +85,15 @@ def test_it_draws_the_cluster_and_answers_keys_until_the_user_quits(cluster: Pat
         assert terminal.mode() == terminal.first_mode == (True, True)
 
 
+def test_a_namespace_is_the_first_filter(cluster: Path) -> None:
+    with TerminalProcess(_command(cluster, "-n", "elsewhere"), (120, 40)) as terminal:
+        terminal.shows("No row contains 'elsewhere'. Esc removes the filter.")
+        terminal.type(b"\x1b")
+        terminal.shows("gpu-node-0")
+        terminal.type(b"q")
+        assert terminal.told() == "ended 0"
+
+
 @pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda name: name.name)
 def test_a_signal_ends_it_and_the_terminal_is_as_before(cluster: Path, name: signal.Signals) -> None:
     with TerminalProcess(_command(cluster), (80, 24)) as terminal:
@@ -125,7 +134,7 @@ def test_in_a_pipe_it_prints_a_line_now_and_then(cluster: Path) -> None:
         process.stdout.close()
 
 
-@pytest.mark.parametrize(("option", "value"), [("-f", "x.yaml"), ("-o", "json")])
+@pytest.mark.parametrize(("option", "value"), [("-f", "x.yaml"), ("--nodes", "2xp5.48xlarge"), ("-o", "json")])
 def test_options_of_the_one_time_output_are_refused(
     option: str, value: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -110,9 +111,10 @@ def test_a_busy_port_is_one_clear_line(more: list[str], capfd: pytest.CaptureFix
         port = taken.getsockname()[1]
         assert main(["up", "--port", str(port), *more]) == 2
     out, err = capfd.readouterr()
-    assert str(port) in err
-    assert "--port" in err
-    assert err.count("\n") == 1
+    line = [line for line in err.splitlines() if not line.startswith(("starting Kubernetes ", "waiting for "))]
+    assert len(line) == 1
+    assert str(port) in line[0]
+    assert "--port" in line[0]
     assert out == ""
 
 
@@ -132,6 +134,23 @@ def test_down_and_status_say_when_nothing_runs(capsys: pytest.CaptureFixture[str
     assert "no cluster is running" in capsys.readouterr().err
     assert main(["cluster", "status"]) == 1
     assert "not running" in capsys.readouterr().out
+    assert main(["cluster", "status", "-o", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"running": False, "state": str(cluster_folder(None)), "server": "not running"}
+
+
+def test_a_question_without_an_answer_ends_its_line(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with claim(cluster_folder(None)):
+        pass
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["cluster", "reset"]) == 130
+    assert capsys.readouterr().err.endswith("[y/N]:\nshoal: interrupted\n")
+    assert cluster_folder(None).exists()
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert main(["cluster", "reset"]) == 130
+    assert cluster_folder(None).exists()
 
 
 def test_reset_deletes_what_is_ours_and_nothing_else(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,12 +203,22 @@ def test_down_asks_first_and_then_insists(home: Path, hearing: str, patience_s: 
 def test_a_detached_cluster_answers_keeps_its_objects_and_ends(capfd: pytest.CaptureFixture[str]) -> None:
     folder = cluster_folder(None)
     assert main(["up", "--detach", "--port", "0"]) == 0
-    assert capfd.readouterr().out == f"export KUBECONFIG={folder / 'kubeconfig'}\n"
+    out, err = capfd.readouterr()
+    assert out == f"export KUBECONFIG={folder / 'kubeconfig'}\n"
+    steps = [line for line in err.splitlines() if not line.startswith("waiting for ")]
+    assert steps[0] == f"starting Kubernetes 1.36 in {folder}"
+    assert steps[1].startswith("the cluster is ready at https://127.0.0.1:")
     assert (folder / "kubeconfig").stat().st_mode & 0o777 == 0o600
     assert main(["cluster", "status"]) == 0
     told = capfd.readouterr().out
     assert "ready      ok" in told
     assert "namespaces 4" in told
+    assert main(["version", "-o", "json"]) == 0
+    versions = json.loads(capfd.readouterr().out)
+    assert versions["server"]["version"].startswith("v1.36")
+    assert "from `shoal up`" in versions["server"]["cluster"]
+    assert main(["version"]) == 0
+    assert capfd.readouterr().out.splitlines()[1].startswith("Server Version: v1.36")
     keys = (folder / "kubeconfig").read_text().partition("users:")[2]
     assert main(["down"]) == 0
     assert holder(folder) is None

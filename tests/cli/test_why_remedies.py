@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from build.manifests import Object, as_file, job, node, pod, replicas, volcano_group
+from build.manifests import Object, as_file, job, node, pod, replicas, thing, volcano_group
 from shoal.cli.main import main
 
 GROUP = "scheduling.k8s.io/group-name"
@@ -224,6 +224,29 @@ def test_strategy_single_has_another_resource_name(told: Told) -> None:
     assert "Node n has MIG strategy single" in text.replace("node n has", "Node n has")
     assert "Request nvidia.com/gpu: 1 instead of nvidia.com/mig-3g.40gb" in text
     assert "nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3-MIG-3g.40gb" in text
+
+
+# -- quotas of the namespace -------------------------------------------------------------------------------------
+
+
+def quota(gpus: int) -> Object:
+    return thing("v1", "ResourceQuota", "t/gpus", spec={"hard": {"requests.nvidia.com/gpu": gpus}})
+
+
+def test_pods_that_a_quota_refuses_are_told_with_its_figures(told: Told) -> None:
+    text = told("job/over", node("n", 8), quota(4), job("t/over", 2, 4))
+    assert "waits: its pods are not created: ExceededQuota" in text
+    assert (
+        "ResourceQuota gpus would be exceeded: 4 of 4 requests.nvidia.com/gpu used, a pod requests 4, 4 missing" in text
+    )
+    assert "Raise requests.nvidia.com/gpu from 4 to 8 in ResourceQuota gpus." in text
+    assert "waits: it is not created" in told("pod/over-1", node("n", 8), quota(4), job("t/over", 2, 4))
+
+
+def test_quota_is_not_raised_for_pods_that_the_nodes_cannot_take(told: Told) -> None:
+    text = told("job/over", node("n", 4), quota(4), job("t/over", 2, 4))
+    assert "would be exceeded" in text
+    assert "Raise" not in text
 
 
 # -- the form ----------------------------------------------------------------------------------------------------

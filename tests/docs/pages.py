@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGES: tuple[Path, ...] = (
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "changelog.d").glob("*.md")),
 )

@@ -18,6 +18,7 @@ from shoal.engine.groups import GangSubgroup
 from shoal.engine.ledger import Ledger
 from shoal.engine.preemption.preemptor import gang_preemptor
 from shoal.engine.reasons import Code
+from shoal.engine.unmatched import Unmatched
 
 G = gang("g")
 GPU = ask().gpus(1)
@@ -339,7 +340,15 @@ STORIES: dict[str, Told] = {
     "a level that no node has": Told(
         racks(1),
         G.pods(1, GPU).required("planet"),
-        GroupEvidence("g", Code.TOPOLOGY, needs=1, exist=1, level="planet", pod="g-0"),
+        GroupEvidence(
+            "g",
+            Code.TOPOLOGY,
+            needs=1,
+            exist=1,
+            level="planet",
+            pod="g-0",
+            unmatched=(Unmatched("planet", (), has_key=False),),
+        ),
     ),
 }
 

@@ -6,9 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from build.gangs import gang
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
+from shoal.engine.evidence import helpful_taints
+from shoal.engine.fitter import Fitter
+from shoal.engine.gangs.evidence import taints_helpful_to
+from shoal.engine.ledger import Ledger
 from shoal.engine.repelling_taints import repelling_taints
 
 PRESENT = node("a").gpus(8).taint("nvidia.com/gpu", value="present")
@@ -58,3 +63,22 @@ def test_taints_that_keep_a_pod_off(
 def test_a_node_that_is_gone_does_not_count() -> None:
     world = Scenario(PRESENT, TRUE).lose("a")
     assert [one.nodes for one in repelling_taints(world.cluster, ask().gpus(1).made())] == [1]
+
+
+def test_a_taint_helps_only_where_the_pod_then_fits_now() -> None:
+    world = Scenario(PRESENT).bind("old", ask().gpus(6), "a")
+    assert [one.nodes for one in helpful_taints(world.cluster, ask().gpus(2).made())] == [1]
+    assert helpful_taints(world.cluster, ask().gpus(4).made()) == ()
+
+
+def test_a_taint_helps_a_gang_only_where_all_of_it_then_fits() -> None:
+    for pods, helps in ((2, 1), (3, 0)):
+        world = Scenario(PRESENT, replace(PRESENT, name="b"))
+        gang("g").pods(pods, ask().gpus(8)).arrive(world)
+        world.placement.renew()
+        before = world.cluster.pending.in_order()
+        fitter = Fitter(world.placement, Ledger(world.cluster), 0)
+        found = taints_helpful_to(fitter, world.cluster.gangs["g"], "g-0")
+        assert len(found) == helps
+        assert world.cluster.pending.in_order() == before
+        assert not any(world.cluster.pending[pod].charge.ask.tolerations for pod in before)

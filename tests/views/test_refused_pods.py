@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.views.explanation import WOULD_RUN, Explanation
+from shoal.views.explanation import Explanation
 from shoal.views.refused_pods import exceeded, tell_refusal
 from shoal.views.remedies import Remedy
 
@@ -19,12 +19,12 @@ def quota(used: str, hard: str) -> dict[str, Any]:
 
 def test_the_quota_is_told_with_what_is_missing_for_all_pods() -> None:
     (found,) = exceeded([MESSAGE], [quota("3", "4")], pods=2)
-    explanation = Explanation("job t/w", f"waits: {WOULD_RUN}n")
-    tell_refusal(explanation, [found], "t")
+    explanation = Explanation("job t/w", "waits")
+    tell_refusal(explanation, [found], "t", would_run=True)
     assert explanation.code == "ExceededQuota"
     told = dict(explanation.chapters)
     assert told["quota"] == [
-        f"ResourceQuota gpus refuses its pods: 3 of 4 {GPU} used, each of 2 pods requests 2, 3 missing"
+        f"ResourceQuota gpus would be exceeded: 3 of 4 {GPU} used, each of 2 pods requests 2, 3 missing"
     ]
     assert told["would help"] == [
         f"Raise {GPU} from 4 to 7 in ResourceQuota gpus.",
@@ -40,12 +40,12 @@ def test_a_quota_that_was_raised_since_refuses_nothing() -> None:
 def test_quota_alone_is_no_remedy_where_the_nodes_have_no_place() -> None:
     found = exceeded([MESSAGE], [quota("3", "4")], pods=1)
     hopeless = Explanation("job t/w", "waits", chapters=[("would help", ["Nothing was found."])])
-    tell_refusal(hopeless, found, "t")
+    tell_refusal(hopeless, found, "t", would_run=False)
     assert hopeless.remedies == []
     assert dict(hopeless.chapters)["would help"] == ["Nothing was found."]
     helped = Explanation("job t/w", "waits", remedies=[Remedy("Uncordon node n.", ("kubectl uncordon n",))])
     helped.add("would help", "Uncordon node n.", "kubectl uncordon n")
-    tell_refusal(helped, found, "t")
+    tell_refusal(helped, found, "t", would_run=False)
     (remedy,) = helped.remedies
     assert remedy.words.startswith("Two changes are needed. First: Raise")
     assert remedy.commands[-1] == "kubectl uncordon n"

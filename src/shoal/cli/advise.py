@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.completion_values import namespaces, one_of
 from shoal.cli.exit_codes import DONE, FAILED, WRONG_INPUT
 from shoal.cli.formats import FOR_PROGRAMS
+from shoal.cli.list_options import AllNamespaces
 from shoal.cli.object_source import Files
 from shoal.cli.option_groups import with_options
 
@@ -52,8 +53,7 @@ class AdviceSource:
             autocompletion=namespaces,
         ),
     ] = ""
-    kubeconfig: Kubeconfig = None
-    context: KubeContext = ""
+    all_namespaces: AllNamespaces = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class AdviceOutput:
 
 
 @with_options
-def advise(source: AdviceSource, choice: RuleChoice, shown: AdviceOutput) -> None:
+def advise(source: AdviceSource, choice: RuleChoice, shown: AdviceOutput, access: AccessOptions) -> None:
     """Warn about objects that are valid and do something else than intended."""
     from shoal.policy.checks import warnings
     from shoal.policy.object_set import ObjectSet
@@ -128,12 +128,12 @@ def advise(source: AdviceSource, choice: RuleChoice, shown: AdviceOutput) -> Non
         raise UserError(
             "neither -f PATH nor --live is given", fix="name files with -f, or check the cluster with --live"
         )
-    live, read = _live(source), _files(source)
+    live, read = _live(source, access), _files(source)
     places = _places(read)
     files = [(places[one.where], one.obj) for one in read.objects]
     context = ObjectSet((*live.objects, *(obj for _, obj in files)), live.complete)
     checked = files if source.filename else [("", obj) for obj in live.objects]
-    checked = [(place, obj) for place, obj in checked if _is_in(obj, source.namespace)]
+    checked = [(place, obj) for place, obj in checked if source.all_namespaces or _is_in(obj, source.namespace)]
     found = list(warnings(checked, context, chosen, of_files=bool(source.filename)))
     _complain(live, read, places)
     _show(shown.output, found, len(checked), read)
@@ -142,13 +142,15 @@ def advise(source: AdviceSource, choice: RuleChoice, shown: AdviceOutput) -> Non
     raise typer.Exit(FAILED if found and shown.fail_on == _WARNING else DONE)
 
 
-def _live(source: AdviceSource) -> AdvisedObjects:
-    from shoal.cli.cluster_access import chosen_access, speak
+def _live(source: AdviceSource, access: AccessOptions) -> AdvisedObjects:
+    from shoal.cli.cluster_access import announce, speak
     from shoal.store.advised_objects import AdvisedObjects, read_advised_objects
 
     if not source.live:
         return AdvisedObjects()
-    return speak(chosen_access(source.kubeconfig, source.context), read_advised_objects)
+    cluster = access.access()
+    announce(cluster)
+    return speak(cluster, read_advised_objects)
 
 
 def _files(source: AdviceSource) -> PlainObjects:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from shoal.cli.command_help import HelpCommand, HelpGroup
+from shoal.cli.formats import FOR_PROGRAMS, AsJson, TableOutput, checked, write
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -17,7 +20,17 @@ if TYPE_CHECKING:
 
     from shoal.sim.queuebench import BenchFigure
 
-app = typer.Typer(help="Measure what the project promises.", no_args_is_help=False)
+app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
+    cls=HelpGroup,
+    help="Measure what the project promises.",
+    no_args_is_help=False,
+)
+
+
+_TABLE = "table"
+_FORMATS = (_TABLE, *FOR_PROGRAMS)
 
 
 class _Bar(NamedTuple):
@@ -47,39 +60,42 @@ def bench() -> None:
     """Each command prints figures of its own."""
 
 
-@app.command("engine")
+@app.command("engine", cls=HelpCommand)
 def engine(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else.")] = False,
+    output: TableOutput = _TABLE,
+    as_json: AsJson = False,
 ) -> None:
     """Measure the decision core: placements a second, growth with the fleet, memory."""
+    form = "json" if as_json else checked(output, _FORMATS)
     import msgspec
 
     from shoal.sim import enginefigures
 
     figures = msgspec.to_builtins(enginefigures.run(_note))
-    if as_json:
-        sys.stdout.write(msgspec.json.encode(figures).decode() + "\n")
+    if form != _TABLE:
+        write(figures, form)
         return
     from rich.console import Console
 
     Console(highlight=False).print(figure_table(figures))
 
 
-@app.command("queues")
+@app.command("queues", cls=HelpCommand)
 def queues(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else.")] = False,
+    output: TableOutput = _TABLE,
+    as_json: AsJson = False,
     out_of_step: Annotated[
         bool, typer.Option("--out-of-step", help="Work starts at a different moment in every queue.")
     ] = False,
 ) -> None:
     """Measure the queue discipline: Kueue's own loads in virtual time, and an idle round."""
-    import msgspec
+    form = "json" if as_json else checked(output, _FORMATS)
 
     from shoal.sim import queuebench
 
     figures = queuebench.run(_note, out_of_step=out_of_step)
-    if as_json:
-        sys.stdout.write(msgspec.json.encode(figures).decode() + "\n")
+    if form != _TABLE:
+        write(figures, form)
         return
     from rich.console import Console
 

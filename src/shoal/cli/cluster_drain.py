@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, speak
+from shoal.cli.cluster_access import AccessOptions, speak
 from shoal.cli.completion_values import nodes
 from shoal.cli.exit_codes import FAILED
 
@@ -18,28 +18,28 @@ def drain(
     node: Annotated[
         str, typer.Argument(metavar="NODE", help="The name of a node.", show_default=False, autocompletion=nodes)
     ],
+    *,
+    access: AccessOptions,
     force: Annotated[bool, typer.Option("--force", help="Also evict pods without a controller.")] = False,
     timeout: Annotated[int, typer.Option(min=1, metavar="S", help="Give up after that many seconds.")] = 300,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
 ) -> None:
     """Cordon a node and evict its pods, within the limits of their disruption budgets."""
     from shoal.cli.draining import Eviction, cordon, pods_to_evict
-    from shoal.cli.node_faults import node_of
+    from shoal.cli.node_faults import check_simulated
 
     async def work(api: Api) -> list[str]:
         import time
 
         from shoal.client.clock import LoopClock
 
-        await node_of(api, node)
+        await check_simulated(api, node, "use `kubectl drain` for real nodes")
         await cordon(api, node)
         typer.echo(f"node {node} is cordoned", err=True)
         pods = await pods_to_evict(api, node, force=force)
         clock = LoopClock(time.time())
         return await Eviction(api, clock, lambda line: typer.echo(line, err=True)).run(node, pods, timeout)
 
-    left = speak(chosen_access(kubeconfig, context), work)
+    left = speak(access.access_for_change(), work)
     for line in left:
         typer.echo(f"shoal: {line}", err=True)
     if left:

@@ -6,14 +6,15 @@ also across restarts. Faults of the server itself are requested from the embedde
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, ended, speak
+from shoal.cli.cluster_access import AccessOptions, ended, speak
 from shoal.cli.cluster_drain import drain
+from shoal.cli.command_help import HelpCommand
 from shoal.cli.completion_values import nodes
+from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
     from shoal.client.port import Api
@@ -38,30 +39,30 @@ def add_faults(app: typer.Typer) -> None:
         ("slow-api", slow_api),
         ("expire-watches", expire_watches),
     ):
-        app.command(name)(command)
+        app.command(name, cls=HelpCommand)(with_options(command))
 
 
-def fail(node: Node, kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
+def fail(node: Node, access: AccessOptions) -> None:
     """Stop a node dead: its kubelet and everything on it, until it is healed."""
-    _break(node, "fail", kubeconfig, context)
+    _break(node, "fail", access)
     typer.echo(f"node {node} has failed; `shoal cluster heal {node}` brings it back")
 
 
-def partition(node: Node, kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
+def partition(node: Node, access: AccessOptions) -> None:
     """Cut a node off from the API server; what runs on it goes on."""
-    _break(node, "partition", kubeconfig, context)
+    _break(node, "partition", access)
     typer.echo(f"node {node} is cut off; `shoal cluster heal {node}` connects it again")
 
 
-def reboot(node: Node, kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
+def reboot(node: Node, access: AccessOptions) -> None:
     """Restart a node: what ran on it has ended, and it comes back by itself."""
-    _break(node, "reboot", kubeconfig, context)
+    _break(node, "reboot", access)
     typer.echo(f"node {node} reboots")
 
 
-def spot_interrupt(node: Node, kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
+def spot_interrupt(node: Node, access: AccessOptions) -> None:
     """Take a node back as clouds take back spot machines: a notice first, then the end."""
-    _break(node, "spot-interrupt", kubeconfig, context)
+    _break(node, "spot-interrupt", access)
     typer.echo(
         f"node {node} has its notice: after two minutes its pods are ended and the Node is deleted, until its "
         "machines are started anew"
@@ -71,25 +72,25 @@ def spot_interrupt(node: Node, kubeconfig: Kubeconfig = None, context: KubeConte
 def gpu_fail(
     node: Node,
     gpu: Gpu,
+    *,
     xid: Annotated[int, typer.Option(min=1, max=9999, help="The error code that the driver reports.")] = 79,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
+    access: AccessOptions,
 ) -> None:
     """Break one GPU of a node, by the driver's error code (79: it has fallen off the bus)."""
     from shoal.cli.node_faults import break_gpu
 
-    async def work(api: Api) -> bool:
-        return await break_gpu(api, node, gpu, xid)
+    async def work(api: Api) -> None:
+        await break_gpu(api, node, gpu, xid)
 
-    _note_real(node, is_simulated=speak(chosen_access(kubeconfig, context), work))
+    speak(access.access_for_change(), work)
     typer.echo(f"GPU {gpu} of node {node} reports XID {xid}; `shoal cluster heal {node} --gpu {gpu}` mends it")
 
 
 def heal(
     node: Node,
+    *,
     gpu: Annotated[int | None, typer.Option(min=0, metavar="GPU", help="Only this GPU.", show_default=False)] = None,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
+    access: AccessOptions,
 ) -> None:
     """End the faults of a node and its GPUs, or of one GPU."""
     from shoal.cli.node_faults import heal_gpu, heal_node
@@ -98,11 +99,12 @@ def heal(
         return await (heal_node(api, node) if gpu is None else heal_gpu(api, node, gpu))
 
     target = f"node {node}" if gpu is None else f"GPU {gpu} of node {node}"
-    was_broken = speak(chosen_access(kubeconfig, context), work)
+    was_broken = speak(access.access_for_change(), work)
     typer.echo(f"{target} is healed" if was_broken else f"{target} had no fault")
 
 
 def slow_api(
+    *,
     delay_ms: Annotated[
         int, typer.Option(min=0, max=_LONGEST_MS, metavar="MS", help="Delay of each answer in milliseconds.")
     ] = 200,
@@ -112,53 +114,47 @@ def slow_api(
     seconds: Annotated[
         int, typer.Option(min=1, max=_LONGEST_S, metavar="S", help="Duration of the fault in seconds.")
     ] = 60,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
+    access: AccessOptions,
 ) -> None:
     """Make the embedded API server answer late for a while; --delay-ms 0 ends that."""
-    _ask_server("slow-api", {"delay_ms": delay_ms, "jitter_ms": jitter_ms, "seconds": seconds}, kubeconfig, context)
+    _ask_server("slow-api", {"delay_ms": delay_ms, "jitter_ms": jitter_ms, "seconds": seconds}, access)
     more = f" to {delay_ms + jitter_ms}" if jitter_ms else ""
     typer.echo(
         f"answers come {delay_ms}{more} ms later for {seconds} s" if delay_ms + jitter_ms else "answers come at once"
     )
 
 
-def expire_watches(kubeconfig: Kubeconfig = None, context: KubeContext = "") -> None:
+def expire_watches(access: AccessOptions) -> None:
     """Make the embedded API server forget its history: every watch ends, and its client has to list again."""
-    _ask_server("expire-watches", {}, kubeconfig, context)
+    _ask_server("expire-watches", {}, access)
     typer.echo("every watch has expired")
 
 
-def _break(node: str, kind: str, kubeconfig: Path | None, context: str) -> None:
+def _break(node: str, kind: str, access: AccessOptions) -> None:
     from shoal.cli.node_faults import break_node
 
-    async def work(api: Api) -> bool:
-        return await break_node(api, node, kind)
+    async def work(api: Api) -> None:
+        await break_node(api, node, kind)
 
-    _note_real(node, is_simulated=speak(chosen_access(kubeconfig, context), work))
-
-
-def _note_real(node: str, *, is_simulated: bool) -> None:
-    if not is_simulated:
-        typer.echo(f"shoal: node {node} is not known to be simulated; a real kubelet ignores this", err=True)
+    speak(access.access_for_change(), work)
 
 
-def _ask_server(fault: str, body: dict[str, int], kubeconfig: Path | None, context: str) -> None:
+def _ask_server(fault: str, body: dict[str, int], access: AccessOptions) -> None:
     from shoal.client.http.connection import Connection
     from shoal.client.http.settings import KubeSettings
     from shoal.client.refusals import NotFoundError
     from shoal.units.errors import UserError, Where
 
-    access = chosen_access(kubeconfig, context)
+    server = access.access_for_change()
 
     async def work() -> None:
-        connection = Connection(access, KubeSettings())
+        connection = Connection(server, KubeSettings())
         try:
             await connection.ask("POST", f"/shoal/faults/{fault}", body=body)
         except NotFoundError:
-            what = f"{access.server} is not an embedded cluster; only one of `shoal up` can have this fault"
-            raise UserError(what, where=Where(access.where)) from None
+            what = f"{server.server} is not an embedded cluster; only one of `shoal up` can have this fault"
+            raise UserError(what, where=Where(server.where)) from None
         finally:
             await connection.close()
 
-    ended(access, work)
+    ended(server, work)

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
+from shoal.cli.cluster_access import AccessOptions, in_one_line
+from shoal.cli.completion_values import fleets
 from shoal.cli.embedded_options import (
     DEFAULT_NODES,
     EmbeddedOptions,
@@ -41,10 +42,13 @@ KubeletAddress = Annotated[
 @dataclass(frozen=True, kw_only=True)
 class NodesOptions:
     nodes: Annotated[
-        str, typer.Option(metavar="FLEET", help="The nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot] or FILE.yaml.")
+        str,
+        typer.Option(
+            metavar="FLEET",
+            help="The nodes: 8xp5.48xlarge,2xdgx-a100-80[spot] or FILE.yaml.",
+            autocompletion=fleets,
+        ),
     ] = DEFAULT_NODES
-    kubeconfig: Kubeconfig = None
-    context: KubeContext = ""
     speed: Speed = 1.0
     stages: Stages = None
     metrics_port: MetricsPort = None
@@ -56,7 +60,7 @@ class NodesOptions:
 
 
 @with_options
-def nodes(options: NodesOptions) -> None:
+def nodes(options: NodesOptions, cluster_access: AccessOptions) -> None:
     """Join simulated GPU nodes to a cluster, until Ctrl-C: kubelets that run pods in simulated time."""
     from shoal.wiring.join import run_nodes
 
@@ -71,7 +75,7 @@ def nodes(options: NodesOptions) -> None:
         has_contention=options.contention,
         clock=options.clock,
     ).to_cluster_options()
-    access = chosen_access(options.kubeconfig, options.context)
+    access = cluster_access.access_for_change(is_child=options.notify is not None)
 
     def said(metrics: str) -> str:
         count = len(cluster.machines)
@@ -93,9 +97,9 @@ def _checked(address: str) -> str:
     return address
 
 
+@with_options
 def controllers(
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
+    cluster_access: AccessOptions,
     scheduler: Annotated[
         Scheduler, typer.Option(help="The scheduler: simple runs here, shoal expects `shoal run` in another process.")
     ] = Scheduler.SIMPLE,
@@ -106,7 +110,7 @@ def controllers(
     """Run the controllers of `shoal up` against a cluster that has none, until Ctrl-C."""
     from shoal.wiring.join import run_controllers
 
-    access = chosen_access(kubeconfig, context)
+    access = cluster_access.access_for_change(is_child=notify is not None)
     options = EmbeddedOptions(nodes="none", scheduler=scheduler, speed=speed, clock=clock).to_cluster_options()
     with in_one_line(access):
         run_controllers(

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from shoal.cli.type_names import TYPE_NAMES
+
 if TYPE_CHECKING:
     from shoal.client.kind import Kind
     from shoal.client.port import Api
@@ -37,16 +39,55 @@ def policies(incomplete: str) -> list[str]:
     return _begun(tuple(POLICIES), incomplete)
 
 
+def policy_lists(incomplete: str) -> list[str]:
+    """Names separated by commas: the last one is completed."""
+    from shoal.sim.packing import POLICY_NAMES
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in _begun((*POLICY_NAMES, "all"), last)]
+
+
+def fleets(incomplete: str) -> list[str]:
+    """Machine types for `--nodes 8xTYPE,...`; the last part is completed."""
+    from shoal.embedded.machines.machine_types import machine_names
+
+    before, comma, last = incomplete.rpartition(",")
+    count, times, begun = last.rpartition("x") if last[:1].isdigit() else ("", "", last)
+    return [f"{before}{comma}{count}{times}{name}" for name in _begun(tuple(machine_names()), begun)]
+
+
 def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
     from shoal.client.kind import NAMESPACES
 
     return _begun(_asked(ctx, NAMESPACES), incomplete)
 
 
+def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The contexts of the kubeconfig that the command would read."""
+    from shoal.client.http.locate import context_names
+
+    kubeconfig = ctx.params.get("kubeconfig")
+    try:
+        return _begun(context_names(Path(kubeconfig) if kubeconfig else None), incomplete)
+    except Exception:  # noqa: BLE001 - an error text is no completion
+        return []
+
+
 def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
     from shoal.client.kind import NODES
 
     return _begun(_asked(ctx, NODES), incomplete)
+
+
+def listed_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Types, and behind a type the names of its objects."""
+    given = ctx.params.get("what") or ()
+    known = _known()
+    for each in TYPE_NAMES:
+        if given and given[0] in each.all:
+            kind = known.get(each.singular)
+            return [] if kind is None else _begun(_asked(ctx, kind), incomplete)
+    return _begun([each.plural for each in TYPE_NAMES], incomplete)
 
 
 def cluster_queues(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -81,8 +122,9 @@ def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
     import asyncio
     import random
 
-    from shoal.cli.cluster_access import chosen_access
+    from shoal.cli.chosen_cluster import located
     from shoal.client.http.api import KubeApi
+    from shoal.client.http.kubeconfig import KubeconfigChoice
 
     given = ctx.params
     if given.get("filename"):
@@ -90,7 +132,7 @@ def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
 
     async def asked() -> list[str]:
         kubeconfig = given.get("kubeconfig")
-        access = chosen_access(Path(kubeconfig) if kubeconfig else None, given.get("context") or "")
+        access = located(Path(kubeconfig) if kubeconfig else None, KubeconfigChoice(given.get("context") or ""))
         namespace = (given.get("namespace") or access.namespace) if kind.is_namespaced else ""
         api = KubeApi(access, random.Random())
         try:
@@ -106,7 +148,7 @@ def _asked(ctx: typer.Context, kind: Kind) -> list[str]:
 
 def _known() -> dict[str, Kind]:
     from shoal.client import kind as kinds
-    from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS, WORKLOADS
+    from shoal.client.ecosystem_kinds import LOCAL_QUEUES, VOLCANO_POD_GROUPS, WORKLOADS
 
     return {
         "pod": kinds.PODS,
@@ -117,6 +159,8 @@ def _known() -> dict[str, Kind]:
         "statefulset": kinds.STATEFUL_SETS,
         "daemonset": kinds.DAEMON_SETS,
         "gang": VOLCANO_POD_GROUPS,
+        "node": kinds.NODES,
+        "queue": LOCAL_QUEUES,
     }
 
 

@@ -33,7 +33,7 @@ from shoal.views.dashboard.frame import draw_frame
 from shoal.views.dashboard.keys import KeyDecoder
 from shoal.views.dashboard.marks import without_colours
 from shoal.views.dashboard.rows import row_keys
-from shoal.views.dashboard.screen_state import Layout, ScreenState, press
+from shoal.views.dashboard.screen_state import FrameLayout, ScreenState, press
 from shoal.views.dashboard.words import duration
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Drawing(Protocol):
 class ThreadDrawing:
     """Draws in a daemon thread, which ends with the program even while it waits for the terminal."""
 
-    share = 0.05
+    share = 0.03
 
     def timer(self) -> float:
         return thread_time()
@@ -112,7 +112,7 @@ class LiveDashboard:
         self._last = clock.seconds()
         self._footer = footer
         self._screen = ScreenState()
-        self._layout = Layout()
+        self._layout = FrameLayout()
         self._shown = self.scene()
         """The facts of the last frame."""
         self._keys = KeyDecoder()
@@ -131,6 +131,10 @@ class LiveDashboard:
         self.account.add(found, now - self._last)
         self._last = now
         return found
+
+    def filter_by(self, text: str) -> None:
+        """As if the user had typed this filter."""
+        self._screen = structs.replace(self._screen, filter=text)
 
     def take(self, keys: Iterable[str]) -> None:
         """What the user has typed."""
@@ -206,7 +210,7 @@ def _hand_over(loop: asyncio.AbstractEventLoop, read: Callable[[bytes], None], d
 
 def _draw(
     live: Live, scene: DashboardFacts, colours: Colours, screen: ScreenState, timer: Callable[[], float]
-) -> tuple[float, Layout]:
+) -> tuple[float, FrameLayout]:
     began = timer()
     frame = draw_frame(scene, colours, live.console.size, screen)
     has_colours = live.console.color_system is not None and not live.console.no_color

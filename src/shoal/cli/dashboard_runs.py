@@ -8,7 +8,7 @@ import logging
 import random
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from shoal.wiring.up import Show
 
 _TIMEOUT_S = 20.0
-_NO_OBJECT = Select(fields="metadata.name=-")
-"""A name that no object can have: the answer says whether the kind may be listed, and is short."""
+_NO_OBJECT = Select(labels="shoal.dev/no-such-label")
+"""The answer says whether the kind may be listed, and is short."""
 _FIRST_S, _NOTE_S = 5.0, 60.0
 _CONTEXT = re.compile(r'context "([^"]+)"')
 _ENDLESS, _OVER = "it is asked again until it answers", "the server answers again"
@@ -62,22 +62,25 @@ async def show_on_terminal(dashboard: LiveDashboard, api: Api) -> None:
         following.cancel()
 
 
-def watch_cluster(access: Access, *, is_drawn: bool) -> None:
-    """Until the user quits, or SIGINT, SIGTERM or SIGHUP. `is_drawn`: on the terminal; else a line now and then."""
+def watch_cluster(access: Access, text: str = "", *, is_drawn: bool) -> None:
+    """Until the user quits, or SIGINT, SIGTERM or SIGHUP. `text`: the first filter. `is_drawn`: on the terminal; else
+    a line now and then."""
     with in_one_line(access):
-        asyncio.run(_watch(access, is_drawn=is_drawn))
+        asyncio.run(_watch(access, text, is_drawn=is_drawn))
 
 
-async def _watch(access: Access, *, is_drawn: bool) -> None:
+async def _watch(access: Access, text: str, *, is_drawn: bool) -> None:
     clock, draw = WallClock(), random.Random()
     api = KueueVersionsApi(KubeApi(access, draw, KubeSettings(timeout_s=_TIMEOUT_S)))
     try:
         # A cluster that cannot be reached, or that refuses this user, is one line instead of an empty dashboard.
         await api.list(NODES, select=_NO_OBJECT)
         informers = Informers(api, clock, draw)
-        notes = Notes(clock.seconds)
+        needed = [informers.of(kind) for kind in (PODS, NODES)]
+        notes = Notes(clock.seconds, lambda: [each.kind.plural for each in needed if not each.is_synced])
         dashboard = LiveDashboard(informers, clock, f"Shoal on {cluster_name(access)}")
         dashboard.note = notes.text
+        dashboard.filter_by(text)
         if is_drawn:
             logging.getLogger("shoal").addHandler(notes)
             logging.getLogger("shoal").propagate = False
@@ -117,18 +120,30 @@ def cluster_name(access: Access) -> str:
 
 
 class Notes(logging.Handler):
-    """The last warning of the client, for the dashboard: standard error is under the picture."""
+    """The most important warning of the client, for the dashboard: standard error is under the picture."""
 
-    def __init__(self, timer: Callable[[], float]) -> None:
+    def __init__(self, timer: Callable[[], float], lacking: Callable[[], Collection[str]]) -> None:
+        """`lacking`: the plurals of the kinds without which the picture is wrong, while they have not been read."""
         super().__init__(logging.WARNING)
-        self._timer = timer
-        self._text, self._at_s = "", 0.0
+        self._timer, self._lacking = timer, lacking
+        self._texts: dict[str, tuple[str, float]] = {}
+        """By first word, which names the kind: the last warning, and its time."""
 
     def emit(self, record: logging.LogRecord) -> None:
         text = one_line(record.getMessage())
-        self._text, self._at_s = "" if text == _OVER else text, self._timer()
+        if text == _OVER:
+            self._texts = {word: found for word, found in self._texts.items() if _ENDLESS not in found[0]}
+        else:
+            self._texts[text.partition(" ")[0]] = text, self._timer()
 
     def text(self) -> str:
-        """An outage is shown until it ends, other warnings for a minute."""
-        is_over = self._timer() - self._at_s > _NOTE_S and _ENDLESS not in self._text
-        return "" if is_over else self._text
+        """An outage until it ends, what keeps a needed kind from being read as long as it does, others for a minute."""
+        found: list[str] = []
+        for kind, (text, at_s) in self._texts.items():
+            if _ENDLESS in text:
+                return text
+            if kind in self._lacking():
+                found.insert(0, text)
+            elif self._timer() - at_s <= _NOTE_S:
+                found.append(text)
+        return next(iter(found), "")

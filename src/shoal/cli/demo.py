@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from shoal.cli.formats import FOR_PROGRAMS, TableOutput, checked, write
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from shoal.cli.scenario import Scenario
     from shoal.views.fleet_tiles import NodeModel
 
+_TABLE = "table"
 _HERO = "Shoal"
 _RIVALS = ("FGD", "BestFit", "Random")
 _LOAD = 1.3
@@ -33,8 +36,10 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Draws the fleet, the pods and their order.")] = 42,
     out: Annotated[Path, typer.Option(metavar="OUT.svg", help="The file for the picture.")] = Path("shoal-demo.svg"),
     nodes: Annotated[int, typer.Option(min=5, max=_MAX_NODES, help="Size of the fleet.")] = 120,
+    output: TableOutput = _TABLE,
 ) -> None:
     """Watch a GPU fleet being packed in the terminal; leaves a picture comparing policies."""
+    checked(output, (_TABLE, *FOR_PROGRAMS))
     from shoal.cli.output_file import OutFile
 
     target = OutFile(out, ".svg")
@@ -43,6 +48,7 @@ def demo(
 
     from rich.console import Console
 
+    from shoal.cli.pack import document_of
     from shoal.cli.policy_comparison import compare_policies, picture
     from shoal.cli.scenario import synthetic_scenario
     from shoal.sim.axis import MARKS
@@ -50,6 +56,11 @@ def demo(
 
     console = Console(highlight=False)
     scenario = synthetic_scenario(nodes, _LOAD, seed)
+    if output != _TABLE:
+        results = compare_policies(scenario, (_HERO, *_RIVALS))
+        target.write(picture(scenario, results))
+        write([document_of(result, scenario) for result in results], output)
+        return
     if console.is_terminal and not console.is_dumb_terminal:
         results = [watch(console, scenario, threading.Event().wait), *compare_policies(scenario, _RIVALS)]
     else:

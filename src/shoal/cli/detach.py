@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shoal.cli.progress import long_work, step
 from shoal.units.errors import UserError
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ def start_detached(folder: Path, settings: Settings, more: Sequence[str] = ()) -
             cwd="/",
         )
         os.close(writer)
-        if os.read(reader, 64).startswith(b"ready"):
+        step(f"starting Kubernetes {settings.kube_version} in {folder}")
+        with long_work(f"waiting for the API server and the nodes; the log is {folder / LOG}"):
+            is_ready = os.read(reader, 64).startswith(b"ready")
+        if is_ready:
             return settings.kubeconfig
         child.wait()
         raise UserError(_last_words(log, start) or f"the server ended with code {child.returncode}")

@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from shoal.cli.cluster_folder import StateFolder, cluster_folder
+from shoal.cli.progress import long_work
 
 _PATIENCE_S = 10.0
 _GLANCE_S = 0.02
@@ -34,7 +35,9 @@ def end_server(folder: Path, patience_s: float = _PATIENCE_S) -> str:
         # It may have ended by itself meanwhile; the lock tells.
         with suppress(ProcessLookupError):
             os.kill(pid, request)
-        if _has_ended(folder, pid, patience_s):
+        with long_work(f"waiting for the cluster in {folder} to end"):
+            has_ended = _has_ended(folder, pid, patience_s)
+        if has_ended:
             how = "" if request is signal.SIGTERM else " (it did not answer and was killed; nothing durable is lost)"
             return f"the cluster in {folder} has ended{how}"
     raise TemporaryError(f"the cluster in {folder} does not end (pid {pid})", delay_s=patience_s)

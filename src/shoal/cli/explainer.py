@@ -15,7 +15,7 @@ from shoal.api.decode import Document, Unknown, meta_of
 from shoal.api.kueue import Workload
 from shoal.api.node import Node
 from shoal.api.pod import Pod
-from shoal.api.workloads import Job
+from shoal.api.workloads import Job, ReplicaSet, StatefulSet
 from shoal.cli.deleted_nodes import lost_of_gang, on_lost_nodes
 from shoal.cli.earliest_start import earliest_words
 from shoal.cli.explanation_text import (
@@ -38,17 +38,20 @@ from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded, rounds_of
 from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
 from shoal.engine.from_api.queues import is_finished
+from shoal.engine.reasons import Code
 from shoal.sim.explanation import explain
 from shoal.sim.queue_rounds import QueueRounds
-from shoal.sim.remedies import Objects
+from shoal.sim.remedies import Objects, fits_beside
 from shoal.sim.rounds import Rounds
 from shoal.sim.workload_explanation import queue_names
+from shoal.store.held_pods import HeldPod
 from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
 from shoal.views.asks import pods_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import WOULD_RUN, Explanation
+from shoal.views.refused_pods import exceeded, tell_refusal
 
 GoOn = Callable[[], bool]
 _MOST_PODS = 4
@@ -83,6 +86,13 @@ class Explainer:
         subject = subjects.find(name, namespace)
         # Before the rounds, which place pods.
         self.family = self._family(subject)
+        explanation = self._about(subject)
+        self._tell_refused(subject, explanation)
+        if self.family.missing:
+            self.family = self.family._replace(would_run=self._would_run(subject, explanation))
+        return explanation
+
+    def _about(self, subject: Subject) -> Explanation:
         if subject.kind == POD:
             return self._pod(subject.key)
         if subject.kind == GANG:
@@ -101,8 +111,50 @@ class Explainer:
             keys += [key for key in (*gang.waiting, *gang.running) if key in self._pods]
         order = {"Failed": 0, "Pending": 1, "": 1}
         pods = sorted(dict.fromkeys(keys), key=lambda key: order.get(self._pods[key].status.phase, 2))
-        missing = sum(1 for key in self._keys_of(subject) if key not in self._pods)
-        return Family(subject.kind, subject.key, pods, self._workload_of(subject), missing)
+        return Family(subject.kind, subject.key, pods, self._workload_of(subject), self._missing(subject))
+
+    def _missing(self, subject: Subject) -> int:
+        """Pods that the controller has yet to create: those that the facts have without an object, or else what its
+        spec says beyond those that exist."""
+        there = self._keys_of(subject)
+        made = sum(1 for key in there if key not in self._pods)
+        value = next((each.value for each in self._documents if _is(each, subject)), None)
+        if made or not isinstance(value, Job | ReplicaSet | StatefulSet):
+            return made
+        if isinstance(value, Job):
+            left = (value.spec.completions or value.spec.parallelism) - value.status.succeeded
+            wanted = 0 if value.is_finished() else min(value.pods_at_once(), max(left, 0))
+        else:
+            wanted = value.spec.replicas
+        return max(wanted - len(there), 0)
+
+    def _would_run(self, subject: Subject, explanation: Explanation) -> bool:
+        """Whether the missing pods would find places beside all others."""
+        if any(key not in self._pods for key in self._keys_of(subject)):
+            return WOULD_RUN in explanation.outcome
+        value = next(each.value for each in self._documents if _is(each, subject))
+        if not isinstance(value, Job | ReplicaSet | StatefulSet):
+            return False
+        template = value.spec.template
+        pod = Pod(metadata=template.metadata, spec=template.spec)
+        return fits_beside(self._rounds, pod, self.family.missing, self._go_on)
+
+    def _refused(self, subject: Subject) -> dict[str, HeldPod]:
+        """Pods that the API server would not create, by the quotas and limits that were read."""
+        keys = [subject.key] if subject.kind == POD else self._keys_of(subject)
+        held = ((key, self._loaded.manifests.gated.get(key)) for key in keys)
+        return {key: hold for key, hold in held if isinstance(hold, HeldPod) and hold.code == Code.FORBIDDEN}
+
+    def _tell_refused(self, subject: Subject, explanation: Explanation) -> None:
+        refused = self._refused(subject)
+        short = exceeded([hold.message for hold in refused.values()], None, len(refused))
+        pod = self._objects.pod(next(iter(refused), ""))
+        if short and pod is not None:
+            fits = fits_beside(self._rounds, pod, len(refused), self._go_on)
+            namespace = subject.key.partition("/")[0]
+            tell_refusal(explanation, short, namespace, would_run=fits, is_living=self._is_living)
+            if subject.kind == POD:
+                explanation.outcome = "waits: it is not created"
 
     # -- a pod -----------------------------------------------------------------------------------------------
 
@@ -204,7 +256,9 @@ class Explainer:
             explanation = Explanation(f"{subject.kind} {subject.key}:", f"pods: {counts}" if counts else words)
             explanation.add("pods", *by_node(pods), *lost)
             return explanation
-        explanation = renamed(self._pod(waiting[0]), f"{subject.kind} {subject.key}: {waiting[0]}")
+        # Those that the API server refuses to create say more than those that would be placed.
+        first = next(iter(self._refused(subject)), waiting[0])
+        explanation = renamed(self._pod(first), f"{subject.kind} {subject.key}: {first}")
         explanation.chapters.insert(0, ("pods", [counts, f"those that wait: {few(waiting, _MOST_PODS)}", *lost]))
         return explanation
 

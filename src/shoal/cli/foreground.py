@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from shoal.cli.log_options import LoggingOptions
     from shoal.embedded.apiserver.settings import Settings
 
 Serve = Callable[["Settings", Callable[[str], None]], None]
@@ -44,15 +45,13 @@ def wants_dashboard(chosen: bool | None) -> bool:
     return chosen if chosen is not None else sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def log_into(folder: Path) -> None:
+def log_into(folder: Path, logs: LoggingOptions) -> None:
     """Log to a file in the folder: the dashboard covers the terminal."""
-    import logging
-
     from shoal.embedded.apiserver.private_files import make_private_folder
     from shoal.embedded.apiserver.security.state_folder import LOG
 
     make_private_folder(folder)
-    logging.basicConfig(filename=folder / LOG, format="%(asctime)s %(levelname)s %(message)s")
+    logs.set_up(folder / LOG)
 
 
 def ready_reporter(words: Callable[[str], str], notify: int | None) -> Callable[[str], None]:

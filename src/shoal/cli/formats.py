@@ -39,6 +39,8 @@ TextOutput = Annotated[
     str,
     typer.Option("-o", "--output", metavar="FORMAT", help="text, json or yaml.", autocompletion=one_of(TEXTS)),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.", hidden=True)]
+"""The former spelling."""
 
 
 def checked(output: str, formats: Sequence[str]) -> str:
@@ -47,9 +49,12 @@ def checked(output: str, formats: Sequence[str]) -> str:
     return output
 
 
-def write(document: Any, output: str) -> None:
-    """For programs."""
+def write(document: Any, output: str, cluster: str = "") -> None:
+    """For programs. `cluster`: the name of the cluster that the document is about, as its first field."""
     import msgspec
+
+    if cluster:
+        document = {"cluster": cluster, **msgspec.to_builtins(document)}
 
     if output == "yaml":
         sys.stdout.write(msgspec.yaml.encode(msgspec.to_builtins(document)).decode())

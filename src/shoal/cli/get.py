@@ -1,122 +1,153 @@
-"""`shoal get`: lists of what schedulers and queues deal in: gangs, queues, workloads, nodes.
+"""Implements `shoal get`: lists pods, gangs, queues, workloads and nodes, with the conventions of `kubectl get`.
 
 Beside `kubectl get`, which shows objects: a gang may be a PodGroup of four projects, a Job with an annotation or some
-pods with a label, and none of them says what it waits for.
+pods with a label, and what it waits for is in none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.cluster_access import Kubeconfig, KubeContext
-from shoal.cli.completion_values import namespaces
-from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
-from shoal.cli.named_nodes import Machines
-from shoal.cli.object_source import Files
+from shoal.cli.cluster_access import AccessOptions
+from shoal.cli.completion_values import listed_names
+from shoal.cli.list_options import ListOptions
+from shoal.cli.option_groups import with_options
+from shoal.units.errors import UserError, Where, excerpt
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from shoal.cli.list_output import Listing, OutputForm
+    from shoal.cli.listed_types import ListedType
     from shoal.cli.object_source import Source
 
-    Draw = Callable[[Console, bool], None]
-    """As a table; the second is whether it may be wide."""
 
-app = typer.Typer(help="List gangs, queues, workloads or nodes, with what they wait for.", no_args_is_help=True)
-_TABLE = TABLES[0]
-Namespace = Annotated[
-    str,
-    typer.Option(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        help="Only objects in this namespace; by default in all.",
-        autocompletion=namespaces,
-    ),
-]
-
-
-def _gangs(source: Source, _: Sequence[str] | None, namespace: str) -> tuple[Any, Draw]:
-    """List gangs: which run, which wait and why; of all namespaces unless one is named."""
-    from shoal.cli.overview import gangs_of_source
-    from shoal.views.gang_list import show_gangs
-
-    found = [each for each in gangs_of_source(source) if _is_in(each.gang, namespace)]
-    return found, lambda console, is_wide: show_gangs(console, found, is_wide=is_wide)
-
-
-def _queues(source: Source, filename: Sequence[str] | None, namespace: str) -> tuple[Any, Draw]:
-    """List local queues with their cluster queues, cohorts, who waits in them and what they use."""
-    from shoal.cli.queue_lists import queue_lines
-    from shoal.views.queue_list import show_queues
-
-    found = [each for each in queue_lines(source, filename) if _is_in(each.queue, namespace)]
-    return found, lambda console, is_wide: show_queues(console, found, is_wide=is_wide)
-
-
-def _workloads(source: Source, filename: Sequence[str] | None, namespace: str) -> tuple[Any, Draw]:
-    """List workloads: who holds quota, who waits for it, and what would become of each by quota alone."""
-    from shoal.cli.queue_lists import workloads_listed
-    from shoal.views.queue_workloads import show_workloads
-
-    listed = workloads_listed(source, filename, namespace)
-    return listed, lambda console, _: show_workloads(console, listed)
-
-
-def _nodes(source: Source, *_: object) -> tuple[Any, Draw]:
-    """List nodes with their GPUs, those in trouble first, then those with most to give."""
-    from shoal.cli.overview import top_of_source
-    from shoal.views.top_text import show_nodes
-
-    found = top_of_source(source).nodes
-    return found, lambda console, is_wide: show_nodes(console, found, None, is_wide=is_wide)
-
-
-def _command(listed: Callable[[Source, Sequence[str] | None, str], tuple[Any, Draw]]) -> Callable[..., None]:
-    def command(
-        filename: Files = None,
-        nodes: Machines = None,
-        namespace: Namespace = "",
-        output: TableOutput = _TABLE,
-        kubeconfig: Kubeconfig = None,
-        context: KubeContext = "",
-    ) -> None:
-        from shoal.cli.formats import console, write
-        from shoal.cli.object_source import source_of
-
-        checked(output, TABLES)
-        document, draw = listed(
-            source_of(filename, kubeconfig, context, nodes=nodes, reads_pods=listed in (_gangs, _nodes)),
-            filename,
-            namespace,
-        )
-        if output in FOR_PROGRAMS:
-            write(document, output)
-        else:
-            draw(console(), output == "wide")
-
-    command.__doc__ = listed.__doc__
-    return command
-
-
-for _name, _listed in (("gangs", _gangs), ("queues", _queues), ("workloads", _workloads)):
-    app.command(_name)(_command(_listed))
-
-
-@app.command("nodes", help=_nodes.__doc__)
-def nodes(
-    filename: Files = None,
-    nodes: Machines = None,
-    output: TableOutput = _TABLE,
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
+@with_options
+def get(
+    called: typer.Context,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TYPE [NAME...]",
+            help="pods, gangs, queues, workloads or nodes, and the names of some of them; or TYPE/NAME.",
+            show_default=False,
+            autocompletion=listed_names,
+        ),
+    ] = None,
+    *,
+    options: ListOptions,
+    access: AccessOptions,
 ) -> None:
-    """Nodes have no namespace."""
-    _command(_nodes)(filename, nodes, "", output, kubeconfig, context)
+    """List pods, gangs, queues, workloads or nodes, with what they wait for.
+
+    The types have the short names po, pg, q, wl and no. Without --namespace or --all-namespaces the list has the
+    objects in the namespace of the context. With --filename it has the objects of all namespaces.
+    """
+    if not what:
+        typer.echo(called.get_help())
+        return
+    from shoal.cli.list_output import form_of, write_listing
+    from shoal.cli.object_source import source_from
+
+    form = form_of(options.output, options.sort_by, has_headings=not options.no_headers)
+    of, names = _asked(what)
+    if options.watch:
+        from shoal.cli.list_watch import watch
+
+        if options.filename:
+            raise UserError("files do not change", where=Where(path="--watch"), fix="leave out --filename")
+        watch(access, form, lambda source: _listing(of, names, source, options, form))
+        return
+    source = source_from(options.filename, access, options.namespace, nodes=options.nodes, reads_pods=of.reads_pods)
+    listing = _listing(of, names, source, options, form)
+    if not listing.rows and form.is_table:
+        typer.echo(_nothing(of, source, options), err=True)
+        return
+    write_listing(listing, form)
+
+
+def _asked(what: Sequence[str]) -> tuple[ListedType, list[str]]:
+    """`TYPE`, `TYPE NAME...` or `TYPE/NAME...`; all of one type."""
+    from shoal.cli.listed_types import type_named
+
+    word, slash, name = what[0].partition("/")
+    if "," in word:
+        raise UserError(f"{excerpt(word)} are several types", fix="one type can be listed at a time")
+    of = type_named(word)
+    if not slash:
+        return of, [name.removeprefix(f"{word}/") for name in what[1:]]
+    names = [name]
+    for more in what[1:]:
+        kind, slash, name = more.partition("/")
+        if not slash or type_named(kind) is not of:
+            raise UserError(
+                f"{excerpt(more)} is not {of.singular}/NAME", fix="names of one type can be listed at a time"
+            )
+        names.append(name)
+    return of, names
+
+
+def _listing(of: ListedType, names: Sequence[str], source: Source, options: ListOptions, form: OutputForm) -> Listing:
+    from shoal.cli.list_output import Listing, sorted_by
+
+    rows = of.rows(source)
+    if names:
+        rows = list(_named(of, names, rows, source, options))
+    elif namespace := _namespace(of, source, options):
+        rows = [row for row in rows if _is_in(of.key(row), namespace)]
+    if options.selector:
+        rows = list(_selected(of, rows, source, options.selector))
+    if form.sort_by:
+        rows = sorted_by(form.sort_by, rows)
+    return Listing(of, rows, source.cluster, is_one=len(names) == 1)
+
+
+def _namespace(of: ListedType, source: Source, options: ListOptions) -> str:
+    """The namespace that is listed; empty: all. Files have no context, so that all of their namespaces are listed."""
+    if options.all_namespaces or not of.is_namespaced:
+        return ""
+    return options.namespace or ("" if source.access is None else source.namespace)
 
 
 def _is_in(key: str, namespace: str) -> bool:
-    return not namespace or key.startswith(f"{namespace}/")
+    """Objects without a namespace are in every list, such as queues of Volcano."""
+    return "/" not in key or key.startswith(f"{namespace}/")
+
+
+def _named(
+    of: ListedType, names: Sequence[str], rows: Sequence[Any], source: Source, options: ListOptions
+) -> Iterator[Any]:
+    import difflib
+
+    namespace = _namespace(of, source, options)
+    by_key = {of.key(row): row for row in rows}
+    for name in names:
+        key = name if name in by_key else f"{namespace}/{name}"
+        in_all = [key for key in by_key if key.rpartition("/")[2] == name] if not namespace else []
+        if key in by_key:
+            yield by_key[key]
+        elif in_all:
+            yield from (by_key[key] for key in in_all)
+        else:
+            near = difflib.get_close_matches(name, [key.removeprefix(f"{namespace}/") for key in by_key], 3)
+            fix = f"did you mean {' or '.join(near)}?" if near else f"see shoal get {of.plural} -A"
+            where = f" in namespace {namespace}" if namespace and "/" not in name else ""
+            raise UserError(f"{of.singular} {excerpt(name)} not found{where}", fix=fix)
+
+
+def _selected(of: ListedType, rows: Sequence[Any], source: Source, text: str) -> Iterator[Any]:
+    from shoal.api.selector_text import parse_label_selector
+
+    selector = parse_label_selector(text)
+    labels = of.labels(source)
+    return (row for row in rows if selector.matches(labels.get(of.key(row), {})))
+
+
+def _nothing(of: ListedType, source: Source, options: ListOptions) -> str:
+    namespace = _namespace(of, source, options)
+    if options.selector:
+        return f"no {of.plural} with the labels {options.selector} found"
+    if not namespace:
+        return f"no {of.plural} found"
+    return f"no {of.plural} found in namespace {namespace}; -A lists those of all namespaces"

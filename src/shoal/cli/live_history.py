@@ -17,7 +17,7 @@ from shoal.cli.explanation_text import insert
 from shoal.cli.object_names import GANG, POD
 from shoal.views.history import Happening, history_lines
 from shoal.views.pod_failures import failure_lines, job_lines
-from shoal.views.refused_pods import FAILED_CREATE, exceeded, tell_refusal
+from shoal.views.refused_pods import EXCEEDED, FAILED_CREATE, exceeded, tell_refusal
 
 if TYPE_CHECKING:
     from shoal.client.http.access import Access
@@ -42,6 +42,8 @@ class Family(NamedTuple):
     workload: str = ""
     missing: int = 0
     """Pods that its controller has yet to create."""
+    would_run: bool = False
+    """Whether the nodes have places for all of these."""
 
 
 class _Read(NamedTuple):
@@ -62,9 +64,11 @@ def show_history(explanation: Explanation, family: Family, documents: Sequence[D
         if event.get("reason") == FAILED_CREATE and family.missing
     ]
     short = exceeded(refused, read.quotas, family.missing)
-    if short:
-        tell_refusal(explanation, short, namespace)
-    elif refused:
+    # Where the quotas were read with the other objects, they have said the same.
+    is_told = explanation.code == EXCEEDED
+    if short and not is_told:
+        tell_refusal(explanation, short, namespace, would_run=family.would_run)
+    elif refused and not is_told:
         insert(explanation, "refused", refused[-1])
     names = {meta.uid: meta.key for document in documents if (meta := meta_of(document.value)).uid}
     happenings = [*_of_events(read.events), *_of_conditions([*read.pods, *read.jobs])]

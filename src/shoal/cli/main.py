@@ -1,8 +1,6 @@
-"""Defines the `shoal` command: the list of its commands, and the entry point.
+"""Defines the `shoal` command: its own options, and the entry point. `commands.py` lists its commands.
 
-Guarantees: commands import what they need when they run, so `shoal --help` stays quick however much is behind it.
-
-Rejected: one module per command found by scanning a folder. This module lists all commands.
+Guarantees: a command is imported when it runs, so `shoal --help` stays quick however much is behind it.
 """
 
 from __future__ import annotations
@@ -11,83 +9,37 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
 
-from shoal.cli import (
-    advise,
-    bench,
-    cluster,
-    completion,
-    crds,
-    decide,
-    demo,
-    down,
-    get,
-    pack,
-    permissions,
-    queue,
-    run,
-    snapshot,
-    top,
-    up,
-    why,
-)
+from shoal.cli.commands import Commands
+from shoal.cli.completion_variable import VARIABLE
 from shoal.cli.exit_codes import exit_code
 
 app = typer.Typer(
     name="shoal",
-    help="GPU scheduling for Kubernetes, whole: from the chip on the node to the cost report.",
+    cls=Commands,
+    help="GPU scheduling for Kubernetes: placement, quota and queues, and a cluster with GPUs on your machine.",
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("decide")(decide.decide)
-app.command("why")(why.why)
-app.command("advise")(advise.advise)
-app.add_typer(queue.app, name="queue")
-app.command("top")(top.top)
-app.add_typer(get.app, name="get")
-app.command("snapshot")(snapshot.snapshot)
-app.command("pack")(pack.pack)
-app.command("demo")(demo.demo)
-app.command("up")(up.up)
-app.command("run")(run.run)
-app.command("permissions")(permissions.permissions)
-app.command("crds")(crds.crds)
-app.command("down")(down.down)
-app.add_typer(cluster.app, name="cluster")
-app.add_typer(bench.app, name="bench")
-app.command("completion")(completion.completion)
 
 
 _MOST_DIGITS = 6
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            number = version("shoal")
-        except PackageNotFoundError:
-            number = "(not installed: running from source)"
-        typer.echo(f"shoal {number}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
-def shoal(
-    context: typer.Context,
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-    _debug: Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")] = False,
-) -> None:
+def shoal(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def _show_version() -> None:
+    from shoal import __version__
+
+    sys.stdout.write(f"shoal {__version__}\n")
 
 
 def _open_streams() -> None:
@@ -117,6 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in given
     # Accepted at any position: users append it to the command line that just failed.
     given = [argument for argument in given if argument != "--debug"]
-    completion.prepare()
+    if given[:1] == ["--version"]:
+        return exit_code(_show_version, debug)
+    if VARIABLE in os.environ:
+        from shoal.cli.completion import prepare
+
+        prepare()
     command = typer.main.get_command(app)
     return exit_code(lambda: command.main(args=given, prog_name="shoal", standalone_mode=False), debug)

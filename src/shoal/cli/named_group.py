@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperGroup
+from shoal.cli.command_help import HelpGroup
 
 _NAME = "--name"
 
 
-class NamedGroup(TyperGroup):
+class NamedGroup(HelpGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         at = self._first_word(args)
         if at is not None and args[at] not in self.commands:

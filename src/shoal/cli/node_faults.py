@@ -31,12 +31,18 @@ async def node_of(api: Api, name: str) -> Obj:
         raise UserError(f"node {excerpt(name)} not found", fix=fix) from None
 
 
-async def break_node(api: Api, name: str, kind: str) -> bool:
-    """A fault of its own each time: who has dealt with one knows a second by its id. Whether the node is simulated."""
-    node = await node_of(api, name)
+async def check_simulated(api: Api, name: str, fix: str = "nothing was changed") -> None:
+    """Raises UserError for a node of real hardware: its work would be lost, or it would ignore the fault."""
+    if ENDPOINT not in _annotations_of(await node_of(api, name)):
+        what = f"node {excerpt(name)} is not simulated: `shoal up` and `shoal cluster nodes` start simulated nodes"
+        raise UserError(what, fix=fix)
+
+
+async def break_node(api: Api, name: str, kind: str) -> None:
+    """A fault of its own each time: who has dealt with one knows a second by its id."""
+    await check_simulated(api, name)
     fault = msgspec.json.encode({"kind": kind, "id": uuid.uuid4().hex[:12]}).decode()
     await api.patch(NODES, "", name, Patch("merge", _annotations({FAULT: fault})))
-    return ENDPOINT in _annotations_of(node)
 
 
 async def heal_node(api: Api, name: str) -> bool:
@@ -48,10 +54,9 @@ async def heal_node(api: Api, name: str) -> bool:
     return bool(found)
 
 
-async def break_gpu(api: Api, name: str, gpu: int, xid: int) -> bool:
-    """Whether the node is simulated."""
+async def break_gpu(api: Api, name: str, gpu: int, xid: int) -> None:
+    await check_simulated(api, name)
     await _with_gpu_faults(api, name, gpu, xid)
-    return ENDPOINT in _annotations_of(await node_of(api, name))
 
 
 async def heal_gpu(api: Api, name: str, gpu: int) -> bool:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from shoal.cli.cluster_access import chosen_access, speak
+from shoal.cli.cluster_access import AccessOptions, announce, named, speak
 from shoal.cli.completion_values import namespaces
 from shoal.cli.exit_codes import FAILED
-from shoal.cli.invalid_objects import note_of, shortened
 from shoal.cli.named_nodes import check_machines
+from shoal.cli.progress import long_work
 from shoal.units.errors import UserError, one_line
 
 if TYPE_CHECKING:
@@ -65,6 +64,13 @@ class Source:
     """As it is decided about without further options, where that is known already. To be used once."""
     notes: Sequence[str] = ()
     """What had to be left out."""
+    access: Access | None = None
+    """The cluster; None for files."""
+
+    @property
+    def cluster(self) -> str:
+        """The name and the address of the cluster, for headings and documents; empty for files."""
+        return "" if self.access is None else named(self.access)
 
     def taken(self) -> Loaded:
         """Ready for its first round."""
@@ -73,18 +79,20 @@ class Source:
         return self.loaded or loaded_of(self.documents)
 
 
-def source_of(
+def source_from(
     filename: Sequence[str] | None,
-    kubeconfig: Path | None,
-    context: str,
+    access: AccessOptions,
     namespace: str = "",
     *,
     nodes: Sequence[str] | None = None,
     complains: bool = True,
     reads_pods: bool = True,
 ) -> Source:
-    """The files if any are given, with these machines as nodes, else the cluster. `complains`: what is left out of it
-    is said on stderr. `reads_pods`: pods of files are judged too, and not queues alone."""
+    """The files if any are given, with these machines as nodes, else the cluster, whose name is printed on stderr.
+
+    `complains`: what is left out of the cluster is said on stderr. `reads_pods`: pods of files are judged too, and not
+    queues alone.
+    """
     if filename:
         from shoal.cli.manifest_source import loaded_manifests, queue_manifests
 
@@ -93,37 +101,45 @@ def source_of(
         documents, loaded = loaded_manifests(filename, nodes)
         return Source(documents, namespace, loaded=loaded)
     check_machines(nodes, filename)
-    access = chosen_access(kubeconfig, context)
-    snapshot, loaded = taken(access, complains=complains)
+    cluster = access.access()
+    announce(cluster)
+    snapshot, loaded = taken(cluster, complains=complains)
     documents = [entry.document for entry in snapshot.entries]
-    return Source(documents, namespace or access.namespace, access.where, loaded, snapshot.notes)
+    return Source(documents, namespace or cluster.namespace, cluster.where, loaded, snapshot.notes, cluster)
 
 
 def taken(access: Access, *, complains: bool = True, ruling: QueueRuling | None = None) -> tuple[Snapshot, Loaded]:
     """A picture of the cluster that every command can read; what had to be left out of it is in its notes."""
+    from shoal.cli.invalid_objects import shortened
+
+    found = speak(access, lambda api: read_picture(api, access, ruling))
+    if complains:
+        complain(shortened(found[0].notes))
+    return found
+
+
+async def read_picture(api: Api, access: Access, ruling: QueueRuling | None = None) -> tuple[Snapshot, Loaded]:
     from shoal.cli.manifests import loaded_of
     from shoal.client.clock import WallClock
     from shoal.client.rbac_advice import rbac_advice
     from shoal.client.refusals import ForbiddenError
     from shoal.store.snapshot.reading import QueueRuling, read_snapshot
 
-    async def work(api: Api) -> Snapshot:
-        try:
-            return await read_snapshot(api, ruling or QueueRuling(), WallClock().now())
-        except ForbiddenError as error:
-            typer.echo(
-                "\n".join(part for part in (f"shoal: {access.where}: {error}", rbac_advice(error)) if part), err=True
-            )
-            raise typer.Exit(FAILED) from None
-
-    found = sound(speak(access, work), loaded_of)
-    if complains:
-        complain(shortened(found[0].notes))
-    return found
+    try:
+        with long_work(f"reading the cluster {access.name or access.server}"):
+            snapshot = await read_snapshot(api, ruling or QueueRuling(), WallClock().now())
+    except ForbiddenError as error:
+        typer.echo(
+            "\n".join(part for part in (f"shoal: {access.where}: {error}", rbac_advice(error)) if part), err=True
+        )
+        raise typer.Exit(FAILED) from None
+    return sound(snapshot, loaded_of)
 
 
 def sound(snapshot: Snapshot, load: Callable[[Sequence[Document]], T]) -> tuple[Snapshot, T]:
     """Without the objects for which it cannot be loaded: those that contradict others, not themselves."""
+    from shoal.cli.invalid_objects import note_of
+
     for _ in range(_MOST_LEFT_OUT):
         try:
             loaded = load([entry.document for entry in snapshot.entries])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from shoal.api.decode import Document
+from shoal.api.decode import Document, meta_of
 from shoal.api.groups.volcano import GROUP_ANNOTATION
 from shoal.api.pod import Pod
 from shoal.api.resources import PODS
@@ -24,6 +24,8 @@ from shoal.views.other_queues import OtherQueue
 from shoal.views.queue_backlog import plain
 
 VOLCANO, KAI = "Volcano", "KAI"
+_MADE = ("default", "root")
+"""Queues that Volcano makes when it starts."""
 _KAI_NAMES = {"gpu": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
 
 
@@ -40,6 +42,23 @@ def other_queues_of(source: Source) -> list[OtherQueue]:
         hold.queue for hold in loaded.manifests.gated.values() if isinstance(hold, HeldPod) and hold.queue
     )
     return [*_of_volcano(source.documents, waiting), *_of_kai(source.documents, loaded, waiting)]
+
+
+def other_queues_in_use(source: Source) -> list[OtherQueue]:
+    """Without the queues that Volcano makes itself, unless Volcano has other queues, groups or pods."""
+    found = other_queues_of(source)
+    return found if _uses_volcano(source.documents) else [each for each in found if each.project != VOLCANO]
+
+
+def _uses_volcano(documents: Sequence[Document]) -> bool:
+    if volcano_groups(documents):
+        return True
+    return any(
+        each.value.spec.scheduler_name == "volcano"
+        if isinstance(each.value, Pod)
+        else is_volcano(each) and meta_of(each.value).name not in _MADE
+        for each in documents
+    )
 
 
 def named(queues: Sequence[OtherQueue], name: str) -> list[OtherQueue]:

@@ -1,13 +1,11 @@
 """Implements `shoal pack`: compares how much of a fleet each policy fills, by the protocol of the FGD evaluation.
 
-Guarantees: with `--json` stdout holds the array and nothing else; `--plot` leaves a whole picture or none, and an
+Guarantees: with `-o json` stdout holds the array and nothing else; `--plot` leaves a whole picture or none, and an
 impossible path is refused before any work.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.cluster_access import AccessOptions
+from shoal.cli.completion_values import policy_lists
+from shoal.cli.formats import FOR_PROGRAMS, TABLES, AsJson, TableOutput, checked, write
 from shoal.cli.option_groups import with_options
 from shoal.cli.options import MAX_SEED
 from shoal.units.errors import UserError, Where
@@ -52,7 +52,9 @@ class PackOptions:
     policy: Annotated[
         str,
         typer.Option(
-            metavar="NAME[,NAME...]", help="Policies to compare, or `all` of them; by default Shoal, with -f all."
+            metavar="NAME[,NAME...]",
+            help="Policies to compare, or `all` of them; by default Shoal, with -f all.",
+            autocompletion=policy_lists,
         ),
     ] = ""
     load: Annotated[
@@ -70,12 +72,11 @@ class PackOptions:
         Path | None,
         typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration; its profiles are compared as well."),
     ] = None
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON array on stdout and nothing else.")] = False
+    output: TableOutput = TABLES[0]
+    as_json: AsJson = False
     plot: Annotated[
         Path | None, typer.Option(metavar="OUT.svg", help="Write a picture of all policies to this file.")
     ] = None
-    kubeconfig: Kubeconfig = None
-    context: KubeContext = ""
 
     @property
     def has_objects(self) -> bool:
@@ -84,7 +85,7 @@ class PackOptions:
 
 
 @with_options
-def pack(options: PackOptions) -> None:
+def pack(options: PackOptions, access: AccessOptions) -> None:
     """Pack a pod list onto a fleet under one or more policies and compare what they reach.
 
     With -f or --live the pods of a snapshot, of manifests or of the cluster are placed anew on its nodes, and compared
@@ -94,9 +95,10 @@ def pack(options: PackOptions) -> None:
     from shoal.cli.policy_names import parse_policies
     from shoal.sim.packing import POLICY_NAMES
 
+    checked(options.output, (TABLES[0], *FOR_PROGRAMS))
     policies = parse_policies(options.policy or ("all" if options.has_objects else "Shoal"), POLICY_NAMES)
     if options.has_objects:
-        _compare_placements(options, policies)
+        _compare_placements(options, access, policies)
         return
     out = OutFile(options.plot, ".svg") if options.plot is not None else None
 
@@ -111,15 +113,16 @@ def pack(options: PackOptions) -> None:
     results = compare_policies(scenario, [*policies, *builders], builders)
     if out is not None:
         out.write(picture(scenario, results))
-    if options.as_json:
-        sys.stdout.write(json.dumps([_as_json(result, scenario) for result in results], indent=1) + "\n")
+    form = "json" if options.as_json else options.output
+    if form != TABLES[0]:
+        write([document_of(result, scenario) for result in results], form)
     else:
         _show(scenario, results, options.plot)
 
 
-def _compare_placements(options: PackOptions, policies: Sequence[str]) -> None:
+def _compare_placements(options: PackOptions, access: AccessOptions, policies: Sequence[str]) -> None:
     _check_alone(options)
-    from shoal.cli.object_source import source_of
+    from shoal.cli.object_source import source_from
     from shoal.cli.repack import compare_placements
     from shoal.cli.scheduler_config import load_profiles
     from shoal.sim.workload import check_load
@@ -128,12 +131,11 @@ def _compare_placements(options: PackOptions, policies: Sequence[str]) -> None:
         check_load(options.load)
     profiles = load_profiles(options.scheduler_config) if options.scheduler_config is not None else {}
     nodes = [options.nodes] if options.nodes is not None else None
-    source = source_of(options.filename, options.kubeconfig, options.context, nodes=nodes)
+    source = source_from(options.filename, access, nodes=nodes)
     comparison = compare_placements(source, [*policies, *profiles], profiles, options.seed, options.load)
-    if options.as_json:
-        from shoal.cli.formats import write
-
-        write(comparison, "json")
+    form = "json" if options.as_json else options.output
+    if form != TABLES[0]:
+        write(comparison, form)
         return
     from shoal.cli.formats import console
     from shoal.views.repacking import headline, repacking_table
@@ -156,7 +158,7 @@ def _check_alone(options: PackOptions) -> None:
         raise UserError("is not used with -f", where=Where(path="--live"), fix="give one of them")
 
 
-def _as_json(result: Result, scenario: Scenario) -> dict[str, Any]:
+def document_of(result: Result, scenario: Scenario) -> dict[str, Any]:
     return {
         "policy": result.policy,
         "seed": scenario.seed,

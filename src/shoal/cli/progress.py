@@ -1,11 +1,16 @@
-"""Draws a progress bar per policy on stderr if stderr is a terminal; pipes and logs get nothing."""
+"""Reports the progress of long work on stderr: a line per step, or a bar per policy.
+
+Guarantees: work of less than two seconds prints nothing. Bars are for terminals; steps are for logs too.
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+_LONG_S = 2.0
 Watch = Callable[[str, int], None]
 
 
@@ -26,3 +31,21 @@ def progress(policies: Sequence[str], total: int) -> Iterator[Watch]:
 
 def _is_unwatched(_policy: str, _done: int) -> None:
     pass
+
+
+def step(words: str) -> None:
+    """A line for a step that has begun."""
+    sys.stderr.write(f"{words}\n")
+    sys.stderr.flush()
+
+
+@contextmanager
+def long_work(words: str, say: Callable[[str], None] = step, long_s: float = _LONG_S) -> Iterator[None]:
+    """Says the words as a step once the work has lasted two seconds."""
+    timer = threading.Timer(long_s, say, [f"{words} ..."])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.cluster_access import AccessOptions
+from shoal.cli.command_help import HelpCommand
 from shoal.cli.completion_values import cluster_queues
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
+from shoal.cli.list_options import AllNamespaces
 from shoal.cli.named_group import NamedGroup
 from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files, Namespace
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from shoal.views.queue_workloads import Workloads
 
 app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
     help="Show quotas, their use, and the workloads that wait for them.",
     cls=NamedGroup,
     subcommand_metavar="[NAME] | COMMAND [ARGS]...",
@@ -64,26 +68,25 @@ class QueueOptions:
         bool,
         typer.Option("--workloads", help="Also list workloads that hold quota, and those that wait, with reasons."),
     ] = False
-    kubeconfig: Kubeconfig = None
-    context: KubeContext = ""
+    all_namespaces: AllNamespaces = False
 
 
 @app.callback(invoke_without_command=True)
 @with_options
-def queue(called: typer.Context, options: QueueOptions) -> None:
+def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -> None:
     """Show the quota tree: nominal, used, borrowed, lent, waiting, share.
 
     With the NAME of a cohort, cluster queue or local queue only that part, and its workloads. Queues of Volcano and KAI
     are listed below the tree.
     """
     if called.invoked_subcommand is not None:
-        if options != QueueOptions():
+        if options != QueueOptions() or access != AccessOptions():
             raise UserError("options of a command stand behind its name", where=Where(path="shoal queue"))
         return
     checked(options.output, TABLES)
     from shoal.cli.manifests import warn
-    from shoal.cli.object_source import source_of
-    from shoal.cli.other_queues import named, other_queues_of
+    from shoal.cli.object_source import source_from
+    from shoal.cli.other_queues import named, other_queues_in_use, other_queues_of
     from shoal.cli.queue_manifests import are_queues, queues_of
     from shoal.sim.queue_outlook import outlook
     from shoal.sim.queued_world import kueue_of
@@ -92,18 +95,16 @@ def queue(called: typer.Context, options: QueueOptions) -> None:
     from shoal.views.queue_tree import Tree, queue_tree
     from shoal.views.queue_workloads import workloads_of
 
-    source = source_of(
-        options.filename,
-        options.kubeconfig,
-        options.context,
-        options.namespace,
-        nodes=options.nodes,
-        reads_pods=False,
-    )
-    others = other_queues_of(source)
-    of_name = named(others, options.name) if options.name else others
+    source = source_from(options.filename, access, options.namespace, nodes=options.nodes, reads_pods=False)
+    namespace = "" if options.all_namespaces else source.namespace
+    of_name = named(other_queues_of(source), options.name) if options.name else other_queues_in_use(source)
     if of_name and (options.name or not are_queues(source.documents)):
-        _show(Tree([]), None, options.output, of_name)
+        _show(Tree([]), None, options.output, of_name, source.cluster)
+        return
+    if not are_queues(source.documents) and source.access is not None and not options.name:
+        if options.output in FOR_PROGRAMS:
+            _show(Tree([]), None, options.output, (), source.cluster)
+        typer.echo("no queues found; create a ClusterQueue of Kueue, or a queue of Volcano or KAI", err=True)
         return
     manifests = queues_of(source.documents, options.filename or [source.words])
     if options.filename:
@@ -116,13 +117,15 @@ def queue(called: typer.Context, options: QueueOptions) -> None:
         reasons = outlook(kueue_of(manifests, manifests.now_s), manifests.now_s)
         listed = workloads_of(kueue.queues.held.values(), waiters, reasons)
     if options.name:
-        part = part_of(tree, options.name, source.namespace)
+        part = part_of(tree, options.name, namespace)
         tree = Tree([part.shown])
         listed = None if listed is None else workloads_in(listed, part.meant)
-    _show(tree, listed, options.output, of_name)
+    _show(tree, listed, options.output, of_name, source.cluster)
 
 
-def _show(tree: Tree, listed: Workloads | None, output: str, others: Sequence[OtherQueue] = ()) -> None:
+def _show(
+    tree: Tree, listed: Workloads | None, output: str, others: Sequence[OtherQueue] = (), cluster: str = ""
+) -> None:
     from shoal.cli.formats import console, write
 
     if output in FOR_PROGRAMS:
@@ -130,7 +133,7 @@ def _show(tree: Tree, listed: Workloads | None, output: str, others: Sequence[Ot
 
         document = msgspec.to_builtins(tree)
         document |= {} if listed is None else {"workloads": msgspec.to_builtins(listed)}
-        write(document | ({"others": msgspec.to_builtins(others)} if others else {}), output)
+        write(document | ({"others": msgspec.to_builtins(others)} if others else {}), output, cluster)
         return
     from shoal.views.other_queues import show_other_queues
     from shoal.views.queue_text import show_tree
@@ -144,7 +147,7 @@ def _show(tree: Tree, listed: Workloads | None, output: str, others: Sequence[Ot
     show_other_queues(screen, others)
 
 
-@app.command("diff")
+@app.command("diff", cls=HelpCommand)
 def diff(filename: _Two = None, output: TableOutput = _TABLE, seed: Seed = 42) -> None:
     """Tell who would start, stop or wait longer: -f NOW -f PROPOSED, each a file or a folder.
 

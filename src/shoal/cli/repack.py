@@ -8,6 +8,7 @@ from functools import partial
 from shoal.api.node import Node
 from shoal.cli.named_nodes import EXAMPLE
 from shoal.cli.object_source import Source
+from shoal.cli.progress import progress
 from shoal.engine.cluster import Cluster
 from shoal.engine.profile import POLICIES, Builder
 from shoal.sim.repacking import PlacedFleet, as_placed, fleet_of, repacked, with_clones
@@ -37,7 +38,11 @@ def compare_placements(
         fleet = with_clones(fleet, load, now.gpus * _FULL_MILLI, seed)
         now = row(AS_PLACED, as_placed(fleet))
     builders = {name: POLICIES.get(name) or profiles[name] for name in policies}
-    rows = [now, *(row(name, repacked(fleet, builder, seed)) for name, builder in builders.items())]
+    rows, arriving = [now], len(fleet.running) + len(fleet.waiting)
+    with progress(list(builders), arriving) as watch:
+        for name, builder in builders.items():
+            rows.append(row(name, repacked(fleet, builder, seed)))
+            watch(name, arriving)
     return Comparison(pods, fleet.clones, len(loaded.manifests.gated), rows, conclusion(rows, prices))
 
 

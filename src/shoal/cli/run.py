@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.cluster_access import Kubeconfig, KubeContext, chosen_access, in_one_line
+from shoal.cli.cluster_access import AccessOptions, in_one_line
 from shoal.cli.foreground import ready_reporter
 from shoal.cli.known_names import check_known
+from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 from shoal.units.errors import Where
 
@@ -56,8 +57,6 @@ class RunOptions:
             metavar="HOST:PORT", help="Address of metrics and health checks, by default 127.0.0.1:8080; or none."
         ),
     ] = None
-    kubeconfig: Kubeconfig = None
-    context: KubeContext = ""
     speed: Annotated[float, typer.Option("--speed", hidden=True)] = 1.0
     clock: Annotated[str, typer.Option("--clock", hidden=True)] = ""
     child: Annotated[bool, typer.Option("--child", hidden=True)] = False
@@ -65,7 +64,7 @@ class RunOptions:
 
 
 @with_options
-def run(options: RunOptions) -> None:
+def run(options: RunOptions, cluster_access: AccessOptions, logs: LoggingOptions) -> None:
     """Run Shoal on a cluster: place pods, admit jobs through queues, explain."""
     from msgspec.structs import replace
 
@@ -95,7 +94,8 @@ def run(options: RunOptions) -> None:
         is_child=options.child,
         metrics=options.metrics_address,
     )
-    access = chosen_access(options.kubeconfig, options.context)
+    logs.set_up()
+    access = cluster_access.access_for_change(is_child=options.notify is not None)
     ready = ready_reporter(lambda what: f"{what}; Ctrl-C ends this.", options.notify)
     with in_one_line(access):
         run_on(access, choice, ready, lambda what: typer.echo(f"shoal: {access.where}: {what}", err=True))

@@ -9,10 +9,12 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
+from shoal.cli.list_options import HolderScope
 from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files
+from shoal.cli.option_groups import with_options
 
 Watch = Annotated[
     bool,
@@ -20,34 +22,41 @@ Watch = Annotated[
 ]
 
 
+@with_options
 def top(
     filename: Files = None,
     nodes: Machines = None,
     output: TableOutput = TABLES[0],
-    kubeconfig: Kubeconfig = None,
-    context: KubeContext = "",
     watch: Watch = False,
+    *,
+    scope: HolderScope,
+    access: AccessOptions,
 ) -> None:
     """Show what the GPUs are doing: per model, per holder, per node, and how much of what is free is fragments."""
     checked(output, TABLES)
     if watch:
-        from shoal.cli.cluster_access import chosen_access
         from shoal.cli.dashboard_runs import watch_cluster
         from shoal.cli.foreground import wants_dashboard
         from shoal.units.errors import UserError
 
-        if filename or output != TABLES[0]:
-            option = "--filename" if filename else "--output"
-            raise UserError(f"{option} does not go with --watch", fix="leave out one of the two")
-        watch_cluster(chosen_access(kubeconfig, context), is_drawn=wants_dashboard(None))
+        others = {"--filename": bool(filename), "--nodes": bool(nodes), "--output": output != TABLES[0]}
+        for option, is_given in others.items():
+            if is_given:
+                raise UserError(f"{option} does not go with --watch", fix="leave out one of the two")
+        text = "" if scope.all_namespaces else scope.namespace
+        watch_cluster(access.access(), text, is_drawn=wants_dashboard(None))
         return
+    from msgspec import structs
+
     from shoal.cli.formats import console, write
-    from shoal.cli.object_source import source_of
+    from shoal.cli.object_source import source_from
     from shoal.cli.overview import top_of_source
     from shoal.views.top_text import show_top
 
-    found = top_of_source(source_of(filename, kubeconfig, context, nodes=nodes))
+    source = source_from(filename, access, nodes=nodes)
+    found = top_of_source(source)
+    found = structs.replace(found, holders=[each for each in found.holders if scope.has(each.name)])
     if output in FOR_PROGRAMS:
-        write(found, output)
+        write(found, output, source.cluster)
         return
     show_top(console(), found, is_wide=output == "wide")

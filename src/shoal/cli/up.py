@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_folder import StateFolder, cluster_folder
+from shoal.cli.completion_values import fleets
 from shoal.cli.embedded_options import (
     DEFAULT_NODES,
     USUAL_SCHEDULER,
@@ -26,13 +27,14 @@ from shoal.cli.embedded_options import (
     WithContention,
 )
 from shoal.cli.foreground import export_line, log_into, run_in, wants_dashboard
+from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.settings import Settings
 
 _PORT = 6443
-_OF_DEMO = frozenset({"demo", "port", "speed", "dashboard"})
+_OF_DEMO = frozenset({"demo", "port", "speed", "dashboard", "log_format", "log_level"})
 
 
 class KubeVersion(StrEnum):
@@ -79,7 +81,11 @@ class UpOptions:
     ] = False
     nodes: Annotated[
         str,
-        typer.Option(metavar="FLEET", help="Simulated nodes: 8xp5.48xlarge,2xdgx-a100-80\\[spot], FILE.yaml, or none."),
+        typer.Option(
+            metavar="FLEET",
+            help="Simulated nodes: 8xp5.48xlarge,2xdgx-a100-80[spot], FILE.yaml, or none.",
+            autocompletion=fleets,
+        ),
     ] = DEFAULT_NODES
     controllers: Annotated[
         bool, typer.Option("--controllers/--no-controllers", help="Run the controllers that make pods of workloads.")
@@ -138,23 +144,22 @@ class UpOptions:
 
 
 @with_options
-def up(context: typer.Context, options: UpOptions) -> None:
+def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None:
     """Start a Kubernetes cluster with GPUs on this machine, with nothing to install."""
     if options.demo:
         from shoal.cli.up_demo import run_demo
 
         _check_demo(context)
-        run_demo(options.port if options.port != _PORT else 0, options.speed, dashboard=options.dashboard)
+        run_demo(options.port if options.port != _PORT else 0, options.speed, logs, dashboard=options.dashboard)
         return
     embedded = options.embedded()
     folder = cluster_folder(options.state)
     settings = options.settings(folder)
     cluster = embedded.to_cluster_options(settings.kubeconfig)
     if options.detach:
-        from shoal.cli.detach import start_detached
-
-        typer.echo(export_line(start_detached(folder, settings, embedded.arguments())))
+        _start_detached(folder, settings, [*embedded.arguments(), *logs.arguments()])
         return
+    logs.check()
 
     from shoal.wiring.up import up as serve
 
@@ -163,12 +168,25 @@ def up(context: typer.Context, options: UpOptions) -> None:
         from shoal.cli.dashboard_runs import dashboard_beside_server
 
         show = dashboard_beside_server(settings.kubeconfig)
-        log_into(folder)
+        log_into(folder, logs)
+    else:
+        logs.set_up()
 
     def serve_cluster(settings: Settings, ready: Callable[[str], None]) -> None:
         serve(settings, cluster, ready, show)
 
     run_in(folder, settings, serve_cluster, options.notify)
+
+
+def _start_detached(folder: Path, settings: Settings, arguments: list[str]) -> None:
+    from shoal.cli.detach import start_detached
+    from shoal.cli.progress import step
+    from shoal.embedded.apiserver.security.state_folder import running
+
+    line = export_line(start_detached(folder, settings, arguments))
+    found = running(folder)
+    step(f"the cluster is ready at {found.url if found else settings.host}; `shoal down` ends it")
+    typer.echo(line)
 
 
 def _check_demo(context: typer.Context) -> None:

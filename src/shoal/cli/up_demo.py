@@ -15,6 +15,7 @@ import typer
 
 from shoal.cli.embedded_options import EmbeddedOptions
 from shoal.cli.foreground import log_into, run_in, wants_dashboard
+from shoal.cli.log_options import LoggingOptions
 
 if TYPE_CHECKING:
     from shoal.cli.dashboard import LiveDashboard
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _SEED = 42
 
 
-def run_demo(port: int, speed: float, *, dashboard: bool | None) -> None:
+def run_demo(port: int, speed: float, logs: LoggingOptions, *, dashboard: bool | None) -> None:
     from shoal.embedded.apiserver.settings import Settings
     from shoal.embedded.demo.arrivals import NODES
     from shoal.wiring.up import up
@@ -32,7 +33,7 @@ def run_demo(port: int, speed: float, *, dashboard: bool | None) -> None:
     is_drawn = wants_dashboard(dashboard)
     with tempfile.TemporaryDirectory(prefix="shoal-demo-") as folder:
         if is_drawn:
-            log_into(Path(folder))
+            log_into(Path(folder), logs)
         settings = Settings(None, Path(folder) / "kubeconfig", port=port)
         options = EmbeddedOptions(nodes=NODES, speed=speed, metrics_port=0).to_cluster_options()
         dashboards: list[LiveDashboard] = []

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shoal.cli.cluster_access import Kubeconfig, KubeContext
+from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.completion_values import subjects
 from shoal.cli.formats import TEXTS, TextOutput, checked
+from shoal.cli.list_options import AllNamespaces
 from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files, Namespace
 from shoal.cli.option_groups import with_options
@@ -34,8 +35,7 @@ class WhyOptions:
     policy: Policy = _POLICY
     scheduler_config: SchedulerConfigFile = None
     seed: Seed = 42
-    kubeconfig: Kubeconfig = None
-    context: KubeContext = ""
+    all_namespaces: AllNamespaces = False
 
 
 @with_options
@@ -49,41 +49,35 @@ def why(
         ),
     ],
     options: WhyOptions,
+    access: AccessOptions,
 ) -> None:
     """Tell why a pod, gang, workload or job waits, or where it went: what it asks, the nodes, what would help."""
     checked(options.output, TEXTS)
     from shoal.cli.advice_events import show_advice
-    from shoal.cli.cluster_access import chosen_access
     from shoal.cli.explainer import Explainer
     from shoal.cli.formats import console, write
     from shoal.cli.invalid_objects import explanation_of
     from shoal.cli.live_history import show_history
     from shoal.cli.manifests import loaded_of, warn
     from shoal.cli.named_nodes import no_nodes_warning
-    from shoal.cli.object_source import source_of
+    from shoal.cli.object_source import source_from
     from shoal.cli.search_deadline import SearchDeadline
     from shoal.units.errors import UserError
     from shoal.views.explanation import show_explanation
 
-    source = source_of(
-        options.filename,
-        options.kubeconfig,
-        options.context,
-        options.namespace,
-        nodes=options.nodes,
-        complains=False,
-    )
+    source = source_from(options.filename, access, options.namespace, nodes=options.nodes, complains=False)
+    namespace = "" if options.all_namespaces else source.namespace
     is_plain = options.policy == _POLICY and options.scheduler_config is None
     loaded = source.taken() if is_plain else loaded_of(source.documents, options.policy, options.scheduler_config)
     if options.filename:
         warn(loaded.warnings)
     try:
         explainer = Explainer(source.documents, loaded, options.seed, SearchDeadline(_MOST_S))
-        explanation = explainer.about(name, source.namespace)
+        explanation = explainer.about(name, namespace)
     except UserError:
-        wrong = explanation_of(source.notes, name, source.namespace)
+        wrong = explanation_of(source.notes, name, namespace)
         if wrong is None and not options.filename:
-            wrong = _of_unread(name, source, chosen_access(options.kubeconfig, options.context))
+            wrong = _of_unread(name, source, access.access())
         if wrong is None:
             raise
         explanation = wrong
@@ -93,14 +87,12 @@ def why(
         warn(no_nodes_warning(loaded))
     else:
         if wrong is None:
-            show_history(
-                explanation, explainer.family, source.documents, chosen_access(options.kubeconfig, options.context)
-            )
-        show_advice(explanation, source.documents, chosen_access(options.kubeconfig, options.context))
+            show_history(explanation, explainer.family, source.documents, access.access())
+        show_advice(explanation, source.documents, access.access())
     if options.output != TEXTS[0]:
         from shoal.views.explanation_document import document_of
 
-        write(document_of(explanation), options.output)
+        write(document_of(explanation), options.output, source.cluster)
         return
     show_explanation(console(is_folded=True), explanation)
 

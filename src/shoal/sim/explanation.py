@@ -38,7 +38,7 @@ from shoal.units.errors import UserError, excerpt
 from shoal.views.asks import ask_words, condition_words, pods_words
 from shoal.views.decision_text import device_words
 from shoal.views.enumeration import few
-from shoal.views.explanation import Explanation, cause_lines
+from shoal.views.explanation import REFUSED, Explanation, cause_lines
 from shoal.views.gangs import gang_help, gang_message, lost_pods, lost_words
 from shoal.views.queue_help import cut_words
 from shoal.views.remedies import SHARED_MEMORY, health_words, unmatched_words
@@ -197,7 +197,7 @@ class _Told:
     def _held(self, title: str, hold: Hold) -> Explanation:
         reason = hold_reason(hold)
         explanation = Explanation(title, "waits", reason.code)
-        label = "volumes" if reason.code == Code.VOLUMES else "gates"
+        label = "volumes" if reason.code == Code.VOLUMES else REFUSED if reason.code == Code.FORBIDDEN else "gates"
         explanation.add("queue" if isinstance(hold, HeldPod) and hold.queue else label, reason.message, reason.help)
         return explanation
 

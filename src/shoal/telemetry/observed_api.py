@@ -21,6 +21,7 @@ from shoal.client.refusals import NO_ANSWER, BusyError, ForbiddenError, RefusedE
 from shoal.telemetry.forbidden import ForbiddenReporter
 from shoal.telemetry.observers import SchedulingObserver
 from shoal.telemetry.requests import RequestMetrics
+from shoal.telemetry.traces import Spans
 from shoal.units.errors import ShoalError
 
 _BINDING = "binding"
@@ -35,6 +36,7 @@ class Observers(msgspec.Struct, frozen=True):
     forbidden: ForbiddenReporter | None = None
     scheduling: Callable[[], SchedulingObserver | None] = lambda: None
     """Called at each binding: a process that becomes leader again has a new scheduling loop."""
+    spans: Spans | None = None
 
 
 class ObservedApi:
@@ -44,6 +46,7 @@ class ObservedApi:
         self._requests = observers.requests
         self._forbidden = observers.forbidden
         self._scheduling = observers.scheduling
+        self.spans = observers.spans
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Item:
         with self._measured("get", kind):
@@ -148,7 +151,14 @@ class _MeasuredRequest:
         self._began = perf_counter()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        seconds = perf_counter() - self._began
+        if self._api.spans is not None:
+            attributes = {"k8s.verb": self._verb, "k8s.group": self._kind.group, "k8s.resource": self._resource()}
+            self._api.spans.done(f"{self._verb} {self._resource()}", seconds, attributes, str(error or ""))
         if error is None:
-            self._api.answered(self._verb, self._kind, self._subresource, self._code, perf_counter() - self._began)
+            self._api.answered(self._verb, self._kind, self._subresource, self._code, seconds)
         elif isinstance(error, ShoalError):
             self._api.failed(self._verb, error)
+
+    def _resource(self) -> str:
+        return f"{self._kind.plural}/{self._subresource}" if self._subresource else self._kind.plural

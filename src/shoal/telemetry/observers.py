@@ -15,6 +15,7 @@ from time import perf_counter
 from shoal.engine.events import Event
 from shoal.engine.plan import Evict, Move, Place, Plan, Refuse, RefuseGroup
 from shoal.telemetry.scheduling import MOST_TRIES, SchedulingMetrics
+from shoal.telemetry.traces import Spans
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 _MANY_TRIES = f"{MOST_TRIES}+"
@@ -29,8 +30,10 @@ class SchedulingObserver:
         profile: Callable[[str], str],
         members: Callable[[str], Iterable[str]] = lambda _: (),
         timer: Callable[[], float] = perf_counter,
+        spans: Spans | None = None,
     ) -> None:
         self.metrics = metrics
+        self._spans = spans
         self._profile = profile
         self._members = members
         self._timer = timer
@@ -64,6 +67,8 @@ class SchedulingObserver:
         metrics = self.metrics
         metrics.rounds.of().inc()
         metrics.round_seconds.of().observe(seconds)
+        if self._spans is not None:
+            self._spans.done("scheduling cycle", seconds, _attributes(plan))
         if not plan.intentions:
             return
         results: Counter[tuple[str, str]] = Counter()
@@ -126,3 +131,14 @@ class SchedulingObserver:
         if is_refused:
             self.metrics.attempts.of(ERROR, self._profile(pod)).inc()
             self._tries[pod] = self._tries.get(pod, 0) + 1
+
+
+def _attributes(plan: Plan) -> dict[str, int]:
+    """What a cycle has decided, for its span."""
+    counts = Counter(type(each) for each in plan.intentions)
+    return {
+        "shoal.placed": counts[Place],
+        "shoal.refused": counts[Refuse] + counts[RefuseGroup],
+        "shoal.evicted": counts[Evict],
+        "shoal.moved": counts[Move],
+    }

@@ -16,6 +16,8 @@ MOST_LINES = 12
 _MOST_CAUSES = 6
 _LEAST = 20
 HELP = "would help"
+REFUSED = "refused"
+"""The heading of what the API server says of pods that it does not create."""
 WOULD_RUN = "it would run on "
 """In the outcome of a pod that its controller has yet to create."""
 COMMANDS = ("kubectl ", "shoal ")

@@ -95,17 +95,16 @@ def _line(cluster: Cluster, gang: Gang, code: str, message: str) -> GangLine:
     )
 
 
-def show_gangs(console: Console, gangs: Sequence[GangLine], *, is_wide: bool = False) -> None:
-    if not gangs:
-        console.print("no gangs found")
-        return
+def show_gangs(
+    console: Console, gangs: Sequence[GangLine], *, is_wide: bool = False, most: int | None = MOST_LINES
+) -> None:
     headings = ["gang", "state", "needs", "run", "wait", "GPUs", "because"]
     leasts = [NAME, KIND, NUMBER, NUMBER, NUMBER, NUMBER, WORDS]
     if is_wide:
         # What may be long comes last.
         headings[-1:-1] = ["nodes", "queue"]
         leasts[-1:-1] = [NUMBER, KIND]
-    shown = gangs if is_wide else gangs[:MOST_LINES]
+    shown = gangs if is_wide else gangs[:most]
     show_table(console, headings, leasts, [_row(gang, is_wide=is_wide) for gang in shown])
     if len(gangs) > len(shown):
         console.print(Text(f"and {len(gangs) - len(shown):,} more; -o wide or -o json has them all", "dim"))

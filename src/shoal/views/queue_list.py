@@ -14,21 +14,25 @@ from shoal.views.queue_tree import Tree, TreeNode
 from shoal.views.resource_units import in_order, words
 
 MOST_LINES = 40
+_KUEUE = "Kueue"
+_USUAL = 5
 
 
 class QueueLine(msgspec.Struct, frozen=True, rename="camel"):
     queue: str
-    """The local queue."""
+    """The local queue, or a queue of Volcano or KAI."""
     cluster_queue: str
+    """Of a queue of Volcano or KAI its parent."""
     cohort: str
     """The nearest; empty where there is none."""
     waiting: int
-    admitted: int
-    """Workloads that hold quota."""
+    admitted: int | None
+    """Workloads that hold quota; None for Volcano and KAI, which have no workloads."""
     uses: dict[str, float]
     """By resource, all flavors together."""
     closed: str
     """Why nothing is admitted."""
+    project: str = "Kueue"
 
 
 def lines_of(tree: Tree, held_by: Iterable[str]) -> list[QueueLine]:
@@ -56,28 +60,32 @@ def _line(node: TreeNode, queue: str, cohort: str, closed: str, counts: Counter[
     return QueueLine(node.name, queue, cohort, node.waiting.workloads, counts[node.name], uses, closed)
 
 
-def show_queues(console: Console, queues: Sequence[QueueLine], *, is_wide: bool = False) -> None:
+def show_queues(
+    console: Console, queues: Sequence[QueueLine], *, is_wide: bool = False, most: int | None = MOST_LINES
+) -> None:
     headings = ["queue", "cluster queue", "wait", "admitted", "uses"]
     leasts = [NAME, NAME, NUMBER, NUMBER, WORDS]
+    if any(line.project != _KUEUE for line in queues):
+        headings[1:2] = ["of", "below"]
+        leasts[1:2] = [KIND, NAME]
+    has_projects = len(headings) > _USUAL
     if is_wide:
         headings += ["cohort", "closed"]
         leasts += [KIND, WORDS]
-    shown = queues if is_wide else queues[:MOST_LINES]
-    if not shown:
-        console.print("no local queues found")
-        return
-    show_table(console, headings, leasts, [_row(line)[: len(headings)] for line in shown])
+    shown = queues if is_wide else queues[:most]
+    show_table(console, headings, leasts, [_row(line, has_projects)[: len(headings)] for line in shown])
     if len(queues) > len(shown):
         console.print(Text(f"and {len(queues) - len(shown):,} more; -o wide or -o json has them all", "dim"))
 
 
-def _row(line: QueueLine) -> list[Cell]:
+def _row(line: QueueLine, has_projects: bool) -> list[Cell]:
     uses = ", ".join(words(name, line.uses[name]) for name in in_order(line.uses)) or "nothing"
     return [
         Text(line.queue, "red" if line.closed else ""),
+        *([line.project] if has_projects else []),
         line.cluster_queue,
         Text(f"{line.waiting:,}", "red" if line.waiting else "dim"),
-        f"{line.admitted:,}",
+        "·" if line.admitted is None else f"{line.admitted:,}",
         uses,
         line.cohort,
         line.closed,

@@ -11,10 +11,12 @@ import msgspec
 
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
-from shoal.views.explanation import HELP, WOULD_RUN, Explanation
+from shoal.views.asks import pods_words
+from shoal.views.explanation import HELP, REFUSED, Explanation
 from shoal.views.remedies import Remedy, both
 
 Obj = Mapping[str, Any]
+EXCEEDED = "ExceededQuota"
 FAILED_CREATE = "FailedCreate"
 _EXCEEDED = re.compile(
     r"exceeded quota: (?P<name>[^,]+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
@@ -43,16 +45,18 @@ class Exceeded(msgspec.Struct, frozen=True):
         return self.wanted - self.hard
 
 
-def exceeded(messages: Iterable[str], quotas: Sequence[Obj], pods: int) -> list[Exceeded]:
-    """From the messages of the API server, with the present figures of the quotas; only those that are still short."""
+def exceeded(messages: Iterable[str], quotas: Sequence[Obj] | None, pods: int) -> list[Exceeded]:
+    """From the messages of the API server, with the present figures of the quotas; only those that are still short.
+    None: the messages have the present figures."""
     found: dict[tuple[str, str], Exceeded] = {}
-    status = {quota["metadata"]["name"]: quota.get("status") or {} for quota in quotas}
+    status = {quota["metadata"]["name"]: quota.get("status") or {} for quota in quotas or ()}
     for message in messages:
         match = _EXCEEDED.search(message)
-        if match is None or match["name"] not in status:
+        name = "" if match is None else match["name"]
+        if match is None or (quotas is not None and name not in status):
             continue
-        name = match["name"]
-        used, hard = _amounts(match["used"]), _amounts(match["limited"])
+        status.setdefault(name, {})
+        used, hard = _amounts(match["used"]), _amounts(match["limited"].rstrip("."))
         for resource, requested in _amounts(match["requested"]).items():
             now_used = _quantity(status[name].get("used", {}).get(resource)) or used.get(resource, Quantity.of(0))
             now_hard = _quantity(status[name].get("hard", {}).get(resource)) or hard.get(resource)
@@ -64,21 +68,30 @@ def exceeded(messages: Iterable[str], quotas: Sequence[Obj], pods: int) -> list[
     return list(found.values())
 
 
-def tell_refusal(explanation: Explanation, found: Sequence[Exceeded], namespace: str) -> None:
+def tell_refusal(
+    explanation: Explanation,
+    found: Sequence[Exceeded],
+    namespace: str,
+    *,
+    would_run: bool,
+    is_living: bool = True,
+) -> None:
     """More quota is a remedy only where the pods would then run: alone if they fit on the nodes, else with a change of
     the nodes."""
-    fits = WOULD_RUN in explanation.outcome
-    explanation.outcome = "waits: its pods are not created"
-    explanation.code = "ExceededQuota"
+    is_started = explanation.outcome.startswith("pods: ")
+    missing = f"{pods_words(found[0].pods)} not created"
+    explanation.outcome = f"{explanation.outcome}, {missing}" if is_started else "waits: its pods are not created"
+    explanation.code = EXCEEDED
     explanation.chapters.insert(0, ("quota", list(map(_words, found))))
     quota = raise_remedy(found, namespace)
+    quota = quota if is_living else Remedy(quota.words)
     found_before = explanation.remedies
-    if fits:
+    if would_run:
         explanation.remedies = [quota]
     else:
         explanation.remedies = [both(quota, each) for each in found_before]
     lines = [line for remedy in explanation.remedies for line in remedy.lines()]
-    kept = [chapter for chapter in explanation.chapters if chapter[0] != HELP]
+    kept = [chapter for chapter in explanation.chapters if chapter[0] not in (HELP, REFUSED)]
     at = next((at for at, (heading, _) in enumerate(explanation.chapters) if heading == HELP), len(kept))
     before = {line for remedy in found_before for line in remedy.lines()}
     facts = [line for heading, each in explanation.chapters if heading == HELP for line in each if line not in before]
@@ -90,7 +103,7 @@ def tell_refusal(explanation: Explanation, found: Sequence[Exceeded], namespace:
 def _words(each: Exceeded) -> str:
     count = "a pod requests" if each.pods == 1 else f"each of {each.pods:,} pods requests"
     return (
-        f"ResourceQuota {each.name} refuses its pods: {each.used} of {each.hard} {each.resource} used, {count} "
+        f"ResourceQuota {each.name} would be exceeded: {each.used} of {each.hard} {each.resource} used, {count} "
         f"{each.requested}, {each.missing} missing"
     )
 

@@ -126,7 +126,7 @@ def repacking_table(rows: Sequence[RepackedRow]) -> Table:
         table.add_column(heading, justify="right")
     for row in rows:
         slices = [f"{row.slices_held:,}/{row.slices:,}"] if has_slices else []
-        cells = [f"{row.placed:,}", f"{row.waiting:,}", f"{row.gpus_held:g}/{row.gpus:,}", *slices]
+        cells = [f"{row.placed:,}", f"{row.waiting:,}", f"{_gpus(row.gpus_held)}/{row.gpus:,}", *slices]
         cells += [f"{row.nodes_used:,}/{row.nodes:,}", _usd(row.usd_per_hour), f"{row.fragmented:.2f}"]
         style = _BEST if _rank(row) == _rank(best) != _rank(rows[0]) else ""
         name = Text(row.policy, style="bold" if row.policy == AS_PLACED else shade(row.policy).dark)
@@ -158,7 +158,7 @@ def _now(now: RepackedRow) -> str:
 
 def _difference(best: RepackedRow, other: RepackedRow) -> str:
     if other.gpus_held < best.gpus_held:
-        return f", with {best.gpus_held - other.gpus_held:g} GPUs less"
+        return f", with {_gpus(best.gpus_held - other.gpus_held)} GPUs less"
     if other.slices_held < best.slices_held:
         return f", with {_count(best.slices_held - other.slices_held, 'MIG instance')} less"
     if other.placed < best.placed:
@@ -178,7 +178,7 @@ def _gains(now: RepackedRow, best: RepackedRow, prices: Prices) -> list[str]:
     lines = []
     if best.placed > now.placed:
         more = best.gpus_held - now.gpus_held
-        gpus = f" with {more:g} GPUs" if more > 0 else ""
+        gpus = f" with {_gpus(more)} GPUs" if more > 0 else ""
         started = best.placed - now.placed
         lines.append(f"{_count(started, 'pod')}{gpus} that {_wait(started)} now would run.")
     freed = now.nodes_used - best.nodes_used
@@ -202,7 +202,11 @@ def _is_used(cluster: Cluster, node: str) -> bool:
 
 def _pods(row: RepackedRow) -> str:
     slices = f" and {_count(row.slices_held, 'MIG instance')}" if row.slices_held else ""
-    return f"{_count(row.placed, 'pod')} with {row.gpus_held:g} GPUs{slices}"
+    return f"{_count(row.placed, 'pod')} with {_gpus(row.gpus_held)} GPUs{slices}"
+
+
+def _gpus(amount: float) -> str:
+    return f"{amount:,.2f}".rstrip("0").rstrip(".")
 
 
 def _usd(amount: float) -> str:

@@ -6,6 +6,7 @@ that the process is ready names it.
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import PackageNotFoundError, version
 
 from shoal.client.clock import Clock
@@ -14,6 +15,7 @@ from shoal.client.lease_lock import Lock
 from shoal.client.recorder import Recorder
 from shoal.telemetry.metrics_endpoint import MetricsEndpointSettings
 from shoal.telemetry.queues import Role
+from shoal.telemetry.traces import spans_of
 from shoal.units.errors import UserError
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.run_choice import RunChoice
@@ -29,7 +31,7 @@ def telemetry_of(choice: RunChoice, lock: Lock, clock: Clock, events: Recorder) 
     }
     role: Role = "leader" if rules.leader_elect else "standalone"
     measured = Measured(rules.resource_name, role, choice.own.scheduler_names[0])
-    return Telemetry(_version(), clock, measured, events, about)
+    return Telemetry(_version(), clock, measured, events, about, spans_of(os.environ))
 
 
 def telemetry_beside(choice: RunChoice, clock: Clock) -> Telemetry:

@@ -48,6 +48,7 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
         events = Recorder(tasks.api, tasks.clock, "shoal")
         tasks.start("events of the process", events.run)
         telemetry = telemetry_of(choice, lock, tasks.clock, events)
+        tasks.at_end(telemetry.close)
         where = await open_metrics(telemetry, tasks, choice)
         elections: list[LeaderElection] = []
 

@@ -14,6 +14,7 @@ one.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from time import time
 from typing import Protocol
@@ -42,6 +43,7 @@ from shoal.telemetry.queue_state import AdmissionDiscipline, QueueLevels, Worklo
 from shoal.telemetry.queues import QueueMetrics, Role
 from shoal.telemetry.requests import LeaderMetrics, RequestMetrics
 from shoal.telemetry.scheduling import SchedulingMetrics
+from shoal.telemetry.traces import Spans
 from shoal.telemetry.workload_transitions import follow_workloads
 from shoal.units.errors import UserError, Where
 from shoal.wiring.process_tasks import ProcessTasks
@@ -74,7 +76,9 @@ class Telemetry:
         measured: Measured,
         events: Recorder | None = None,
         about: Obj | None = None,
+        spans: Spans | None = None,
     ) -> None:
+        self._spans = spans
         self.registry = Registry()
         self.requests = RequestMetrics(self.registry)
         self.forbidden = ForbiddenReporter(events, about)
@@ -92,7 +96,9 @@ class Telemetry:
     # -- requests to the server -------------------------------------------------------------------------------------
 
     def observed(self, api: Api) -> Api:
-        return ObservedApi(api, self._clock, Observers(self.requests, self.forbidden, lambda: self.scheduling))
+        return ObservedApi(
+            api, self._clock, Observers(self.requests, self.forbidden, lambda: self.scheduling, self._spans)
+        )
 
     # -- the endpoint -----------------------------------------------------------------------------------------------
 
@@ -103,6 +109,11 @@ class Telemetry:
         await endpoint.start()
         tasks.at_end(endpoint.close)
         return endpoint.address
+
+    async def close(self) -> None:
+        """Exports the traces that are left."""
+        if self._spans is not None:
+            await asyncio.to_thread(self._spans.close)
 
     def text(self) -> str:
         """All metrics, for an endpoint of another part."""
@@ -160,7 +171,7 @@ class Telemetry:
 
         # Bindings of a scheduling loop that has ended are no longer in flight.
         self._scheduling.in_flight.of().set(0)
-        return SchedulingObserver(self._scheduling, lambda _: profile, members)
+        return SchedulingObserver(self._scheduling, lambda _: profile, members, spans=self._spans)
 
 
 def metrics_endpoint_settings(text: str, where: str = "--metrics-address") -> MetricsEndpointSettings | None:

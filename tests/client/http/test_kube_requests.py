@@ -55,7 +55,11 @@ async def test_writes_are_signed_and_of_the_right_type(server: Server, api: Kube
     }
 
 
-async def test_a_server_that_never_answers_is_named_with_the_time_that_was_waited(server: Server) -> None:
+@pytest.mark.parametrize("wanted_s", [0.0, 0.05])
+async def test_a_server_that_never_answers_is_named_with_the_time_that_was_waited(
+    server: Server, wanted_s: float
+) -> None:
+    """The time that the user asked for replaces that of the client."""
     ended = asyncio.Event()
 
     async def never(_: web.BaseRequest) -> web.StreamResponse:
@@ -63,7 +67,8 @@ async def test_a_server_that_never_answers_is_named_with_the_time_that_was_waite
         return web.Response()
 
     server.script = [never]
-    client = KubeApi(Access(server.url, "here"), random.Random(1), KubeSettings(timeout_s=0.05))
+    settings = KubeSettings(timeout_s=3600 if wanted_s else 0.05)
+    client = KubeApi(Access(server.url, "here", timeout_s=wanted_s), random.Random(1), settings)
     with pytest.raises(BusyError, match=rf"no answer from {server.url}: none within 0\.05 s"):
         await client.get(PODS, "a", "p")
     ended.set()

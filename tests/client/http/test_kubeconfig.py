@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from shoal.client.http.kubeconfig import read_kubeconfig
-from shoal.client.http.locate import locate
+from shoal.client.http.kubeconfig import KubeconfigChoice, read_kubeconfig
+from shoal.client.http.locate import context_names, locate
 from shoal.units.errors import UserError
 
 SERVER = "https://10.0.0.1:6443"
@@ -227,3 +227,36 @@ def test_what_cannot_be_sent_in_a_header_is_refused(tmp_path: Path, key: str, va
     file.write_text(json.dumps(config))
     with pytest.raises(UserError, match=f"{key}: holds a line break or control character"):
         read_kubeconfig([file])
+
+
+def test_the_fallback_is_used_only_where_no_other_source_has_a_current_context(tmp_path: Path) -> None:
+    own = written(tmp_path / "own", content("own"))
+    home = {"HOME": str(tmp_path)}
+    set_ = {**home, "KUBECONFIG": str(written(tmp_path / "set", content("set")))}
+
+    def found(environment: dict[str, str], context: str = "") -> tuple[str, str]:
+        access = locate(None, context, environment, tmp_path, lambda: own)
+        return access.name, access.origin
+
+    assert found(set_) == ("set", "KUBECONFIG")
+    assert found(home) == ("own", "`shoal up`")
+    written(tmp_path / ".kube" / "config", content("usual", current=""))
+    assert found(home) == ("own", "`shoal up`")
+    assert found(home, "usual") == ("usual", "~/.kube/config")
+    written(tmp_path / ".kube" / "config", content("usual"))
+    assert found(home) == ("usual", "~/.kube/config")
+    assert found(home, "own") == ("own", "`shoal up`")
+    assert context_names(None, home) == ["usual"]
+    assert context_names(None, set_) == ["set"]
+
+
+def test_another_cluster_and_user_of_the_file_can_be_chosen(tmp_path: Path) -> None:
+    said = content()
+    said["clusters"].append({"name": "other", "cluster": {"server": "https://10.0.0.2"}})
+    said["users"].append({"name": "bob", "user": {"token": "of-bob"}})
+    file = written(tmp_path / "config", said)
+    access = read_kubeconfig([file], KubeconfigChoice(cluster="other", user="bob"))
+    assert (access.server, access.token, access.name) == ("https://10.0.0.2", "of-bob", "other")
+    assert access.again is not None
+    again = access.again()
+    assert (again.server, again.token) == (access.server, access.token)

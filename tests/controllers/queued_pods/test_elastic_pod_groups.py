@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from build.fake_admission import condition
-from build.queued_groups import QueuedGroups, group_cluster, member_object, resize_group
+from build.queued_groups import QUEUE, QueuedGroups, group_cluster, member_object, resize_group
 from build.virtual_time import in_virtual_time, virtual
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, WORKLOADS
 from shoal.client.kind import PODS, PRIORITY_CLASSES
 from shoal.client.port import Deletion
+from shoal.controllers.gatekeeping.held_kinds import QUEUE_LABEL
 
 
 def names(*indexes: int, group: str = "train") -> set[str]:
@@ -169,6 +170,31 @@ async def test_a_group_whose_pods_all_ended_without_enough_successes_has_failed_
 
 
 @virtual
+async def test_pods_that_succeeded_take_no_place_of_a_group_that_grows(tmp_path: Path) -> None:
+    async with group_cluster(tmp_path, cpu="4") as groups:
+        await started(groups, 2, 0, 1, 2)
+        await groups.until_bound(*names(0, 1, 2))
+        await groups.succeed("train-0")
+        await groups.cluster.pass_time(3)
+        await groups.join("volcano", "train", "train-3")
+        await groups.join("volcano", "train", "train-4")
+        await groups.until_bound(*names(1, 2, 3, 4))
+        await groups.cluster.pass_time(5)
+        assert await groups.used() == "4"
+        await groups.succeed("train-1")
+        await groups.phase("Failed", "train-2", "train-3", "train-4")
+        await groups.cluster.pass_time(5)
+        (ended,) = {
+            (condition(one, "Finished")["reason"], condition(one, "Finished")["message"])
+            for one in await groups.workloads()
+            if "Replaced" not in condition(one, "Finished")["message"]
+        }
+        # The group needs two pods that succeeded.
+        assert ended == ("Succeeded", "Pods succeeded: 2/5.")
+        assert await groups.used() == "0"
+
+
+@virtual
 async def test_a_deleted_group_gives_its_quota_back(tmp_path: Path) -> None:
     async with group_cluster(tmp_path, cpu="2") as groups:
         await started(groups, 2, 0, 1)
@@ -204,6 +230,29 @@ async def test_preemption_stops_the_whole_group_and_it_runs_again_when_its_pods_
         assert (await groups.bound(), await groups.admitted()) == (set(), {})
         await groups.join("volcano", "train", "train-1")
         await groups.until_bound(*names(0, 1))
+
+
+@virtual
+async def test_a_preempted_group_of_which_one_pod_came_back_gets_no_quota(tmp_path: Path) -> None:
+    async with group_cluster(tmp_path, cpu="2", preemption={"withinClusterQueue": "LowerPriority"}) as groups:
+        await started(groups, 2, 0, 1)
+        await groups.until_bound(*names(0, 1))
+        await groups.cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "urgent"}, "value": 100})
+        await groups.pod(
+            "urgent", cpu="2", schedulerName="shoal", priorityClassName="urgent", labels={QUEUE_LABEL: QUEUE}
+        )
+        await groups.cluster.pass_time(5)
+        assert await groups.ending() == names(0, 1)
+        # One replacement is there before the stopped pods have ended.
+        await groups.join("volcano", "train", "train-2")
+        await groups.cluster.pass_time(2)
+        await groups.end_deleted()
+        await groups.until_bound("urgent")
+        await groups.succeed("urgent")
+        await groups.cluster.pass_time(20)
+        assert (await groups.bound(), await groups.admitted(), await groups.held()) == (set(), {}, names(2))
+        await groups.join("volcano", "train", "train-3")
+        await groups.until_bound(*names(2, 3))
 
 
 @virtual

@@ -165,6 +165,31 @@ def test_pods_of_a_volcano_job_are_queued_unless_the_job_is(is_queued: bool, tmp
     in_virtual_time(run())
 
 
+@virtual
+async def test_pods_of_a_deleted_volcano_job_end(tmp_path: Path) -> None:
+    async with group_cluster(tmp_path, cpu="3") as groups:
+        await groups.group("volcano", "train-1", 2)
+        job = await groups.cluster.create(VOLCANO_JOBS, _volcano_job("train", is_queued=False))
+        owner = {
+            "apiVersion": VOLCANO_JOBS.api_version,
+            "kind": VOLCANO_JOBS.name,
+            "name": "train",
+            "uid": job["metadata"]["uid"],
+            "controller": True,
+        }
+        for name in ("a", "b"):
+            await groups.join("volcano", "train-1", name, owners=[owner])
+        await groups.until_bound("a", "b")
+        await groups.cluster.delete(VOLCANO_JOBS, "train")
+        await groups.cluster.pass_time(3)
+        assert await groups.used() == "2"
+        for name in ("a", "b"):
+            await groups.cluster.delete(PODS, name)
+        await groups.end_deleted()
+        await groups.cluster.pass_time(5)
+        assert (await groups.names(), await groups.used()) == (set(), "0")
+
+
 def _volcano_job(name: str, *, is_queued: bool) -> dict[str, object]:
     template = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}
     labels = {"kueue.x-k8s.io/queue-name": "cq"} if is_queued else {}

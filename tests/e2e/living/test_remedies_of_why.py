@@ -15,7 +15,7 @@ import pytest
 from build.cluster_server import ServerProcess
 from build.kubectl import kubectl_binary
 from build.kubectl_runs import PATIENCE_S, Kubectl, Obj
-from build.living_cluster import job, living, namespaces_in, pod, pods, shoal, until
+from build.living_cluster import events, job, living, namespaces_in, pod, pods, shoal, until
 
 FLEET = "2xp5.48xlarge,1xdgx-a100-80[mig=all-1g.10gb],1xp4d.24xlarge"
 HELP = "would help"
@@ -223,6 +223,48 @@ def test_quota_and_capacity_are_provided_where_both_are_lacking(kubectl: Kubectl
     queued(kubectl.namespace, kubectl, "both")
     assert "Two changes are needed." in follow(kubectl, "job/both")[0]
     runs_job(kubectl)
+
+
+def test_a_misspelled_selector_of_a_pod_is_corrected_in_a_copy(kubectl: Kubectl) -> None:
+    kubectl("create", "-f-", given=pod("typo", gpus=1, nodeSelector={"kubernetes.io/hostnam": "p5-48xlarge-1"}))
+    waits(kubectl, "typo")
+    assert "did you mean kubernetes.io/hostname" in " ".join(follow(kubectl, "pod/typo"))
+    runs(kubectl, "typo")
+
+
+def test_a_quota_of_the_namespace_is_raised_for_pods_that_it_refuses(kubectl: Kubectl) -> None:
+    kubectl("create", "quota", "gpus", f"--hard=requests.{GPU}=4")
+    made = job("refused", {"run-for": "1h"}, gpus=4, parallelism=2, completions=2)
+    made["spec"]["template"]["spec"]["nodeSelector"] = on("p5-48xlarge-1")
+    kubectl("create", "-f-", given=made)
+    until(lambda: "FailedCreate" in events(kubectl, "refused"))
+    told = shoal("why", "job/refused", "-n", kubectl.namespace, kubeconfig=kubectl.kubeconfig).out
+    figures = "ResourceQuota gpus would be exceeded: 4 of 4 requests.nvidia.com/gpu used, a pod requests 4, 4 missing"
+    assert figures in " ".join(told.split())
+    follow(kubectl, "job/refused")
+    for name in pair(kubectl):
+        runs(kubectl, name)
+
+
+def test_a_gang_tells_which_of_its_pods_run(kubectl: Kubectl) -> None:
+    gang = job("slow", {"run-for": "1h", "start-delay": "1h"}, gpus=1, parallelism=2, completions=2)
+    gang["metadata"]["annotations"] = {"shoal.dev/gang": "true"}
+    kubectl("create", "-f-", given=gang)
+    until(lambda: [one["spec"].get("nodeName") for one in pods(kubectl)].count(None) == 0 and pair(kubectl))
+    told = shoal("why", "gang/slow", "-n", kubectl.namespace, kubeconfig=kubectl.kubeconfig).out
+    assert told.startswith(f"gang {kubectl.namespace}/slow starts: 0 of 2 pods run")
+
+
+def test_a_failed_job_tells_exit_code_policy_and_history(kubectl: Kubectl) -> None:
+    rules = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}
+    made = job("broken", {"run-for": "1ms", "exit-code": "42"}, podFailurePolicy=rules)
+    kubectl("create", "-f-", given=made)
+    kubectl("wait", "job/broken", "--for=condition=failed", f"--timeout={PATIENCE_S - 5}s")
+    text = shoal("why", "job/broken", "-n", kubectl.namespace, kubeconfig=kubectl.kubeconfig).out
+    told = " ".join(text.split())
+    assert "container main exited with code 42" in told
+    assert "PodFailurePolicy: Container main for pod" in told
+    assert "history" in told
 
 
 def queue_objects(namespace: str, gpus: str) -> list[Obj]:

@@ -12,7 +12,7 @@ from rich.text import Text
 from build.dashboard_facts import cut_node, event, node, pod, read_event, read_node, read_pod, scene
 from build.depth import examples
 from shoal.views.dashboard.colours import BROKEN, FREE, Colours
-from shoal.views.dashboard.facts import DashboardFacts, NodeFacts, PodFacts
+from shoal.views.dashboard.facts import DashboardFacts, DashboardNode, DashboardPod
 from shoal.views.dashboard.frame import draw_frame
 from shoal.views.dashboard.marks import without_colours
 
@@ -37,13 +37,13 @@ def _line(lines: list[Text], start: str) -> Text:
 @st.composite
 def scenes(draw: st.DrawFn) -> DashboardFacts:
     kinds = draw(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 16)), min_size=0, max_size=4))
-    nodes: list[NodeFacts] = []
+    nodes: list[DashboardNode] = []
     for number, (count, gpus) in enumerate(kinds):
         for index in range(count):
             broken = frozenset({0}) if draw(st.integers(0, 9)) == 0 else frozenset()
             ready = draw(st.integers(0, 9)) != 0
             nodes.append(node(f"kind{number}-{index}", gpus, f"kind{number}", is_ready=ready, broken=broken))
-    pods: list[PodFacts] = []
+    pods: list[DashboardPod] = []
     for index in range(draw(st.integers(0, 30))):
         place = draw(st.sampled_from(["", *[one.name for one in nodes[:10]]]))
         pods.append(pod(f"p{index}", draw(st.sampled_from("abcdefghijklm")), draw(st.integers(0, 8)), place))

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from build.dashboard_facts import pod
 from shoal.views.dashboard.cluster_state import ClusterState
-from shoal.views.dashboard.facts import GangDetail, PodDetail, QueueDetail, QuotaFacts, Subject
+from shoal.views.dashboard.facts import GangDetail, PageSubject, PodDetail, QueueDetail, QuotaFacts
 from shoal.views.dashboard.queue_reading import (
     cluster_queue,
     group,
@@ -98,11 +98,11 @@ def test_a_queue_page_lists_its_pending_and_admitted_workloads() -> None:
     cluster.queues.put_workload(workload(_workload("w")))
     cluster.queues.put_workload(workload(_workload("r", admitted=True, owner="old")))
     cluster.queues.put_workload(workload(_workload("x", queueName="other")))
-    detail = cluster.scene("", opened=Subject("queue", "ClusterQueue/team-a")).detail
+    detail = cluster.scene("", opened=PageSubject("queue", "ClusterQueue/team-a")).detail
     assert isinstance(detail, QueueDetail)
     assert ([one.name for one in detail.pending], [one.name for one in detail.admitted]) == (["w"], ["r"])
     cluster.queues.drop_queue("ClusterQueue/team-a")
-    assert cluster.scene("", opened=Subject("queue", "ClusterQueue/team-a")).detail is None
+    assert cluster.scene("", opened=PageSubject("queue", "ClusterQueue/team-a")).detail is None
 
 
 def _gated(name: str, group_name: str) -> bytes:
@@ -118,7 +118,7 @@ def test_a_gated_pod_has_the_reason_of_its_workload_and_the_workload_no_row_of_i
     (alone,) = cluster.scene("").waiting
     assert alone.why == "waits until the scheduling gate is removed: kueue.x-k8s.io/admission"
     cluster.queues.put_workload(workload(_workload("pair")))
-    facts = cluster.scene("", opened=Subject("pod", "a/p-0"))
+    facts = cluster.scene("", opened=PageSubject("pod", "a/p-0"))
     assert [one.why for one in facts.waiting] == ["insufficient quota for nvidia.com/gpu"]
     assert facts.workloads == []
     assert isinstance(facts.detail, PodDetail)
@@ -136,7 +136,7 @@ def test_a_gang_says_which_of_its_pods_run_and_why_the_others_wait() -> None:
     cluster.put_pod(runs)
     cluster.put_pod(waits)
     cluster.gangs.put_group(group(_json("w", {"minMember": 2, "queue": "q"}, namespace="a")))
-    facts = cluster.scene("", opened=Subject("gang", "a/w"))
+    facts = cluster.scene("", opened=PageSubject("gang", "a/w"))
     (gang,) = facts.gangs
     assert (gang.needs, gang.running, gang.waiting, gang.gpus, gang.queue) == (2, 1, 1, 16, "q")
     assert gang.why == "no GPU is free"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from build.dashboard_facts import event, node, pod, read_event, read_node, read_pod, scene
 from shoal.views.dashboard.account import Account, line
 from shoal.views.dashboard.cluster_state import ClusterState
-from shoal.views.dashboard.facts import PodFacts
+from shoal.views.dashboard.facts import DashboardPod
 from shoal.views.dashboard.reading import event_facts, node_facts, pod_facts
 
 _REFUSED = (
@@ -138,7 +138,7 @@ def test_faults_that_cannot_be_are_none(text: str) -> None:
     assert face.broken == frozenset()
 
 
-def _with_phase(face: PodFacts, phase: str) -> PodFacts:
+def _with_phase(face: DashboardPod, phase: str) -> DashboardPod:
     return msgspec.structs.replace(face, phase=phase)
 
 
@@ -200,7 +200,7 @@ def test_only_what_the_board_shows_is_a_change() -> None:
 
 
 _FACES = st.builds(
-    lambda name, phase, place, gpus, second, ending: PodFacts(
+    lambda name, phase, place, gpus, second, ending: DashboardPod(
         "team", name, phase, place if phase != "Pending" else "", gpus, (), "", f"{second}", ending
     ),
     st.sampled_from("abcd"),
@@ -213,9 +213,9 @@ _FACES = st.builds(
 
 
 @given(st.lists(st.one_of(_FACES, st.sampled_from("abcd")), max_size=30))
-def test_scenes_say_the_same_whether_seen_often_or_once(explanation: list[PodFacts | str]) -> None:
+def test_scenes_say_the_same_whether_seen_often_or_once(explanation: list[DashboardPod | str]) -> None:
     """What is kept from scene to scene is as good as what is made from nothing."""
-    watched, present = ClusterState(), dict[str, PodFacts]()
+    watched, present = ClusterState(), dict[str, DashboardPod]()
     for name in ("n-0", "n-1"):
         watched.put_node(node(name))
     for step in explanation:
@@ -257,3 +257,11 @@ def test_an_account_adds_up_gpu_time_by_team() -> None:
 def test_a_line_says_the_same_as_a_frame_in_short() -> None:
     said = line(scene([node("n-0")], [pod("a", "vision", 4), pod("w", "llm", 8, "")])).plain
     assert said == "00:42  4/8 GPUs held  1 running  1 waiting  3 done  1 failed  vision 4"
+
+
+def test_an_event_of_a_series_happened_as_often_and_as_late_as_the_series_says() -> None:
+    series = {"count": 7, "lastObservedTime": "2026-01-01T00:05:00.000000Z"}
+    found = event_facts(
+        _json({"metadata": {"name": "e"}, "eventTime": "2026-01-01T00:00:00.000000Z", "count": None, "series": series})
+    )
+    assert (found.count, found.at) == (7, "2026-01-01T00:05:00.000000Z")

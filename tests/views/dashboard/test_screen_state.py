@@ -10,10 +10,10 @@ from msgspec import structs
 from build.dashboard_facts import event, node, pod, scene
 from build.depth import examples
 from shoal.views.dashboard.colours import Colours
-from shoal.views.dashboard.facts import DashboardFacts, Subject, WarningFacts
+from shoal.views.dashboard.facts import DashboardFacts, PageSubject, WarningFacts
 from shoal.views.dashboard.frame import draw_frame
 from shoal.views.dashboard.rows import row_keys, warnings
-from shoal.views.dashboard.screen_state import Layout, ScreenState, View, press
+from shoal.views.dashboard.screen_state import FrameLayout, ScreenState, View, press
 
 FACTS = scene(
     [node("n-0"), node("n-1"), node("n-2", kind="p4d.24xlarge")],
@@ -22,10 +22,10 @@ FACTS = scene(
 )
 
 
-def after(*keys: str, facts: DashboardFacts = FACTS, layout: Layout | None = None) -> ScreenState:
+def after(*keys: str, facts: DashboardFacts = FACTS, layout: FrameLayout | None = None) -> ScreenState:
     state = ScreenState()
     for key in keys:
-        state = press(state, key, row_keys(state, facts), facts, layout or Layout())
+        state = press(state, key, row_keys(state, facts), facts, layout or FrameLayout())
     return state
 
 
@@ -51,7 +51,7 @@ def test_the_cursor_moves_over_rows_and_stops_at_the_ends() -> None:
 
 
 def test_up_and_down_move_by_a_line_of_nodes_and_left_and_right_by_a_node() -> None:
-    side_by_side = Layout(per_line=2)
+    side_by_side = FrameLayout(per_line=2)
     assert after("j", "j", layout=side_by_side).selected[View.NODES] == "n-2"
     assert after("j", "right", layout=side_by_side).selected[View.NODES] == "n-1"
     assert after("j", "j", "left", layout=side_by_side).selected[View.NODES] == "n-1"
@@ -60,19 +60,19 @@ def test_up_and_down_move_by_a_line_of_nodes_and_left_and_right_by_a_node() -> N
 def test_the_cursor_stays_on_its_row_when_rows_come_before_it() -> None:
     state = after("j", "j")
     more = scene([node("n-00"), node("n-0"), node("n-1"), node("n-2", kind="p4d.24xlarge")])
-    assert press(state, "j", row_keys(state, more), more, Layout()).selected[View.NODES] == "n-2"
+    assert press(state, "j", row_keys(state, more), more, FrameLayout()).selected[View.NODES] == "n-2"
 
 
 def test_enter_opens_what_is_under_the_cursor_and_escape_goes_back() -> None:
-    assert after("j", "j", "enter").subject == Subject("node", "n-1")
+    assert after("j", "j", "enter").subject == PageSubject("node", "n-1")
     assert after("j", "j", "enter", "escape").subject is None
-    assert after("2", "j", "enter").subject == Subject("pod", "llm/w")
-    assert after("2", "enter").subject == Subject("pod", "llm/w")
+    assert after("2", "j", "enter").subject == PageSubject("pod", "llm/w")
+    assert after("2", "enter").subject == PageSubject("pod", "llm/w")
     assert after("j", "enter", "3").subject is None
 
 
 def test_a_page_scrolls_as_far_as_it_has_lines() -> None:
-    layout = Layout(page=5, most_scroll=7)
+    layout = FrameLayout(page=5, most_scroll=7)
     assert after("enter", "j", layout=layout).scroll == 1
     assert after("enter", "page-down", "page-down", "page-down", layout=layout).scroll == 7
     assert after("enter", "G", "k", layout=layout).scroll == 6
@@ -130,7 +130,7 @@ _KEYS = st.sampled_from([*"q?hp /sajkgG12345xé", *_NAMES.split()])
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(_KEYS, max_size=25), st.integers(20, 220), st.integers(8, 60))
 def test_whatever_is_typed_the_frame_fits_the_terminal(keys: list[str], width: int, height: int) -> None:
-    state, layout = ScreenState(), Layout()
+    state, layout = ScreenState(), FrameLayout()
     for key in keys:
         state = press(state, key, row_keys(state, FACTS), FACTS, layout)
         layout = draw_frame(FACTS, Colours(), (width, height), state).layout

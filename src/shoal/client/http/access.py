@@ -40,6 +40,14 @@ class Access(msgspec.Struct, frozen=True):
     """For example `https://10.0.0.1:6443`, optionally with a path; without a final slash."""
     where: str
     """For messages: `context "shoal" of /home/me/.kube/config`."""
+    name: str = ""
+    """The name of the context or cluster in the kubeconfig; empty without one."""
+    file: Path | None = None
+    """The kubeconfig with the context."""
+    origin: str = ""
+    """What named the cluster, for messages: `--kubeconfig`, `KUBECONFIG`."""
+    timeout_s: float = 0.0
+    """The time limit of each request that the user asked for; 0: the default of the client."""
     authority: str = ""
     """The trusted authorities, as PEM. Empty: those of the system."""
     authority_file: Path | None = None

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import aiohttp
 import msgspec
+from msgspec import structs
 
 from shoal.client.http.access import Access
 from shoal.client.http.address import Address
@@ -52,6 +53,8 @@ class Connection:
 
     def __init__(self, access: Access, settings: KubeSettings, may_write: Callable[[], bool] = always) -> None:
         self.access = access
+        if access.timeout_s:
+            settings = structs.replace(settings, timeout_s=access.timeout_s)
         self._settings = settings
         self._credentials = Credentials(access)
         self._pace = RateLimit(settings.requests_per_second, settings.burst)

@@ -108,24 +108,50 @@ class _Merged:
         return self._sections[section].get(name)
 
 
-def read_kubeconfig(files: Sequence[Path], context: str = "") -> Access:
+class KubeconfigChoice(msgspec.Struct, frozen=True):
+    """The entries that a command line names. An empty name means the entry of the context."""
+
+    context: str = ""
+    """Empty: the current one."""
+    cluster: str = ""
+    user: str = ""
+
+
+def has_context(files: Sequence[Path], context: str = "") -> bool:
+    """Whether one of the files has a context of that name, or says which context is current."""
+    merged = _merged(files)
+    return merged.entry("contexts", context) is not None if context else bool(merged.current)
+
+
+def context_names(files: Sequence[Path]) -> list[str]:
+    return _merged(files).names("contexts")
+
+
+def read_kubeconfig(files: Sequence[Path], choice: KubeconfigChoice | str = "") -> Access:
     """The chosen context, or the current one. Of several files, missing ones are skipped."""
+    choice = KubeconfigChoice(choice) if isinstance(choice, str) else choice
     shown = ":".join(str(file) for file in files)
-    merged = _Merged()
-    there = files if len(files) == 1 else [file for file in files if file.exists()]
-    for file in there:
-        merged.add(file, _content(file))
-    name = context or merged.current
+    merged = _merged(files)
+    name = choice.context or merged.current
     entry = merged.entry("contexts", name)
     if entry is None:
         what = f"context {excerpt(name)} not found" if name else "no context is current"
         known = ", ".join(merged.names("contexts"))
         raise UserError(what, where=Where(shown), fix=f"choose one of: {known}" if known else "it has no contexts")
     chosen = _typed(entry, _Context)
-    cluster = _named(merged, "clusters", chosen.cluster, entry)
-    user = _named(merged, "users", chosen.user, entry) if chosen.user else _Entry({}, entry.file, "users")
+    cluster = _named(merged, "clusters", choice.cluster or chosen.cluster, entry)
+    asked = choice.user or chosen.user
+    user = _named(merged, "users", asked, entry) if asked else _Entry({}, entry.file, "users")
     access = _access(f'context "{name}" of {entry.file}', chosen.namespace, cluster, user)
-    return structs.replace(access, again=partial(read_kubeconfig, tuple(files), name))
+    again = partial(read_kubeconfig, tuple(files), structs.replace(choice, context=name))
+    return structs.replace(access, name=choice.cluster or name, file=entry.file, again=again)
+
+
+def _merged(files: Sequence[Path]) -> _Merged:
+    merged = _Merged()
+    for file in files if len(files) == 1 else [file for file in files if file.exists()]:
+        merged.add(file, _content(file))
+    return merged
 
 
 def _content(file: Path) -> dict[str, Any]:

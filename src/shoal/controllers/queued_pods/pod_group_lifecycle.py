@@ -80,17 +80,20 @@ class PodGroupLifecycle:
         there = present(pods)
         runs = any(pod.runs() for _, pod in pods)
         is_reserved = workload.is_true("QuotaReserved")
+        is_stopping = is_reserved and workload.is_true("Evicted")
         if all(pod.is_finished() for _, pod in there):
-            if runs or (workload.is_true("Evicted") and is_reserved):
+            if runs or is_stopping:
                 return PodGroupMembers(_kept(pods, workload, ()))
             ended = [one for one in pods if one[1].is_finished() and not (one[1].is_terminating() and one[1].is_lost())]
             if is_reserved and ended:
-                return PodGroupMembers(there, ending=_ending(ended, workload))
+                succeeded = sum(pod.status.phase == "Succeeded" for _, pod in ended)
+                is_good = self._groups.is_complete(context.group, ended)
+                return PodGroupMembers(there, ending=Ending(is_good, f"Pods succeeded: {succeeded}/{len(ended)}."))
             await self._end(context, item)
             return None
         found = self._groups.workload(context.group, there)
         if isinstance(found, GroupRefusal):
-            if not runs and (found.lacks_pods or not is_reserved) and not workload.is_true("Evicted"):
+            if not runs and not is_stopping and (found.lacks_pods or not is_reserved):
                 await self._writer.delete_workload(item)
                 await self._faults.report(context, ("ErrWorkloadCompose", found.message))
                 return None
@@ -110,13 +113,10 @@ class PodGroupLifecycle:
             await self._writer.delete_workload(each)
 
 
-def _ending(pods: Pods, workload: WorkloadView) -> Ending:
-    succeeded = sum(pod.status.phase == "Succeeded" for _, pod in pods)
-    return Ending(succeeded >= workload.least(), f"Pods succeeded: {succeeded}/{len(pods)}.")
-
-
 def _kept(pods: Pods, workload: WorkloadView, order: tuple[str, ...]) -> Pods:
-    """As many pods of each role as are admitted, or would be."""
+    """As many pods of each role as are admitted, or would be. Pods that succeeded before there was this Workload do not
+    count for it."""
+    own = workload.owners("Pod")
     place = {name: index for index, name in enumerate(order)}
     left = Counter(workload.admitted_counts())
     kept: list[Member] = []
@@ -124,7 +124,8 @@ def _kept(pods: Pods, workload: WorkloadView, order: tuple[str, ...]) -> Pods:
     def rank(one: Member) -> tuple[bool, int, tuple[float, str]]:
         return one[1].is_held(), place.get(one[1].metadata.name, len(place)), one[1].age()
 
-    for one in sorted((one for one in pods if not one[1].is_lost()), key=rank):
+    counting = (one for one in pods if not one[1].is_lost() and (one[1].uid in own or not one[1].is_finished()))
+    for one in sorted(counting, key=rank):
         role = role_of(one[0])
         if left[role] > 0:
             left[role] -= 1

@@ -36,6 +36,7 @@ from shoal.engine.queues.pod_groups import (
     GroupWorkload,
     QueuedMember,
     group_workload,
+    is_complete,
 )
 from shoal.store.gangs import unreadable_gang
 from shoal.store.inventory import Placed
@@ -140,6 +141,11 @@ class PodGroups:
             if not pod.is_over()
         ]
         return group_workload(group, read.facts, members)
+
+    def is_complete(self, group: str, pods: Pods) -> bool:
+        """Whether as many of these pods succeeded as the gang needs."""
+        facts = self._read(group, [_pod(item) for item, _ in pods]).facts
+        return all(pod.status.phase == "Succeeded" for _, pod in pods) if facts is None else is_complete(facts)
 
     def _read(self, group: str, members: Iterable[Pod]) -> QueuedGroupFacts:
         pods = [Placed(pod, Where(obj=f"Pod {pod.metadata.key}")) for pod in members]

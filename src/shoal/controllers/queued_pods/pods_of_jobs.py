@@ -46,8 +46,8 @@ class PodsOfJobs:
         loop.need(kind)
 
     def queueing(self, item: Item, pod: QueuedPod) -> JobQueueing:
-        """Whether the job of the pod is queued."""
-        owner = _job_of(pod)
+        """Whether the job of the pod is queued. A pod that runs or ends keeps the Workload that it has."""
+        owner = _job_of(pod) if pod.is_held() and not pod.is_terminating() else ""
         if not owner or self._jobs is None:
             return JobQueueing.NONE
         job = self._jobs.get(item.namespace, owner)

@@ -91,7 +91,7 @@ class WorkloadContexts:
             pod = queued_pod(item)
             queueing = self._jobs.queueing(item, pod) if pod is not None else JobQueueing.NONE
             is_unknown = is_unknown or queueing is JobQueueing.UNKNOWN
-            if pod is not None and queueing is JobQueueing.QUEUED and pod.is_held():
+            if pod is not None and queueing is JobQueueing.QUEUED:
                 found.append(pod)
         return found, is_unknown
 

@@ -77,10 +77,6 @@ class WorkloadView(msgspec.Struct, gc=False):
         released = self.reclaimed()
         return {name: max(count - released.get(name, 0), 0) for name, count in self.admitted_counts().items()}
 
-    def least(self) -> int:
-        """The fewest pods with which it is admitted."""
-        return sum(one.count if one.min_count is None else one.min_count for one in self.spec.pod_sets)
-
     def reclaimed(self) -> dict[str, int]:
         return {one.name: one.count for one in self.status.reclaimable_pods}
 

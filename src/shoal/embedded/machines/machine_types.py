@@ -25,6 +25,11 @@ def find_shape(name: str, where: Where) -> MachineShape:
     return found
 
 
+def machine_names() -> tuple[str, ...]:
+    """The names of all machines, each once."""
+    return tuple(dict.fromkeys(_spelled()))
+
+
 def require_model(name: str, where: Where) -> None:
     known = tuple(model.name for model in models() if model.vendor == "nvidia")
     if name not in known:

@@ -87,6 +87,16 @@ def is_one_by_one(facts: GroupFacts) -> bool:
     return facts.minimum <= 1 and not facts.roles and not facts.parts
 
 
+def is_complete(facts: GroupFacts) -> bool:
+    """Whether the gang needs no pod any more. `facts`: less what has succeeded."""
+    parents = {part.parent for part in facts.parts}
+    return (
+        facts.minimum <= 0
+        and not facts.roles
+        and not any(part.minimum > 0 for part in facts.parts if part.name not in parents)
+    )
+
+
 def group_workload(
     name: str, facts: GroupFacts | None, members: Sequence[QueuedMember]
 ) -> GroupWorkload | GroupRefusal:

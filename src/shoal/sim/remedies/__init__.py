@@ -3,6 +3,6 @@
 from shoal.sim.remedies.candidates import Subject
 from shoal.sim.remedies.objects import NO_OBJECTS, Objects
 from shoal.sim.remedies.search import Found, remedies_of
-from shoal.sim.remedies.trial import RemedyTrial
+from shoal.sim.remedies.trial import RemedyTrial, fits_beside
 
-__all__ = ["NO_OBJECTS", "Found", "Objects", "RemedyTrial", "Subject", "remedies_of"]
+__all__ = ["NO_OBJECTS", "Found", "Objects", "RemedyTrial", "Subject", "fits_beside", "remedies_of"]

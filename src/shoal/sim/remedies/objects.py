@@ -95,7 +95,7 @@ class Objects:
         there = tuple(pod for pod in pods if pod in self.pods)
         return PatchTarget(kind.lower(), (f"{namespace}/{name}",), is_template=True, is_open=is_open, pods=there)
 
-    def tolerates_anything(self, key: str) -> bool:
+    def has_tolerations(self, key: str) -> bool:
         """Whether the pod has a list of tolerations, to which one can be added."""
         pod = self.pods.get(key)
         return pod is not None and bool(pod.spec.tolerations)

@@ -61,8 +61,9 @@ def spelling(trial: RemedyTrial, subject: Subject, objects: Objects, labels: Seq
         remedy = Remedy(f"Ask for {changes}.")
 
     def apply(stack: ExitStack) -> None:
-        trial.change_asks(stack, subject.pods, partial(_respelt, labels=labels))
+        trial.change_asks(stack, subject.pods, partial(_respelt, labels=labels), are_new=True)
         if subject.is_gang:
+            trial.requeue_gang(stack, subject.name)
             trial.change_gang(stack, subject.name, partial(_respelt_gang, labels=labels))
 
     return Candidate(remedy, apply, changes_pods=True)
@@ -77,18 +78,22 @@ def tolerations(trial: RemedyTrial, subject: Subject, objects: Objects) -> Itera
 def _toleration(trial: RemedyTrial, subject: Subject, objects: Objects, found: RepellingTaint) -> Candidate:
     commands: tuple[str, ...] = ()
     words = tolerance_words([found])
+    are_new = objects.target(subject.pods).is_open
     if objects.is_living:
         target = objects.target(subject.pods)
-        has_list = {pod: objects.tolerates_anything(pod) for pod in subject.pods}
         template = objects.template_of(subject.pods[0])
-        has_list[target.keys[0]] = target.is_template and template is not None and bool(template.spec.tolerations)
-        has_list |= {pod: objects.tolerates_anything(pod) for pod in target.pods}
+        # In the open trial a first toleration may have been added already.
+        has_now = {pod: bool(trial.cluster.pending[pod].charge.ask.tolerations) for pod in subject.pods}
+        has_list = {pod: has_now[pod] or objects.has_tolerations(pod) for pod in subject.pods}
+        if target.is_template:
+            in_template = template is not None and bool(template.spec.tolerations)
+            has_list[target.keys[0]] = in_template or (target.is_open and any(has_now.values()))
         commands = toleration_commands(found.taints, target, has_list)
         if target.is_template and not target.is_open:
             words += f" Pods that {target.called()} creates later need it in its template."
 
     def apply(stack: ExitStack) -> None:
-        trial.change_asks(stack, subject.pods, partial(tolerating, taints=found.taints))
+        trial.change_asks(stack, subject.pods, partial(tolerating, taints=found.taints), are_new=are_new)
 
     return Candidate(Remedy(words, commands), apply, changes_pods=True)
 
@@ -119,7 +124,7 @@ def requests_by_gpu(trial: RemedyTrial, subject: Subject, objects: Objects) -> I
     for product in sorted(each for each in products if read_product(each).mig_profile == profile):
 
         def apply(stack: ExitStack, product: str = product) -> None:
-            trial.change_asks(stack, subject.pods, partial(_by_gpu, amount=amount, product=product))
+            trial.change_asks(stack, subject.pods, partial(_by_gpu, amount=amount, product=product), are_new=True)
 
         yield Candidate(Remedy(single_request_words(amount, profile, product)), apply, changes_pods=True)
 

@@ -85,7 +85,7 @@ class _Search:
         return []
 
     def _on_all_nodes(self) -> Iterator[Candidate]:
-        for each in self._node_candidates():
+        for each in chain.from_iterable(self._node_candidates()):
             yield each.of(1)
 
     def _singles(self) -> Iterator[Candidate]:
@@ -95,8 +95,9 @@ class _Search:
         ):
             if self._works(candidate):
                 yield candidate
-        for each in self._node_candidates():
-            found = self._fewest(each)
+        for kind in self._node_candidates():
+            # Of several MIG layouts that would do, one is enough.
+            found = next(filter(None, map(self._fewest, kind)), None)
             if found is not None:
                 yield found
 
@@ -106,10 +107,10 @@ class _Search:
                 yield candidate
                 return
 
-    def _node_candidates(self) -> Iterator[NodeCandidates]:
-        yield from uncordon(self._trial, self._subject, self._objects)
-        yield from repair(self._trial, self._subject, self._objects)
-        yield from mig_layouts(self._trial, self._subject, self._objects)
+    def _node_candidates(self) -> Iterator[Iterator[NodeCandidates]]:
+        """By kind of change."""
+        for kind in (uncordon, repair, mig_layouts):
+            yield kind(self._trial, self._subject, self._objects)
 
     def _fewest(self, nodes: NodeCandidates) -> Candidate | None:
         """Of the nodes the one that suffices, or else the fewest of them together."""

@@ -14,11 +14,13 @@ from contextlib import ExitStack, contextmanager
 
 from msgspec import structs
 
+from shoal.api.pod import Pod
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle_state import CycleState
-from shoal.engine.events import GroupSeen, NodeFacts, NodeSeen
+from shoal.engine.events import GroupSeen, NodeFacts, NodeSeen, PodArrived, PodGone
 from shoal.engine.fitter import Fitter
+from shoal.engine.from_api import ask_of_pod
 from shoal.engine.gangs.attempt import is_running
 from shoal.engine.groups import GroupFacts
 from shoal.engine.ledger import Ledger
@@ -30,6 +32,9 @@ from shoal.sim.rounds import Rounds
 
 GoOn = Callable[[], bool]
 MOST_TRIALS = 96
+_MOST_PODS = 1_000
+_HYPOTHETICAL = ".hypothetical"
+"""No namespace has this name."""
 _LAST = 1 << 60
 """The turn of a pod that is created again."""
 
@@ -83,15 +88,25 @@ class RemedyTrial:
         stack.callback(self._put, before)
         self._put(change(before))
 
-    def change_asks(self, stack: ExitStack, pods: Iterable[str], change: Callable[[Ask], Ask]) -> None:
+    def change_asks(
+        self, stack: ExitStack, pods: Iterable[str], change: Callable[[Ask], Ask], *, are_new: bool = False
+    ) -> None:
+        """`are_new`: the pods have to be created again for it, and are then last in line."""
         pending = self.cluster.pending
         for pod in list(pods):
             before = pending.remove(pod)
             if before is None:
                 continue
             stack.callback(self._restore, pod, before)
-            ask = change(before.charge.ask)
-            pending.restore(pod, structs.replace(before, charge=self.cluster.charge(ask)))
+            charge = self.cluster.charge(change(before.charge.ask))
+            turn = _LAST if are_new else before.turn
+            pending.restore(pod, structs.replace(before, charge=charge, turn=turn))
+
+    def requeue_gang(self, stack: ExitStack, name: str) -> None:
+        """Its pods have to be created again, and it is then last in line."""
+        gang = self.cluster.gangs[name]
+        stack.callback(setattr, gang, "turn", gang.turn)
+        gang.turn = _LAST
 
     def change_gang(self, stack: ExitStack, name: str, change: Callable[[GroupFacts], GroupFacts]) -> None:
         facts = self.cluster.gangs[name].facts
@@ -125,3 +140,16 @@ class RemedyTrial:
     def _restore(self, pod: str, before: Waiting) -> None:
         self.cluster.pending.remove(pod)
         self.cluster.pending.restore(pod, before)
+
+
+def fits_beside(rounds: Rounds, pod: Pod, count: int, go_on: GoOn) -> bool:
+    """Whether so many pods like one would run beside all others. Nothing is left of the trial."""
+    ask = ask_of_pod(pod)
+    keys = tuple(f"{_HYPOTHETICAL}/{at}" for at in range(min(count, _MOST_PODS)))
+    try:
+        for key in keys:
+            rounds.apply(PodArrived(key, ask))
+        return RemedyTrial(rounds, {}, go_on).runs(Subject(keys[0], keys, is_whole=True))
+    finally:
+        for key in keys:
+            rounds.apply(PodGone(key))

@@ -15,14 +15,14 @@ from msgspec import structs
 from shoal.views.dashboard.facts import (
     Address,
     DashboardFacts,
+    DashboardNode,
+    DashboardPod,
     Detail,
     EventFacts,
     GangDetail,
     NodeDetail,
-    NodeFacts,
+    PageSubject,
     PodDetail,
-    PodFacts,
-    Subject,
     Tile,
 )
 from shoal.views.dashboard.gpu_use import fleet_of, tile_of
@@ -45,7 +45,7 @@ class ClusterState:
         self.queues = QueueState()
         self.gangs = GangState()
         self._warnings = WarningState()
-        self._nodes: dict[str, NodeFacts] = {}
+        self._nodes: dict[str, DashboardNode] = {}
         self._order: list[str] | None = None
         """Names of nodes in natural order; None until first used."""
         self._tiles: dict[str, Tile] = {}
@@ -53,8 +53,8 @@ class ClusterState:
         self._fleet = fleet_of([])
         self._summed = 0
         """The number of changes when it was."""
-        self._pods: dict[Address, PodFacts] = {}
-        self._held: dict[str, dict[Address, PodFacts]] = {}
+        self._pods: dict[Address, DashboardPod] = {}
+        self._held: dict[str, dict[Address, DashboardPod]] = {}
         self._waiting: list[tuple[str, Address]] = []
         """In order; the first is when the pod was created."""
         self._running = 0
@@ -69,7 +69,7 @@ class ClusterState:
         """The number of all changes: the facts of two frames with the same version differ in their times alone."""
         return self.changes + self.queues.changes + self.gangs.changes
 
-    def put_node(self, node: NodeFacts) -> None:
+    def put_node(self, node: DashboardNode) -> None:
         before = self._nodes.get(node.name)
         if before == node:
             return
@@ -86,7 +86,7 @@ class ClusterState:
         self._tiles.pop(name, None)
         self.changes += 1
 
-    def put_pod(self, pod: PodFacts) -> None:
+    def put_pod(self, pod: DashboardPod) -> None:
         before = self._pods.get(pod.address)
         if before == pod:
             return
@@ -108,7 +108,7 @@ class ClusterState:
             self.changes += 1
 
     def scene(
-        self, clock: str, footer: str = "", now_s: float = 0.0, opened: Subject | None = None, note: str = ""
+        self, clock: str, footer: str = "", now_s: float = 0.0, opened: PageSubject | None = None, note: str = ""
     ) -> DashboardFacts:
         """`opened`: the subject whose page is open."""
         if self._order is None:
@@ -141,16 +141,16 @@ class ClusterState:
         )
 
     def _sample(self, now_s: float) -> None:
-        if now_s - self._sampled_s >= _SAMPLE_S:
+        if self._fleet.gpus and now_s - self._sampled_s >= _SAMPLE_S:
             self._sampled_s = now_s
             self._history.append(self._fleet.held / max(1, self._fleet.gpus))
 
-    def _explained(self, pod: PodFacts) -> PodFacts:
+    def _explained(self, pod: DashboardPod) -> DashboardPod:
         """With the reason of its Workload, if a queue keeps it back."""
         why = self.queues.why_gated(pod) if pod.is_gated else ""
         return structs.replace(pod, why=why) if why else pod
 
-    def _detail(self, subject: Subject) -> Detail | None:
+    def _detail(self, subject: PageSubject) -> Detail | None:
         if subject.kind == "node":
             if subject.name not in self._nodes:
                 return None
@@ -173,7 +173,7 @@ class ClusterState:
         tile = self._tiles[name] = tile_of(self._nodes[name], self._held.get(name, {}).values())
         return tile
 
-    def _move(self, before: PodFacts | None, after: PodFacts | None) -> None:
+    def _move(self, before: DashboardPod | None, after: DashboardPod | None) -> None:
         """From where a pod was to where it is."""
         self.changes += 1
         self._running += _runs(after) - _runs(before)
@@ -197,15 +197,15 @@ class ClusterState:
         self._tiles.pop(node, None)
 
 
-def _runs(pod: PodFacts | None) -> bool:
+def _runs(pod: DashboardPod | None) -> bool:
     return pod is not None and pod.phase == "Running"
 
 
-def _lines_up(pod: PodFacts) -> bool:
+def _lines_up(pod: DashboardPod) -> bool:
     return pod.waits and not pod.node
 
 
-def _home(pod: PodFacts | None) -> str:
+def _home(pod: DashboardPod | None) -> str:
     """The node on which it holds GPUs."""
     return pod.node if pod is not None and pod.holds and pod.gpus else ""
 

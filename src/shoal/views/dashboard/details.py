@@ -9,14 +9,14 @@ from rich.text import Text
 from shoal.views.dashboard.colours import BROKEN, Colours
 from shoal.views.dashboard.facts import (
     DashboardFacts,
+    DashboardPod,
     Detail,
     GangDetail,
     GpuSlot,
     NodeDetail,
+    PageSubject,
     PodDetail,
-    PodFacts,
     QueueDetail,
-    Subject,
     WorkloadFacts,
 )
 from shoal.views.dashboard.lists import gang_table, in_units, quota_cells, reason
@@ -28,7 +28,7 @@ _ALL = 100_000
 _NAME = 50
 
 
-def detail_lines(subject: Subject, facts: DashboardFacts, colours: Colours, width: int) -> list[Text]:
+def detail_lines(subject: PageSubject, facts: DashboardFacts, colours: Colours, width: int) -> list[Text]:
     detail: Detail | None = facts.detail
     if isinstance(detail, NodeDetail):
         return _node(detail, colours, width)
@@ -120,7 +120,7 @@ def _gang(detail: GangDetail, facts: DashboardFacts, width: int) -> list[Text]:
     return [*lines, Text(), *_pods(detail.pods, facts, width)]
 
 
-def _pods(pods: Sequence[PodFacts], facts: DashboardFacts, width: int) -> list[Text]:
+def _pods(pods: Sequence[DashboardPod], facts: DashboardFacts, width: int) -> list[Text]:
     columns = [Column("POD", _NAME), Column("PHASE", 10), Column("GPUs", 6, is_number=True)]
     columns += [Column("AGE", 5, is_number=True), Column("NODE", 34), Column("REASON")]
     rows = []

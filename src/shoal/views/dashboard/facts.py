@@ -25,7 +25,7 @@ class Slot(msgspec.Struct, frozen=True):
     width: float
 
 
-class NodeFacts(msgspec.Struct, frozen=True):
+class DashboardNode(msgspec.Struct, frozen=True):
     name: str
     kind: str
     """What machines of one kind share: the instance type, else the GPU product."""
@@ -38,7 +38,7 @@ class NodeFacts(msgspec.Struct, frozen=True):
     """GPUs that have failed. Where only their number is known, the last ones of the node."""
 
 
-class PodFacts(msgspec.Struct, frozen=True):
+class DashboardPod(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     phase: str
@@ -209,15 +209,15 @@ class GpuSlot(msgspec.Struct, frozen=True):
 class Tile(msgspec.Struct, frozen=True):
     """A node and who holds which part of it."""
 
-    node: NodeFacts
+    node: DashboardNode
     parts: Sequence[Sequence[GpuSlot]]
     """For each GPU, in order."""
     sums: Mapping[str, float]
     """GPUs by owner, parts as fractions."""
-
-    @property
-    def held(self) -> float:
-        return sum(self.sums.values())
+    held: float
+    """The sum of these."""
+    main_owner: str
+    """The owner that holds the most; empty if there is none."""
 
     @property
     def whole_free(self) -> int:
@@ -250,7 +250,7 @@ class Fleet(msgspec.Struct, frozen=True):
         return max(0.0, self.gpus - self.held - self.lost)
 
 
-class Subject(msgspec.Struct, frozen=True):
+class PageSubject(msgspec.Struct, frozen=True):
     """What a detail page is about."""
 
     kind: Literal["node", "pod", "gang", "queue"]
@@ -260,7 +260,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 class NodeDetail(msgspec.Struct, frozen=True):
     tile: Tile
-    pods: Sequence[PodFacts]
+    pods: Sequence[DashboardPod]
     labels: Sequence[tuple[str, str]] = ()
     conditions: Sequence[str] = ()
     """Those that are not as they should be, and taints."""
@@ -269,13 +269,13 @@ class NodeDetail(msgspec.Struct, frozen=True):
 
 
 class PodDetail(msgspec.Struct, frozen=True):
-    pod: PodFacts
+    pod: DashboardPod
     events: Sequence[EventFacts] = ()
 
 
 class GangDetail(msgspec.Struct, frozen=True):
     gang: GangFacts
-    pods: Sequence[PodFacts]
+    pods: Sequence[DashboardPod]
 
 
 class QueueDetail(msgspec.Struct, frozen=True):
@@ -296,7 +296,7 @@ class DashboardFacts(msgspec.Struct, frozen=True):
     """How long the dashboard has run."""
     tiles: Sequence[Tile]
     fleet: Fleet
-    waiting: Sequence[PodFacts]
+    waiting: Sequence[DashboardPod]
     """Those that wait longest, oldest first: as many as a user looks through."""
     waits: int
     """How many wait in all."""

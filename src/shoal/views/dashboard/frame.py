@@ -16,7 +16,7 @@ from shoal.views.dashboard.colours import BROKEN, FREE, Colours
 from shoal.views.dashboard.details import detail_lines
 from shoal.views.dashboard.facts import DashboardFacts, Fleet
 from shoal.views.dashboard.help_page import help_lines
-from shoal.views.dashboard.screen_state import VIEWS, Layout, ScreenState, View
+from shoal.views.dashboard.screen_state import VIEWS, FrameLayout, ScreenState, View
 from shoal.views.dashboard.tiles import Pen, draw_tiles
 from shoal.views.dashboard.words import amount, plural, sparkline
 
@@ -29,7 +29,7 @@ _KEYS = "q quit  ? help  / filter  s sort  Tab view  Enter open  p pause  a ackn
 
 class Frame(msgspec.Struct, frozen=True):
     text: Text
-    layout: Layout
+    layout: FrameLayout
 
 
 def draw_frame(
@@ -55,10 +55,10 @@ def draw_frame(
 
 def _body(
     facts: DashboardFacts, state: ScreenState, colours: Colours, size: tuple[int, int]
-) -> tuple[list[Text], Layout]:
+) -> tuple[list[Text], FrameLayout]:
     width, height = size
     if state.is_helping:
-        return help_lines(facts.footer)[:height], Layout(page=height)
+        return help_lines(facts.footer)[:height], FrameLayout(page=height)
     warnings = rows.warnings(state, facts)
     lower = lists.warning_lines(facts, warnings, (width, _MOST_WARNINGS)) if warnings else []
     # Few lines: one for the newest warning, so that the view keeps its place.
@@ -69,11 +69,11 @@ def _body(
         page = detail_lines(subject, facts, colours, width)
         most = max(0, len(page) - room)
         start = min(state.scroll, most)
-        body, layout = page[start : start + room], Layout(page=room, most_scroll=most)
+        body, layout = page[start : start + room], FrameLayout(page=room, most_scroll=most)
     elif state.view is View.NODES:
         body, layout = _overview(facts, state, colours, (width, room))
     else:
-        body, layout = _list(facts, state, (width, room)), Layout(page=max(1, room - 2))
+        body, layout = _list(facts, state, (width, room)), FrameLayout(page=max(1, room - 2))
     return [*body, *(Text() for _ in range(room - len(body))), *lower], layout
 
 
@@ -99,7 +99,7 @@ def _none(state: ScreenState, text: str) -> list[Text]:
 
 def _overview(
     facts: DashboardFacts, state: ScreenState, colours: Colours, size: tuple[int, int]
-) -> tuple[list[Text], Layout]:
+) -> tuple[list[Text], FrameLayout]:
     """The nodes, and below them as much of the other views as fits."""
     width, height = size
     tiles = rows.nodes(state, facts)
@@ -108,7 +108,7 @@ def _overview(
     drawn = draw_tiles(tiles, pen, width, max(1, height - least - 1))
     top = drawn.lines if tiles else _none(state, "The cluster has no nodes yet.")
     lower = _panels(facts, state, (width, height - len(top) - 1))
-    return [*top, Text(), *lower], Layout(drawn.per_line, page=max(1, len(top)))
+    return [*top, Text(), *lower], FrameLayout(drawn.per_line, page=max(1, len(top)))
 
 
 def _panels(facts: DashboardFacts, state: ScreenState, size: tuple[int, int]) -> list[Text]:
@@ -164,7 +164,7 @@ def _heading(facts: DashboardFacts, width: int) -> Text:
         right = Text(f"{facts.running:,} run {facts.all_waiting:,} wait{failed}  {facts.clock}")
     # A long name of a cluster is cut before a number.
     title.truncate(max(5, room - right.cell_len), overflow="ellipsis")
-    return _apart(title.append_text(line), right, width)
+    return _apart(Text().append_text(title).append_text(line), right, width)
 
 
 def _bar(facts: DashboardFacts, colours: Colours, width: int) -> Text:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from shoal.views.dashboard.facts import Fleet, GpuSlot, NodeFacts, PodFacts, Slot, Tile
+from shoal.views.dashboard.facts import DashboardNode, DashboardPod, Fleet, GpuSlot, Slot, Tile
 
 FREE = ""
 
 
-def tile_of(node: NodeFacts, pods: Iterable[PodFacts]) -> Tile:
+def tile_of(node: DashboardNode, pods: Iterable[DashboardPod]) -> Tile:
     """The node with these pods on it."""
     parts = _filled(node, pods)
     sums: dict[str, float] = {}
@@ -17,7 +17,7 @@ def tile_of(node: NodeFacts, pods: Iterable[PodFacts]) -> Tile:
         for part in gpu:
             if part.owner != FREE:
                 sums[part.owner] = sums.get(part.owner, 0.0) + part.width
-    return Tile(node, parts, sums)
+    return Tile(node, parts, sums, sum(sums.values()), max(sums, key=lambda owner: sums[owner], default=FREE))
 
 
 def fleet_of(tiles: Iterable[Tile]) -> Fleet:
@@ -44,12 +44,12 @@ def _free_part(tile: Tile, index: int) -> float:
     return 1.0 - sum(part.width for part in tile.parts[index] if part.owner != FREE)
 
 
-def _filled(node: NodeFacts, pods: Iterable[PodFacts]) -> Sequence[Sequence[GpuSlot]]:
+def _filled(node: DashboardNode, pods: Iterable[DashboardPod]) -> Sequence[Sequence[GpuSlot]]:
     """For each GPU its parts, in order. Pods whose devices are unknown take the first free GPUs that work."""
     slots = node.slots or tuple(Slot(f"#{index}", index, 0.0, 1.0) for index in range(node.gpus))
     devices = {slot.device for slot in slots}
-    owners: dict[str, PodFacts] = {}
-    homeless: list[PodFacts] = []
+    owners: dict[str, DashboardPod] = {}
+    homeless: list[DashboardPod] = []
     for pod in pods:
         known = [device for device in pod.devices if device in devices]
         owners.update(dict.fromkeys(known, pod))
@@ -66,7 +66,7 @@ def _filled(node: NodeFacts, pods: Iterable[PodFacts]) -> Sequence[Sequence[GpuS
     return parts
 
 
-def _part(slot: Slot, pod: PodFacts | None) -> GpuSlot:
+def _part(slot: Slot, pod: DashboardPod | None) -> GpuSlot:
     if pod is None:
         return GpuSlot(slot.start, slot.width, FREE, device=slot.device)
     return GpuSlot(slot.start, slot.width, pod.namespace, pod.load, pod.full_name, slot.device)

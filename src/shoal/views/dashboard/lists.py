@@ -9,10 +9,10 @@ from rich.text import Text
 from shoal.views.dashboard.colours import BROKEN
 from shoal.views.dashboard.facts import (
     DashboardFacts,
+    DashboardPod,
     EventFacts,
     Fleet,
     GangFacts,
-    PodFacts,
     QueueFacts,
     QuotaFacts,
     WarningFacts,
@@ -33,7 +33,7 @@ Size = tuple[int, int]
 
 def waiting_table(
     facts: DashboardFacts,
-    rows: Sequence[PodFacts | WorkloadFacts],
+    rows: Sequence[DashboardPod | WorkloadFacts],
     size: Size,
     selected: str = "",
     *,
@@ -45,7 +45,7 @@ def waiting_table(
     columns += [Column("QUEUE", 24)] if has_queues else []
     columns += [Column("REASON")]
 
-    def row(one: PodFacts | WorkloadFacts) -> Row:
+    def row(one: DashboardPod | WorkloadFacts) -> Row:
         cells = [(_waiter_name(one), ""), (amount(one.gpus), "bold"), (age(one.created, facts.now_s), "")]
         cells += [(one.queue, "")] if has_queues else []
         return Row(waiting_key(one).key, [*cells, (reason(one, facts.fleet), "dim")])
@@ -53,7 +53,7 @@ def waiting_table(
     return draw_table(columns, Rows(rows, lambda one: waiting_key(one).key, row), size, selected, is_counted=is_counted)
 
 
-def reason(one: PodFacts | WorkloadFacts, fleet: Fleet) -> str:
+def reason(one: DashboardPod | WorkloadFacts, fleet: Fleet) -> str:
     """Why it waits; where GPUs lack, also how many one node could give."""
     if isinstance(one, WorkloadFacts):
         return one.why or "its queue has not looked at it yet"
@@ -160,7 +160,7 @@ def warning_lines(facts: DashboardFacts, warnings: Sequence[WarningFacts], size:
     return lines[:height]
 
 
-def _waiter_name(one: PodFacts | WorkloadFacts) -> str:
+def _waiter_name(one: DashboardPod | WorkloadFacts) -> str:
     if isinstance(one, WorkloadFacts):
         return f"{one.full_name} ({plural(one.pods, 'pod')})"
     return one.full_name

@@ -124,12 +124,12 @@ class _Resources(Camel):
     requests: Mapping[str, Any] = {}
 
 
-class _Container(Camel):
+class _ContainerJson(Camel):
     resources: _Resources = msgspec.field(default_factory=_Resources)
 
 
 class _TemplateSpec(Camel):
-    containers: Sequence[_Container] = ()
+    containers: Sequence[_ContainerJson] = ()
 
 
 class _Template(Camel):
@@ -155,7 +155,7 @@ class _WorkloadStatus(Camel):
     conditions: Sequence[Condition] = ()
 
 
-class _Workload(Camel):
+class _WorkloadJson(Camel):
     metadata: Meta
     spec: _WorkloadSpec = msgspec.field(default_factory=_WorkloadSpec)
     status: _WorkloadStatus = msgspec.field(default_factory=_WorkloadStatus)
@@ -258,7 +258,7 @@ def kai_queue(data: bytes) -> QueueFacts:
 
 
 def workload(data: bytes) -> WorkloadFacts:
-    found = msgspec.json.decode(data, type=_Workload)
+    found = msgspec.json.decode(data, type=_WorkloadJson)
     meta, status = found.metadata, found.status
     by_type = {one.type: one for one in status.conditions}
     refused = by_type.get("QuotaReserved")

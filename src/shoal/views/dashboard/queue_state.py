@@ -12,9 +12,9 @@ from msgspec import structs
 
 from shoal.views.dashboard.facts import (
     Address,
+    DashboardPod,
     GangFacts,
     GroupFacts,
-    PodFacts,
     QueueDetail,
     QueueFacts,
     WorkloadFacts,
@@ -70,7 +70,7 @@ class QueueState:
         """Volcano's own `root` and `default` are left out while no work uses them."""
         return [queue for _, queue in sorted(self._queues.items()) if queue.kind == "ClusterQueue" or queue.is_used]
 
-    def without_pods(self, waiting: Sequence[PodFacts]) -> list[WorkloadFacts]:
+    def without_pods(self, waiting: Sequence[DashboardPod]) -> list[WorkloadFacts]:
         """The Workloads that wait, the oldest first, but for those whose gated pods are among `waiting`."""
         groups = {pod.gang for pod in waiting if pod.is_gated}
         found = (self._workloads[address] for _, address in self._pending[:_MOST_WORKLOADS])
@@ -80,7 +80,7 @@ class QueueState:
             if not one.owner.startswith("pod/") and f"{one.namespace}/{one.name}" not in groups
         ]
 
-    def why_gated(self, pod: PodFacts) -> str:
+    def why_gated(self, pod: DashboardPod) -> str:
         """The reason of the Workload that a gated pod belongs to; empty if there is none."""
         group = self._workloads.get((pod.namespace, pod.gang.partition("/")[2]))
         own = self._by_owner.get((pod.namespace, f"pod/{pod.name}"))
@@ -109,11 +109,11 @@ class GangState:
         self.changes = 0
         """How often a PodGroup has changed."""
         self._groups: dict[str, GroupFacts] = {}
-        self._pods: dict[str, dict[Address, PodFacts]] = {}
+        self._pods: dict[str, dict[Address, DashboardPod]] = {}
         self._known: dict[str, GangFacts] = {}
         """Those that are still right."""
 
-    def move(self, before: PodFacts | None, after: PodFacts | None) -> None:
+    def move(self, before: DashboardPod | None, after: DashboardPod | None) -> None:
         if before is not None and before.gang and (after is None or after.gang != before.gang):
             pods = self._pods[before.gang]
             del pods[before.address]
@@ -144,7 +144,7 @@ class GangState:
     def get(self, name: str) -> GangFacts | None:
         return self._gang(name) if name in self._groups or name in self._pods else None
 
-    def pods(self, name: str) -> list[PodFacts]:
+    def pods(self, name: str) -> list[DashboardPod]:
         return sorted(self._pods.get(name, {}).values(), key=lambda pod: (not pod.waits, pod.address))
 
     def _gang(self, name: str) -> GangFacts:

@@ -22,7 +22,7 @@ from shoal.engine.from_api.membership import (
     workload_gang,
 )
 from shoal.units.errors import one_line
-from shoal.views.dashboard.facts import EventFacts, NodeDetail, NodeFacts, PodFacts, Tile
+from shoal.views.dashboard.facts import DashboardNode, DashboardPod, EventFacts, NodeDetail, Tile
 from shoal.views.dashboard.slots import MOST_GPUS, slots
 
 GPU_FAULTS, _LOAD = "shoal.dev/gpu-faults", "shoal.dev/gpu-util"
@@ -42,7 +42,7 @@ class Camel(msgspec.Struct, rename="camel"):
     pass
 
 
-class OwnerReference(Camel):
+class OwnerName(Camel):
     kind: str = ""
     name: str = ""
 
@@ -54,7 +54,7 @@ class Meta(Camel):
     deletion_timestamp: str | None = None
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
-    owner_references: Sequence[OwnerReference] = ()
+    owner_references: Sequence[OwnerName] = ()
 
 
 class Condition(Camel):
@@ -81,7 +81,7 @@ class _NodeStatus(Camel):
     allocatable: Mapping[str, str] = {}
 
 
-class _Node(Camel):
+class _NodeJson(Camel):
     metadata: Meta
     spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
     status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
@@ -92,7 +92,7 @@ class _Resources(Camel):
     requests: Mapping[str, Any] = {}
 
 
-class _Container(Camel):
+class _ContainerJson(Camel):
     resources: _Resources = msgspec.field(default_factory=_Resources)
 
 
@@ -106,7 +106,7 @@ class _SchedulingGroup(Camel):
 
 class _PodSpec(Camel):
     node_name: str = ""
-    containers: Sequence[_Container] = ()
+    containers: Sequence[_ContainerJson] = ()
     scheduler_name: str = "default-scheduler"
     scheduling_gates: Sequence[_Gate] = ()
     scheduling_group: _SchedulingGroup | None = None
@@ -132,7 +132,7 @@ class _PodStatus(Camel):
     container_statuses: Sequence[_ContainerStatus] = ()
 
 
-class _Pod(Camel):
+class _PodJson(Camel):
     metadata: Meta
     spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
@@ -144,6 +144,11 @@ class _About(Camel):
     name: str = ""
 
 
+class _Series(Camel):
+    count: int = 1
+    last_observed_time: str | None = None
+
+
 class _Event(Camel):
     metadata: Meta
     involved_object: _About = msgspec.field(default_factory=_About)
@@ -153,12 +158,14 @@ class _Event(Camel):
     last_timestamp: str | None = None
     event_time: str | None = None
     count: int | None = 1
+    series: _Series | None = None
+    """Repetitions of an Event of events.k8s.io, which has no count."""
 
 
-_node, _pod, _event = msgspec.json.Decoder(_Node), msgspec.json.Decoder(_Pod), msgspec.json.Decoder(_Event)
+_node, _pod, _event = msgspec.json.Decoder(_NodeJson), msgspec.json.Decoder(_PodJson), msgspec.json.Decoder(_Event)
 
 
-def node_facts(data: bytes) -> NodeFacts:
+def node_facts(data: bytes) -> DashboardNode:
     node = _node.decode(data)
     labels, annotations = node.metadata.labels, node.metadata.annotations
     counted = labels.get(_COUNT, "")
@@ -167,7 +174,7 @@ def node_facts(data: bytes) -> NodeFacts:
     found = slots(annotations, labels)
     gpus = max((slot.gpu + 1 for slot in found), default=0)
     gpus = max(gpus, _number(counted if counted.isdecimal() else whole, MOST_GPUS))
-    return NodeFacts(
+    return DashboardNode(
         name=shown(node.metadata.name),
         kind=shown(labels.get(_TYPE) or labels.get(_PRODUCT) or "nodes"),
         gpus=gpus,
@@ -178,7 +185,7 @@ def node_facts(data: bytes) -> NodeFacts:
     )
 
 
-def node_detail(data: bytes, tile: Tile, pods: Sequence[PodFacts]) -> NodeDetail:
+def node_detail(data: bytes, tile: Tile, pods: Sequence[DashboardPod]) -> NodeDetail:
     """What the page of one node shows beside its tile. Decoded on demand, because labels are long."""
     node = _node.decode(data)
     labels = sorted(node.metadata.labels.items())
@@ -194,7 +201,7 @@ def node_detail(data: bytes, tile: Tile, pods: Sequence[PodFacts]) -> NodeDetail
     )
 
 
-def pod_facts(data: bytes) -> PodFacts:
+def pod_facts(data: bytes) -> DashboardPod:
     pod = _pod.decode(data)
     meta, spec, status = pod.metadata, pod.spec, pod.status
     devices = [
@@ -205,7 +212,7 @@ def pod_facts(data: bytes) -> PodFacts:
     ]
     load = meta.annotations.get(_LOAD, "")
     gang = _gang(pod)
-    return PodFacts(
+    return DashboardPod(
         namespace=shown(meta.namespace),
         name=shown(meta.name),
         phase=status.phase,
@@ -228,16 +235,18 @@ def pod_facts(data: bytes) -> PodFacts:
 
 def event_facts(data: bytes) -> EventFacts:
     event = _event.decode(data)
-    about = event.involved_object
+    about, series = event.involved_object, event.series or _Series()
     return EventFacts(
         name=shown(f"{event.metadata.namespace}/{event.metadata.name}"),
         namespace=shown(about.namespace),
-        at=shown(event.last_timestamp or event.event_time or event.metadata.creation_timestamp),
+        at=shown(
+            series.last_observed_time or event.last_timestamp or event.event_time or event.metadata.creation_timestamp
+        ),
         about=shown(f"{about.kind.lower()}/{about.name}"),
         reason=shown(event.reason),
         message=shown(event.message),
         is_warning=event.type == "Warning",
-        count=event.count or 1,
+        count=max(event.count or 1, series.count),
     )
 
 
@@ -246,7 +255,7 @@ def shown(text: str) -> str:
     return one_line(text[:_LONGEST])
 
 
-def _gang(pod: _Pod) -> str:
+def _gang(pod: _PodJson) -> str:
     meta, spec = pod.metadata, pod.spec
     if spec.scheduling_group is not None:
         return spec.scheduling_group.pod_group_name
@@ -273,7 +282,7 @@ def _condition(condition: Condition) -> str:
     return f"{condition.type}={condition.status}" + (f": {condition.message}" if condition.message else "")
 
 
-def _why(pod: _Pod) -> str:
+def _why(pod: _PodJson) -> str:
     status = pod.status
     if status.message:
         return status.message

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from shoal.views.dashboard.facts import (
     DashboardFacts,
+    DashboardPod,
     EventFacts,
     GangFacts,
-    PodFacts,
+    PageSubject,
     QueueFacts,
-    Subject,
     Tile,
     WarningFacts,
     WorkloadFacts,
@@ -30,11 +30,11 @@ def nodes(state: ScreenState, facts: DashboardFacts) -> list[Tile]:
     return sorted(found, key=lambda tile: (kinds[tile.node.kind], order(tile)))
 
 
-def waiting(state: ScreenState, facts: DashboardFacts) -> list[PodFacts | WorkloadFacts]:
+def waiting(state: ScreenState, facts: DashboardFacts) -> list[DashboardPod | WorkloadFacts]:
     """Pods without a node, and Workloads without quota whose pods do not exist yet."""
-    found: list[PodFacts | WorkloadFacts] = [*facts.waiting, *facts.workloads]
+    found: list[DashboardPod | WorkloadFacts] = [*facts.waiting, *facts.workloads]
     found = _matching(found, state.needle, lambda one: (one.full_name, one.queue, one.why))
-    orders: dict[str, Callable[[PodFacts | WorkloadFacts], tuple[object, ...]]] = {
+    orders: dict[str, Callable[[DashboardPod | WorkloadFacts], tuple[object, ...]]] = {
         "GPUs": lambda one: (-one.gpus, one.created, one.full_name),
         "name": lambda one: (one.full_name,),
     }
@@ -71,26 +71,26 @@ def warnings(state: ScreenState, facts: DashboardFacts) -> list[WarningFacts]:
 
 def row_keys(state: ScreenState, facts: DashboardFacts) -> list[RowKey]:
     if state.view is View.NODES:
-        return [RowKey(tile.node.name, Subject("node", tile.node.name)) for tile in nodes(state, facts)]
+        return [RowKey(tile.node.name, PageSubject("node", tile.node.name)) for tile in nodes(state, facts)]
     if state.view is View.WAITING:
         return [waiting_key(one) for one in waiting(state, facts)]
     if state.view is View.QUEUES:
-        return [RowKey(queue.key, Subject("queue", queue.key)) for queue in queues(state, facts)]
+        return [RowKey(queue.key, PageSubject("queue", queue.key)) for queue in queues(state, facts)]
     if state.view is View.GANGS:
-        return [RowKey(gang.name, Subject("gang", gang.name)) for gang in gangs(state, facts)]
+        return [RowKey(gang.name, PageSubject("gang", gang.name)) for gang in gangs(state, facts)]
     return [event_key(event) for event in events(state, facts)]
 
 
-def waiting_key(one: PodFacts | WorkloadFacts) -> RowKey:
+def waiting_key(one: DashboardPod | WorkloadFacts) -> RowKey:
     if isinstance(one, WorkloadFacts):
-        queue = Subject("queue", f"ClusterQueue/{one.cluster_queue}") if one.cluster_queue else None
+        queue = PageSubject("queue", f"ClusterQueue/{one.cluster_queue}") if one.cluster_queue else None
         return RowKey(f"workload {one.namespace}/{one.name}", queue)
-    return RowKey(f"pod {one.full_name}", Subject("pod", one.full_name))
+    return RowKey(f"pod {one.full_name}", PageSubject("pod", one.full_name))
 
 
 def event_key(event: EventFacts) -> RowKey:
     kind, _, name = event.about.partition("/")
-    subjects = {"pod": Subject("pod", f"{event.namespace}/{name}"), "node": Subject("node", name)}
+    subjects = {"pod": PageSubject("pod", f"{event.namespace}/{name}"), "node": PageSubject("node", name)}
     return RowKey(f"{event.name} {event.at}", subjects.get(kind))
 
 

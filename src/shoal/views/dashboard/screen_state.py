@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import structs
 
-from shoal.views.dashboard.facts import DashboardFacts, Subject
+from shoal.views.dashboard.facts import DashboardFacts, PageSubject
 
 
 class View(StrEnum):
@@ -41,7 +41,7 @@ class ScreenState(msgspec.Struct, frozen=True):
     filter: str = ""
     draft: str | None = None
     """The filter while it is typed; None while it is not."""
-    opened: tuple[Subject, ...] = ()
+    opened: tuple[PageSubject, ...] = ()
     """The pages that are open, one above the other."""
     scroll: int = 0
     """Lines of the page that are above the screen."""
@@ -52,7 +52,7 @@ class ScreenState(msgspec.Struct, frozen=True):
     is_done: bool = False
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> PageSubject | None:
         return self.opened[-1] if self.opened else None
 
     def sort(self, view: View) -> str:
@@ -68,11 +68,11 @@ class ScreenState(msgspec.Struct, frozen=True):
 
 class RowKey(msgspec.Struct, frozen=True):
     key: str
-    opens: Subject | None = None
+    opens: PageSubject | None = None
     """The page that Enter opens."""
 
 
-class Layout(msgspec.Struct, frozen=True):
+class FrameLayout(msgspec.Struct, frozen=True):
     """What the last frame looked like: as far as keys depend on it."""
 
     per_line: int = 1
@@ -82,7 +82,9 @@ class Layout(msgspec.Struct, frozen=True):
     most_scroll: int = 0
 
 
-def press(state: ScreenState, key: str, rows: Sequence[RowKey], facts: DashboardFacts, layout: Layout) -> ScreenState:
+def press(
+    state: ScreenState, key: str, rows: Sequence[RowKey], facts: DashboardFacts, layout: FrameLayout
+) -> ScreenState:
     """`rows`: those of the current view, in order, filtered."""
     if key == "ctrl-c":
         return structs.replace(state, is_done=True)
@@ -157,7 +159,7 @@ def _opened(state: ScreenState, rows: Sequence[RowKey]) -> ScreenState:
 _MOVES = frozenset({"up", "down", "left", "right", "k", "j", "page-up", "page-down", "home", "end", "g", "G"})
 
 
-def _moved(state: ScreenState, key: str, rows: Sequence[RowKey], layout: Layout) -> ScreenState:
+def _moved(state: ScreenState, key: str, rows: Sequence[RowKey], layout: FrameLayout) -> ScreenState:
     far = 1_000_000
     lines = {
         "up": -1,

@@ -15,7 +15,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from shoal.views.dashboard.colours import AWAY, BROKEN, FREE
-from shoal.views.dashboard.facts import GpuSlot, NodeFacts, Tile
+from shoal.views.dashboard.facts import DashboardNode, GpuSlot, Tile
 from shoal.views.dashboard.words import amount, plural
 
 _SIZES = (8, 4, 2, 1)
@@ -27,7 +27,7 @@ _IDLE_PERCENT = 10
 """A GPU that is held and less busy than this is drawn as idle."""
 _GAP = 3
 _KIND = 14
-"""Columns of a kind's name where it stands before its nodes."""
+"""Columns of the name of a kind, in front of its nodes."""
 _LONGEST_NAME = 32
 _HOLDERS = 40
 """Columns that the holders of a node need beside its tile."""
@@ -62,7 +62,9 @@ def draw_tiles(tiles: Sequence[Tile], pen: Pen, width: int, height: int) -> Draw
         if size:
             drawn = zip(groups, (_Table(kind, size) for kind in kinds), strict=True)
             return DrawnTiles([line for name, table in drawn for line in table.draw(name, pen)], 1)
-    for is_cut in (False, True):
+    # Not even two letters for each node would fit: sizes need not be tried.
+    are_too_many = len(tiles) * 2 > width * height
+    for is_cut in () if are_too_many else (False, True):
         kinds = [_TileKind(members, is_cut=is_cut) for members in groups.values()]
         for size in _SIZES:
             grids = [_Grid(kind, size, width) for kind in kinds]
@@ -116,7 +118,7 @@ class _Table:
         return lines
 
 
-def _append_state(line: Text, node: NodeFacts) -> None:
+def _append_state(line: Text, node: DashboardNode) -> None:
     states = [
         *(["not ready"] if not node.is_ready else []),
         *(["cordoned"] if node.is_cordoned else []),
@@ -176,7 +178,7 @@ def _append(line: Text, glyphs: Iterable[Glyph]) -> None:
         line.append("".join(letter for letter, _ in run), style=style)
 
 
-def _gpu(node: NodeFacts, index: int, parts: Sequence[GpuSlot], size: int, colour: Colour) -> Iterator[Glyph]:
+def _gpu(node: DashboardNode, index: int, parts: Sequence[GpuSlot], size: int, colour: Colour) -> Iterator[Glyph]:
     if index in node.broken:
         yield _CROSS * size, BROKEN
         return
@@ -194,11 +196,11 @@ def _gpu(node: NodeFacts, index: int, parts: Sequence[GpuSlot], size: int, colou
         yield _EDGE if ends else _IDLE if is_idle else _BLOCK, colour(part.owner)
 
 
-def _unheld(node: NodeFacts) -> Glyph:
+def _unheld(node: DashboardNode) -> Glyph:
     return (_EMPTY, FREE) if node.is_ready and not node.is_cordoned else (_AWAY, AWAY)
 
 
-def _mixed(node: NodeFacts, parts: Sequence[GpuSlot], colour: Colour) -> Glyph:
+def _mixed(node: DashboardNode, parts: Sequence[GpuSlot], colour: Colour) -> Glyph:
     """A GPU of several parts in one column: as high as it is full, in the colour of the team that holds most of it."""
     sums: dict[str, float] = {}
     for part in parts:
@@ -211,7 +213,7 @@ def _mixed(node: NodeFacts, parts: Sequence[GpuSlot], colour: Colour) -> Glyph:
     return _LEVELS[max(1, round(used * len(_LEVELS)) - 1)], colour(max(sums, key=lambda owner: sums[owner]))
 
 
-def _name_style(node: NodeFacts, pen: Pen) -> str:
+def _name_style(node: DashboardNode, pen: Pen) -> str:
     style = f"bold {BROKEN}" if not node.is_ready else "strike" if node.is_cordoned else ""
     return f"{style} reverse" if node.name == pen.selected else style or "dim"
 
@@ -253,12 +255,11 @@ def _blocks(kind: str, tiles: Sequence[Tile], pen: Pen, room: int, height: int) 
 
 def _block(tile: Tile, pen: Pen) -> Glyph:
     """How full a node is, in the colour of the team that holds the most of it."""
-    sums = tile.sums
     cursor = " reverse" if tile.node.name == pen.selected else ""
     if not tile.node.is_ready:
         return _CROSS, BROKEN + cursor
-    if not sums:
+    if not tile.held:
         return _EMPTY, FREE + cursor
     used = tile.held / max(1, tile.node.gpus)
     level = min(len(_LEVELS) - 1, max(0, round(used * len(_LEVELS)) - 1))
-    return _LEVELS[level], pen.colour(max(sums, key=lambda owner: sums[owner])) + cursor
+    return _LEVELS[level], pen.colour(tile.main_owner) + cursor

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from shoal.api.jsonpath import PathError, find, steps
 from shoal.embedded.apiserver.resource import Column, Resource
-from shoal.embedded.apiserver.tables.jsonpath import PathError, find, steps
 from shoal.embedded.apiserver.tables.table import table
 
 NOW_S = 1795000000  # 2026-11-18T11:06:40Z

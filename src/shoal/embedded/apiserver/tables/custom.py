@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from shoal.api.jsonpath import PathError, find, steps
 from shoal.embedded.apiserver.resource import Column
 from shoal.embedded.apiserver.tables.ages import instant_s, since
-from shoal.embedded.apiserver.tables.jsonpath import PathError, find, steps
 from shoal.embedded.apiserver.tables.printer import DESCRIPTIONS, Obj, Printer, TableColumn, name
 
 _AGE = Column("Age", "date", ".metadata.creationTimestamp", description=DESCRIPTIONS["Age"])

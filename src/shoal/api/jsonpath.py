@@ -1,4 +1,4 @@
-"""The JSON paths by which custom resources choose their printer columns.
+"""JSON paths as kubectl and printer columns of custom resources write them.
 
 Understood: members (`.a.b`, `['a.b']`, `\\.` within a name), indexes and slices of lists (`[0]`, `[-1]`, `[1:3]`),
 everything (`[*]`, `.*`), recursive descent (`..a`) and filters that compare a path with a value or ask whether it is

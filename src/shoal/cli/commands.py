@@ -1,0 +1,141 @@
+"""The commands of `shoal`, in the order and below the headings of its help.
+
+A command is a line here. Its module is imported when the command runs or its own help is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shoal.cli.lazy_commands import CommandEntry, LazyGroup
+
+_LOOK, _DECIDE = "Look at a cluster, or at manifests", "Decide and compare without a cluster"
+_LOCAL, _RUN, _OTHER = "Cluster on this machine", "Shoal on a cluster", "Other"
+_ENTRIES = (
+    CommandEntry(
+        "why",
+        "shoal.cli.why:why",
+        _LOOK,
+        "Tell why a pod, gang, workload or job waits, or where it went: what it asks, the nodes, what would help.",
+    ),
+    CommandEntry(
+        "get",
+        "shoal.cli.get:get",
+        _LOOK,
+        "List pods, gangs, queues, workloads or nodes, with what they wait for.",
+    ),
+    CommandEntry(
+        "advise",
+        "shoal.cli.advise:advise",
+        _LOOK,
+        "Warn about objects that are valid and do something else than intended.",
+    ),
+    CommandEntry(
+        "queue",
+        "shoal.cli.queue:app",
+        _LOOK,
+        "Show quotas, their use, and the workloads that wait for them.",
+    ),
+    CommandEntry(
+        "top",
+        "shoal.cli.top:top",
+        _LOOK,
+        "Show what the GPUs are doing: per model, per holder, per node, and how much of what is free is fragments.",
+    ),
+    CommandEntry(
+        "snapshot",
+        "shoal.cli.snapshot:snapshot",
+        _LOOK,
+        "Write what decisions depend on to a file, without secrets; decide, why, queue, top and get read it with -f.",
+    ),
+    CommandEntry(
+        "decide",
+        "shoal.cli.decide:decide",
+        _DECIDE,
+        "Decide for manifests: who is placed where, who yields, who waits and why.",
+    ),
+    CommandEntry(
+        "pack",
+        "shoal.cli.pack:pack",
+        _DECIDE,
+        "Pack a pod list onto a fleet under one or more policies and compare what they reach.",
+    ),
+    CommandEntry(
+        "demo",
+        "shoal.cli.demo:demo",
+        _DECIDE,
+        "Watch a GPU fleet being packed in the terminal; leaves a picture comparing policies.",
+    ),
+    CommandEntry("bench", "shoal.cli.bench:app", _DECIDE, "Measure what the project promises."),
+    CommandEntry(
+        "up",
+        "shoal.cli.up:up",
+        _LOCAL,
+        "Start a Kubernetes cluster with GPUs on this machine, with nothing to install.",
+    ),
+    CommandEntry(
+        "down",
+        "shoal.cli.down:down",
+        _LOCAL,
+        "End the cluster that `shoal up` started; the next `shoal up` finds everything again.",
+    ),
+    CommandEntry(
+        "cluster",
+        "shoal.cli.cluster:app",
+        _LOCAL,
+        "The embedded cluster that `shoal up` starts, and what breaks in it on demand.",
+    ),
+    CommandEntry(
+        "run",
+        "shoal.cli.run:run",
+        _RUN,
+        "Run Shoal on a cluster: place pods, admit jobs through queues, explain.",
+    ),
+    CommandEntry(
+        "permissions",
+        "shoal.cli.permissions:permissions",
+        _RUN,
+        "Print the account and the roles that shoal run needs: shoal permissions | kubectl apply -f -.",
+    ),
+    CommandEntry(
+        "crds",
+        "shoal.cli.crds:crds",
+        _RUN,
+        "Print definitions of kinds that Shoal works with: shoal crds | kubectl apply -f -.",
+    ),
+    CommandEntry(
+        "completion",
+        "shoal.cli.completion:completion",
+        _OTHER,
+        'Write a completion script to stdout, as in eval "$(shoal completion bash)".',
+    ),
+    CommandEntry(
+        "version",
+        "shoal.cli.version:version",
+        _OTHER,
+        "Print the versions of Shoal and of the cluster.",
+    ),
+)
+
+
+class Commands(LazyGroup):
+    entries = _ENTRIES
+    general = (
+        ("--version", "Print the version and exit."),
+        ("--debug", "Show the traceback when something fails; accepted behind every command."),
+    )
+    instead: Mapping[str, str] = {
+        "describe": "why",
+        "explain": "why",
+        "list": "get",
+        "ls": "get",
+        "nodes": "get nodes",
+        "pods": "get pods",
+        "gangs": "get gangs",
+        "queues": "get queues",
+        "workloads": "get workloads",
+        "start": "up",
+        "stop": "down",
+        "status": "cluster status",
+        "drain": "cluster drain",
+    }

@@ -1,0 +1,117 @@
+"""Builds the rows of `shoal get pods` from the facts; nothing is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.api.pod import Pod
+from shoal.cli.manifests import Loaded
+from shoal.cli.object_source import Source
+from shoal.data.mig import RESOURCE_PREFIX
+from shoal.engine.asks import Ask
+from shoal.engine.charges import Charge
+from shoal.engine.evidence import Evidences
+from shoal.engine.pods import PodAllocation
+from shoal.engine.reasons import Evidence
+from shoal.sim.device_names import device_names
+from shoal.sim.queue_outlook import outlook
+from shoal.store.held_pods import HeldPod
+from shoal.store.replicas import KUEUE_QUEUE_LABEL
+from shoal.views.decision import Reason
+from shoal.views.pod_list import PodLine
+from shoal.views.why import why
+
+_MOST_TRIED = 200
+"""Pods whose reason is looked for among the nodes; equal pods are looked at once."""
+_ORDER = ("waits", "queued", "nominated", "ending", "starts", "runs", "failed", "succeeded")
+_ENDED = {"Succeeded": "succeeded", "Failed": "failed"}
+
+
+def pods_of_source(source: Source) -> list[PodLine]:
+    """Pods that wait come first, pods that have ended last."""
+    loaded = source.taken()
+    pods = {each.value.metadata.key: each.value for each in source.documents if isinstance(each.value, Pod)}
+    lines = {line.pod: line for line in (*_placed(loaded, pods), *_waiting(loaded, pods))}
+    reasons = _reasons(loaded)
+    for key in dict.fromkeys((*loaded.manifests.gated, *pods)):
+        if key not in lines:
+            lines[key] = _held(loaded, key, pods.get(key), reasons)
+    return sorted(lines.values(), key=lambda line: (_ORDER.index(line.state), line.pod))
+
+
+def _placed(loaded: Loaded, pods: dict[str, Pod]) -> Iterator[PodLine]:
+    cluster = loaded.cluster
+    node_of = {row: name for name, row in cluster.row_of.items()}
+    for key, allocation in cluster.pods.items():
+        node = node_of[allocation.row]
+        pod = pods.get(key)
+        devices = [] if allocation.guessed else device_names(cluster, allocation.ask, node, allocation.grant)
+        queue = _queue(pod, allocation.who.queue)
+        line = _line(key, _state(allocation, pod), allocation.charge, node, queue, Reason("", "", ""))
+        yield PodLine(line.pod, line.state, line.gpus, line.instances, node, [*devices], queue, "", "")
+
+
+def _state(allocation: PodAllocation, pod: Pod | None) -> str:
+    if allocation.is_nominated:
+        return "nominated"
+    if allocation.is_terminating or (pod is not None and pod.is_terminating()):
+        return "ending"
+    return "starts" if pod is not None and pod.status.phase == "Pending" else "runs"
+
+
+def _waiting(loaded: Loaded, pods: dict[str, Pod]) -> Iterator[PodLine]:
+    cluster = loaded.cluster
+    evidences = Evidences(cluster)
+    tried = 0
+    for key in cluster.pending.in_order():
+        waiting = cluster.pending[key]
+        reason = Reason("", "", "")
+        if tried < _MOST_TRIED:
+            tried += 1
+            reason = _reason(evidences.of(waiting.charge.ask, waiting.who), waiting.who.group)
+        yield _line(key, "waits", waiting.charge, "", _queue(pods.get(key), waiting.who.queue), reason)
+
+
+def _reason(found: Evidence, gang: str) -> Reason:
+    if found.fitting:
+        return Reason("", f"it waits with its gang {gang}" if gang else "it fits by now", "")
+    return Reason(str(found.causes[0].code) if found.causes else "NoNodes", why(found), "")
+
+
+def _reasons(loaded: Loaded) -> dict[str, Reason]:
+    """By workload: why its queue keeps it back."""
+    return {} if loaded.queued is None else outlook(loaded.queued.kueue, loaded.now_s)
+
+
+def _held(loaded: Loaded, key: str, pod: Pod | None, reasons: dict[str, Reason]) -> PodLine:
+    """A pod that no scheduler may place yet, that has ended, or whose node is not known."""
+    hold = loaded.manifests.gated.get(key)
+    queue = _queue(pod, hold.queue if isinstance(hold, HeldPod) else "")
+    if pod is not None and (pod.is_finished() or pod.spec.node_name):
+        ended = Reason("", pod.status.reason, "")
+        return _line(key, _ENDED.get(pod.status.phase, "runs"), None, pod.spec.node_name, queue, ended)
+    workload = None if loaded.queued is None else loaded.queued.pods.workload_of(key)
+    if workload in reasons:
+        reason = reasons[workload]
+    elif isinstance(hold, HeldPod):
+        reason = Reason(hold.code, hold.message, hold.help)
+    else:
+        reason = Reason("SchedulingGated", f"gates: {', '.join(hold)}", "") if hold else Reason("", "", "")
+    return _line(key, "queued", None, "", queue, reason)
+
+
+def _line(key: str, state: str, charge: Charge | None, node: str, queue: str, reason: Reason) -> PodLine:
+    gpus = 0.0 if charge is None else round(charge.gpu_milli / 1000, 3)
+    instances = {} if charge is None else _instances(charge.ask)
+    return PodLine(key, state, gpus, instances, node, [], queue, reason.code, reason.message)
+
+
+def _instances(ask: Ask) -> dict[str, int]:
+    return {
+        name.removeprefix(RESOURCE_PREFIX): amount for name, amount in ask.requests if name.startswith(RESOURCE_PREFIX)
+    }
+
+
+def _queue(pod: Pod | None, known: str) -> str:
+    label = "" if pod is None else pod.metadata.labels.get(KUEUE_QUEUE_LABEL, "")
+    return label or known

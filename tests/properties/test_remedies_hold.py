@@ -1,0 +1,175 @@
+"""Whoever follows a remedy of `shoal why` to the letter gets the pod to run: on random clusters, read anew afterwards.
+
+The commands are carried out on the objects by the simplest reading of what kubectl does; then everything is decided
+again from the objects alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import shlex
+from typing import Any
+
+import pytest
+
+from build.depth import seeds
+from build.manifests import Object, node, pod, volcano_group
+from shoal.api.decode import Document, read
+from shoal.cli.explainer import Explainer
+from shoal.cli.manifests import loaded_of, rounds_of
+from shoal.views.explanation import Explanation
+
+GROUP = "scheduling.k8s.io/group-name"
+TAINTS = [{"key": "team", "value": value, "effect": "NoSchedule"} for value in ("a", "b")]
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
+ZONES = ("north", "south")
+
+
+def world(chance: random.Random) -> list[Object]:
+    """A few nodes with taints, cordons, unhealthy GPUs and pods; some pods and a gang wait."""
+    objects = []
+    for at in range(chance.randint(1, 4)):
+        spec: Object = {}
+        if chance.random() < 0.3:
+            spec["taints"] = [chance.choice(TAINTS)]
+        if chance.random() < 0.3:
+            spec["unschedulable"] = True
+        labels = {"zone": chance.choice(ZONES)} if chance.random() < 0.7 else {}
+        healthy = chance.choice((8, 8, 8, 6))
+        made = node(f"n{at}", healthy, labels=labels, spec=spec)
+        made["status"]["capacity"] = {**made["status"]["allocatable"], "nvidia.com/gpu": 8}
+        if healthy < 8:
+            made["metadata"]["annotations"] = {"shoal.dev/gpu-faults": '{"1": 79, "2": 48}'}
+        objects.append(made)
+        left = healthy
+        while left > 0 and chance.random() < 0.6:
+            gpus = chance.randint(1, min(left, 4))
+            left -= gpus
+            objects.append(pod(f"t/r{at}-{left}", gpus, on=f"n{at}", status={"phase": "Running"}))
+            if chance.random() < 0.3:
+                reference = {
+                    "apiVersion": "apps/v1",
+                    "kind": "ReplicaSet",
+                    "name": "web",
+                    "uid": "1",
+                    "controller": True,
+                }
+                objects[-1]["metadata"]["ownerReferences"] = [reference]
+    for at in range(chance.randint(1, 4)):
+        key = chance.choice(("zone", "zone", "zonne", "", "", "", "", ""))
+        selector = {key: chance.choice(ZONES)} if key else {}
+        gpus = chance.choice((1, 2, 4, 8))
+        objects.append(pod(f"t/w{at}", gpus, status={"phase": "Pending"}, nodeSelector=selector))
+    if chance.random() < 0.5:
+        count = chance.randint(2, 3)
+        objects.append(volcano_group("t/g", count))
+        members = (pod(f"t/g{at}", 4, annotations={GROUP: "g"}, status={"phase": "Pending"}) for at in range(count))
+        objects += members
+    for at, each in enumerate(objects):
+        each["metadata"]["uid"] = f"u{at}"
+    return settled(objects)
+
+
+def settled(objects: list[Object]) -> list[Object]:
+    """Pods that fit run, as where a scheduler is at work."""
+    documents = documents_of(objects)
+    nodes = {each.pod: each.node for record in rounds_of(loaded_of(documents), 1).run() for each in record.placed}
+    for each in objects:
+        node = nodes.get(f"t/{each['metadata']['name']}")
+        if node is not None:
+            each["spec"]["nodeName"] = node
+            each["status"] = {"phase": "Running"}
+    return objects
+
+
+def documents_of(objects: list[Object]) -> list[Document]:
+    return list(read(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}).encode()))
+
+
+def explained(objects: list[Object], name: str) -> Explanation:
+    documents = documents_of(objects)
+    return Explainer(documents, loaded_of(documents), 1, lambda: True).about(name, "t")
+
+
+def carried_out(objects: list[Object], command: str) -> list[Object]:
+    """What kubectl, or `shoal cluster heal`, does to the objects."""
+    words = shlex.split(command.partition("|")[0])
+    by_name = {each["metadata"]["name"]: each for each in objects}
+    if words[:2] == ["kubectl", "uncordon"]:
+        by_name[words[2]]["spec"]["unschedulable"] = False
+    elif words[:3] == ["kubectl", "delete", "pod"]:
+        gone = words[3 : words.index("-n")]
+        objects = [each for each in objects if each["metadata"]["name"] not in gone]
+        objects += [created_again(by_name[name]) for name in gone if "ownerReferences" in by_name[name]["metadata"]]
+    elif words[:3] == ["kubectl", "patch", "pod"]:
+        patched(by_name[words[3]], patch_of(command))
+    elif words[:3] == ["kubectl", "get", "pod"]:
+        # The copy is created after all others.
+        objects = [each for each in objects if each is not by_name[words[3]]] + [by_name[words[3]]]
+        patched(by_name[words[3]], patch_of(command))
+    elif words[:3] == ["shoal", "cluster", "heal"]:
+        healed = by_name[words[3]]
+        healed["metadata"].pop("annotations", None)
+        healed["status"]["allocatable"] = healed["status"]["capacity"]
+    else:
+        raise AssertionError(command)
+    return objects
+
+
+def patch_of(command: str) -> Any:
+    (body,) = [word.removeprefix("-p=") for word in shlex.split(command) if word.startswith("-p=")]
+    return json.loads(body)
+
+
+def created_again(gone: Object) -> Object:
+    again = copy.deepcopy(gone)
+    again["metadata"] |= {"name": f"{gone['metadata']['name']}-new", "uid": f"{gone['metadata']['uid']}-new"}
+    del again["spec"]["nodeName"]
+    again["status"] = {"phase": "Pending"}
+    return again
+
+
+def patched(obj: Any, steps: list[dict[str, Any]]) -> None:
+    for step in steps:
+        *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
+        place = obj
+        for part in parents:
+            place = place[part]
+        if last == "-":
+            place.append(step["value"])
+        elif step["op"] == "remove":
+            del place[last]
+        else:
+            place[last] = step["value"]
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_a_remedy_that_is_followed_lets_the_pod_run(seed: int) -> None:
+    objects = world(random.Random(seed))
+    names = [each["metadata"]["name"] for each in objects if each["metadata"]["name"].startswith("w")]
+    names += [f"gang/{each['metadata']['name']}" for each in objects if each["kind"] == "PodGroup"]
+    for name in names:
+        for remedy in explained(copy.deepcopy(objects), name).remedies:
+            changed = copy.deepcopy(objects)
+            assert remedy.commands, remedy
+            for command in dict.fromkeys(remedy.commands):
+                changed = carried_out(changed, command)
+            outcome = explained(changed, name).outcome
+            assert "by now it" in outcome, (name, remedy, outcome)
+
+
+def test_the_random_clusters_have_remedies_of_every_kind() -> None:
+    kinds = set()
+    for seed in seeds(60):
+        objects = world(random.Random(seed))
+        for each in objects:
+            name = each["metadata"]["name"]
+            if name.startswith("w"):
+                kinds |= {
+                    " ".join(command.split()[:3])
+                    for remedy in explained(copy.deepcopy(objects), name).remedies
+                    for command in remedy.commands
+                }
+    assert {kind.split()[1] for kind in kinds} >= {"uncordon", "delete", "patch", "cluster", "get"}
