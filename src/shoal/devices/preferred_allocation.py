@@ -1,16 +1,16 @@
 """Chooses devices for a container by the device plugin's preference.
 
-Whole GPUs: those with the best connection, as `docs/devices.md` describes for the engine: within one NVLink island if
-one suffices, the sufficient one with the fewest free GPUs, and inside it the same for NUMA nodes; else within one NUMA
-node. Replicas and MIG instances: one by one, from the device with the fewest allocations (or the most, if packed).
+Whole GPUs: those with the best connection, which the engine chooses too (`closeness`). Replicas and MIG instances: one
+by one, from the device with the fewest allocations (or the most, if packed).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from shoal.devices.advertised_devices import PhysicalDevice
+from shoal.devices.closeness import closest
 
 
 def choose(
@@ -26,51 +26,16 @@ def choose(
     if missing <= 0:
         return sorted(kept, key=lambda device: (device.gpu, device.id))[:count]
     is_whole = all(device.cut is None and device.replicas == 1 for device in free)
-    more = closest(free, missing, kept) if is_whole else _spread(free, all_devices, missing, packed=packed)
+    more = _closest(free, missing, kept) if is_whole else _spread(free, all_devices, missing, packed=packed)
     return [*kept, *more]
 
 
-def closest(free: Sequence[PhysicalDevice], count: int, kept: Sequence[PhysicalDevice] = ()) -> list[PhysicalDevice]:
+def _closest(free: Sequence[PhysicalDevice], count: int, kept: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
     islands = {device.island for device in kept}
     near = [device for device in free if device.island in islands]
-    if len(near) >= count:
-        return _tightest(near, count, _numa)
-    if _largest(free, _island) < count <= _largest(free, _numa):
-        return _tightest(free, count, _numa, inner=_island)
-    return _tightest(free, count, _island, inner=_numa)
-
-
-def _largest(free: Sequence[PhysicalDevice], key: Callable[[PhysicalDevice], int]) -> int:
-    return max(Counter(map(key, free)).values(), default=0)
-
-
-def _island(device: PhysicalDevice) -> int:
-    return device.island
-
-
-def _numa(device: PhysicalDevice) -> int:
-    return device.numa
-
-
-def _tightest(
-    free: Sequence[PhysicalDevice],
-    count: int,
-    key: Callable[[PhysicalDevice], int],
-    inner: Callable[[PhysicalDevice], int] | None = None,
-) -> list[PhysicalDevice]:
-    """Devices of the smallest sufficient group, else of as few of the largest groups as possible."""
-    groups: dict[int, list[PhysicalDevice]] = {}
-    for device in sorted(free, key=lambda one: (one.gpu, one.id)):
-        groups.setdefault(key(device), []).append(device)
-    chosen: list[PhysicalDevice] = []
-    while len(chosen) < count and groups:
-        missing = count - len(chosen)
-        holding = [name for name, group in groups.items() if len(group) >= missing]
-        name = min(holding, key=lambda one: len(groups[one])) if holding else max(groups, key=lambda g: len(groups[g]))
-        group = groups.pop(name)
-        taken = min(missing, len(group))
-        chosen += group[:taken] if inner is None else _tightest(group, taken, inner)
-    return chosen
+    usable = sorted(near if len(near) >= count else free, key=lambda device: (device.gpu, device.id))
+    levels = ([device.island for device in usable], [device.numa for device in usable])
+    return [usable[position] for position in closest(range(len(usable)), count, levels)]
 
 
 def _spread(
