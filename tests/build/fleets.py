@@ -32,6 +32,8 @@ def machine(name: str = "node-0", *, gpus: int = 0, **more: Any) -> Machine:
             index // 4,
             0,
             f"00000000:{0x53 + index:02X}:00.0",
+            compute_capability="9.0",
+            is_mig_capable=True,
         )
         for index in range(gpus)
     )

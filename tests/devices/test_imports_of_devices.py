@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pkgutil import walk_packages
+from types import ModuleType
 
 import pytest
 
+import shoal.agent
 import shoal.devices
 
 HEAVY = ("numpy", "cel_expr_python", "aiohttp", "cryptography", "google.protobuf", "kubernetes", "typer")
@@ -19,8 +21,10 @@ def _loaded(modules: list[str]) -> set[str]:
     return set(out.stdout.split())
 
 
-def test_no_module_of_devices_loads_a_large_package() -> None:
-    modules = [found.name for found in walk_packages(shoal.devices.__path__, "shoal.devices.")]
+@pytest.mark.parametrize("package", [shoal.devices, shoal.agent], ids=["devices", "agent"])
+def test_no_module_of_a_package_for_agents_loads_a_large_package(package: ModuleType) -> None:
+    modules = [found.name for found in walk_packages(package.__path__, f"{package.__name__}.")]
+    assert modules
     loaded = _loaded(modules)
     assert set(modules) <= loaded
     assert loaded.isdisjoint(HEAVY)

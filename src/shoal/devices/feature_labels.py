@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from shoal.data.gpus import Model, find_model
 from shoal.devices.advertised_devices import single_problem
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.mig_instances import Cut, Gpu
@@ -45,8 +44,7 @@ def gpu_labels(scene: LabelInput) -> dict[str, str]:
     """All GPU labels of the node."""
     if not scene.slots:
         return {}
-    model = find_model(scene.slots[0].model)
-    found = {**_operator(scene, model), **_versions(scene.driver, scene.cuda), **_model(scene, model)}
+    found = {**_operator(scene), **_versions(scene.driver, scene.cuda), **_model(scene)}
     strategy = scene.config.mig_strategy
     if strategy == "single" and any(gpu.is_mig for gpu in scene.gpus):
         found |= _single(scene)
@@ -56,9 +54,9 @@ def gpu_labels(scene: LabelInput) -> dict[str, str]:
     return {_PREFIX + name: value for name, value in found.items()}
 
 
-def _operator(scene: LabelInput, model: Model | None) -> dict[str, str]:
+def _operator(scene: LabelInput) -> dict[str, str]:
     found = {"gpu.present": "true", **{f"gpu.deploy.{name}": "true" for name in _OPERANDS}}
-    capable = model is not None and bool(model.mig)
+    capable = scene.slots[0].is_mig_capable
     if capable:
         found["gpu.deploy.mig-manager"] = "true"
     mps = scene.config.sharing == "mps" and not any(gpu.is_mig for gpu in scene.gpus)
@@ -87,9 +85,9 @@ def _versions(driver: str, cuda: str) -> dict[str, str]:
     }
 
 
-def _model(scene: LabelInput, model: Model | None) -> dict[str, str]:
+def _model(scene: LabelInput) -> dict[str, str]:
     slot, config = scene.slots[0], scene.config
-    major, _, minor = (model.compute_capability if model is not None else "0.0").partition(".")
+    major, _, minor = (slot.compute_capability or "0.0").partition(".")
     shows = any(name in slot.product for name in _GRAPHICS_FORMS)
     # GPUs with MIG are still counted; the number of replicas is that of whole advertised GPUs.
     replicas = config.replicas_of(GPU) if _has_whole(scene) else 0

@@ -12,7 +12,7 @@ class GpuSlot(msgspec.Struct, frozen=True):
     uuid: str
     """`GPU-` and a UUID, equal at every start for the same node name and index."""
     model: str
-    """The name in data/gpus.json."""
+    """The name in data/gpus.json; empty for a model that is not there."""
     product: str
     """The name that GPU feature discovery writes: `NVIDIA-H100-80GB-HBM3`."""
     memory_mib: int
@@ -22,3 +22,6 @@ class GpuSlot(msgspec.Struct, frozen=True):
     pci: str
     """`00000000:53:00.0`."""
     serial: str = ""
+    compute_capability: str = ""
+    """`9.0`; empty if unknown."""
+    is_mig_capable: bool = False

@@ -11,6 +11,7 @@ import re
 from shoal.data.gpus import Model
 
 _DASHED = re.compile(r"(?P<maker>NVIDIA|Tesla)-(?P<part>[A-Z0-9]+-(?:SXM[0-9]*|PCIE)-[0-9]+GB)")
+_NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9\-_. ]")
 _OWN_BRAND = "Tesla-"
 """Old products are named without their vendor."""
 
@@ -18,6 +19,11 @@ _OWN_BRAND = "Tesla-"
 def device_name(product: str) -> str:
     dashed = _DASHED.fullmatch(product)
     return f"{dashed['maker']} {dashed['part']}" if dashed is not None else product.replace("-", " ")
+
+
+def product_of_device(name: str) -> str:
+    """The product label of a driver's name, as GPU feature discovery writes it."""
+    return _NOT_IN_LABELS.sub("", name).replace(" ", "-")
 
 
 def product_label(model: Model) -> str:

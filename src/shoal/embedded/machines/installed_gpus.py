@@ -28,6 +28,8 @@ def gpu_slots(node: str, shape: MachineShape) -> tuple[GpuSlot, ...]:
             island=shape.islands[index],
             pci=f"00000000:{_FIRST_BUS + index * (_BUSES // shape.gpus):02X}:00.0",
             serial=str(1_650_000_000_000 + identity(node, f"serial/{index}").int % 10**9),
+            compute_capability=model.compute_capability,
+            is_mig_capable=bool(model.mig),
         )
         for index in range(shape.gpus)
     )
