@@ -127,6 +127,16 @@ def test_what_a_gpu_does_not_support_is_absent_and_not_zero() -> None:
     assert driver.next_xid(0) is None
 
 
+@pytest.mark.parametrize(
+    "missing", ["nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"]
+)
+def test_either_name_of_the_function_is_enough_to_know_why_clocks_are_reduced(missing: str) -> None:
+    library = FakeNvml([FakeGpu(0, throttling=0x20)])
+    library.fail(missing, 13)
+    driver = driver_of(library)
+    assert readings_of(driver, driver.gpus().gpus[0]).throttle_reasons == ("sw_thermal_slowdown",)
+
+
 def test_a_memory_temperature_of_zero_is_no_sensor() -> None:
     driver = driver_of(FakeNvml([FakeGpu(0, memory_temperature=0)]))
     assert readings_of(driver, driver.gpus().gpus[0]).memory_temperature_c is None

@@ -176,6 +176,9 @@ class FakeNvml:
         self._gpu("nvmlDeviceGetRemappedRows", handle)
         return 2, 1, 1, 0
 
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: Any) -> int:
+        return self._gpu("nvmlDeviceGetCurrentClocksEventReasons", handle).throttling
+
     def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: Any) -> int:
         return self._gpu("nvmlDeviceGetCurrentClocksThrottleReasons", handle).throttling
 

@@ -62,7 +62,7 @@ class NvmlReadings:
             energy_mj=value(library.nvmlDeviceGetTotalEnergyConsumption, handle),
             ecc=self._ecc(handle),
             remapped_rows=self._remapped_rows(handle),
-            throttle_reasons=_reasons(value(library.nvmlDeviceGetCurrentClocksThrottleReasons, handle)),
+            throttle_reasons=self._throttle_reasons(handle),
             processes=_processes(value(library.nvmlDeviceGetComputeRunningProcesses, handle)),
         )
 
@@ -92,13 +92,16 @@ class NvmlReadings:
         rows = self._value(self._library.nvmlDeviceGetRemappedRows, handle)
         return None if rows is None else RemappedRows(rows[0], rows[1], bool(rows[2]), bool(rows[3]))
 
+    def _throttle_reasons(self, handle: Handle) -> tuple[str, ...] | None:
+        """Drivers before 535 know the function by its former name only, later ones may drop that."""
+        mask = self._value(self._library.nvmlDeviceGetCurrentClocksEventReasons, handle)
+        if mask is None:
+            mask = self._value(self._library.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
+        return None if mask is None else tuple(name for bit, name in _REASONS if mask & bit)
+
 
 def _watts(milliwatts: int | None) -> float | None:
     return None if milliwatts is None else milliwatts / 1000
-
-
-def _reasons(mask: int | None) -> tuple[str, ...] | None:
-    return None if mask is None else tuple(name for bit, name in _REASONS if mask & bit)
 
 
 def _processes(found: Sequence[Any] | None) -> tuple[GpuProcess, ...] | None:
