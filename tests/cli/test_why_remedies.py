@@ -226,6 +226,47 @@ def test_strategy_single_has_another_resource_name(told: Told) -> None:
     assert "nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3-MIG-3g.40gb" in text
 
 
+# -- work in queues ----------------------------------------------------------------------------------------------
+
+
+def queued(gpus: int, level: str = "") -> list[Object]:
+    """A job of two pods with four GPUs each in a queue with some quota, on nodes of one rack."""
+    version = "kueue.x-k8s.io/v1beta2"
+    resources = [{"name": "nvidia.com/gpu", "nominalQuota": gpus}]
+    groups = [{"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "f", "resources": resources}]}]
+    levels = [{"nodeLabel": "example.com/rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    annotations = {"annotations": {"kueue.x-k8s.io/podset-required-topology": level}} if level else {}
+    labels = {"kueue.x-k8s.io/queue-name": "q"}
+    flavor = {"nodeLabels": {"example.com/rack": "a"}, **({"topologyName": "racks"} if level else {})}
+    return [
+        of_cluster(node("n", 8, labels={"example.com/rack": "a", "kubernetes.io/hostname": "n"})),
+        thing(version, "Topology", "racks", spec={"levels": levels}),
+        thing(version, "ResourceFlavor", "f", spec=flavor),
+        thing(version, "ClusterQueue", "team", spec={"namespaceSelector": {}, "resourceGroups": groups}),
+        thing(version, "LocalQueue", "t/q", spec={"clusterQueue": "team"}),
+        job("t/train", 2, 4, labels=labels, template=annotations, suspend=True, completions=2),
+    ]
+
+
+def test_a_level_that_no_node_has_is_corrected_in_a_queued_job(told: Told) -> None:
+    text = told("job/train", *queued(8, "example.com/rackk"))
+    assert "No node has a label example.com/rackk; did you mean example.com/rack?" in text
+    assert "kubectl patch job train -n t --type=json" in text
+    # With the correct level quota would be lacking, so that the patch alone is no remedy.
+    assert "kubectl patch job" not in told("job/train", *queued(4, "example.com/rackk"))
+
+
+def test_quota_has_a_command_and_is_raised_only_where_the_pods_then_run(told: Told) -> None:
+    path = "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota"
+    patch = f'[{{"op":"add","path":"{path}","value":"8"}}]'
+    assert f"kubectl patch clusterqueue team --type=json -p='{patch}'" in told("job/train", *queued(4))
+    full = told("job/train", *queued(4), pod("t/notebook", 2, on="n"))
+    assert "nodes 1 of 1 would take it; not all of its 2 pods fit at once" in full
+    assert "Two changes are needed. First: Free 2 GPUs on n (t/notebook). Then: Raise nominalQuota" in full
+    text = told("job/train", *queued(4), pod("t/other", 8, on="n", priority=100))
+    assert "would help Raise" not in text
+
+
 # -- quotas of the namespace -------------------------------------------------------------------------------------
 
 

@@ -41,6 +41,11 @@ def links(page: Path) -> list[str]:
     return _LINK.findall(prose(page))
 
 
+def heading_levels(page: Path) -> list[int]:
+    """The levels of the headings, in the order of the page."""
+    return [len(marks) for marks in re.findall(r"^(#+) ", prose(page), re.MULTILINE)]
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors that a code host makes of the page's headings."""
     return {_MARKS.sub("", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(prose(page))}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
 
-from docs.pages import PAGES, ROOT, links, name
+from docs.pages import PAGES, ROOT, heading_levels, links, name
 
 INDEX = ROOT / "docs" / "index.md"
 DESIGNS = ROOT / "docs" / "designs" / "README.md"
@@ -35,6 +36,13 @@ def test_no_page_is_twice_in_the_navigation() -> None:
     shown = [re.findall(r"\]\(([^)]+)\)", row)[0] for row in rows]
     assert len(shown) > 30
     assert sorted({*shown}) == sorted(shown)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "changelog.d"], ids=name)
+def test_no_heading_of_a_page_skips_a_level(page: Path) -> None:
+    levels = heading_levels(page)
+    assert levels[0] == 1
+    assert [(upper, lower) for upper, lower in pairwise(levels) if lower > upper + 1] == []
 
 
 def test_the_tools_of_the_site_are_in_no_other_lock() -> None:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from shoal.cli.object_names import kind_called
-from shoal.views.explanation import Explanation
+
+if TYPE_CHECKING:
+    from shoal.views.explanation import Explanation
 
 _NOTE = re.compile(r"(?P<kind>\S+) (?P<key>\S+) is left out: (?P<why>.*)", re.DOTALL)
 _MOST = 3
@@ -32,6 +35,8 @@ def shortened(notes: Sequence[str]) -> list[str]:
 
 def explanation_of(notes: Sequence[str], name: str, namespace: str) -> Explanation | None:
     """Of the object that is meant, if it is one of them."""
+    from shoal.views.explanation import Explanation
+
     word, slash, rest = name.partition("/")
     kind = kind_called(word) if slash else ""
     found = [match for note in notes if (match := _NOTE.fullmatch(note))]

@@ -29,7 +29,7 @@ from shoal.sim.answers import hold_reason
 from shoal.sim.device_names import device_names
 from shoal.sim.explain import Explainer
 from shoal.sim.refusals import code_of
-from shoal.sim.remedies import NO_OBJECTS, Objects, RemedyTrial, Subject, remedies_of
+from shoal.sim.remedies import NO_OBJECTS, Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.trial import MOST_TRIALS
 from shoal.sim.rounds import Record, Rounds
 from shoal.sim.workload_explanation import GoOn, explain_workload, most_of, queue_names
@@ -175,7 +175,7 @@ class _Told:
         explanation.add("nodes", *cause_lines(evidence))
         explanation.add("nearest", nearest_sentence(evidence))
         explanation.add("unhealthy", *self._unhealthy(waiting.charge.ask))
-        self._tell_help(explanation, Subject(key, (key,)))
+        self._tell_help(explanation, WaitingSubject(key, (key,)))
         explanation.add("preemption", self._explainer.hindrance(key))
         return explanation
 
@@ -219,9 +219,9 @@ class _Told:
             explanation.add("would help", limit)
             return
         explanation.add("unhealthy", *self._unhealthy(self._cluster.pending[found.pod].charge.ask))
-        self._tell_help(explanation, Subject(gang.name, tuple(gang.waiting), is_gang=True), limit)
+        self._tell_help(explanation, WaitingSubject(gang.name, tuple(gang.waiting), is_gang=True), limit)
 
-    def _tell_help(self, explanation: Explanation, subject: Subject, limit: str = "") -> None:
+    def _tell_help(self, explanation: Explanation, subject: WaitingSubject, limit: str = "") -> None:
         """`limit`: how much of a gang could run."""
         trial = RemedyTrial(self._rounds, self._objects.node_facts, self._go_on)
         found = remedies_of(trial, subject, self._objects)

@@ -17,7 +17,8 @@ from shoal.engine.queues.remedies import Remedy as QuotaRemedy
 from shoal.engine.reasons import Evidence
 from shoal.sim.explain import Explainer
 from shoal.sim.queue_rounds import QueueRounds
-from shoal.sim.remedies import Objects, RemedyTrial, Subject, remedies_of
+from shoal.sim.queued_levels import respelling, unmatched_levels_of
+from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
 from shoal.sim.remedies.search import Found
 from shoal.sim.remedies.trial import GoOn
@@ -53,6 +54,11 @@ class _QueuedHelp:
         self._trial = RemedyTrial(rounds, objects.node_facts, go_on)
 
     def tell(self) -> None:
+        levels = unmatched_levels_of(self._rounds, self._facts)
+        if levels:
+            respelt = respelling(self._rounds, self._facts, levels, self._objects)
+            self._add([] if respelt is None else [respelt], unmatched_words(levels))
+            return
         by_queues = [self._told(each) for each in self._quota(self._rounds.prover)[:_MOST_REMEDIES]]
         admission = admission_with_quota(self._rounds.kueue, self._facts.key, self._rounds.now_s)
         found = None if admission is None or not self._rounds.cluster.row_of else self._on_nodes(admission)
@@ -93,7 +99,7 @@ class _QueuedHelp:
         yield from causes
 
     @contextmanager
-    def _arrived(self, admission: QuotaAssignment) -> Iterator[Subject | None]:
+    def _arrived(self, admission: QuotaAssignment) -> Iterator[WaitingSubject | None]:
         """Its pods wait for nodes, as if it had been admitted."""
         rounds, key = self._rounds, self._facts.key
         pods = rounds.pods.let_loose(self._facts, admission)
@@ -107,9 +113,9 @@ class _QueuedHelp:
             if not waiting or len(waiting) < len(pods):
                 yield None
             elif gang is not None and gang.facts is not None:
-                yield Subject(gang.name, waiting, is_gang=True, is_whole=True)
+                yield WaitingSubject(gang.name, waiting, is_gang=True, is_whole=True)
             else:
-                yield Subject(waiting[0], waiting, is_whole=True)
+                yield WaitingSubject(waiting[0], waiting, is_whole=True)
         finally:
             for pod in pods:
                 rounds.apply(PodGone(pod.key))

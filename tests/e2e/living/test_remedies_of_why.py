@@ -225,6 +225,30 @@ def test_quota_and_capacity_are_provided_where_both_are_lacking(kubectl: Kubectl
     runs_job(kubectl)
 
 
+def test_a_misspelled_topology_level_of_a_queued_job_is_patched(kubectl: Kubectl) -> None:
+    kubectl("label", "nodes", "p5-48xlarge-0", f"{RACK}=a", "--overwrite")
+    *objects, cluster_queue, local_queue = queue_objects(kubectl.namespace, "16")
+    version = cluster_queue["apiVersion"]
+    levels = [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]
+    racks = {"apiVersion": version, "kind": "Topology", "metadata": {"name": "racks"}, "spec": {"levels": levels}}
+    flavor = {**objects[0], "metadata": {"name": "racked"}}
+    flavor["spec"] = {"topologyName": "racks", "nodeLabels": {RACK: "a"}}
+    quota = cluster_queue["spec"]["resourceGroups"][0]["flavors"][0]
+    quota["name"] = "racked"
+    for queue in (cluster_queue, local_queue):
+        queue["metadata"]["name"] = "racked"
+    local_queue["spec"]["clusterQueue"] = "racked"
+    kubectl("apply", "-f-", given=[racks, flavor, cluster_queue, local_queue])
+    made = job("levels", {"run-for": "1h"}, gpus=1, parallelism=2, completions=2, suspend=True)
+    made["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "racked"}
+    made["spec"]["template"]["metadata"]["annotations"][LEVEL] = f"{RACK}k"
+    kubectl("create", "-f-", given=made)
+    until(lambda: kubectl.get("workloads")["items"])
+    assert f"No node has a label {RACK}k;" in " ".join(follow(kubectl, "job/levels"))
+    for name in pair(kubectl):
+        runs(kubectl, name)
+
+
 def test_a_misspelled_selector_of_a_pod_is_corrected_in_a_copy(kubectl: Kubectl) -> None:
     kubectl("create", "-f-", given=pod("typo", gpus=1, nodeSelector={"kubernetes.io/hostnam": "p5-48xlarge-1"}))
     waits(kubectl, "typo")

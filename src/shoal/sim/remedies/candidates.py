@@ -10,7 +10,7 @@ import msgspec
 from shoal.views.remedies import Remedy
 
 
-class Subject(msgspec.Struct, frozen=True):
+class WaitingSubject(msgspec.Struct, frozen=True):
     """What waits."""
 
     name: str

@@ -15,7 +15,7 @@ from shoal.engine.device_notation.gpu_health import GpuHealth, gpu_health
 from shoal.engine.events import NodeFacts
 from shoal.engine.evidence import feasible_rows
 from shoal.engine.reasons import Code
-from shoal.sim.remedies.candidates import Candidate, NodeCandidates, Subject
+from shoal.sim.remedies.candidates import Candidate, NodeCandidates, WaitingSubject
 from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.trial import RemedyTrial
 from shoal.store.mig_relabelling import MIG_CONFIG, layouts_for, relabelled
@@ -26,7 +26,7 @@ _MOST_NODES = 64
 _MOST_LAYOUTS = 3
 
 
-def uncordon(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[NodeCandidates]:
+def uncordon(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[NodeCandidates]:
     cordoned = [name for name, node in trial.nodes.items() if node.unschedulable]
     names = _admitted(trial, subject, cordoned, Code.UNSCHEDULABLE)[:_MOST_NODES]
     if names:
@@ -41,7 +41,7 @@ def uncordon(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator
         yield NodeCandidates(names, apply, remedy)
 
 
-def repair(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[NodeCandidates]:
+def repair(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[NodeCandidates]:
     found = {
         name: health
         for name, node in objects.nodes.items()
@@ -60,7 +60,7 @@ def repair(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[N
         yield NodeCandidates(names, apply, remedy)
 
 
-def mig_layouts(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[NodeCandidates]:
+def mig_layouts(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[NodeCandidates]:
     """Nodes without pods on their GPUs, by layout."""
     for layout, names in _by_layout(trial, subject, objects).items():
         idle = tuple(name for name in names if not _holders(trial, name))[:_MOST_NODES]
@@ -68,7 +68,7 @@ def mig_layouts(trial: RemedyTrial, subject: Subject, objects: Objects) -> Itera
             yield _relabel(trial, objects, layout, idle)
 
 
-def disturbing_mig_layouts(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[Candidate]:
+def disturbing_mig_layouts(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[Candidate]:
     """The node with fewest pods on its GPUs; these have to end first."""
     for layout, names in _by_layout(trial, subject, objects).items():
         own = objects.siblings(subject.pods[0])
@@ -96,7 +96,7 @@ def _relabel(trial: RemedyTrial, objects: Objects, layout: str, names: tuple[str
     return NodeCandidates(names, apply, remedy)
 
 
-def _by_layout(trial: RemedyTrial, subject: Subject, objects: Objects) -> Mapping[str, list[str]]:
+def _by_layout(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Mapping[str, list[str]]:
     ask = trial.cluster.pending[subject.pods[0]].charge.ask
     profiles = tuple(
         (name.removeprefix(RESOURCE_PREFIX), amount)
@@ -115,7 +115,7 @@ def _by_layout(trial: RemedyTrial, subject: Subject, objects: Objects) -> Mappin
 
 
 def _admitted(
-    trial: RemedyTrial, subject: Subject, names: Iterable[str], ignored: Code | None = None
+    trial: RemedyTrial, subject: WaitingSubject, names: Iterable[str], ignored: Code | None = None
 ) -> tuple[str, ...]:
     """Nodes that the rules about names, labels and taints let through; a change of others does not help."""
     cluster = trial.cluster

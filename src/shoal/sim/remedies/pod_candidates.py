@@ -19,7 +19,7 @@ from shoal.engine.groups import GroupFacts, TopologyRequirement
 from shoal.engine.pod_rules import PodRules
 from shoal.engine.repelling_taints import RepellingTaint, repelling_taints, tolerating
 from shoal.engine.unmatched import Unmatched, levels_of, unmatched, unmatched_levels
-from shoal.sim.remedies.candidates import Candidate, Subject
+from shoal.sim.remedies.candidates import Candidate, WaitingSubject
 from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.trial import RemedyTrial
 from shoal.store.mig_relabelling import SINGLE, has_profile, strategy_of
@@ -29,7 +29,7 @@ from shoal.views.remedy_commands import edit_commands, edit_words, toleration_co
 _MOST_TAINTS = 3
 
 
-def unmet_labels(cluster: Cluster, subject: Subject) -> tuple[Unmatched, ...]:
+def unmet_labels(cluster: Cluster, subject: WaitingSubject) -> tuple[Unmatched, ...]:
     """Labels that the subject demands and that no node has."""
     found: dict[Unmatched, None] = {}
     for ask in dict.fromkeys(cluster.pending[pod].charge.ask for pod in subject.pods):
@@ -41,7 +41,9 @@ def unmet_labels(cluster: Cluster, subject: Subject) -> tuple[Unmatched, ...]:
     return tuple(found)
 
 
-def spelling(trial: RemedyTrial, subject: Subject, objects: Objects, labels: Sequence[Unmatched]) -> Candidate | None:
+def spelling(
+    trial: RemedyTrial, subject: WaitingSubject, objects: Objects, labels: Sequence[Unmatched]
+) -> Candidate | None:
     """Every such label replaced by the nearest that nodes have; None where one has no near one."""
     if not labels or not all(label.near for label in labels):
         return None
@@ -69,13 +71,13 @@ def spelling(trial: RemedyTrial, subject: Subject, objects: Objects, labels: Seq
     return Candidate(remedy, apply, changes_pods=True)
 
 
-def tolerations(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[Candidate]:
+def tolerations(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[Candidate]:
     cluster = trial.cluster
     for taint in repelling_taints(cluster, cluster.pending[subject.pods[0]].charge.ask)[:_MOST_TAINTS]:
         yield _toleration(trial, subject, objects, taint)
 
 
-def _toleration(trial: RemedyTrial, subject: Subject, objects: Objects, found: RepellingTaint) -> Candidate:
+def _toleration(trial: RemedyTrial, subject: WaitingSubject, objects: Objects, found: RepellingTaint) -> Candidate:
     commands: tuple[str, ...] = ()
     words = tolerance_words([found])
     are_new = objects.target(subject.pods).is_open
@@ -98,7 +100,7 @@ def _toleration(trial: RemedyTrial, subject: Subject, objects: Objects, found: R
     return Candidate(Remedy(words, commands), apply, changes_pods=True)
 
 
-def strategy_single(cluster: Cluster, subject: Subject, objects: Objects) -> Iterator[str]:
+def strategy_single(cluster: Cluster, subject: WaitingSubject, objects: Objects) -> Iterator[str]:
     """Facts about nodes whose MIG instances do not have the name that the subject requests."""
     for profile, _ in _profiles(cluster.pending[subject.pods[0]].charge.ask):
         nodes = [
@@ -110,7 +112,7 @@ def strategy_single(cluster: Cluster, subject: Subject, objects: Objects) -> Ite
             yield single_strategy_words(nodes, profile)
 
 
-def requests_by_gpu(trial: RemedyTrial, subject: Subject, objects: Objects) -> Iterator[Candidate]:
+def requests_by_gpu(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[Candidate]:
     """The same instances by the name that they have under strategy single."""
     profiles = _profiles(trial.cluster.pending[subject.pods[0]].charge.ask)
     if len(profiles) != 1:

@@ -14,7 +14,7 @@ from itertools import chain
 from shoal.engine.preemption.evidence import NodeShortage, what_would_help
 from shoal.engine.preemption.preemptor import gang_preemptor, pod_preemptor
 from shoal.engine.unmatched import Unmatched
-from shoal.sim.remedies.candidates import Candidate, NodeCandidates, Subject
+from shoal.sim.remedies.candidates import Candidate, NodeCandidates, WaitingSubject
 from shoal.sim.remedies.node_candidates import disturbing_mig_layouts, mig_layouts, repair, uncordon
 from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.pod_candidates import requests_by_gpu, spelling, strategy_single, tolerations, unmet_labels
@@ -43,13 +43,13 @@ class Found:
         return [candidate.remedy for candidate in self.candidates]
 
 
-def remedies_of(trial: RemedyTrial, subject: Subject, objects: Objects) -> Found:
+def remedies_of(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Found:
     """The simplest remedies first."""
     return _Search(trial, subject, objects).found()
 
 
 class _Search:
-    def __init__(self, trial: RemedyTrial, subject: Subject, objects: Objects) -> None:
+    def __init__(self, trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> None:
         self._trial = trial
         self._subject = subject
         self._objects = objects

@@ -27,7 +27,7 @@ from shoal.engine.ledger import Ledger
 from shoal.engine.pending import new_waiting
 from shoal.engine.pods import Waiting
 from shoal.engine.steps.allocate import allocate
-from shoal.sim.remedies.candidates import Subject
+from shoal.sim.remedies.candidates import WaitingSubject
 from shoal.sim.rounds import Rounds
 
 GoOn = Callable[[], bool]
@@ -63,7 +63,7 @@ class RemedyTrial:
     def now_s(self) -> float:
         return self._rounds.now_s
 
-    def runs(self, subject: Subject) -> bool:
+    def runs(self, subject: WaitingSubject) -> bool:
         """Whether the subject runs after the waiting pods were placed in their order."""
         if self.left <= 0 or not self._go_on():
             self.is_short = True
@@ -149,7 +149,7 @@ def fits_beside(rounds: Rounds, pod: Pod, count: int, go_on: GoOn) -> bool:
     try:
         for key in keys:
             rounds.apply(PodArrived(key, ask))
-        return RemedyTrial(rounds, {}, go_on).runs(Subject(keys[0], keys, is_whole=True))
+        return RemedyTrial(rounds, {}, go_on).runs(WaitingSubject(keys[0], keys, is_whole=True))
     finally:
         for key in keys:
             rounds.apply(PodGone(key))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import QuotaAssignment
+from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.reasons import Wait
@@ -75,6 +75,24 @@ def admission_with_quota(kueue: Kueue, workload: str, now_s: float = 0.0) -> Quo
     if effect is None or entry.assignment is None:
         return None
     return entry.assignment.admission(queue.name)
+
+
+def is_admitted_as(
+    kueue: Kueue, workload: str, facts: WorkloadFacts, *, prover: Prover | None = None, now_s: float = 0.0
+) -> bool:
+    """Whether a waiting workload would be admitted if it were as these facts say, with places for its pods."""
+    kueue.queues.refresh()
+    found = _queued(kueue, workload)
+    if found is None:
+        return False
+
+    def changed(scene: HypotheticalFacts) -> None:
+        scene.facts = facts
+
+    try:
+        return Trials(kueue, *found, prover, now_s, SearchLimit()).effect(changed) is Effect.ADMITTED
+    except SpentError:
+        return False
 
 
 def _queued(kueue: Kueue, workload: str) -> tuple[PendingWorkload, ClusterQueue] | None:

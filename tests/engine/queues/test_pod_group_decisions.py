@@ -25,8 +25,8 @@ from shoal.engine.queues.pod_groups import (
 _PARTS, _ROLES, _SHAPES = ("", "p", "q"), ("", "master", "worker"), ("small", "large")
 
 
-def member(name: str, shape: str = "small", queue: str = "q", **who: str) -> QueuedMember:
-    return QueuedMember(name, queue, shape, PodIdentity(group="t/g", **who))
+def member(name: str, shape: str = "small", queue: str = "q", part: str = "", role: str = "") -> QueuedMember:
+    return QueuedMember(name, queue, shape, PodIdentity(group="t/g", part=part, role=role))
 
 
 def runs(facts: GroupFacts, pods: Sequence[QueuedMember]) -> bool:
@@ -36,9 +36,11 @@ def runs(facts: GroupFacts, pods: Sequence[QueuedMember]) -> bool:
 
 @st.composite
 def groups(draw: st.DrawFn) -> tuple[GroupFacts, list[QueuedMember]]:
-    parts = [GangSubgroup(name, minimum=draw(st.integers(0, 3))) for name in _PARTS[1:] if draw(st.booleans())]
-    roles = [(role, draw(st.integers(1, 2))) for role in _ROLES[1:] if draw(st.booleans())]
-    least = draw(st.integers(0, len(parts))) if parts and draw(st.booleans()) else None
+    chance = st.booleans()
+    parts = [GangSubgroup(name, minimum=draw(st.integers(0, 3))) for name in _PARTS[1:] if draw(chance)]
+    roles = [(role, draw(st.integers(1, 2))) for role in _ROLES[1:] if draw(chance)]
+    has_least = draw(chance)
+    least = draw(st.integers(0, len(parts))) if parts and has_least else None
     facts = GroupFacts("t/g", draw(st.integers(0, 5)), tuple(parts), least, tuple(roles))
     chosen = st.tuples(st.sampled_from(_SHAPES), st.sampled_from(_PARTS), st.sampled_from(_ROLES))
     members = [
