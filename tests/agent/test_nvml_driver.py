@@ -20,7 +20,7 @@ from build.fake_nvml import (
 from build.gpu_driver_contract import FaultyNode, GpuDriverContract, GpuFaultContract, readings_of
 from shoal.agent.nvml import NvmlDriver
 from shoal.agent.nvml_library import NvmlLibrary
-from shoal.devices.port import EccErrors, GpuReadings, LostGpu, NvlinkPeer, RemappedRows
+from shoal.devices.port import DriverVersions, EccErrors, GpuReadings, LostGpu, NvlinkPeer, RemappedRows
 from shoal.units.errors import TemporaryError, UserError
 
 MIG = [FakeInstance(9, "1g.10gb", 0, 1, 9856), FakeInstance(5, "2g.20gb", 2, 2, 20096)]
@@ -71,6 +71,16 @@ class TestFaults(GpuFaultContract):
 def test_gpus_with_links_to_switches_are_connected_with_each_other() -> None:
     gpus = driver_of(switched()).gpus().gpus
     assert gpus[0].peers == tuple(NvlinkPeer(gpu.uuid, 18) for gpu in gpus[1:])
+
+
+def test_a_gpu_whose_links_are_not_active_is_connected_with_none() -> None:
+    library = FakeNvml([FakeGpu(0, links=["switch"] * 18), FakeGpu(1), FakeGpu(2, links=["switch"] * 12)])
+    gpus = driver_of(library).gpus().gpus
+    assert [gpu.peers for gpu in gpus] == [(NvlinkPeer(gpus[2].uuid, 12),), (), (NvlinkPeer(gpus[0].uuid, 12),)]
+
+
+def test_versions_are_those_of_the_library() -> None:
+    assert driver_of(switched()).versions() == DriverVersions("580.95.05", "12.8")
 
 
 def test_direct_links_are_counted_by_the_gpu_at_their_other_end() -> None:
@@ -200,7 +210,7 @@ def test_after_a_failed_wait_events_are_awaited_again() -> None:
     event = driver.next_xid(0)
     assert event is not None
     assert event.xid == 31
-    assert library.open_event_sets == 1
+    assert (library.open_event_sets, library.created_event_sets) == (1, 2)
 
 
 def test_an_event_of_an_instance_names_it() -> None:

@@ -71,7 +71,7 @@ class FakeNvml:
         self._faults: dict[str, tuple[int, int | None]] = {}
         self._events: list[SimpleNamespace] = []
         self._watched: set[int] = set()
-        self.open_event_sets = 0
+        self.open_event_sets = self.created_event_sets = 0
         self.is_open = False
 
     # What tests do to it.
@@ -105,7 +105,7 @@ class FakeNvml:
 
     def nvmlSystemGetCudaDriverVersion(self) -> int:
         self._check("nvmlSystemGetCudaDriverVersion")
-        return 13000
+        return 12080
 
     def nvmlDeviceGetCount(self) -> int:
         self._check("nvmlDeviceGetCount")
@@ -241,6 +241,7 @@ class FakeNvml:
     def nvmlEventSetCreate(self) -> Any:
         self._check("nvmlEventSetCreate")
         self.open_event_sets += 1
+        self.created_event_sets += 1
         return object()
 
     def nvmlDeviceRegisterEvents(self, handle: Any, types: int, events: Any) -> None:

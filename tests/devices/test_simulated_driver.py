@@ -47,6 +47,11 @@ def test_instances_are_those_of_the_layout() -> None:
     assert [(one.profile, one.start) for one in gpu.instances] == [("1g.10gb", start) for start in range(7)]
 
 
+def test_the_utilization_of_a_gpu_in_mig_mode_is_absent() -> None:
+    driver = driver_of(device_manager("p5.48xlarge[mig=all-1g.10gb]"))
+    assert readings_of(driver, driver.gpus().gpus[0]).util_percent is None
+
+
 def test_a_running_program_is_in_the_readings() -> None:
     manager = device_manager("dgx-h100")
     gpu = granted(manager.admit(gpu_pod("train")))[0].gpus[0]
