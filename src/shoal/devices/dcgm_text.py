@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from shoal.devices.advertised_devices import PhysicalDevice
 from shoal.devices.dcgm_fields import Field
+from shoal.devices.device_ids import number_of_replica
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.mig_instances import Cut
 from shoal.devices.product_names import device_name
@@ -60,7 +61,7 @@ def fault_labels(fault: Xid | None) -> Labels:
 
 def pod_labels(holder: DeviceUser, pods: Mapping[str, PodName]) -> Labels:
     pod = pods.get(holder.uid)
-    replica = holder.device.id.partition("::")[2]
+    replica = number_of_replica(holder.device.id)
     shared = (("vgpu", replica),) if replica else ()
     if pod is None:
         return shared
