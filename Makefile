@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test quick e2e check format lint types floors bench compiled docs lock clean
+.PHONY: help install demo test quick e2e gpu check format lint types floors bench compiled docs lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 18
@@ -55,6 +55,9 @@ quick: $(VENV)/.dev ## Quick tests only
 e2e: $(VENV)/.dev ## Tests with external programs (promtool); with SHOAL_TEST_KUBECONFIG also the contracts on that cluster
 	@$(BIN)/pytest -q -m external
 	@test -z "$$SHOAL_TEST_KUBECONFIG" || $(BIN)/pytest -q -n 4 tests/contracts
+
+gpu: $(VENV)/.dev ## Tests that read the NVIDIA GPUs of this machine and change nothing on them
+	@$(BIN)/pytest -q -rs -m gpu tests/agent
 
 check: format lint types floors test ## All that CI checks: format, lint, strict types, floors, tests
 

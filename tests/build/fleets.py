@@ -12,10 +12,11 @@ from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.item import Item, Obj
 from shoal.client.kind import PODS
 from shoal.client.port import Api
+from shoal.devices.gpu_slot import GpuSlot
 from shoal.embedded.kubelets.fleet import Fleet
 from shoal.embedded.kubelets.pod_facts import PartialPod, summary_of
 from shoal.embedded.kubelets.settings import FleetSettings
-from shoal.embedded.machines.machine import GpuSlot, Machine
+from shoal.embedded.machines.machine import Machine
 
 _HAS = {"cpu": "96", "memory": "1Ti", "ephemeral-storage": "1Ti", "pods": "110"}
 
@@ -31,6 +32,8 @@ def machine(name: str = "node-0", *, gpus: int = 0, **more: Any) -> Machine:
             index // 4,
             0,
             f"00000000:{0x53 + index:02X}:00.0",
+            compute_capability="9.0",
+            is_mig_capable=True,
         )
         for index in range(gpus)
     )

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from shoal.devices.pod_refusal import Refused
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.gpus.node_gpus import ContainerDevices, Refused
+from shoal.embedded.gpus.node_gpus import ContainerDevices
 from shoal.embedded.machines.fleet_spec import read_fleet
 
 Obj = dict[str, Any]

@@ -11,6 +11,7 @@ _COLLECTIONS = (list, set, frozenset, deque, tuple)
 _OURS = (
     "shoal.client",
     "shoal.controllers",
+    "shoal.devices",
     "shoal.embedded.controllers",
     "shoal.embedded.gpus",
     "shoal.embedded.kubelets",

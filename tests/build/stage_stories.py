@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.gpus.node_gpus import Refused
+from shoal.devices.pod_refusal import Refused
 from shoal.embedded.kubelets import pod_actions
 from shoal.embedded.kubelets.pod_actions import PodSituation
 from shoal.embedded.kubelets.pod_facts import PodFacts

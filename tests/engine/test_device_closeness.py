@@ -12,12 +12,13 @@ from build.depth import examples
 from build.nodes import NodeBuilder, node
 from build.pods import AskBuilder, ask
 from build.scenario import Scenario
+from shoal.devices.closeness import closest
 from shoal.devices.layout import NumaPolicy
 from shoal.engine.device_demand import WholeGpus
-from shoal.engine.devices.closeness import closest
 
 FOURS = (0, 0, 0, 0, 1, 1, 1, 1)
 PAIRS = (0, 0, 1, 1, 2, 2, 3, 3)
+ALONE = tuple(range(8))
 
 CHOSEN: dict[str, tuple[list[int], int, tuple[tuple[int, ...], ...], tuple[int, ...]]] = {
     "one island holds it": ([0, 1, 4, 5, 6], 3, (FOURS,), (4, 5, 6)),
@@ -26,6 +27,9 @@ CHOSEN: dict[str, tuple[list[int], int, tuple[tuple[int, ...], ...], tuple[int, 
     "across islands, as few as can be": ([0, 1, 2, 4, 5, 6, 7], 5, (FOURS,), (0, 4, 5, 6, 7)),
     "the last of several is the tightest": ([0, 1, 2, 3, 4, 6, 7], 5, (PAIRS,), (0, 1, 2, 3, 4)),
     "NUMA nodes decide inside an island": ([0, 1, 2, 4, 5], 2, ((0,) * 8, FOURS), (4, 5)),
+    "one NUMA node when no island holds it": ([2, 3, 4, 5, 6, 7], 4, (ALONE, FOURS), (4, 5, 6, 7)),
+    "islands decide inside that NUMA node": ([0, 1, 2, 3, 4, 6, 7], 3, (PAIRS, FOURS), (4, 6, 7)),
+    "as few islands as can be when no NUMA node holds it either": ([0, 1, 2, 4, 5, 6], 4, (PAIRS, FOURS), (0, 1, 4, 5)),
     "unknown devices are no group": ([0, 1, 2], 2, ((-1, 0, 0),), (1, 2)),
     "nothing known, the lowest": ([2, 5, 7], 2, (), (2, 5)),
 }

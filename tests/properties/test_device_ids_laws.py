@@ -15,8 +15,8 @@ from build.gpu_pods import device_manager
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
+from shoal.devices.pod_refusal import Refused
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.gpus.node_gpus import Refused
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import DeviceGrant, MigTiles
 from shoal.engine.device_notation import UNKNOWN_IDS, NodeIds, positions_of_pod

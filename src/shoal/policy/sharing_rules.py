@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.data.mig import RESOURCE_PREFIX
+from shoal.devices.mps_limits import MOST_MPS_CLIENTS
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.config_map_data import configurations
 from shoal.policy.fields import dig, maps, string_keys
@@ -13,7 +14,6 @@ from shoal.policy.kinds import CONFIG_MAP
 from shoal.policy.pod_templates import GPU
 from shoal.units.numbers import whole_of
 
-_MOST_MPS_CLIENTS = 48
 _OPERATOR_GROUP = "nvidia.com"
 _DISABLED = "all-disabled"
 _LAYOUTS = "mig-configs"
@@ -77,13 +77,13 @@ def _mps(here: str, mps: Obj, strategy: str, *, has_slicing: bool) -> Iterator[A
         yield Advice("ExclusiveSharing", f"{here}.mps", what, "remove one of the two")
     for at, resource in enumerate(maps(mps.get("resources"))):
         replicas = whole_of(str(resource.get("replicas"))) or 0
-        if replicas > _MOST_MPS_CLIENTS:
+        if replicas > MOST_MPS_CLIENTS:
             yield Advice(
                 "TooManyClients",
                 f"{here}.mps.resources[{at}].replicas",
-                f"{replicas} is more than the {_MOST_MPS_CLIENTS} clients that a GPU can have (16 before Volta): the "
+                f"{replicas} is more than the {MOST_MPS_CLIENTS} clients that a GPU can have (16 before Volta): the "
                 "device plugin does not start",
-                f"write at most {_MOST_MPS_CLIENTS}",
+                f"write at most {MOST_MPS_CLIENTS}",
             )
         if str(resource.get("name")).startswith(RESOURCE_PREFIX) or strategy == "mixed":
             what = "the device plugin does not support MPS for MIG instances"

@@ -16,7 +16,8 @@ from build.gpu_pods import (
     refused,
     status_of,
 )
-from shoal.embedded.gpus.node_gpus import ExtendedResourceAmounts, Refused
+from shoal.devices.pod_refusal import Refused
+from shoal.embedded.gpus.node_gpus import ExtendedResourceAmounts
 
 UNEXPECTED = "UnexpectedAdmissionError"
 MIG = "nvidia.com/mig-1g.10gb"

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from build.depth import examples
 from build.gpu_pods import device_manager, gpu_pod
 from shoal.data.mig import Layout, layouts
+from shoal.devices.pod_refusal import Refused
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.gpus.node_gpus import Refused, Use
+from shoal.embedded.gpus.node_gpus import Use
 from shoal.embedded.machines.mig_cuts import cut
 
 SPECS = (

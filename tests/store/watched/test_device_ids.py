@@ -13,9 +13,9 @@ from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
 from shoal.data.gpus import read_product
 from shoal.data.mig import layout_of_product
-from shoal.embedded.gpus.devices import PhysicalDevice
-from shoal.embedded.gpus.explicit import Choice
-from shoal.embedded.machines.mig_cuts import Cut
+from shoal.devices.advertised_devices import PhysicalDevice
+from shoal.devices.chosen_devices import Choice
+from shoal.devices.mig_instances import Cut
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import COMPUTE, MEMORY, SLOTS, DeviceGrant
 from shoal.engine.device_notation import UNKNOWN_IDS, HeldDevices, NodeIds, layout_of_node, node_ids, positions_of_pod

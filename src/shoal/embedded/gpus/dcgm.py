@@ -1,8 +1,7 @@
 """Writes the exposition text of a node's DCGM exporter, for Prometheus.
 
-Names, labels and their order are the exporter's (`Hostname` with a capital, as in its releases). The rows of an
-allocated GPU have the pod's name. On a shared GPU every pod has its own rows, which differ in the label `vgpu`; load
-and memory also have a row for the whole GPU. A GPU that has fallen off the bus shows only its Xid.
+The rows of an allocated GPU have the pod's name. On a shared GPU every pod has its own rows, which differ in the label
+`vgpu`; load and memory also have a row for the whole GPU. A GPU that has fallen off the bus shows only its Xid.
 
 Counters need state, so this is an object: it accumulates the usage of each interval, and is updated before programs
 start or end and at every scrape. Energy counts from the node's boot.
@@ -11,39 +10,22 @@ start or end and at every scrape. Energy counts from the node's boot.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import msgspec
 
 from shoal.data.gpus import find_model
-from shoal.embedded.gpus.dcgm_fields import FIELDS, Field, Sample, Totals
+from shoal.devices.dcgm_fields import FIELDS, Field, Sample, Totals
+from shoal.devices.dcgm_text import DeviceUser, Labels, PodName, device_labels, family, fault_labels, pod_labels
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.mig_instances import Cut
+from shoal.devices.readings import Reading
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.gpus.device_name import device_name
-from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.embedded.gpus.driver import DRIVER
-from shoal.embedded.gpus.readings import Reading, gpu_load, power_w, read_gpu, read_instance
-from shoal.embedded.machines.machine import GpuSlot
-from shoal.embedded.machines.mig_cuts import Cut
+from shoal.embedded.gpus.readings import gpu_load, power_w, read_gpu, read_instance
 
 _XID = "DCGM_FI_DEV_XID_ERRORS"
 _LINK_LOAD = 0.2
 _DOUBLE_BIT, _REMAPPED, _REMAP_FAILED = 48, 63, 64
-
-
-class PodName(NamedTuple):
-    namespace: str
-    name: str
-
-
-class DeviceUser(NamedTuple):
-    """A container that holds a device, for the labels of its rows."""
-
-    uid: str
-    container: str
-    device: PhysicalDevice
-
-
-Labels = tuple[tuple[str, str], ...]
 
 
 class DcgmExporter:
@@ -75,20 +57,16 @@ class DcgmExporter:
     def text(self, pods: Mapping[str, PodName], at_s: float) -> str:
         """`pods`: by uid; the rows of other pods have no name."""
         self.account(at_s)
-        samples = [self._sample(slot, at_s) for slot in self._device_manager.machine.gpus]
+        samples = [self.sample(slot, at_s) for slot in self._device_manager.machine.gpus]
         scrape = _Scrape(self._device_manager, pods, at_s)
         lines: list[str] = []
         for field in FIELDS:
-            rows = [
-                f"{field.name}{{{_spelled(labels)}}} {_number(value)}"
-                for slot, sample in zip(self._device_manager.machine.gpus, samples, strict=True)
-                for labels, value in scrape.rows(field, slot, sample)
-            ]
-            if rows:
-                lines += [f"# HELP {field.name} {field.words}", f"# TYPE {field.name} {field.kind}", *rows]
+            pairs = zip(self._device_manager.machine.gpus, samples, strict=True)
+            lines += family(field, (row for slot, sample in pairs for row in scrape.rows(field, slot, sample)))
         return "".join(f"{line}\n" for line in lines)
 
-    def _sample(self, slot: GpuSlot, at_s: float) -> Sample:
+    def sample(self, slot: GpuSlot, at_s: float) -> Sample:
+        """The values of one GPU, with the counters as of the last `account`."""
         reading, totals = read_gpu(self._device_manager, slot, at_s), self._totals[slot.index]
         fault = self._device_manager.xid(slot.index)
         number = fault.number if fault is not None else 0
@@ -134,15 +112,15 @@ class _Scrape:
     def _held(self, field: Field, slot: GpuSlot, one: Cut | None, sample: Sample) -> Iterator[tuple[Labels, float]]:
         """A row for each pod that holds the device, or one without a pod."""
         holders = self._holders.get(slot.uuid if one is None else one.uuid, [])
-        labels = _device_labels(self._device_manager.machine.name, slot, one)
-        extra = _fault_labels(self._device_manager, slot) if field.name == _XID else ()
+        labels = device_labels(self._device_manager.machine.name, DRIVER, slot, one)
+        extra = fault_labels(self._device_manager.xid(slot.index)) if field.name == _XID else ()
         value = field.value(sample)
         is_split = field.is_per_pod and any(holder.device.replicas > 1 for holder in holders)
         if not holders or is_split:
             yield (*labels, *extra), value
         for holder in holders:
             own = self._own(field, holder, sample) if is_split else value
-            yield (*labels, *sorted((*extra, *_pod_labels(holder, self._pods)))), own
+            yield (*labels, *sorted((*extra, *pod_labels(holder, self._pods)))), own
 
     def _own(self, field: Field, holder: DeviceUser, sample: Sample) -> float:
         """The pod's share of a value of a shared device."""
@@ -153,47 +131,5 @@ class _Scrape:
         return field.value(_of(sample, msgspec.structs.replace(sample.reading, util=util, used_mib=used)))
 
 
-def _device_labels(node: str, slot: GpuSlot, one: Cut | None) -> Labels:
-    instance = (("GPU_I_PROFILE", one.profile.name), ("GPU_I_ID", str(one.instance))) if one is not None else ()
-    return (
-        ("gpu", str(slot.index)),
-        ("UUID", slot.uuid),
-        ("pci_bus_id", slot.pci),
-        ("device", f"nvidia{slot.index}"),
-        ("modelName", device_name(slot.product)),
-        *instance,
-        ("Hostname", node),
-        ("DCGM_FI_DRIVER_VERSION", DRIVER),
-    )
-
-
 def _of(sample: Sample, reading: Reading) -> Sample:
     return Sample(reading, sample.totals, sample.xid)
-
-
-def _fault_labels(device_manager: DeviceManager, slot: GpuSlot) -> Labels:
-    fault = device_manager.xid(slot.index)
-    if fault is None:
-        return (("err_code", "0"), ("err_msg", "No Error"))
-    return (("err_code", str(fault.number)), ("err_msg", fault.meaning))
-
-
-def _pod_labels(holder: DeviceUser, pods: Mapping[str, PodName]) -> Labels:
-    pod = pods.get(holder.uid)
-    replica = holder.device.id.partition("::")[2]
-    shared = (("vgpu", replica),) if replica else ()
-    if pod is None:
-        return shared
-    return (("container", holder.container), ("namespace", pod.namespace), ("pod", pod.name), *shared)
-
-
-def _spelled(labels: Labels) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.6f}"

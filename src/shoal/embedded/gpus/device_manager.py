@@ -10,21 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from shoal.embedded.gpus import mig_manager, numa, plugin_manager
-from shoal.embedded.gpus.allocation import AllocationRules, DeviceAllocation, HeldDevices
+from shoal.devices.advertised_devices import PhysicalDevice, inventory
+from shoal.devices.allocation import AllocationRules, DeviceAllocation, HeldDevices
+from shoal.devices.devices_in_status import held_in_status
+from shoal.devices.feature_labels import COMING_AND_GOING, LabelInput, gpu_labels
+from shoal.devices.mig_instances import Gpu
+from shoal.devices.names import OWN_NUMA_POLICY
+from shoal.devices.node_annotations import own_words
+from shoal.devices.plugin_config import PluginConfig
+from shoal.devices.pod_refusal import Refused
+from shoal.devices.topology_manager import POLICIES
+from shoal.devices.xids import Xid, xid_of
+from shoal.embedded.gpus import mig_manager, plugin_manager
 from shoal.embedded.gpus.contention import DOCUMENTED, ContentionSettings
-from shoal.embedded.gpus.devices import PhysicalDevice, inventory
+from shoal.embedded.gpus.driver import CUDA, DRIVER
 from shoal.embedded.gpus.gpu_processes import GpuProcesses
-from shoal.embedded.gpus.labels import COMING_AND_GOING, LabelInput, gpu_labels
 from shoal.embedded.gpus.mig_manager import MigManager
-from shoal.embedded.gpus.node_annotations import own_words
-from shoal.embedded.gpus.node_gpus import Complaint, ContainerDevices, ExtendedResourceAmounts, Refused, Use
-from shoal.embedded.gpus.plugin_config import PluginConfig
+from shoal.embedded.gpus.node_gpus import Complaint, ContainerDevices, ExtendedResourceAmounts, Use
 from shoal.embedded.gpus.plugin_manager import PluginManager
-from shoal.embedded.gpus.restoring import held_in_status
-from shoal.embedded.gpus.xids import Xid, xid_of
 from shoal.embedded.machines.machine import Machine
-from shoal.embedded.machines.mig_cuts import Gpu
 
 Obj = dict[str, Any]
 
@@ -39,7 +43,7 @@ class DeviceManager:
         self._xids: dict[int, Xid] = {}
         self._unhealthy: set[int] = set()
         self._allocation = DeviceAllocation(lambda gpu: gpu not in self._unhealthy)
-        self._policy = machine.annotations.get(numa.POLICY, "none")
+        self._policy = machine.annotations.get(OWN_NUMA_POLICY, "none")
         self.programs = GpuProcesses(lambda: self._plugin.config.sharing, contention)
         self._devices: dict[str, tuple[PhysicalDevice, ...]] = {}
         self._by_id: dict[str, PhysicalDevice] = {}
@@ -68,8 +72,8 @@ class DeviceManager:
     def configure(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> Sequence[str]:
         # An earlier process may have written labels of a former layout.
         self._labels_before.update(name for name in labels if name.startswith(COMING_AND_GOING))
-        reported = labels.get(numa.POLICY) or self.machine.annotations.get(numa.POLICY, "none")
-        self._policy = reported if reported in numa.POLICIES else "none"
+        reported = labels.get(OWN_NUMA_POLICY) or self.machine.annotations.get(OWN_NUMA_POLICY, "none")
+        self._policy = reported if reported in POLICIES else "none"
         strategy, source = labels.get(plugin_manager.STRATEGY, ""), labels.get(mig_manager.SOURCE, "")
         happened = [self._plugin.follow(labels.get(plugin_manager.LABEL, ""), configs, strategy)]
         if wanted := labels.get(mig_manager.LABEL):
@@ -161,7 +165,7 @@ class DeviceManager:
 
     @property
     def _scene(self) -> LabelInput:
-        return LabelInput(self.machine.gpus, self._mig.gpus, self._plugin.config)
+        return LabelInput(self.machine.gpus, self._mig.gpus, self._plugin.config, DRIVER, CUDA)
 
     def _is_lost(self, gpu: int) -> bool:
         fault = self._xids.get(gpu)

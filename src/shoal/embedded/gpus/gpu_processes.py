@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from shoal.devices.advertised_devices import PhysicalDevice
 from shoal.embedded.gpus import contention
 from shoal.embedded.gpus.contention import ContentionSettings
-from shoal.embedded.gpus.devices import PhysicalDevice
 from shoal.embedded.gpus.node_gpus import Use
 
 

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from shoal.devices.pod_refusal import Refused
+
 Obj = dict[str, Any]
 
 
@@ -31,14 +33,6 @@ class ContainerDevices(msgspec.Struct, frozen=True):
     """The indexes of the GPUs behind them."""
     environment: Mapping[str, str] = {}
     """What the plugin adds to the container: NVIDIA_VISIBLE_DEVICES and, under MPS, its pipes and limits."""
-
-
-class Refused(msgspec.Struct, frozen=True):
-    """An admission failure as the kubelet says it: the pod's status.reason and message."""
-
-    reason: str
-    """UnexpectedAdmissionError, OutOfcpu, TopologyAffinityError, ..."""
-    message: str
 
 
 class Complaint(str):

@@ -12,17 +12,16 @@ from typing import Any, get_args
 import msgspec
 
 from shoal.data.gpus import find_model
-from shoal.embedded.gpus.config_maps import NAMESPACES, in_order
-from shoal.embedded.gpus.node_gpus import Complaint
-from shoal.embedded.gpus.plugin_config import (
+from shoal.devices.mps_limits import MOST_MPS_CLIENTS, most_mps_clients
+from shoal.devices.plugin_config import (
     PluginConfig,
     PluginConfigError,
     Strategy,
-    own_config,
     parse_plugin_config,
 )
+from shoal.embedded.gpus.config_maps import NAMESPACES, in_order
+from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.machines.machine import Machine
-from shoal.embedded.machines.options import MOST_MPS_CLIENTS, most_mps_clients
 
 Obj = dict[str, Any]
 _MOST_NAMED = 5
@@ -33,7 +32,7 @@ STRATEGY = "shoal.dev/mig-strategy"
 
 class PluginManager:
     def __init__(self, machine: Machine) -> None:
-        self._own = own_config(machine)
+        self._own = _own_config(machine)
         models = [model for slot in machine.gpus if (model := find_model(slot.model)) is not None]
         self._most_mps_clients = min(map(most_mps_clients, models), default=MOST_MPS_CLIENTS)
         self.config: PluginConfig = self._own
@@ -76,6 +75,20 @@ class PluginManager:
             return Complaint(f"device plugin configuration {key} of ConfigMap {name} was not applied: {error}")
         done = f"device plugin configuration {key} of ConfigMap {name} was applied"
         return Complaint("; ".join((done, *self._chosen.notes))) if self._chosen.notes else done
+
+
+def _own_config(machine: Machine) -> PluginConfig:
+    """The initial configuration of the plugin on this machine."""
+    sharing = machine.sharing
+    if sharing is None:
+        return PluginConfig(mig_strategy=machine.mig_strategy)
+    return PluginConfig(
+        mig_strategy=machine.mig_strategy,
+        sharing=sharing.strategy,
+        replicas=(("*", sharing.replicas),),
+        rename=sharing.rename,
+        one_per_request=sharing.fail_requests_greater_than_one,
+    )
 
 
 def _is_plugins(text: object) -> bool:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 import zlib
 
-import msgspec
-
 from shoal.data.gpus import Model, find_model
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.readings import Reading
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.gpu_processes import GpuProcesses
-from shoal.embedded.machines.machine import GpuSlot
 
 _RIPPLE = 0.02
 _RIPPLE_PERIOD_S = 97.0
@@ -26,22 +25,6 @@ _DEFAULT_POWER_W = 300
 _IDLE_SM_MHZ = 345
 _SM_MHZ = {7: 1530, 8: 1410, 9: 1980, 10: 1965, 12: 2430}
 _MEMORY_MHZ = {"HBM2": 877, "HBM2e": 1593, "HBM3": 2619, "HBM3e": 3201, "GDDR6": 6251, "GDDR7": 12481}
-
-
-class Reading(msgspec.Struct, frozen=True):
-    """The values of one GPU, or of one MIG instance as far as it has sensors of its own."""
-
-    util: float
-    """0 to 1."""
-    used_mib: int
-    reserved_mib: int
-    free_mib: int
-    power_w: float
-    power_limit_w: int
-    temperature_c: int
-    memory_temperature_c: int
-    sm_mhz: int
-    memory_mhz: int
 
 
 def read_gpu(device_manager: DeviceManager, slot: GpuSlot, at_s: float) -> Reading:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from shoal.data.gpus import find_model
+from shoal.devices.nvlink import links_of
 from shoal.embedded.gpus.smi_mig import list_instances, list_profiles
 from shoal.embedded.gpus.smi_query import QueryError, query_apps, query_gpus
 from shoal.embedded.gpus.smi_report import report
@@ -105,7 +106,6 @@ def _is_chosen(gpu: SeenGpu, names: Sequence[str]) -> bool:
     return any(name in (str(gpu.index), gpu.uuid, gpu.pci, gpu.serial) for name in names)
 
 
-_LINKS = {"nvlink2": 6, "nvlink3": 12, "nvlink4": 18, "nvlink5": 18}
 _LEGEND = """
 Legend:
 
@@ -128,8 +128,7 @@ def topology(view: GpuView) -> str:
 def _relation(one: SeenGpu, other: SeenGpu) -> str:
     if one.index == other.index:
         return " X "
-    model = find_model(one.model) if one.model else None
-    links = _LINKS.get(model.link[:7], 0) if model is not None else 0
+    links = links_of(find_model(one.model) if one.model else None)
     # MIG instances do not use NVLink.
     if links and one.island == other.island and not (one.is_mig or other.is_mig):
         return f"NV{links}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.mig_instances import Cut
+from shoal.devices.product_names import device_name
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.gpus.device_name import device_name
 from shoal.embedded.gpus.readings import read_gpu, read_instance
 from shoal.embedded.gpus.smi_view import GpuView, Instance, Process, SeenGpu
-from shoal.embedded.machines.machine import GpuSlot
-from shoal.embedded.machines.mig_cuts import Cut
 
 _PROGRAM = "python3"
 _DOUBLE_BIT = 48
@@ -64,7 +64,7 @@ def _seen(
         is_mig=gpu.is_mig,
         is_lost=fault is not None and fault.is_lost,
         instances=tuple(_instance(device_manager, slot, one, at_s) for one in cuts),
-        processes=tuple(_processes(device_manager, slot, cuts, own[1] if own is not None else None)),
+        processes=tuple(processes_on(device_manager, slot, cuts, own[1] if own is not None else None)),
     )
 
 
@@ -83,7 +83,10 @@ def _instance(device_manager: DeviceManager, slot: GpuSlot, one: Cut, at_s: floa
     )
 
 
-def _processes(device_manager: DeviceManager, slot: GpuSlot, cuts: Iterable[Cut], uid: str | None) -> Iterable[Process]:
+def processes_on(
+    device_manager: DeviceManager, slot: GpuSlot, cuts: Iterable[Cut], uid: str | None = None
+) -> Iterable[Process]:
+    """The processes on a GPU and on these instances of it, of one pod or of all."""
     for physical, instance in ((slot.uuid, None), *((one.uuid, one.instance) for one in cuts)):
         for program in device_manager.programs.on(physical):
             if uid is None or program.uid == uid:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.gpus.device_name import device_name
+from shoal.devices.product_names import device_name
 from shoal.units.numbers import whole_of
 
 Obj = dict[str, Any]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shoal.embedded.gpus.node_gpus import Refused
+from shoal.devices.pod_refusal import Refused
 from shoal.embedded.kubelets.pod_facts import Container, PodFacts
 from shoal.units.numbers import whole_of
 from shoal.units.quantity import Quantity

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
-from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus, Refused, Use
+from shoal.devices.pod_refusal import Refused
+from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus, Use
 from shoal.embedded.kubelets import pod_actions, pod_annotations
 from shoal.embedded.kubelets.admission import NodeCapacity, misplaced
 from shoal.embedded.kubelets.context import FleetContext

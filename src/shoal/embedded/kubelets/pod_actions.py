@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from shoal.embedded.gpus.node_gpus import Refused
+from shoal.devices.pod_refusal import Refused
 from shoal.embedded.kubelets import pod_annotations as restart_requests
 from shoal.embedded.kubelets.addresses import EXHAUSTED
 from shoal.embedded.kubelets.pod_facts import Container, PodFacts

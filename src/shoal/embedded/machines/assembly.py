@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
+from shoal.devices.names import OWN_NUMA_POLICY
+from shoal.devices.nvlink import nvlink_labels
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.installed_gpus import gpu_slots, identity
 from shoal.embedded.machines.machine import Machine
@@ -13,9 +14,6 @@ from shoal.embedded.machines.shape import MachineShape
 
 MACHINE = "nvidia.com/gpu.machine"
 CLIQUE = "nvidia.com/gpu.clique"
-NVLINK = "gpu.nvidia.com/nvlink-enabled"
-ISLAND_SIZE = "gpu.nvidia.com/nvlink-gpus-per-island"
-NUMA_POLICY = "shoal.dev/topology-manager-policy"
 _PODS = 110
 _KIB = 1024
 _EVICTION_MIB = 100
@@ -34,7 +32,7 @@ def machine(name: str, entry: FleetEntry, place: MachineTopology) -> Machine:
         capacity=_capacity(shape),
         allocatable={**_capacity(shape), **_left(shape)},
         gpus=slots,
-        annotations={**({NUMA_POLICY: entry.numa_policy} if entry.numa_policy else {}), **entry.annotations},
+        annotations={**({OWN_NUMA_POLICY: entry.numa_policy} if entry.numa_policy else {}), **entry.annotations},
         taints=entry.taints,
         node_info=_node_info(name, shape),
         provider_id=_provider_id(name, shape, place),
@@ -61,20 +59,9 @@ def _labels(name: str, entry: FleetEntry, place: MachineTopology) -> Mapping[str
     }
     if shape.gpus:
         found[MACHINE] = (shape.machine or shape.name).replace(" ", "-")
-        found |= _links(shape)
+        found |= nvlink_labels(shape.islands)
     if shape.rack_is_island:
         found[CLIQUE] = f"{identity(place.rack, 'nvlink')}.1"
-    return found
-
-
-def _links(shape: MachineShape) -> Mapping[str, str]:
-    """Labels that users select nodes by and that NVIDIA's discovery does not set: whether GPUs are connected by NVLink,
-    and how many.
-    """
-    sizes = {*Counter(shape.islands).values()}
-    found = {NVLINK: "true" if max(sizes) > 1 else "false"}
-    if len(sizes) == 1 and max(sizes) > 1:
-        found[ISLAND_SIZE] = str(max(sizes))
     return found
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import uuid
 
-from shoal.data.gpus import Model
-from shoal.embedded.machines.machine import GpuSlot
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.product_names import product_label
 from shoal.embedded.machines.shape import MachineShape
 
 _SPACE = uuid.UUID("6f0a7c56-5f35-4b60-9a35-6d2c8a6b1f6e")
 _FIRST_BUS, _BUSES = 0x10, 0xE0
-_OWN_BRAND = "Tesla-"
-"""Old products are named without their vendor."""
 
 
 def gpu_slots(node: str, shape: MachineShape) -> tuple[GpuSlot, ...]:
@@ -30,6 +28,8 @@ def gpu_slots(node: str, shape: MachineShape) -> tuple[GpuSlot, ...]:
             island=shape.islands[index],
             pci=f"00000000:{_FIRST_BUS + index * (_BUSES // shape.gpus):02X}:00.0",
             serial=str(1_650_000_000_000 + identity(node, f"serial/{index}").int % 10**9),
+            compute_capability=model.compute_capability,
+            is_mig_capable=bool(model.mig),
         )
         for index in range(shape.gpus)
     )
@@ -38,8 +38,3 @@ def gpu_slots(node: str, shape: MachineShape) -> tuple[GpuSlot, ...]:
 def identity(node: str, what: str) -> uuid.UUID:
     """Equal at every start for the same node and object."""
     return uuid.uuid5(_SPACE, f"{node}/{what}")
-
-
-def product_label(model: Model) -> str:
-    name = model.labels[0]
-    return name if name.startswith(_OWN_BRAND) else f"NVIDIA-{name}"

@@ -7,24 +7,7 @@ from typing import Literal
 
 import msgspec
 
-
-class GpuSlot(msgspec.Struct, frozen=True):
-    """One GPU with its position."""
-
-    index: int
-    uuid: str
-    """`GPU-` and a UUID, equal at every start for the same node name and index."""
-    model: str
-    """The name in data/gpus.json."""
-    product: str
-    """The name that GPU feature discovery writes: `NVIDIA-H100-80GB-HBM3`."""
-    memory_mib: int
-    numa: int
-    island: int
-    """GPUs of one island are connected by NVLink."""
-    pci: str
-    """`00000000:53:00.0`."""
-    serial: str = ""
+from shoal.devices.gpu_slot import GpuSlot
 
 
 class Sharing(msgspec.Struct, frozen=True):

@@ -23,17 +23,16 @@ from typing import get_args
 
 import msgspec
 
-from shoal.data.gpus import Model
 from shoal.devices.layout import NumaPolicy
+from shoal.devices.mig_layout_checks import layout_problem
+from shoal.devices.mps_limits import most_mps_clients
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Sharing
 from shoal.embedded.machines.machine_types import nearest
-from shoal.embedded.machines.mig_layouts import layout_problem
 from shoal.units.errors import UserError, Where, excerpt
 
 STRATEGIES = ("none", "single", "mixed")
 MOST_TIME_SLICES = 1024
-MOST_MPS_CLIENTS, MOST_OLD_MPS_CLIENTS = 48, 16
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
 _PLACE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -100,11 +99,6 @@ def _check_gpus(entry: FleetEntry) -> None:
         raise UserError(what, where=where, fix=f"2 to {most} are possible")
 
 
-def most_mps_clients(model: Model) -> int:
-    """Of one GPU, as the device plugin counts them: it takes GPUs below compute capability 7.5 for old ones."""
-    return MOST_MPS_CLIENTS if _compute(model.compute_capability) >= (7, 5) else MOST_OLD_MPS_CLIENTS
-
-
 def _given(text: str, where: Where) -> dict[str, str]:
     given: dict[str, str] = {}
     for part in text.split(",") if text.strip() else ():
@@ -140,8 +134,3 @@ def _sharing(given: dict[str, str], where: Where) -> Sharing | None:
         rename="rename" in given,
         fail_requests_greater_than_one=one_each,
     )
-
-
-def _compute(capability: str) -> tuple[int, int]:
-    major, _, minor = capability.partition(".")
-    return int(major), int(minor or 0)

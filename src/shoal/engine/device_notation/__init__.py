@@ -5,11 +5,12 @@ Pure: strings in, values out. Contradictions are the writer's to mend and are re
 unknown is left unknown.
 """
 
+from shoal.devices.device_ids import ids_in, replica_id
 from shoal.engine.device_notation.held_devices import HeldDevices, device_names, devices_fault, positions_of_pod
 from shoal.engine.device_notation.mig_profiles import profile_fault, tiles_fault
 from shoal.engine.device_notation.names import GPU
 from shoal.engine.device_notation.node_devices import NodeDevices, layout_of_node
-from shoal.engine.device_notation.node_ids import UNKNOWN_IDS, NodeIds, ids_in, node_ids, replica_id, topology_fault
+from shoal.engine.device_notation.node_ids import UNKNOWN_IDS, NodeIds, node_ids, topology_fault
 from shoal.engine.device_notation.numa_zones import layout_with_zones
 from shoal.engine.device_notation.pod_devices import MOST_GPUS, devices_of_pod
 

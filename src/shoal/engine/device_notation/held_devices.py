@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from shoal.devices.device_ids import ids_in
 from shoal.engine.device_notation import names
-from shoal.engine.device_notation.node_ids import UNKNOWN_IDS, DevicePosition, NodeIds, ids_in
+from shoal.engine.device_notation.node_ids import UNKNOWN_IDS, DevicePosition, NodeIds
 from shoal.engine.devices.kind import DevicePositions
 from shoal.units.annotation_numbers import whole_number
 from shoal.units.errors import UserError, Where

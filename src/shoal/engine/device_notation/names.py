@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-GPU = "nvidia.com/gpu"
-GPU_SHARED = "nvidia.com/gpu.shared"
-MIG_PREFIX = "nvidia.com/mig-"
-SHARED_SUFFIX = ".shared"
+from shoal.devices import names as shared
+
+GPU = shared.GPU
+MIG_PREFIX = shared.MIG_PREFIX
+SHARED_SUFFIX = shared.SHARED_SUFFIX
+
+GPU_SHARED = GPU + SHARED_SUFFIX
 
 # HAMi's resources, and Volcano's for the same thing.
 GPU_MEMORY = "nvidia.com/gpumem"
@@ -31,20 +34,20 @@ COUNT = "nvidia.com/gpu.count"
 MEMORY_MIB = "nvidia.com/gpu.memory"
 REPLICAS = "nvidia.com/gpu.replicas"
 SHARING = "nvidia.com/gpu.sharing-strategy"
-ISLAND_SIZE = "gpu.nvidia.com/nvlink-gpus-per-island"
-NVLINK = "gpu.nvidia.com/nvlink-enabled"
+ISLAND_SIZE = shared.ISLAND_SIZE
+NVLINK = shared.NVLINK
 MIG_STRATEGY = "nvidia.com/mig.strategy"
 
 # Shoal's own, as annotations; on nodes as labels too.
 SHARING_TAINT = "shoal.dev/gpu-sharing"
 """Taint of nodes that are kept for parts of GPUs."""
-OWN_ISLANDS = "shoal.dev/gpu-islands"
-OWN_NUMA = "shoal.dev/gpu-numa"
-OWN_NUMA_POLICY = "shoal.dev/topology-manager-policy"
+OWN_DEVICES = shared.OWN_DEVICES
+OWN_ISLANDS = shared.OWN_ISLANDS
+OWN_NUMA = shared.OWN_NUMA
+OWN_NUMA_POLICY = shared.OWN_NUMA_POLICY
+OWN_ONE_PER_REQUEST = shared.OWN_ONE_PER_REQUEST
+OWN_TOPOLOGY = shared.OWN_TOPOLOGY
 OWN_MIG_LAYOUT = "shoal.dev/mig-layout"
 OWN_MIG_DEVICES = "shoal.dev/mig-devices"
-OWN_ONE_PER_REQUEST = "shoal.dev/fail-requests-greater-than-one"
 OWN_ISLAND = "shoal.dev/gpu-island"
 OWN_NUMA_NODE = "shoal.dev/gpu-numa"
-OWN_DEVICES = "shoal.dev/devices"
-OWN_TOPOLOGY = "shoal.dev/topology"

@@ -17,13 +17,12 @@ import msgspec
 
 from shoal.data.gpus import read_product
 from shoal.data.mig import layout_of_product
+from shoal.devices.device_ids import device_of_replica
 from shoal.engine.device_notation import names
 from shoal.engine.device_notation.registers import registered_ids
-from shoal.units.numbers import LONGEST_HELD
 
 StringMap = Mapping[str, str]
 DevicePosition = tuple[int, int]
-_REPLICA = "::"
 
 
 class NodeIds(msgspec.Struct, frozen=True):
@@ -50,7 +49,7 @@ class NodeIds(msgspec.Struct, frozen=True):
 
     def position_of(self, device: str) -> DevicePosition | None:
         """Where an id points to, that of a replica too; None when it is not known."""
-        own = device.partition(_REPLICA)[0]
+        own = device_of_replica(device)
         return self.positions.get(own) or parse_position(own)
 
 
@@ -125,21 +124,6 @@ def _layout(labels: StringMap, annotations: StringMap) -> str:
         return ""
     facts = layout_of_product(read_product(labels.get(names.PRODUCT, "")).name)
     return facts.name if facts is not None else ""
-
-
-def replica_id(device: str, number: int) -> str:
-    """As NVIDIA's device plugin calls a replica."""
-    return f"{device}{_REPLICA}{number}"
-
-
-def ids_in(text: str) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-    """Container -> resource -> ids, as `shoal.dev/devices` has it; nothing where it is not written so."""
-    if len(text) > LONGEST_HELD or not text.lstrip().startswith("{"):
-        return {}
-    try:
-        return msgspec.json.decode(text, type=dict[str, dict[str, tuple[str, ...]]])
-    except msgspec.DecodeError:
-        return {}
 
 
 def parse_position(text: str) -> DevicePosition | None:

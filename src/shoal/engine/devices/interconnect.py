@@ -17,9 +17,9 @@ from itertools import combinations
 
 import numpy as np
 
+from shoal.devices.closeness import closest, grouped, spread
 from shoal.devices.layout import Layout
 from shoal.engine.device_demand import WholeGpus
-from shoal.engine.devices.closeness import closest, grouped, spread
 from shoal.engine.devices.columns import DeviceColumns, Ints
 from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.devices.planes import MOST_NUMA, DevicePlanes

@@ -6,8 +6,8 @@ import msgspec
 
 from shoal.data.gpus import Model
 from shoal.data.mig import Layout
+from shoal.devices.mig_instances import fits
 from shoal.devices.mig_layouts import default_layouts
-from shoal.embedded.machines.mig_cuts import fits
 
 
 class Problem(msgspec.Struct, frozen=True):

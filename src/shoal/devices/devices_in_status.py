@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shoal.embedded.gpus.allocation import HeldDevices
-from shoal.embedded.gpus.devices import PhysicalDevice
+from shoal.devices.advertised_devices import PhysicalDevice
+from shoal.devices.allocation import HeldDevices
 
 Obj = dict[str, Any]
 _LISTS = ("initContainerStatuses", "containerStatuses")

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from shoal.embedded.gpus.devices import PhysicalDevice
-from shoal.embedded.gpus.node_gpus import Refused
+from shoal.devices.advertised_devices import PhysicalDevice
+from shoal.devices.pod_refusal import Refused
 
-POLICY = "shoal.dev/topology-manager-policy"
 POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 _ERROR = Refused("TopologyAffinityError", "Resources cannot be allocated with Topology locality")
 

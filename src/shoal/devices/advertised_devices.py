@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from shoal.embedded.gpus.plugin_config import GPU, PluginConfig
-from shoal.embedded.machines.machine import GpuSlot
-from shoal.embedded.machines.mig_cuts import Cut, Gpu
-
-_REPLICA = "::"
+from shoal.devices.device_ids import replica_id
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.mig_instances import Cut, Gpu
+from shoal.devices.names import GPU
+from shoal.devices.plugin_config import PluginConfig
 
 
 class PhysicalDevice(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ def inventory(slots: Sequence[GpuSlot], gpus: Sequence[Gpu], config: PluginConfi
         replicas = config.replicas_of(device.resource)
         name = config.name_of(device.resource)
         for number in range(replicas):
-            own = device.id if replicas == 1 else f"{device.id}{_REPLICA}{number}"
+            own = device.id if replicas == 1 else replica_id(device.id, number)
             copy = msgspec.structs.replace(device, id=own, resource=name, replicas=replicas)
             found.setdefault(name, []).append(copy)
     return Inventory({name: tuple(devices) for name, devices in sorted(found.items())})

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.gpus import numa
-from shoal.embedded.gpus.devices import PhysicalDevice
-from shoal.embedded.gpus.explicit import Choice
-from shoal.embedded.gpus.node_gpus import Refused
-from shoal.embedded.gpus.preferred import choose
-from shoal.embedded.gpus.requests import DeviceRequest, asks_of
+from shoal.devices import topology_manager
+from shoal.devices.advertised_devices import PhysicalDevice
+from shoal.devices.chosen_devices import Choice
+from shoal.devices.device_requests import DeviceRequest, asks_of
+from shoal.devices.pod_refusal import Refused
+from shoal.devices.preferred_allocation import choose
 
 Obj = dict[str, Any]
 Pool = Mapping[str, Sequence[PhysicalDevice]]
@@ -120,7 +120,7 @@ class _Trial:
         free = {name: self._free(name) for name, _ in ask.amounts}
         every = {name: self._pool[name] for name, _ in ask.amounts}
         reusable = {name: [*self._reusable.get(name, ()), *free[name]] for name in free}
-        nodes = numa.nodes_for(self._rules.policy, ask.amounts, reusable, every)
+        nodes = topology_manager.nodes_for(self._rules.policy, ask.amounts, reusable, every)
         if isinstance(nodes, Refused):
             raise _RefusedError(nodes)
         for name, count in ask.amounts:

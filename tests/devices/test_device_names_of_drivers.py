@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.embedded.gpus.device_name import device_name
+from shoal.devices.product_names import device_name
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.embedded.gpus.explicit import ANNOTATION, Choice
+from shoal.devices.chosen_devices import Choice
+from shoal.devices.names import OWN_DEVICES
 
 
 def choice(text: str) -> Choice:
-    return Choice({"metadata": {"name": "p", "annotations": {ANNOTATION: text}}})
+    return Choice({"metadata": {"name": "p", "annotations": {OWN_DEVICES: text}}})
 
 
 def test_a_number_that_is_not_free_is_named() -> None:

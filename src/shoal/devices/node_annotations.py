@@ -7,14 +7,9 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from shoal.embedded.gpus.devices import PhysicalDevice
-from shoal.embedded.gpus.labels import LabelInput
-from shoal.embedded.gpus.plugin_config import GPU
-
-ISLANDS = "shoal.dev/gpu-islands"
-NUMA = "shoal.dev/gpu-numa"
-ONE_PER_REQUEST = "shoal.dev/fail-requests-greater-than-one"
-TOPOLOGY = "shoal.dev/topology"
+from shoal.devices.advertised_devices import PhysicalDevice
+from shoal.devices.feature_labels import LabelInput
+from shoal.devices.names import GPU, OWN_ISLANDS, OWN_NUMA, OWN_ONE_PER_REQUEST, OWN_TOPOLOGY
 
 
 def own_words(
@@ -24,13 +19,13 @@ def own_words(
     if not scene.slots:
         return {}
     numbers, places = _numbered(scene)
-    found = {TOPOLOGY: _topology(scene, devices, unhealthy)}
+    found = {OWN_TOPOLOGY: _topology(scene, devices, unhealthy)}
     # The engine numbers the advertised whole GPUs; MIG instances are counted by name.
     if numbers:
-        found[ISLANDS] = _groups([scene.slots[index].island for index in places], numbers)
-        found[NUMA] = _groups([scene.slots[index].numa for index in places], numbers)
+        found[OWN_ISLANDS] = _groups([scene.slots[index].island for index in places], numbers)
+        found[OWN_NUMA] = _groups([scene.slots[index].numa for index in places], numbers)
     if scene.config.replicas_of(GPU) > 1:
-        found[ONE_PER_REQUEST] = "true" if scene.config.one_per_request else "false"
+        found[OWN_ONE_PER_REQUEST] = "true" if scene.config.one_per_request else "false"
     return found
 
 

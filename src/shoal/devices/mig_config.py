@@ -21,9 +21,9 @@ import msgspec
 from shoal.api.yaml_text import read_yaml
 from shoal.data.gpus import find_model
 from shoal.data.mig import Layout
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.mig_layout_checks import Problem, counts_problem
 from shoal.devices.mig_layouts import MigSpec, Specs
-from shoal.embedded.machines.machine import GpuSlot
-from shoal.embedded.machines.mig_layouts import Problem, counts_problem
 from shoal.units.errors import UserError
 
 _VENDOR = "10de"

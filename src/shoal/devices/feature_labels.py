@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from shoal.data.gpus import Model, find_model
-from shoal.embedded.gpus.devices import single_problem
-from shoal.embedded.gpus.driver import CUDA, DRIVER
-from shoal.embedded.gpus.plugin_config import GPU, PluginConfig
-from shoal.embedded.machines.machine import GpuSlot
-from shoal.embedded.machines.mig_cuts import Cut, Gpu
+from shoal.devices.advertised_devices import single_problem
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.mig_instances import Cut, Gpu
+from shoal.devices.names import GPU
+from shoal.devices.plugin_config import PluginConfig
 
 _PREFIX = "nvidia.com/"
 COMING_AND_GOING = tuple(f"{_PREFIX}{name}" for name in ("mig-", "gpu.slices.", "gpu.engines.", "gpu.multiprocessors"))
@@ -35,14 +34,17 @@ class LabelInput(msgspec.Struct, frozen=True):
     slots: tuple[GpuSlot, ...]
     gpus: tuple[Gpu, ...]
     config: PluginConfig
+    driver: str
+    """`580.95.05`."""
+    cuda: str
+    """The greatest version of CUDA that the driver supports: `13.0`."""
 
 
 def gpu_labels(scene: LabelInput) -> dict[str, str]:
     """All GPU labels of the node."""
     if not scene.slots:
         return {}
-    model = find_model(scene.slots[0].model)
-    found = {**_operator(scene, model), **_versions(), **_model(scene, model)}
+    found = {**_operator(scene), **_versions(scene.driver, scene.cuda), **_model(scene)}
     strategy = scene.config.mig_strategy
     if strategy == "single" and any(gpu.is_mig for gpu in scene.gpus):
         found |= _single(scene)
@@ -52,9 +54,9 @@ def gpu_labels(scene: LabelInput) -> dict[str, str]:
     return {_PREFIX + name: value for name, value in found.items()}
 
 
-def _operator(scene: LabelInput, model: Model | None) -> dict[str, str]:
+def _operator(scene: LabelInput) -> dict[str, str]:
     found = {"gpu.present": "true", **{f"gpu.deploy.{name}": "true" for name in _OPERANDS}}
-    capable = model is not None and bool(model.mig)
+    capable = scene.slots[0].is_mig_capable
     if capable:
         found["gpu.deploy.mig-manager"] = "true"
     mps = scene.config.sharing == "mps" and not any(gpu.is_mig for gpu in scene.gpus)
@@ -64,18 +66,18 @@ def _operator(scene: LabelInput, model: Model | None) -> dict[str, str]:
     return found
 
 
-def _versions() -> dict[str, str]:
-    major, minor, revision = DRIVER.split(".")
-    cuda_major, cuda_minor = CUDA.split(".")
+def _versions(driver: str, cuda: str) -> dict[str, str]:
+    major, minor, revision = driver.split(".")
+    cuda_major, cuda_minor = cuda.split(".")
     return {
-        "cuda.driver-version.full": DRIVER,
+        "cuda.driver-version.full": driver,
         "cuda.driver-version.major": major,
         "cuda.driver-version.minor": minor,
         "cuda.driver-version.revision": revision,
         "cuda.driver.major": major,
         "cuda.driver.minor": minor,
         "cuda.driver.rev": revision,
-        "cuda.runtime-version.full": CUDA,
+        "cuda.runtime-version.full": cuda,
         "cuda.runtime-version.major": cuda_major,
         "cuda.runtime-version.minor": cuda_minor,
         "cuda.runtime.major": cuda_major,
@@ -83,9 +85,9 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _model(scene: LabelInput, model: Model | None) -> dict[str, str]:
+def _model(scene: LabelInput) -> dict[str, str]:
     slot, config = scene.slots[0], scene.config
-    major, _, minor = (model.compute_capability if model is not None else "0.0").partition(".")
+    major, _, minor = (slot.compute_capability or "0.0").partition(".")
     shows = any(name in slot.product for name in _GRAPHICS_FORMS)
     # GPUs with MIG are still counted; the number of replicas is that of whole advertised GPUs.
     replicas = config.replicas_of(GPU) if _has_whole(scene) else 0

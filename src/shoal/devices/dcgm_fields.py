@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from shoal.embedded.gpus.readings import Reading
+from shoal.devices.readings import Reading
 
 Scope = Literal["gpu", "instance", "whole"]
 """With MIG: shown for the GPU; for each instance; not shown."""

@@ -13,14 +13,11 @@ from typing import Any, Literal
 import msgspec
 
 from shoal.api.yaml_text import read_yaml
-from shoal.embedded.machines.machine import Machine
-from shoal.embedded.machines.options import MOST_MPS_CLIENTS
+from shoal.devices.mps_limits import MOST_MPS_CLIENTS
+from shoal.devices.names import GPU, SHARED_SUFFIX
 from shoal.units.errors import UserError
 
-GPU = "nvidia.com/gpu"
-MIG_PREFIX = "nvidia.com/mig-"
 _DOMAIN = "nvidia.com/"
-_SHARED = ".shared"
 _MOST_REPLICAS = 1_000
 """The maximum number of replicas. Each is a device of its own, and a typing error must not create a million of them."""
 
@@ -54,7 +51,7 @@ class PluginConfig(msgspec.Struct, frozen=True):
         return found.get(resource, found.get("*", 1))
 
     def name_of(self, resource: str) -> str:
-        return resource + _SHARED if self.rename and self.replicas_of(resource) > 1 else resource
+        return resource + SHARED_SUFFIX if self.rename and self.replicas_of(resource) > 1 else resource
 
 
 class _Resource(msgspec.Struct, frozen=True, rename="camel"):
@@ -88,20 +85,6 @@ class _PluginConfigFile(msgspec.Struct, frozen=True, rename="camel"):
     version: str = ""
     flags: _Flags = _Flags()
     sharing: _SharingBlocks = _SharingBlocks()
-
-
-def own_config(machine: Machine) -> PluginConfig:
-    """The initial configuration of the plugin on this machine."""
-    sharing = machine.sharing
-    if sharing is None:
-        return PluginConfig(mig_strategy=machine.mig_strategy)
-    return PluginConfig(
-        mig_strategy=machine.mig_strategy,
-        sharing=sharing.strategy,
-        replicas=(("*", sharing.replicas),),
-        rename=sharing.rename,
-        one_per_request=sharing.fail_requests_greater_than_one,
-    )
 
 
 def parse_plugin_config(text: str, default: Strategy, most_mps_clients: int = MOST_MPS_CLIENTS) -> PluginConfig:

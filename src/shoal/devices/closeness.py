@@ -1,7 +1,8 @@
 """Determines which GPUs of a node are close together: by NVLink first, then by NUMA node.
 
 A set that fits into one group takes the smallest that holds it, so that large groups stay whole for large asks; one
-that does not takes the largest groups, which makes for the fewest. Inside the last group the next level decides.
+that does not takes the largest groups, which makes for the fewest. Inside the last group the next level decides. A set
+that fits into no island but into one NUMA node stays on that node.
 Rejected: scores per pair of links, as the device plugin computes them: exponential, and equal on every switched board.
 """
 
@@ -16,6 +17,8 @@ def closest(free: Sequence[int], count: int, levels: Sequence[Labels]) -> tuple[
     """`count` of the free devices (there are enough), grouped as closely as the levels allow."""
     if not levels or count >= len(free):
         return tuple(sorted(free)[:count])
+    if len(levels) > 1 and _largest(free, levels[0]) < count <= _largest(free, levels[1]):
+        levels = (levels[1], levels[0], *levels[2:])
     groups = grouped(free, levels[0])
     holding = [group for group in groups if len(group) >= count]
     if not holding:
@@ -39,3 +42,7 @@ def grouped(devices: Sequence[int], labels: Labels) -> list[list[int]]:
 def spread(devices: Sequence[int], labels: Labels) -> int:
     """Over how many groups the devices are spread."""
     return len(grouped(devices, labels))
+
+
+def _largest(devices: Sequence[int], labels: Labels) -> int:
+    return max(len(group) for group in grouped(devices, labels))

@@ -11,17 +11,15 @@ of the pod has the allocated devices. If another pod holds a chosen MIG instance
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from shoal.embedded.gpus.devices import PhysicalDevice
+from shoal.devices.advertised_devices import PhysicalDevice
+from shoal.devices.device_ids import ids_in
+from shoal.devices.names import OWN_DEVICES
 from shoal.units.numbers import LONGEST_HELD, MOST_HELD, whole_of
 
-ANNOTATION = "shoal.dev/devices"
 Obj = dict[str, Any]
-Ids = Mapping[str, Mapping[str, tuple[str, ...]]]
 _Position = tuple[int, int | None]
 
 
@@ -29,9 +27,9 @@ class Choice:
     """The chosen devices of one pod."""
 
     def __init__(self, pod: Obj) -> None:
-        text = str((pod["metadata"].get("annotations") or {}).get(ANNOTATION) or "")
+        text = str((pod["metadata"].get("annotations") or {}).get(OWN_DEVICES) or "")
         text = "" if len(text) > LONGEST_HELD else text.strip()
-        self._ids = _ids(text)
+        self._ids = ids_in(text)
         self._positions = [] if self._ids else _positions(text)
 
     def wanted(
@@ -66,15 +64,6 @@ def _named(one: str, free: Sequence[PhysicalDevice]) -> PhysicalDevice | None:
 def _is_at(device: PhysicalDevice, position: _Position) -> bool:
     gpu, start = position
     return device.gpu == gpu and (start is None or (device.cut is not None and device.cut.start == start))
-
-
-def _ids(text: str) -> Ids:
-    if not text.startswith("{"):
-        return {}
-    try:
-        return msgspec.json.decode(text, type=dict[str, dict[str, tuple[str, ...]]])
-    except msgspec.DecodeError:
-        return {}
 
 
 def _positions(text: str) -> list[_Position]:

@@ -1,0 +1,1 @@
+"""The node agent: the parts that run on a machine with GPUs."""

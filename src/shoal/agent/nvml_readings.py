@@ -1,0 +1,117 @@
+"""Reads the sensors, counters and processes of one GPU by NVIDIA's management library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+from shoal.agent.nvml_library import Handle, NvmlLibrary
+from shoal.devices.port import EccErrors, GpuProcess, GpuReadings, RemappedRows
+
+T = TypeVar("T")
+_MIB = 2**20
+_GPU_SENSOR = 0
+_SM_CLOCK, _MEMORY_CLOCK = 1, 2
+_CORRECTED, _UNCORRECTED = 0, 1
+_SINCE_DRIVER_LOAD = 0
+_MEMORY_TEMPERATURE = 82
+_MEMORY_WITH_RESERVED = 0x02000028
+_NO_INSTANCE = 0xFFFFFFFF
+_REASONS = (
+    (0x4, "sw_power_cap"),
+    (0x8, "hw_slowdown"),
+    (0x10, "sync_boost"),
+    (0x20, "sw_thermal_slowdown"),
+    (0x40, "hw_thermal_slowdown"),
+    (0x80, "hw_power_brake_slowdown"),
+    (0x100, "display_clock_setting"),
+    (0x200, "board_limit"),
+    (0x400, "reliability"),
+)
+"""What reduces clocks. Idle GPUs and clocks that a user has set are left out: they are no fault."""
+
+
+class _Value(Protocol):
+    def __call__(self, get: Any, *given: Any) -> Any:
+        """The value of a function, or None."""
+        ...
+
+
+class NvmlReadings:
+    def __init__(self, library: NvmlLibrary, value: _Value) -> None:
+        """`value` calls a function of the library and handles its errors."""
+        self._library, self._value = library, value
+
+    def read(self, handle: Handle) -> GpuReadings:
+        library, value = self._library, self._value
+        util = value(library.nvmlDeviceGetUtilizationRates, handle)
+        total, used, reserved, free = self._memory(handle)
+        return GpuReadings(
+            util_percent=None if util is None else util.gpu,
+            memory_util_percent=None if util is None else util.memory,
+            memory_mib=total,
+            used_mib=used,
+            reserved_mib=reserved,
+            free_mib=free,
+            temperature_c=value(library.nvmlDeviceGetTemperature, handle, _GPU_SENSOR),
+            memory_temperature_c=self._memory_temperature(handle),
+            power_w=_watts(value(library.nvmlDeviceGetPowerUsage, handle)),
+            power_limit_w=_watts(value(library.nvmlDeviceGetEnforcedPowerLimit, handle)),
+            sm_mhz=value(library.nvmlDeviceGetClockInfo, handle, _SM_CLOCK),
+            memory_mhz=value(library.nvmlDeviceGetClockInfo, handle, _MEMORY_CLOCK),
+            energy_mj=value(library.nvmlDeviceGetTotalEnergyConsumption, handle),
+            ecc=self._ecc(handle),
+            remapped_rows=self._remapped_rows(handle),
+            throttle_reasons=self._throttle_reasons(handle),
+            processes=_processes(value(library.nvmlDeviceGetComputeRunningProcesses, handle)),
+        )
+
+    def _memory(self, handle: Handle) -> tuple[int | None, int | None, int | None, int | None]:
+        """Total, used, reserved and free MiB; old drivers count the reserved memory as used."""
+        full = self._value(self._library.nvmlDeviceGetMemoryInfo, handle, _MEMORY_WITH_RESERVED)
+        if full is not None:
+            return full.total // _MIB, full.used // _MIB, full.reserved // _MIB, full.free // _MIB
+        plain = self._value(self._library.nvmlDeviceGetMemoryInfo, handle)
+        if plain is not None:
+            return plain.total // _MIB, plain.used // _MIB, None, plain.free // _MIB
+        return None, None, None, None
+
+    def _memory_temperature(self, handle: Handle) -> int | None:
+        fields = self._value(self._library.nvmlDeviceGetFieldValues, handle, [_MEMORY_TEMPERATURE])
+        # No memory in use has zero degrees; GPUs without the sensor may report it.
+        return fields[0].value.uiVal or None if fields and fields[0].nvmlReturn == 0 else None
+
+    def _ecc(self, handle: Handle) -> EccErrors | None:
+        corrected, uncorrected = (
+            self._value(self._library.nvmlDeviceGetTotalEccErrors, handle, kind, _SINCE_DRIVER_LOAD)
+            for kind in (_CORRECTED, _UNCORRECTED)
+        )
+        return None if corrected is None and uncorrected is None else EccErrors(corrected, uncorrected)
+
+    def _remapped_rows(self, handle: Handle) -> RemappedRows | None:
+        rows = self._value(self._library.nvmlDeviceGetRemappedRows, handle)
+        return None if rows is None else RemappedRows(rows[0], rows[1], bool(rows[2]), bool(rows[3]))
+
+    def _throttle_reasons(self, handle: Handle) -> tuple[str, ...] | None:
+        """Drivers before 535 know the function by its former name only, later ones may drop that."""
+        mask = self._value(self._library.nvmlDeviceGetCurrentClocksEventReasons, handle)
+        if mask is None:
+            mask = self._value(self._library.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
+        return None if mask is None else tuple(name for bit, name in _REASONS if mask & bit)
+
+
+def _watts(milliwatts: int | None) -> float | None:
+    return None if milliwatts is None else milliwatts / 1000
+
+
+def _processes(found: Sequence[Any] | None) -> tuple[GpuProcess, ...] | None:
+    if found is None:
+        return None
+    return tuple(
+        GpuProcess(
+            pid=one.pid,
+            memory_mib=None if one.usedGpuMemory is None else one.usedGpuMemory // _MIB,
+            instance=None if one.gpuInstanceId in (None, _NO_INSTANCE) else one.gpuInstanceId,
+        )
+        for one in found
+    )

@@ -1,0 +1,20 @@
+"""Defines the names of resources, labels and annotations that the engine, simulated nodes and agents share."""
+
+from __future__ import annotations
+
+from shoal.data.mig import RESOURCE_PREFIX
+
+GPU = "nvidia.com/gpu"
+MIG_PREFIX = RESOURCE_PREFIX
+SHARED_SUFFIX = ".shared"
+
+NVLINK = "gpu.nvidia.com/nvlink-enabled"
+ISLAND_SIZE = "gpu.nvidia.com/nvlink-gpus-per-island"
+
+# Shoal's own, as annotations of nodes and pods; on nodes as labels too.
+OWN_ISLANDS = "shoal.dev/gpu-islands"
+OWN_NUMA = "shoal.dev/gpu-numa"
+OWN_NUMA_POLICY = "shoal.dev/topology-manager-policy"
+OWN_ONE_PER_REQUEST = "shoal.dev/fail-requests-greater-than-one"
+OWN_DEVICES = "shoal.dev/devices"
+OWN_TOPOLOGY = "shoal.dev/topology"

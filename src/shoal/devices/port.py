@@ -1,0 +1,154 @@
+"""Defines what a node's GPU driver must report: its GPUs, their readings, and their Xid errors.
+
+An adapter over the driver's library and one over simulated GPUs implement it. A value that the driver or the GPU does
+not report is None, never zero: a GPU without memory sensor has no memory temperature. A GPU that has stopped to respond
+is reported as lost and does not fail the calls about others.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+
+class DriverVersions(msgspec.Struct, frozen=True):
+    driver: str
+    """`580.95.05`."""
+    cuda: str | None
+    """The greatest version of CUDA that the driver supports: `13.0`."""
+
+
+class MigInstance(msgspec.Struct, frozen=True):
+    """A MIG device: a GPU instance with its compute instance."""
+
+    uuid: str
+    profile: str
+    """`1g.10gb`, as the driver names it; empty if unknown."""
+    instance: int | None
+    """The number of the GPU instance."""
+    start: int | None
+    """Its first memory slice. Drivers report positions to privileged processes only."""
+    width: int | None
+    """The number of its memory slices."""
+    memory_mib: int | None
+
+
+class NvlinkPeer(msgspec.Struct, frozen=True):
+    """A GPU of the node that is connected over NVLink, directly or through switches."""
+
+    uuid: str
+    links: int
+
+
+class InstalledGpu(msgspec.Struct, frozen=True):
+    index: int
+    """The driver's number of the GPU."""
+    uuid: str
+    """`GPU-` and a UUID."""
+    name: str
+    """`NVIDIA H100 80GB HBM3`."""
+    pci: str
+    """`00000000:53:00.0`."""
+    memory_mib: int | None = None
+    compute_capability: str | None = None
+    """`9.0`."""
+    numa: int | None = None
+    serial: str | None = None
+    is_mig: bool | None = None
+    """Whether MIG mode is enabled; None: the GPU has no MIG."""
+    instances: tuple[MigInstance, ...] = ()
+    peers: tuple[NvlinkPeer, ...] = ()
+
+
+class LostGpu(msgspec.Struct, frozen=True):
+    """A GPU that does not respond, or that the driver does not let this process use."""
+
+    index: int
+    uuid: str | None
+    """None if the GPU was lost before its first report."""
+    reason: str
+
+
+class GpuList(msgspec.Struct, frozen=True):
+    """All GPUs of the node, by index; each is in one of the two."""
+
+    gpus: tuple[InstalledGpu, ...]
+    lost: tuple[LostGpu, ...] = ()
+
+
+class GpuProcess(msgspec.Struct, frozen=True):
+    pid: int
+    memory_mib: int | None
+    instance: int | None = None
+    """The GPU instance of the process."""
+
+
+class EccErrors(msgspec.Struct, frozen=True):
+    """Errors since the driver was loaded."""
+
+    corrected: int | None
+    uncorrected: int | None
+
+
+class RemappedRows(msgspec.Struct, frozen=True):
+    correctable: int
+    uncorrectable: int
+    is_pending: bool
+    """Whether a reset is needed to remap a row."""
+    has_failed: bool
+
+
+class GpuReadings(msgspec.Struct, frozen=True):
+    """The values of one GPU at one time."""
+
+    util_percent: int | None = None
+    """None with MIG, where it is not measured."""
+    memory_util_percent: int | None = None
+    memory_mib: int | None = None
+    used_mib: int | None = None
+    reserved_mib: int | None = None
+    free_mib: int | None = None
+    temperature_c: int | None = None
+    memory_temperature_c: int | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    energy_mj: int | None = None
+    """Millijoules since the driver was loaded."""
+    ecc: EccErrors | None = None
+    remapped_rows: RemappedRows | None = None
+    throttle_reasons: tuple[str, ...] | None = None
+    """`sw_power_cap`, `hw_thermal_slowdown`, ...; empty: the clocks are not reduced."""
+    processes: tuple[GpuProcess, ...] | None = None
+
+
+class XidEvent(msgspec.Struct, frozen=True):
+    uuid: str
+    """Of the GPU."""
+    xid: int
+    instance: int | None = None
+    """The GPU instance concerned; None: the whole GPU, or unknown."""
+
+
+class UnknownGpuError(LookupError):
+    """No GPU of the node has this UUID."""
+
+
+class GpuDriver(Protocol):
+    def versions(self) -> DriverVersions: ...
+
+    def gpus(self) -> GpuList:
+        """The GPUs as they are now; MIG layouts may differ from one call to the next."""
+        ...
+
+    def read(self, uuid: str) -> GpuReadings | LostGpu:
+        """Raises `UnknownGpuError` for the UUID of no GPU."""
+        ...
+
+    def next_xid(self, timeout_s: float) -> XidEvent | None:
+        """The next Xid error, None if there is none in this time. It may block: call it in a thread of its own."""
+        ...
+
+    def close(self) -> None: ...

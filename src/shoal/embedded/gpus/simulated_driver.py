@@ -1,0 +1,136 @@
+"""Reports the GPUs of a simulated node as their driver would.
+
+A simulated GPU that has fallen off the bus is lost until it is repaired. Waiting for an Xid error ends at once, because
+simulated time does not pass in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from shoal.data.gpus import find_model
+from shoal.devices.dcgm_fields import Totals
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.nvlink import links_of
+from shoal.devices.port import (
+    DriverVersions,
+    EccErrors,
+    GpuList,
+    GpuProcess,
+    GpuReadings,
+    InstalledGpu,
+    LostGpu,
+    MigInstance,
+    NvlinkPeer,
+    RemappedRows,
+    UnknownGpuError,
+    XidEvent,
+)
+from shoal.devices.product_names import device_name
+from shoal.embedded.gpus.dcgm import DcgmExporter
+from shoal.embedded.gpus.device_manager import DeviceManager
+from shoal.embedded.gpus.driver import CUDA, DRIVER
+from shoal.embedded.gpus.smi_node import processes_on
+
+
+class SimulatedDriver:
+    """Implements GpuDriver."""
+
+    def __init__(self, device_manager: DeviceManager, exporter: DcgmExporter, at_s: Callable[[], float]) -> None:
+        """`exporter`: it has the counters of the node's GPUs. `at_s`: the time."""
+        self._device_manager, self._exporter, self._at_s = device_manager, exporter, at_s
+        self._reported: dict[int, int] = {}
+        """The Xid of each GPU that has one, as reported."""
+
+    def versions(self) -> DriverVersions:
+        return DriverVersions(DRIVER, CUDA)
+
+    def gpus(self) -> GpuList:
+        slots = self._device_manager.machine.gpus
+        return GpuList(
+            gpus=tuple(self._gpu(slot) for slot in slots if self._lost(slot) is None),
+            lost=tuple(lost for slot in slots if (lost := self._lost(slot)) is not None),
+        )
+
+    def read(self, uuid: str) -> GpuReadings | LostGpu:
+        slot = next((one for one in self._device_manager.machine.gpus if one.uuid == uuid), None)
+        if slot is None:
+            raise UnknownGpuError(uuid)
+        return self._lost(slot) or self._readings(slot)
+
+    def next_xid(self, timeout_s: float) -> XidEvent | None:  # noqa: ARG002 - no time passes here
+        for slot in self._device_manager.machine.gpus:
+            fault = self._device_manager.xid(slot.index)
+            if fault is None:
+                self._reported.pop(slot.index, None)
+            elif self._reported.get(slot.index) != fault.number:
+                self._reported[slot.index] = fault.number
+                return XidEvent(slot.uuid, fault.number)
+        return None
+
+    def close(self) -> None:
+        self._reported.clear()
+
+    def _lost(self, slot: GpuSlot) -> LostGpu | None:
+        fault = self._device_manager.xid(slot.index)
+        if fault is None or not fault.is_lost:
+            return None
+        return LostGpu(slot.index, slot.uuid, f"Xid {fault.number}: {fault.meaning}")
+
+    def _gpu(self, slot: GpuSlot) -> InstalledGpu:
+        model, gpu = find_model(slot.model), self._device_manager.gpus[slot.index]
+        return InstalledGpu(
+            index=slot.index,
+            uuid=slot.uuid,
+            name=device_name(slot.product),
+            pci=slot.pci,
+            memory_mib=slot.memory_mib,
+            compute_capability=model.compute_capability if model is not None else None,
+            numa=slot.numa,
+            serial=slot.serial or None,
+            is_mig=gpu.is_mig if model is not None and model.mig else None,
+            instances=tuple(
+                MigInstance(one.uuid, one.profile.name, one.instance, one.start, one.profile.width, one.memory_mib)
+                for one in gpu.cuts
+            ),
+            peers=tuple(self._peers(slot)),
+        )
+
+    def _peers(self, slot: GpuSlot) -> Iterator[NvlinkPeer]:
+        links = links_of(find_model(slot.model))
+        for other in self._device_manager.machine.gpus if links else ():
+            if other.index != slot.index and other.island == slot.island and self._lost(other) is None:
+                yield NvlinkPeer(other.uuid, links)
+
+    def _readings(self, slot: GpuSlot) -> GpuReadings:
+        at_s = self._at_s()
+        self._exporter.account(at_s)
+        sample = self._exporter.sample(slot, at_s)
+        reading, totals = sample.reading, sample.totals
+        gpu = self._device_manager.gpus[slot.index]
+        return GpuReadings(
+            util_percent=None if gpu.is_mig else round(100 * reading.util),
+            memory_mib=slot.memory_mib,
+            used_mib=reading.used_mib,
+            reserved_mib=reading.reserved_mib,
+            free_mib=reading.free_mib,
+            temperature_c=reading.temperature_c,
+            memory_temperature_c=reading.memory_temperature_c,
+            power_w=reading.power_w,
+            power_limit_w=float(reading.power_limit_w),
+            sm_mhz=reading.sm_mhz,
+            memory_mhz=reading.memory_mhz,
+            energy_mj=int(totals.energy_mj),
+            ecc=EccErrors(corrected=0, uncorrected=totals.double_bit_errors),
+            remapped_rows=_remapped_rows(totals),
+            throttle_reasons=(),
+            processes=tuple(
+                GpuProcess(one.pid, one.memory_mib, one.instance)
+                for one in processes_on(self._device_manager, slot, gpu.cuts)
+            ),
+        )
+
+
+def _remapped_rows(totals: Totals) -> RemappedRows:
+    is_pending = bool(totals.remapped_rows)
+    return RemappedRows(0, totals.remapped_rows, is_pending=is_pending, has_failed=bool(totals.remap_failures))

@@ -1,0 +1,86 @@
+"""The driver contract on the GPUs of this machine. Nothing on a GPU is changed. Skipped where no driver responds."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from build.gpu_driver_contract import GpuDriverContract, readings_of
+from shoal.agent.nvml import NvmlDriver
+from shoal.agent.nvml_library import nvml_library
+from shoal.data.gpus import find_model
+from shoal.units.errors import UserError
+
+
+def _open() -> NvmlDriver:
+    try:
+        return NvmlDriver(nvml_library())
+    except UserError as error:
+        pytest.skip(f"no GPU: {error}")
+
+
+@pytest.fixture(name="driver")
+def driver_fixture() -> Iterator[NvmlDriver]:
+    driver = _open()
+    yield driver
+    driver.close()
+
+
+def _nvidia_smi(*fields: str) -> list[list[str]]:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        pytest.skip("nvidia-smi is not on the path")
+    command = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
+
+
+@pytest.mark.gpu
+class TestRealGpus(GpuDriverContract):
+    """Uses the fixture `driver` above."""
+
+
+@pytest.mark.gpu
+def test_what_nvidia_smi_lists_is_listed(driver: NvmlDriver) -> None:
+    fields = ("index", "uuid", "name", "pci.bus_id", "memory.total", "compute_cap", "driver_version")
+    version = driver.versions().driver
+    expected = [
+        [str(gpu.index), gpu.uuid, gpu.name, gpu.pci, str(gpu.memory_mib), gpu.compute_capability, version]
+        for gpu in driver.gpus().gpus
+    ]
+    assert _nvidia_smi(*fields) == expected
+
+
+@pytest.mark.gpu
+def test_readings_are_near_those_of_nvidia_smi(driver: NvmlDriver) -> None:
+    gpus = driver.gpus().gpus
+    for gpu, row in zip(gpus, _nvidia_smi("temperature.gpu", "power.limit", "memory.reserved"), strict=True):
+        readings = readings_of(driver, gpu)
+        assert readings.temperature_c == pytest.approx(int(row[0]), abs=5)
+        assert readings.power_limit_w == pytest.approx(float(row[1]), abs=1)
+        assert readings.reserved_mib == pytest.approx(int(row[2]), abs=2)
+
+
+@pytest.mark.gpu
+def test_the_facts_of_a_known_model_are_those_of_the_gpu(driver: NvmlDriver) -> None:
+    for gpu in driver.gpus().gpus:
+        model = find_model(gpu.name.replace(" ", "-"))
+        if model is None:
+            pytest.skip(f"no facts about {gpu.name}")
+        assert gpu.compute_capability == model.compute_capability
+        assert (gpu.is_mig is not None) == bool(model.mig)
+        assert gpu.memory_mib == pytest.approx(model.memory_mib(), rel=0.02)
+
+
+@pytest.mark.gpu
+def test_a_hopper_gpu_reports_what_its_exporter_shows_by_default(driver: NvmlDriver) -> None:
+    hopper = [gpu for gpu in driver.gpus().gpus if gpu.compute_capability == "9.0"]
+    if not hopper:
+        pytest.skip("no Hopper GPU")
+    for gpu in hopper:
+        readings = readings_of(driver, gpu)
+        absent = [name for name in readings.__struct_fields__ if getattr(readings, name) is None]
+        assert set(absent) <= ({"util_percent", "memory_util_percent"} if gpu.is_mig else set())

@@ -1,0 +1,274 @@
+"""Builds an object with the functions of NVIDIA's management library, over GPUs that a test describes."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+NOT_SUPPORTED, NOT_FOUND, TIMEOUT, GPU_IS_LOST, UNKNOWN = 3, 6, 10, 15, 999
+MIB = 2**20
+NO_INSTANCE = 0xFFFFFFFF
+
+
+class FakeError(Exception):
+    def __init__(self, value: int) -> None:
+        super().__init__(f"error {value}")
+        self.value = value
+
+
+class _Cell(ctypes.Structure):
+    _fields_ = [("number", ctypes.c_int)]
+
+
+@dataclass
+class FakeInstance:
+    number: int
+    profile: str
+    start: int
+    width: int
+    memory_mib: int
+
+    @property
+    def uuid(self) -> str:
+        return f"MIG-{self.number:08d}-0000-4000-8000-000000000000"
+
+
+@dataclass
+class FakeGpu:
+    index: int
+    links: list[str] = field(default_factory=list)
+    """What each active NVLink leads to: the PCI address of a GPU, or `switch`."""
+    is_mig: bool = False
+    instances: list[FakeInstance] = field(default_factory=list)
+    processes: list[tuple[int, int, int]] = field(default_factory=list)
+    """Process, bytes, and GPU instance."""
+    memory_temperature: int = 52
+    throttling: int = 0
+
+    @property
+    def uuid(self) -> str:
+        return f"GPU-{self.index:08d}-0000-4000-8000-000000000000"
+
+    @property
+    def pci(self) -> str:
+        return pci_of(self.index)
+
+
+def pci_of(index: int) -> str:
+    return f"00000000:{0x18 + index:02X}:00.0"
+
+
+class FakeNvml:
+    """Like the library, it gives a new pointer object for a GPU at each call."""
+
+    NVMLError = FakeError
+
+    def __init__(self, gpus: list[FakeGpu]) -> None:
+        self._gpus = gpus
+        self._cells = [_Cell(gpu.index) for gpu in gpus]
+        self._faults: dict[str, tuple[int, int | None]] = {}
+        self._events: list[SimpleNamespace] = []
+        self._watched: set[int] = set()
+        self.open_event_sets = self.created_event_sets = 0
+        self.is_open = False
+
+    # What tests do to it.
+
+    def fail(self, function: str, code: int, gpu: int | None = None) -> None:
+        """Let a function fail, for one GPU or for all."""
+        self._faults[function] = (code, gpu)
+
+    def lose(self, gpu: int) -> None:
+        for name in dir(self):
+            if name.startswith("nvmlDevice") and name != "nvmlDeviceGetCount":
+                self.fail(name, GPU_IS_LOST, gpu)
+
+    def report_xid(self, gpu: int, xid: int, instance: int = NO_INSTANCE) -> None:
+        device = self._pointer(gpu)
+        self._events.append(SimpleNamespace(device=device, eventType=8, eventData=xid, gpuInstanceId=instance))
+
+    # The library's functions.
+
+    def nvmlInit(self) -> None:
+        self._check("nvmlInit")
+        self.is_open = True
+
+    def nvmlShutdown(self) -> None:
+        self._check("nvmlShutdown")
+        self.is_open = False
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        self._check("nvmlSystemGetDriverVersion")
+        return "580.95.05"
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        self._check("nvmlSystemGetCudaDriverVersion")
+        return 12080
+
+    def nvmlDeviceGetCount(self) -> int:
+        self._check("nvmlDeviceGetCount")
+        return len(self._gpus)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
+        self._check("nvmlDeviceGetHandleByIndex", index)
+        return self._pointer(index)
+
+    def nvmlDeviceGetUUID(self, handle: Any) -> str:
+        if isinstance(handle, FakeInstance):
+            return handle.uuid
+        return self._gpu("nvmlDeviceGetUUID", handle).uuid
+
+    def nvmlDeviceGetName(self, handle: Any) -> str:
+        if isinstance(handle, FakeInstance):
+            return f"NVIDIA H100 80GB HBM3 MIG {handle.profile}"
+        self._gpu("nvmlDeviceGetName", handle)
+        return "NVIDIA H100 80GB HBM3"
+
+    def nvmlDeviceGetSerial(self, handle: Any) -> str:
+        return str(1650000000000 + self._gpu("nvmlDeviceGetSerial", handle).index)
+
+    def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
+        return SimpleNamespace(busId=self._gpu("nvmlDeviceGetPciInfo", handle).pci.encode())
+
+    def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> tuple[int, int]:
+        self._gpu("nvmlDeviceGetCudaComputeCapability", handle)
+        return 9, 0
+
+    def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int | None = None) -> Any:
+        gpu = self._gpu("nvmlDeviceGetMemoryInfo", handle)
+        total, reserved, used = 81559 * MIB, 560 * MIB, sum(size for _, size, _ in gpu.processes)
+        if version is None:
+            return SimpleNamespace(total=total, used=used + reserved, free=total - used - reserved)
+        return SimpleNamespace(total=total, used=used, reserved=reserved, free=total - used - reserved)
+
+    def nvmlDeviceGetUtilizationRates(self, handle: Any) -> Any:
+        if self._gpu("nvmlDeviceGetUtilizationRates", handle).is_mig:
+            raise FakeError(NOT_SUPPORTED)
+        return SimpleNamespace(gpu=80, memory=35)
+
+    def nvmlDeviceGetTemperature(self, handle: Any, sensor: int) -> int:
+        self._gpu("nvmlDeviceGetTemperature", handle)
+        return 44
+
+    def nvmlDeviceGetPowerUsage(self, handle: Any) -> int:
+        self._gpu("nvmlDeviceGetPowerUsage", handle)
+        return 412_500
+
+    def nvmlDeviceGetEnforcedPowerLimit(self, handle: Any) -> int:
+        self._gpu("nvmlDeviceGetEnforcedPowerLimit", handle)
+        return 700_000
+
+    def nvmlDeviceGetClockInfo(self, handle: Any, kind: int) -> int:
+        self._gpu("nvmlDeviceGetClockInfo", handle)
+        return {1: 1980, 2: 2619}[kind]
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: Any) -> int:
+        self._gpu("nvmlDeviceGetTotalEnergyConsumption", handle)
+        return 8_123_456_789
+
+    def nvmlDeviceGetTotalEccErrors(self, handle: Any, kind: int, counter: int) -> int:
+        self._gpu("nvmlDeviceGetTotalEccErrors", handle)
+        return {0: 5, 1: 1}[kind]
+
+    def nvmlDeviceGetRemappedRows(self, handle: Any) -> tuple[int, int, int, int]:
+        self._gpu("nvmlDeviceGetRemappedRows", handle)
+        return 2, 1, 1, 0
+
+    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: Any) -> int:
+        return self._gpu("nvmlDeviceGetCurrentClocksEventReasons", handle).throttling
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: Any) -> int:
+        return self._gpu("nvmlDeviceGetCurrentClocksThrottleReasons", handle).throttling
+
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: Any) -> list[Any]:
+        gpu = self._gpu("nvmlDeviceGetComputeRunningProcesses", handle)
+        return [
+            SimpleNamespace(pid=pid, usedGpuMemory=size, gpuInstanceId=instance)
+            for pid, size, instance in gpu.processes
+        ]
+
+    def nvmlDeviceGetFieldValues(self, handle: Any, fields: Any) -> list[Any]:
+        gpu = self._gpu("nvmlDeviceGetFieldValues", handle)
+        assert list(fields) == [82]
+        return [SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=gpu.memory_temperature))]
+
+    def nvmlDeviceGetNvLinkState(self, device: Any, link: int) -> int:
+        gpu = self._gpu("nvmlDeviceGetNvLinkState", device)
+        if link >= 18:
+            raise FakeError(2)
+        return int(link < len(gpu.links))
+
+    def nvmlDeviceGetNvLinkRemoteDeviceType(self, handle: Any, link: int) -> int:
+        gpu = self._gpu("nvmlDeviceGetNvLinkRemoteDeviceType", handle)
+        return 2 if gpu.links[link] == "switch" else 0
+
+    def nvmlDeviceGetNvLinkRemotePciInfo(self, device: Any, link: int) -> Any:
+        gpu = self._gpu("nvmlDeviceGetNvLinkRemotePciInfo", device)
+        return SimpleNamespace(busId=gpu.links[link].encode())
+
+    def nvmlDeviceGetMigMode(self, device: Any) -> list[int]:
+        gpu = self._gpu("nvmlDeviceGetMigMode", device)
+        return [int(gpu.is_mig), int(gpu.is_mig)]
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, device: Any) -> int:
+        self._gpu("nvmlDeviceGetMaxMigDeviceCount", device)
+        return 7
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, device: Any, index: int) -> Any:
+        gpu = self._gpu("nvmlDeviceGetMigDeviceHandleByIndex", device)
+        if index >= len(gpu.instances):
+            raise FakeError(NOT_FOUND)
+        return gpu.instances[index]
+
+    def nvmlDeviceGetGpuInstanceId(self, device: Any) -> int:
+        assert isinstance(device, FakeInstance)
+        return device.number
+
+    def nvmlDeviceGetAttributes(self, device: Any) -> Any:
+        assert isinstance(device, FakeInstance)
+        return SimpleNamespace(memorySizeMB=device.memory_mib)
+
+    def nvmlDeviceGetGpuInstanceById(self, device: Any, number: int) -> Any:
+        gpu = self._gpu("nvmlDeviceGetGpuInstanceById", device)
+        return next(one for one in gpu.instances if one.number == number)
+
+    def nvmlGpuInstanceGetInfo(self, instance: Any) -> Any:
+        self._check("nvmlGpuInstanceGetInfo")
+        return SimpleNamespace(placement=SimpleNamespace(start=instance.start, size=instance.width))
+
+    def nvmlEventSetCreate(self) -> Any:
+        self._check("nvmlEventSetCreate")
+        self.open_event_sets += 1
+        self.created_event_sets += 1
+        return object()
+
+    def nvmlDeviceRegisterEvents(self, handle: Any, types: int, events: Any) -> None:
+        self._watched.add(self._gpu("nvmlDeviceRegisterEvents", handle).index)
+
+    def nvmlEventSetWait(self, events: Any, timeout_ms: int) -> Any:
+        self._check("nvmlEventSetWait")
+        for event in self._events:
+            if event.device.contents.number in self._watched:
+                self._events.remove(event)
+                return event
+        raise FakeError(TIMEOUT)
+
+    def nvmlEventSetFree(self, events: Any) -> None:
+        self._check("nvmlEventSetFree")
+        self.open_event_sets -= 1
+        self._watched.clear()
+
+    def _pointer(self, index: int) -> Any:
+        return ctypes.pointer(self._cells[index])
+
+    def _gpu(self, function: str, handle: Any) -> FakeGpu:
+        index: int = handle.contents.number
+        self._check(function, index)
+        return self._gpus[index]
+
+    def _check(self, function: str, gpu: int | None = None) -> None:
+        code, only = self._faults.get(function, (0, None))
+        if code and only in (None, gpu):
+            raise FakeError(code)

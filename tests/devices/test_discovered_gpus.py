@@ -1,0 +1,90 @@
+"""What the driver of a machine reports is enough to know the machine: GPUs, islands, MIG instances, labels."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from build.gpu_pods import device_manager
+from shoal.devices.discovered import layouts_of, slots_of
+from shoal.devices.feature_labels import LabelInput, gpu_labels
+from shoal.devices.mig_instances import Gpu
+from shoal.devices.port import InstalledGpu, MigInstance, NvlinkPeer
+from shoal.embedded.gpus.dcgm import DcgmExporter
+from shoal.embedded.gpus.device_manager import DeviceManager
+from shoal.embedded.gpus.simulated_driver import SimulatedDriver
+from shoal.embedded.machines.machine_types import machine_names
+
+
+def reported(manager: DeviceManager) -> tuple[InstalledGpu, ...]:
+    return SimulatedDriver(manager, DcgmExporter(manager), lambda: 0.0).gpus().gpus
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_every_machine_of_the_catalogue_is_known_from_what_its_driver_reports(name: str) -> None:
+    manager = device_manager(name)
+    slots = manager.machine.gpus
+    found = slots_of(reported(manager))
+    # GPUs that are not connected are one island each, whatever the number.
+    assert [msgspec.structs.replace(one, island=0) for one in found] == [
+        msgspec.structs.replace(one, island=0) for one in slots
+    ]
+    assert layouts_of(reported(manager)) == manager.gpus
+
+
+@pytest.mark.parametrize("spec", ["p5.48xlarge[mig=all-1g.10gb]", "dgx-a100-80[mig=all-balanced]", "dgx-h100"])
+def test_islands_and_instances_of_cut_gpus_are_known(spec: str) -> None:
+    manager = device_manager(spec)
+    assert slots_of(reported(manager)) == manager.machine.gpus
+    assert layouts_of(reported(manager)) == manager.gpus
+
+
+@pytest.mark.parametrize("name", [*machine_names(), "p5.48xlarge[mig=all-1g.10gb]", "p4d.24xlarge[mig=all-balanced]"])
+def test_labels_follow_from_what_a_driver_reports(name: str) -> None:
+    manager = device_manager(name)
+    driver = SimulatedDriver(manager, DcgmExporter(manager), lambda: 0.0)
+    versions, gpus = driver.versions(), driver.gpus().gpus
+    found = gpu_labels(
+        LabelInput(slots_of(gpus), layouts_of(gpus), manager.config, versions.driver, versions.cuda or "")
+    )
+    written = {name: value for name, value in manager.labels().items() if not name.startswith("nvidia.com/mig.config")}
+    assert found == written
+    assert bool(found) == bool(gpus)
+
+
+def gpu(index: int, *peers: int) -> InstalledGpu:
+    links = tuple(NvlinkPeer(f"GPU-{peer}", 4) for peer in peers)
+    return InstalledGpu(index, f"GPU-{index}", "NVIDIA A100-SXM4-80GB", f"00000000:0{index}:00.0", peers=links)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "islands"),
+    [
+        ((gpu(0), gpu(1), gpu(2)), [0, 1, 2]),
+        ((gpu(0, 2), gpu(1, 3), gpu(2, 0), gpu(3, 1)), [0, 1, 0, 1]),
+        ((gpu(0, 1), gpu(1, 0, 2), gpu(2, 1)), [0, 0, 0]),
+        ((gpu(0, 7), gpu(1)), [0, 1]),
+    ],
+    ids=["no links", "two pairs", "a chain is one island", "a peer that is not listed"],
+)
+def test_gpus_that_links_connect_are_one_island(gpus: tuple[InstalledGpu, ...], islands: list[int]) -> None:
+    assert [slot.island for slot in slots_of(gpus)] == islands
+
+
+def test_a_gpu_of_an_unknown_model_has_its_product_and_its_instances() -> None:
+    instance = MigInstance("MIG-1", "2g.99gb", 3, 4, 2, 99_000)
+    unknown = InstalledGpu(0, "GPU-0", "NVIDIA X900 (test)", "00000000:01:00.0", is_mig=True, instances=(instance,))
+    assert (slots_of([unknown])[0].model, slots_of([unknown])[0].product) == ("", "NVIDIA-X900-test")
+    cut = layouts_of([unknown])[0].cuts[0]
+    assert (cut.profile.resource, cut.profile.compute, cut.start, cut.memory_mib) == (
+        "nvidia.com/mig-2g.99gb",
+        2,
+        4,
+        99_000,
+    )
+
+
+def test_an_instance_without_a_position_is_left_out() -> None:
+    instance = MigInstance("MIG-1", "1g.10gb", 3, None, None, 9856)
+    hidden = InstalledGpu(0, "GPU-0", "NVIDIA H100 80GB HBM3", "00000000:01:00.0", is_mig=True, instances=(instance,))
+    assert layouts_of([hidden]) == (Gpu(is_mig=True),)

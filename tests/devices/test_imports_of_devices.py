@@ -1,0 +1,35 @@
+"""An agent imports the logic of devices without the large packages that only schedulers and servers need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pkgutil import walk_packages
+from types import ModuleType
+
+import pytest
+
+import shoal.agent
+import shoal.devices
+
+HEAVY = ("numpy", "cel_expr_python", "aiohttp", "cryptography", "google.protobuf", "kubernetes", "typer")
+
+
+def _loaded(modules: list[str]) -> set[str]:
+    script = "import sys, importlib\n[importlib.import_module(name) for name in sys.argv[1:]]\nprint(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", script, *modules], check=True, capture_output=True, text=True)
+    return set(out.stdout.split())
+
+
+@pytest.mark.parametrize("package", [shoal.devices, shoal.agent], ids=["devices", "agent"])
+def test_no_module_of_a_package_for_agents_loads_a_large_package(package: ModuleType) -> None:
+    modules = [found.name for found in walk_packages(package.__path__, f"{package.__name__}.")]
+    assert modules
+    loaded = _loaded(modules)
+    assert set(modules) <= loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("module", ["numpy", "aiohttp"])
+def test_a_large_package_would_be_seen(module: str) -> None:
+    assert module in _loaded([module])
