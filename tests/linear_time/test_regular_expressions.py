@@ -15,6 +15,7 @@ from build.regular_expressions_used import Unknown, Use, uses
 
 pytestmark = pytest.mark.slow
 EXPLAINED = {
+    "api/jsonpath_template.py": ("the first brace that is not closed ends the reading", 1),
     "units/semver.py": ("_STRICT is matched from the beginning to the end only", 1),
     "views/waits.py": ("at most 200 letters are compared at each place of a message that Shoal wrote", 1),
 }

@@ -196,4 +196,6 @@ def test_the_command_lists_refused_pods_with_the_message(tmp_path: Path, capsys:
     (waiting,) = last["refused"]
     assert (waiting["pod"], waiting["reason"]["code"]) == ("t/b", "Forbidden")
     assert main(["why", "t/b", "-f", path]) == 0
-    assert "exceeded quota: q" in " ".join(capsys.readouterr().out.split())
+    assert "ResourceQuota q would be exceeded: 1 of 1 requests.nvidia.com/gpu used" in " ".join(
+        capsys.readouterr().out.split()
+    )

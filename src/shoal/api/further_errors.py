@@ -5,14 +5,12 @@ The reader of types stops at the first error. Rejected: a second reader that col
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from shoal.units.errors import UserError
 
 MOST_ERRORS = 20
-_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 
 
 def further_errors(value: Any, first: UserError, path: str, read: Callable[[Any], object]) -> Iterator[UserError]:
@@ -34,7 +32,7 @@ def further_errors(value: Any, first: UserError, path: str, read: Callable[[Any]
 
 def _remove(value: Any, path: str) -> bool:
     """Whether there was such a field of a map. Items of lists stay, so that the places of the others do not change."""
-    *above, last = [match[1] or match[2] for match in _STEP.finditer(path)] or [""]
+    *above, last = list(_steps(path)) or [""]
     for step in above:
         if isinstance(value, dict) and step in value:
             value = value[step]
@@ -43,3 +41,24 @@ def _remove(value: Any, path: str) -> bool:
         else:
             return False
     return isinstance(value, dict) and value.pop(last, None) is not None
+
+
+def _steps(path: str) -> Iterator[str]:
+    """The keys and positions of `spec.containers[0].resources.limits[example.com/x]`, in time proportional to its
+    length."""
+    at = 0
+    while at < len(path):
+        if path[at] == "[":
+            end = path.find("]", at)
+            if end < 0:
+                return
+            yield path[at + 1 : end]
+            at = end + 1
+        elif path[at] in ".]":
+            at += 1
+        else:
+            end = at
+            while end < len(path) and path[end] not in ".[]":
+                end += 1
+            yield path[at:end]
+            at = end

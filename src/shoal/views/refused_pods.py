@@ -18,8 +18,9 @@ from shoal.views.remedies import Remedy, both
 Obj = Mapping[str, Any]
 EXCEEDED = "ExceededQuota"
 FAILED_CREATE = "FailedCreate"
+_PREFIX = "exceeded quota: "
 _EXCEEDED = re.compile(
-    r"exceeded quota: (?P<name>[^,]+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
+    r"(?P<name>[^,]+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
 )
 
 
@@ -51,7 +52,7 @@ def exceeded(messages: Iterable[str], quotas: Sequence[Obj] | None, pods: int) -
     found: dict[tuple[str, str], Exceeded] = {}
     status = {quota["metadata"]["name"]: quota.get("status") or {} for quota in quotas or ()}
     for message in messages:
-        match = _EXCEEDED.search(message)
+        match = _EXCEEDED.match(message.partition(_PREFIX)[2])
         name = "" if match is None else match["name"]
         if match is None or (quotas is not None and name not in status):
             continue

@@ -114,7 +114,9 @@ def ready(kubectl: Kubectl, name: str) -> None:
 
 
 def refusals(process: ShoalProcess) -> list[str]:
-    return [line for line in process.said.splitlines() if any(word in line for word in REFUSED)]
+    """The messages of the log, without time and level."""
+    lines = [line for line in process.said.splitlines() if any(word in line for word in REFUSED)]
+    return [line.partition(" WARNING ")[2] or line for line in lines]
 
 
 def test_the_rights_that_are_printed_are_all_that_is_needed(granted: tuple[Kubectl, ShoalProcess]) -> None:
