@@ -9,6 +9,7 @@ from build.fleets import FleetRun, fleet_cluster, machine, pod
 from build.virtual_time import virtual
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
+from shoal.embedded.apiserver.streams.terminal import CannedTerminal, CommandPlace
 
 _SAMPLE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1"
 
@@ -43,6 +44,17 @@ async def test_nvidia_smi_without_a_gpu_says_that_it_is_not_there(tmp_path: Path
         made = await run.cluster.create(PODS, _program("blind", 0, command=["sh", "-c", "nvidia-smi"]))
         await run.until_phase("blind", "Succeeded", 15)
         assert await _log(run, made) == ["nvidia-smi: not found: this container asks for no GPU"]
+
+
+def test_a_pod_with_a_fraction_sees_the_gpu_that_the_scheduler_chose() -> None:
+    shared = _program("shared", 0)
+    chosen = '{"main":{"nvidia.com/gpu":["GPU-1b2c::3"]}}'
+    shared["metadata"]["annotations"] = {"gpu-fraction": "0.5", "shoal.dev/devices": chosen}
+    place = CommandPlace(shared, shared["spec"]["containers"][0])
+    assert CannedTerminal().run(place, ["nvidia-smi", "-L"]).stdout == "GPU 0: NVIDIA GPU (UUID: GPU-1b2c)\n"
+    assert CannedTerminal().run(place, ["printenv", "NVIDIA_VISIBLE_DEVICES"]).stdout == "GPU-1b2c\n"
+    other = {"name": "sidecar"}
+    assert CannedTerminal().run(CommandPlace(shared, other), ["nvidia-smi"]).code == 127
 
 
 @virtual

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from shoal.devices.device_ids import device_of_replica, ids_in
+from shoal.devices.names import OWN_DEVICES
 from shoal.devices.product_names import device_name
 from shoal.units.numbers import whole_of
 
@@ -78,7 +80,8 @@ class GpuView(msgspec.Struct, frozen=True):
     def of(cls, container: Obj, node: Obj | None, pod: Obj) -> GpuView:
         """The view from the objects alone, if the devices are unknown: one idle GPU for each requested one.
 
-        Ids are derived from the names of node and pod, so that a pod always sees the same GPUs.
+        Ids are derived from the names of node and pod, so that a pod always sees the same GPUs. A pod that requests a
+        fraction by annotation has no GPU in its limits, and sees the GPUs that the scheduler chose for it.
         """
         labels = ((node or {}).get("metadata") or {}).get("labels") or {}
         name = device_name(str(labels.get("nvidia.com/gpu.product") or _DEFAULT_PRODUCT))
@@ -92,11 +95,21 @@ class GpuView(msgspec.Struct, frozen=True):
             cut = (Instance(profile, f"MIG-{identity}", 7, memory_mib=mib),) if profile else ()
             pci = f"00000000:{0x10 + index:02X}:00.0"
             gpus.append(SeenGpu(index, name, mib, f"GPU-{identity}", pci, is_mig=bool(profile), instances=cut))
+        if not gpus:
+            for index, chosen in enumerate(_chosen(container, metadata)):
+                gpus.append(SeenGpu(index, name, mib, chosen, f"00000000:{0x10 + index:02X}:00.0"))
         return cls(tuple(gpus))
 
     def device_ids(self) -> list[str]:
         """The devices that a container may use, by the ids in its environment."""
         return [one for gpu in self.gpus for one in ([cut.uuid for cut in gpu.instances] or [gpu.uuid])]
+
+
+def _chosen(container: Obj, metadata: Obj) -> list[str]:
+    """The ids of the GPUs that the scheduler chose for a container."""
+    resources = ids_in(str((metadata.get("annotations") or {}).get(OWN_DEVICES) or "")).get(container["name"], {})
+    ids = (device_of_replica(one) for name in _WHOLE for one in resources.get(name, ()))
+    return list(dict.fromkeys(ids))[:_MOST_GPUS]
 
 
 def _asked(container: Obj) -> Iterator[str]:
