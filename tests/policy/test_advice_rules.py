@@ -251,7 +251,7 @@ CASES: dict[str, Case] = {
         misplaced_queue_names,
         {**job(kind="PyTorchJob"), "apiVersion": "kubeflow.org/v1", "metadata": annotated(QUEUE_NAME, "q")},
         BARE,
-        "queue q is an annotation, where no cluster looks for it",
+        "queue q is an annotation, not a label of the job itself: Shoal uses it, Kueue does not",
     ),
     "a queue of another namespace": (
         missing_queues,

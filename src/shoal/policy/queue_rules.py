@@ -40,7 +40,7 @@ def misread_fields(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 yield Advice(reason, slip.path, slip.what, slip.fix)
 
 
-@rule(MisplacedQueueName="the queue is named where no cluster looks for it")
+@rule(MisplacedQueueName="the name of the queue is not a label of the job itself")
 def misplaced_queue_names(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """The name of a queue is a label of the job itself."""
     try:
@@ -51,7 +51,7 @@ def misplaced_queue_names(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         queue = misplaced_queue(document.value)
         if queue is not None:
             place = "is a label of the pod template" if queue.is_label else "is an annotation"
-            what = f"queue {queue.name} {place}, where no cluster looks for it: the job is not queued"
+            what = f"queue {queue.name} {place}, not a label of the job itself: Shoal uses it, Kueue does not"
             yield Advice("MisplacedQueueName", queue.path, what, f"write {QUEUE_NAME} under metadata.labels of the job")
 
 

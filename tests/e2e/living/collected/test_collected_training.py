@@ -142,7 +142,7 @@ def test_a_pytorch_job_that_names_no_local_queue_is_held_and_says_which(queue: K
     finally:
         queue("label", "namespace", queue.namespace, f"{enforced}-")
     assert told["Misconfigured"] == "LocalQueue research-queue doesn't exist"
-    assert "where no cluster looks for it: the job is not queued" in told["MisplacedQueueName"]
+    assert "not a label of the job itself" in told["MisplacedQueueName"]
     assert "level restricted, which refuses such pods" in told["PodSecurity"]
     assert queue.get("pytorchjob", "llama2-training")["spec"]["runPolicy"]["suspend"] is True
 
