@@ -50,3 +50,11 @@ def test_quota_alone_is_no_remedy_where_the_nodes_have_no_place() -> None:
     assert remedy.words.startswith("Two changes are needed. First: Raise")
     assert remedy.commands[-1] == "kubectl uncordon n"
     assert dict(helped.chapters)["would help"] == remedy.lines()
+
+
+def test_a_present_figure_of_zero_counts_more_than_that_of_an_old_event() -> None:
+    (found,) = exceeded([MESSAGE], [quota("0", "1")], pods=1)
+    assert (str(found.used), str(found.hard)) == ("0", "1")
+    (closed,) = exceeded([MESSAGE], [quota("3", "0")], pods=1)
+    assert (str(closed.used), str(closed.hard)) == ("3", "0")
+    assert exceeded([MESSAGE], [quota("0", "4")], pods=1) == []

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from shoal.units.errors import UserError
-from shoal.units.quantity import Quantity
+from shoal.units.quantity import ZERO, Quantity
 from shoal.views.asks import pods_words
 from shoal.views.explanation import HELP, REFUSED, Explanation
 from shoal.views.remedies import Remedy, both
@@ -59,8 +59,10 @@ def exceeded(messages: Iterable[str], quotas: Sequence[Obj] | None, pods: int) -
         status.setdefault(name, {})
         used, hard = _amounts(match["used"]), _amounts(match["limited"].rstrip("."))
         for resource, requested in _amounts(match["requested"]).items():
-            now_used = _quantity(status[name].get("used", {}).get(resource)) or used.get(resource, Quantity.of(0))
-            now_hard = _quantity(status[name].get("hard", {}).get(resource)) or hard.get(resource)
+            now_used = _quantity(status[name].get("used", {}).get(resource))
+            now_used = used.get(resource, ZERO) if now_used is None else now_used
+            now_hard = _quantity(status[name].get("hard", {}).get(resource))
+            now_hard = hard.get(resource) if now_hard is None else now_hard
             if now_hard is None:
                 continue
             each = Exceeded(name, resource, requested, now_used, now_hard, pods)
