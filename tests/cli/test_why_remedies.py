@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -287,6 +288,62 @@ def test_pods_that_a_quota_refuses_are_told_with_its_figures(told: Told) -> None
 def test_quota_is_not_raised_for_pods_that_the_nodes_cannot_take(told: Told) -> None:
     text = told("job/over", node("n", 4), quota(4), job("t/over", 2, 4))
     assert "would be exceeded" in text
+    assert "Raise" not in text
+
+
+def quotas(**hard: dict[str, Any]) -> list[Object]:
+    return [of_cluster(thing("v1", "ResourceQuota", f"t/{name}", spec={"hard": each})) for name, each in hard.items()]
+
+
+def hard_after(commands: list[str], found: list[Object]) -> list[Object]:
+    """The quotas after the commands."""
+    found = copy.deepcopy(found)
+    for command in commands:
+        name = command.split()[3]
+        (raised,) = [each for each in found if each["metadata"]["name"] == name]
+        raised["spec"]["hard"] |= json.loads(command.partition("-p='")[2].rstrip("'"))["spec"]["hard"]
+    return found
+
+
+GPUS = "requests.nvidia.com/gpu"
+REFUSING = {
+    "two quotas": (quotas(qa={GPUS: 4}, qb={GPUS: 2}), ["qa", "qb"]),
+    "three quotas in turn": (quotas(qa={GPUS: 1}, qb={GPUS: 2}, qc={"pods": 1}), ["qa", "qb", "qc"]),
+    "the controller and its pods": (quotas(qa={GPUS: 1, "count/jobs.batch": 0}), ["qa"]),
+    "the controller by another quota": (quotas(qa={"count/jobs.batch": 0}, qb={GPUS: 1}), ["qa", "qb"]),
+}
+
+
+@pytest.mark.parametrize(("found", "names"), REFUSING.values(), ids=REFUSING)
+def test_the_pods_are_admitted_after_all_quotas_are_raised_as_told(
+    told: Told, found: list[Object], names: list[str]
+) -> None:
+    objects = [of_cluster(node("n", 8)), job("t/over", 2, 4)]
+    (remedy,) = told.document("job/over", *objects, *found)["remedies"]
+    assert sorted(command.split()[3] for command in remedy["commands"]) == names
+    after = told("job/over", *objects, *hard_after(remedy["commands"], found))
+    assert "ExceededQuota" not in after
+    assert "ResourceQuota" not in after
+
+
+def test_a_quota_on_controllers_is_told_with_the_controller_that_it_refuses(told: Told) -> None:
+    text = told("job/over", node("n", 8), job("t/over", 2, 4), *quotas(qa={"count/jobs.batch": 0}))
+    assert "0 of 0 count/jobs.batch used, jobs.batch over requests 1, 1 missing" in text
+    assert "Raise count/jobs.batch from 0 to 1 in ResourceQuota qa." in text
+
+
+def test_quota_that_other_pods_take_first_is_raised_for_these_too(told: Told) -> None:
+    objects = [of_cluster(node("n", 12)), *quotas(qa={GPUS: 4}), job("t/over", 3, 4)]
+    text = told("pod/over-2", *objects)
+    assert "4 of 4 requests.nvidia.com/gpu used, a pod requests 4, 8 missing, those of pods that come first" in text
+    assert "Raise requests.nvidia.com/gpu from 4 to 12 in ResourceQuota qa." in text
+
+
+def test_quota_is_no_remedy_for_pods_that_are_refused_for_another_reason_too(told: Told) -> None:
+    limits = thing("v1", "LimitRange", "t/lr", spec={"limits": [{"type": "Pod", "max": {"nvidia.com/gpu": 2}}]})
+    text = told("job/over", node("n", 8), job("t/over", 2, 4), limits, *quotas(qa={"count/jobs.batch": 0}))
+    assert "With this quota, the API server would still refuse them: pods" in text
+    assert "maximum nvidia.com/gpu usage per Pod is 2" in text
     assert "Raise" not in text
 
 

@@ -37,9 +37,11 @@ from shoal.cli.explanation_text import (
 from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded, rounds_of
 from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
+from shoal.cli.quota_raises import raises_for
 from shoal.engine.from_api.queues import is_finished
 from shoal.engine.reasons import Code
 from shoal.sim.explanation import explain
+from shoal.sim.held_by_queues import without_queue_objects
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.remedies import Objects, fits_beside
 from shoal.sim.rounds import Rounds
@@ -51,7 +53,7 @@ from shoal.store.queues.members import Members
 from shoal.views.asks import pods_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import WOULD_RUN, Explanation
-from shoal.views.refused_pods import exceeded, tell_refusal
+from shoal.views.refused_pods import tell_refusal
 
 GoOn = Callable[[], bool]
 _MOST_PODS = 4
@@ -89,7 +91,8 @@ class Explainer:
         explanation = self._about(subject)
         self._tell_refused(subject, explanation)
         if self.family.missing:
-            self.family = self.family._replace(would_run=self._would_run(subject, explanation))
+            would_run = self._would_run(subject, explanation)
+            self.family = self.family._replace(would_run=would_run, missing_pod=self._missing_pod(subject))
         return explanation
 
     def _about(self, subject: Subject) -> Explanation:
@@ -132,12 +135,15 @@ class Explainer:
         """Whether the missing pods would find places beside all others."""
         if any(key not in self._pods for key in self._keys_of(subject)):
             return WOULD_RUN in explanation.outcome
-        value = next(each.value for each in self._documents if _is(each, subject))
+        pod = self._missing_pod(subject)
+        return pod is not None and fits_beside(self._rounds, pod, self.family.missing, self._go_on)
+
+    def _missing_pod(self, subject: Subject) -> Pod | None:
+        """As its controller would create it."""
+        value = next((each.value for each in self._documents if _is(each, subject)), None)
         if not isinstance(value, Job | ReplicaSet | StatefulSet):
-            return False
-        template = value.spec.template
-        pod = Pod(metadata=template.metadata, spec=template.spec)
-        return fits_beside(self._rounds, pod, self.family.missing, self._go_on)
+            return None
+        return Pod(metadata=value.spec.template.metadata, spec=value.spec.template.spec)
 
     def _refused(self, subject: Subject) -> dict[str, HeldPod]:
         """Pods that the API server would not create, by the quotas and limits that were read."""
@@ -147,12 +153,19 @@ class Explainer:
 
     def _tell_refused(self, subject: Subject, explanation: Explanation) -> None:
         refused = self._refused(subject)
-        short = exceeded([hold.message for hold in refused.values()], None, len(refused))
         pod = self._objects.pod(next(iter(refused), ""))
-        if short and pod is not None:
+        namespace = subject.key.partition("/")[0]
+        raises = raises_for(without_queue_objects(self._documents), refused, namespace)
+        if raises.found and pod is not None:
             fits = fits_beside(self._rounds, pod, len(refused), self._go_on)
-            namespace = subject.key.partition("/")[0]
-            tell_refusal(explanation, short, namespace, would_run=fits, is_living=self._is_living)
+            tell_refusal(
+                explanation,
+                raises.found,
+                namespace,
+                would_run=fits,
+                is_living=self._is_living,
+                obstacle=raises.obstacle,
+            )
             if subject.kind == POD:
                 explanation.outcome = "waits: it is not created"
 

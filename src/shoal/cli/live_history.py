@@ -15,11 +15,13 @@ from shoal.api.decode import Document, meta_of
 from shoal.cli.cluster_access import speak
 from shoal.cli.explanation_text import insert
 from shoal.cli.object_names import GANG, POD
+from shoal.cli.quota_raises import also_exceeded
 from shoal.views.history import Happening, history_lines
 from shoal.views.pod_failures import failure_lines, job_lines
 from shoal.views.refused_pods import EXCEEDED, FAILED_CREATE, exceeded, tell_refusal
 
 if TYPE_CHECKING:
+    from shoal.api.pod import Pod
     from shoal.client.http.access import Access
     from shoal.client.kind import Kind
     from shoal.client.port import Api
@@ -44,6 +46,8 @@ class Family(NamedTuple):
     """Pods that its controller has yet to create."""
     would_run: bool = False
     """Whether the nodes have places for all of these."""
+    missing_pod: Pod | None = None
+    """One of these as the controller would create it."""
 
 
 class _Read(NamedTuple):
@@ -64,6 +68,8 @@ def show_history(explanation: Explanation, family: Family, documents: Sequence[D
         if event.get("reason") == FAILED_CREATE and family.missing
     ]
     short = exceeded(refused, read.quotas, family.missing)
+    if short and family.missing_pod is not None:
+        short = also_exceeded(short, read.quotas, family.missing_pod, family.missing)
     # Where the quotas were read with the other objects, they have said the same.
     is_told = explanation.code == EXCEEDED
     if short and not is_told:

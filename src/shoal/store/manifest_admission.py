@@ -81,7 +81,7 @@ class ManifestAdmission:
         if _exists(pod):
             for quota in self._quotas.get(namespace, ()):
                 if quota in self._uncounted:
-                    _use(quota, quota.usage(_PODS, _creation(pod)))
+                    _use(quota, quota.usage(_PODS, creation_of(pod)))
             return placed
         if fault := self._refused_controllers.get(str(placed.where)):
             return HeldPod(Code.FORBIDDEN, fault, _HELP_RAISE)
@@ -90,7 +90,7 @@ class ManifestAdmission:
             return _refusal(pod, class_not_found(name), self._priorities.remedy(name))
         if namespace not in self._quotas and namespace not in self._ranges:
             return placed
-        obj = _creation(pod)
+        obj = creation_of(pod)
         for limit_range in self._ranges.get(namespace, ()):
             set_defaults(obj, limit_range)
         for limit_range in self._ranges.get(namespace, ()):
@@ -153,7 +153,7 @@ def _plain(value: ApiStruct) -> Obj:
     return found
 
 
-def _creation(pod: Pod) -> Obj:
+def creation_of(pod: Pod) -> Obj:
     """The pod as it comes to admission: what a container does not request, it requests as much as its limit."""
     obj = {"metadata": {}, "spec": {}, **_plain(pod)}
     for field in ("containers", "initContainers"):

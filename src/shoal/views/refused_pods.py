@@ -19,6 +19,7 @@ Obj = Mapping[str, Any]
 EXCEEDED = "ExceededQuota"
 FAILED_CREATE = "FailedCreate"
 _PREFIX = "exceeded quota: "
+_OBJECT = re.compile(r'(?P<kind>[\w.]+) "(?P<name>[^"]+)" is forbidden')
 _EXCEEDED = re.compile(
     r"(?P<name>[^,]+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
 )
@@ -35,10 +36,16 @@ class Exceeded(msgspec.Struct, frozen=True):
     hard: Quantity
     pods: int = 1
     """How many pods are to be created."""
+    controller: str = ""
+    """What is refused, if it is not a pod: `jobs.batch train`."""
+    need: Quantity | None = None
+    """The quota that lets them in, where other pods take some of it before them."""
 
     @property
     def wanted(self) -> Quantity:
         """The quota that all of them need."""
+        if self.need is not None:
+            return self.need
         return Quantity(self.used.nano + self.requested.nano * self.pods, self.hard.format)
 
     @property
@@ -57,6 +64,7 @@ def exceeded(messages: Iterable[str], quotas: Sequence[Obj] | None, pods: int) -
         if match is None or (quotas is not None and name not in status):
             continue
         status.setdefault(name, {})
+        controller = _controller(message)
         used, hard = _amounts(match["used"]), _amounts(match["limited"].rstrip("."))
         for resource, requested in _amounts(match["requested"]).items():
             now_used = _quantity(status[name].get("used", {}).get(resource))
@@ -65,7 +73,8 @@ def exceeded(messages: Iterable[str], quotas: Sequence[Obj] | None, pods: int) -
             now_hard = hard.get(resource) if now_hard is None else now_hard
             if now_hard is None:
                 continue
-            each = Exceeded(name, resource, requested, now_used, now_hard, pods)
+            count = 1 if controller else pods
+            each = Exceeded(name, resource, requested, now_used, now_hard, count, controller)
             if each.hard < each.wanted:
                 found[name, resource] = each
     return list(found.values())
@@ -78,18 +87,21 @@ def tell_refusal(
     *,
     would_run: bool,
     is_living: bool = True,
+    obstacle: str = "",
 ) -> None:
     """More quota is a remedy only where the pods would then run: alone if they fit on the nodes, else with a change of
-    the nodes."""
+    the nodes. `obstacle`: why the API server refuses the pods even with more quota."""
     is_started = explanation.outcome.startswith("pods: ")
-    missing = f"{pods_words(found[0].pods)} not created"
+    missing = f"{pods_words(max(each.pods for each in found))} not created"
     explanation.outcome = f"{explanation.outcome}, {missing}" if is_started else "waits: its pods are not created"
     explanation.code = EXCEEDED
-    explanation.chapters.insert(0, ("quota", list(map(_words, found))))
+    explanation.chapters.insert(0, ("quota", _lines(found, obstacle)))
     quota = raise_remedy(found, namespace)
     quota = quota if is_living else Remedy(quota.words)
     found_before = explanation.remedies
-    if would_run:
+    if obstacle:
+        explanation.remedies = []
+    elif would_run:
         explanation.remedies = [quota]
     else:
         explanation.remedies = [both(quota, each) for each in found_before]
@@ -103,12 +115,24 @@ def tell_refusal(
     explanation.chapters = kept
 
 
+def _lines(found: Sequence[Exceeded], obstacle: str = "") -> list[str]:
+    last = [f"With this quota, the API server would still refuse them: {obstacle}"] if obstacle else []
+    return [*map(_words, found), *last]
+
+
 def _words(each: Exceeded) -> str:
     count = "a pod requests" if each.pods == 1 else f"each of {each.pods:,} pods requests"
+    count = f"{each.controller} requests" if each.controller else count
+    others = "" if each.need is None else ", those of pods that come first included"
     return (
         f"ResourceQuota {each.name} would be exceeded: {each.used} of {each.hard} {each.resource} used, {count} "
-        f"{each.requested}, {each.missing} missing"
+        f"{each.requested}, {each.missing} missing{others}"
     )
+
+
+def _controller(message: str) -> str:
+    match = _OBJECT.search(message)
+    return "" if match is None or match["kind"] == "pods" else f"{match['kind']} {match['name']}"
 
 
 def raise_remedy(found: Sequence[Exceeded], namespace: str) -> Remedy:
