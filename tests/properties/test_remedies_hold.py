@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from build.depth import seeds
-from build.manifests import Object, node, pod, volcano_group
+from build.manifests import Object, node, pod, replicas, volcano_group
 from shoal.api.decode import Document, read
 from shoal.cli.explainer import Explainer
 from shoal.cli.manifests import loaded_of, rounds_of
@@ -23,7 +23,6 @@ from shoal.views.explanation import Explanation
 
 GROUP = "scheduling.k8s.io/group-name"
 TAINTS = [{"key": "team", "value": value, "effect": "NoSchedule"} for value in ("a", "b")]
-OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
 ZONES = ("north", "south")
 
 
@@ -61,7 +60,9 @@ def world(chance: random.Random) -> list[Object]:
         key = chance.choice(("zone", "zone", "zonne", "", "", "", "", ""))
         selector = {key: chance.choice(ZONES)} if key else {}
         gpus = chance.choice((1, 2, 4, 8))
-        objects.append(pod(f"t/w{at}", gpus, status={"phase": "Pending"}, nodeSelector=selector))
+        waiting = pod(f"t/w{at}", gpus, status={"phase": "Pending"}, nodeSelector=selector)
+        kind = chance.choice(("ReplicaSet", "StatefulSet", "", "", ""))
+        objects += [waiting, *([controller_of(waiting, kind)] if kind else [])]
     if chance.random() < 0.5:
         count = chance.randint(2, 3)
         objects.append(volcano_group("t/g", count))
@@ -70,6 +71,16 @@ def world(chance: random.Random) -> list[Object]:
     for at, each in enumerate(objects):
         each["metadata"]["uid"] = f"u{at}"
     return settled(objects)
+
+
+def controller_of(waiting: Object, kind: str) -> Object:
+    """That has made the pod from its template."""
+    name = f"of-{waiting['metadata']['name']}"
+    controller = replicas(kind, f"t/{name}", 1, 0)
+    controller["spec"]["template"]["spec"] = copy.deepcopy(waiting["spec"])
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "2", "controller": True}
+    waiting["metadata"]["ownerReferences"] = [reference]
+    return controller
 
 
 def settled(objects: list[Object]) -> list[Object]:
@@ -102,8 +113,9 @@ def carried_out(objects: list[Object], command: str) -> list[Object]:
     elif words[:3] == ["kubectl", "delete", "pod"]:
         gone = words[3 : words.index("-n")]
         objects = [each for each in objects if each["metadata"]["name"] not in gone]
-        objects += [created_again(by_name[name]) for name in gone if "ownerReferences" in by_name[name]["metadata"]]
-    elif words[:3] == ["kubectl", "patch", "pod"]:
+        owned = [by_name[name] for name in gone if "ownerReferences" in by_name[name]["metadata"]]
+        objects += [created_again(each, by_name) for each in owned]
+    elif words[:2] == ["kubectl", "patch"] and words[2] in ("pod", "replicaset", "statefulset"):
         patched(by_name[words[3]], patch_of(command))
     elif words[:3] == ["kubectl", "get", "pod"]:
         # The copy is created after all others.
@@ -123,10 +135,14 @@ def patch_of(command: str) -> Any:
     return json.loads(body)
 
 
-def created_again(gone: Object) -> Object:
+def created_again(gone: Object, by_name: dict[str, Object]) -> Object:
+    """By its controller, from the template as it is now."""
     again = copy.deepcopy(gone)
     again["metadata"] |= {"name": f"{gone['metadata']['name']}-new", "uid": f"{gone['metadata']['uid']}-new"}
-    del again["spec"]["nodeName"]
+    controller = by_name.get(gone["metadata"]["ownerReferences"][0]["name"])
+    if controller is not None:
+        again["spec"] = copy.deepcopy(controller["spec"]["template"]["spec"])
+    again["spec"].pop("nodeName", None)
     again["status"] = {"phase": "Pending"}
     return again
 
@@ -156,7 +172,8 @@ def test_a_remedy_that_is_followed_lets_the_pod_run(seed: int) -> None:
             assert remedy.commands, remedy
             for command in dict.fromkeys(remedy.commands):
                 changed = carried_out(changed, command)
-            outcome = explained(changed, name).outcome
+            is_new = any(each["metadata"]["name"] == f"{name}-new" for each in changed)
+            outcome = explained(changed, f"{name}-new" if is_new else name).outcome
             assert "by now it" in outcome, (name, remedy, outcome)
 
 
@@ -173,3 +190,4 @@ def test_the_random_clusters_have_remedies_of_every_kind() -> None:
                     for command in remedy.commands
                 }
     assert {kind.split()[1] for kind in kinds} >= {"uncordon", "delete", "patch", "cluster", "get"}
+    assert kinds >= {"kubectl patch replicaset", "kubectl patch statefulset"}

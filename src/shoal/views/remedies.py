@@ -101,7 +101,9 @@ def overtaken_words(rooms: Sequence[NodeShortage], takers: Sequence[str]) -> str
 def both(first: Remedy, second: Remedy) -> Remedy:
     """Two changes that are needed together."""
     words = f"Two changes are needed. First: {first.words} Then: {second.words}"
-    return Remedy(words, (*first.commands, *second.commands))
+    # A pod that both changes delete is deleted after both.
+    once = tuple(command for command in first.commands if command not in second.commands)
+    return Remedy(words, (*once, *second.commands))
 
 
 def _amounts(room: NodeShortage) -> str:

@@ -62,6 +62,14 @@ class PatchTarget(msgspec.Struct, frozen=True):
     """Whether the template can be changed while the object exists."""
     pods: tuple[str, ...] = ()
     """Of a template: the waiting pods that exist."""
+    keeps_pods: bool = False
+    """Whether the controller does not replace its pods when the template changes: a ReplicaSet never does, and a
+    StatefulSet not where a pod waits that has to start before the next."""
+
+    @property
+    def outdated(self) -> tuple[str, ...]:
+        """Pods that have to be deleted after a change of the template, to be created again from it."""
+        return self.pods if self.is_open and self.keeps_pods else ()
 
     @property
     def prefix(self) -> tuple[str, ...]:
@@ -74,17 +82,26 @@ class PatchTarget(msgspec.Struct, frozen=True):
 
 def edit_words(edits: Sequence[FieldEdit], target: PatchTarget) -> str:
     changes = "; ".join(edit.words(".".join(target.prefix)) for edit in edits)
-    words = f"In {target.called()}, {changes}."
+    words = f"In {target.called()}, {changes}.{deletion_words(target)}"
     if target.is_template and not target.is_open:
         words += f" The template of an existing {target.kind} cannot be changed: delete it and create it again."
     return words
+
+
+def deletion_words(target: PatchTarget) -> str:
+    """Begins with a blank; empty where the controller replaces its pods itself."""
+    if not target.outdated:
+        return ""
+    pods = f"pod{'s' * (len(target.outdated) > 1)} {few(target.outdated, 4)}"
+    return f" After that, delete {pods}, which {target.called()} creates again from its template."
 
 
 def edit_commands(edits: Sequence[FieldEdit], target: PatchTarget) -> tuple[str, ...]:
     """Empty where no command can make the change."""
     body = json.dumps([step for edit in edits for step in edit.patch(target.prefix)], separators=(",", ":"))
     if target.is_template:
-        return (f"kubectl patch {_named(target.kind, target.keys[0])} --type=json -p='{body}'",) * target.is_open
+        patch = f"kubectl patch {_named(target.kind, target.keys[0])} --type=json -p='{body}'"
+        return (patch, *delete_commands(target.outdated)) if target.is_open else ()
     if len(target.keys) > _MOST_PODS:
         return ()
     return tuple(
@@ -99,7 +116,8 @@ def toleration_commands(taints: Sequence[Taint], target: PatchTarget, has_list: 
     values = [_toleration(taint) for taint in taints]
     if target.is_template and target.is_open:
         body = _added(("spec", "template", "spec", "tolerations"), values, has_list=has_list.get(target.keys[0], False))
-        return (f"kubectl patch {_named(target.kind, target.keys[0])} --type=json -p='{body}'",)
+        patch = f"kubectl patch {_named(target.kind, target.keys[0])} --type=json -p='{body}'"
+        return (patch, *delete_commands(target.outdated))
     pods = target.pods if target.is_template else target.keys
     if len(pods) > _MOST_PODS:
         return ()

@@ -93,7 +93,9 @@ class Objects:
         namespace, kind, name = owner
         is_open = isinstance(value, _TEMPLATES) or (isinstance(value, Job) and value.spec.suspend)
         there = tuple(pod for pod in pods if pod in self.pods)
-        return PatchTarget(kind.lower(), (f"{namespace}/{name}",), is_template=True, is_open=is_open, pods=there)
+        keeps_pods = isinstance(value, ReplicaSet | StatefulSet)
+        keys = (f"{namespace}/{name}",)
+        return PatchTarget(kind.lower(), keys, is_template=True, is_open=is_open, pods=there, keeps_pods=keeps_pods)
 
     def has_tolerations(self, key: str) -> bool:
         """Whether the pod has a list of tolerations, to which one can be added."""

@@ -8,7 +8,6 @@ from functools import partial
 
 from msgspec import structs
 
-from shoal.api.node_affinity import NodeSelectorTerm
 from shoal.api.requirement import Requirement
 from shoal.data.gpus import PRODUCT_LABEL, read_product
 from shoal.data.mig import RESOURCE_PREFIX
@@ -24,7 +23,7 @@ from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.trial import RemedyTrial
 from shoal.store.mig_relabelling import SINGLE, has_profile, strategy_of
 from shoal.views.remedies import Remedy, single_request_words, single_strategy_words, tolerance_words
-from shoal.views.remedy_commands import edit_commands, edit_words, toleration_commands
+from shoal.views.remedy_commands import deletion_words, edit_commands, edit_words, toleration_commands
 
 _MOST_TAINTS = 3
 
@@ -79,10 +78,11 @@ def tolerations(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -
 
 def _toleration(trial: RemedyTrial, subject: WaitingSubject, objects: Objects, found: RepellingTaint) -> Candidate:
     commands: tuple[str, ...] = ()
-    words = tolerance_words([found])
-    are_new = objects.target(subject.pods).is_open
+    target = objects.target(subject.pods)
+    words = tolerance_words([found]) + deletion_words(target)
+    # Their controller creates them again from the changed template.
+    are_new = target.is_open
     if objects.is_living:
-        target = objects.target(subject.pods)
         template = objects.template_of(subject.pods[0])
         # In the open trial a first toleration may have been added already.
         has_now = {pod: bool(trial.cluster.pending[pod].charge.ask.tolerations) for pod in subject.pods}
@@ -166,10 +166,6 @@ def _respelt(ask: Ask, labels: Sequence[Unmatched]) -> Ask:
         near = ask.near if label.has_key else _near(ask.near, label.key, label.near[0])
         ask = structs.replace(ask, nodes=structs.replace(rule, always=always, terms=terms), near=near)
     return ask
-
-
-def _term(term: NodeSelectorTerm, label: Unmatched) -> NodeSelectorTerm:
-    return structs.replace(term, match_expressions=tuple(_required(each, label) for each in term.match_expressions))
 
 
 def _required(requirement: Requirement, label: Unmatched) -> Requirement:
