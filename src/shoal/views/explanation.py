@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from shoal.engine.reasons import Evidence
+from shoal.units.visible_text import visible
 from shoal.views.remedies import Remedy
 from shoal.views.why import cause_words
 
@@ -46,7 +47,7 @@ class Explanation:
 
 def show_explanation(console: Console, explanation: Explanation) -> None:
     style = next((style for word, style in _STYLES.items() if explanation.outcome.startswith(word)), "")
-    line = Text(explanation.title, "bold") + Text(" ") + Text(explanation.outcome, style)
+    line = Text(visible(explanation.title), "bold") + Text(" ") + Text(visible(explanation.outcome), style)
     console.print(line + Text(f": {explanation.code}" if explanation.code else ""), soft_wrap=True)
     width = max((len(heading) for heading, _ in explanation.chapters), default=0)
     for heading, lines in explanation.chapters:
@@ -59,6 +60,7 @@ def _show_line(console: Console, heading: str, text: str, width: int) -> None:
     """Folded beside its heading; a command is not folded, so that it can be copied."""
     indent = " " * (width + 4)
     first = Text(f"  {heading:<{width}}  ", "dim")
+    text = visible(text, keeps_blanks=True)
     if text.startswith(COMMANDS):
         console.print(first + Text(text), soft_wrap=True)
         return
