@@ -21,8 +21,6 @@ REFUSED = "refused"
 """The heading of what the API server says of pods that it does not create."""
 WOULD_RUN = "it would run on "
 """In the outcome of a pod that its controller has yet to create."""
-COMMANDS = ("kubectl ", "shoal ")
-"""How lines begin that are commands to copy."""
 
 _STYLES = {"waits": "red", "runs": "green", "is promised room": "cyan", "has yielded": "yellow"}
 
@@ -50,22 +48,23 @@ def show_explanation(console: Console, explanation: Explanation) -> None:
     line = Text(visible(explanation.title), "bold") + Text(" ") + Text(visible(explanation.outcome), style)
     console.print(line + Text(f": {explanation.code}" if explanation.code else ""), soft_wrap=True)
     width = max((len(heading) for heading, _ in explanation.chapters), default=0)
+    commands = {command for remedy in explanation.remedies for command in remedy.commands}
     for heading, lines in explanation.chapters:
         shown = lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES:,} more"]
         for number, text in enumerate(shown):
-            _show_line(console, "" if number else heading, text, width)
+            _show_line(console, "" if number else heading, text, width, is_command=heading == HELP and text in commands)
 
 
-def _show_line(console: Console, heading: str, text: str, width: int) -> None:
-    """Folded beside its heading; a command is not folded, so that it can be copied."""
+def _show_line(console: Console, heading: str, text: str, width: int, *, is_command: bool) -> None:
+    """Folded beside its heading; the command of a remedy is not folded, so that it can be copied. The text of an Event
+    may begin like a command and is none."""
     indent = " " * (width + 4)
     first = Text(f"  {heading:<{width}}  ", "dim")
-    text = visible(text, keeps_blanks=True)
-    if text.startswith(COMMANDS):
-        console.print(first + Text(text), soft_wrap=True)
+    if is_command:
+        console.print(first + Text(visible(text)), soft_wrap=True)
         return
     room = max(console.width - len(indent), _LEAST)
-    for number, line in enumerate(_folded(text, room)):
+    for number, line in enumerate(_folded(visible(text, keeps_blanks=True), room)):
         console.print((first if not number else Text(indent)) + Text(line), soft_wrap=True)
 
 
