@@ -53,3 +53,8 @@ def test_an_unknown_format_or_level_is_one_line(
 ) -> None:
     assert main([command, option, value]) == 2
     assert f'{option}: {option[6:]} "{value}" not found; did you mean {near}?' in capsys.readouterr().err
+
+
+def test_control_characters_of_a_message_are_visible_in_a_line_of_text() -> None:
+    shown = formatter("text").format(record("the pod says \x1b[2J\u202e"))
+    assert shown.endswith("the pod says ^[[2J\\u202e")

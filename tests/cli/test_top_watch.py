@@ -85,11 +85,17 @@ def test_it_draws_the_cluster_and_answers_keys_until_the_user_quits(cluster: Pat
         assert terminal.mode() == terminal.first_mode == (True, True)
 
 
-def test_a_namespace_is_the_first_filter(cluster: Path) -> None:
+def test_a_namespace_stays_the_only_one_and_no_key_removes_it(cluster: Path) -> None:
     with TerminalProcess(_command(cluster, "-n", "elsewhere"), (120, 40)) as terminal:
-        terminal.shows("No row contains 'elsewhere'. Esc removes the filter.")
-        terminal.type(b"\x1b")
         terminal.shows("gpu-node-0")
+        terminal.shows(", namespace elsewhere")
+        terminal.type(b"2")
+        terminal.shows("Nothing waits.")
+        terminal.type(b"\x1b")
+        terminal.type(b"?")
+        terminal.shows("this help; any key closes it")
+        terminal.type(b"x")
+        terminal.shows("Nothing waits.")
         terminal.type(b"q")
         assert terminal.told() == "ended 0"
 

@@ -9,6 +9,7 @@ import typer
 from shoal.cli.cluster_access import AccessOptions, speak
 from shoal.cli.completion_values import nodes
 from shoal.cli.exit_codes import FAILED
+from shoal.units.visible_text import visible
 
 if TYPE_CHECKING:
     from shoal.client.port import Api
@@ -37,11 +38,11 @@ def drain(
         typer.echo(f"node {node} is cordoned", err=True)
         pods = await pods_to_evict(api, node, force=force)
         clock = LoopClock(time.time())
-        return await Eviction(api, clock, lambda line: typer.echo(line, err=True)).run(node, pods, timeout)
+        return await Eviction(api, clock, lambda line: typer.echo(visible(line), err=True)).run(node, pods, timeout)
 
     left = speak(access.access_for_change(), work)
     for line in left:
-        typer.echo(f"shoal: {line}", err=True)
+        typer.echo(f"shoal: {visible(line)}", err=True)
     if left:
         raise typer.Exit(FAILED)
     typer.echo(f"node {node} is drained")

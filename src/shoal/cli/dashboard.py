@@ -100,12 +100,14 @@ class LiveDashboard:
         title: str = "Shoal",
         footer: str = "",
         drawing: Drawing = _IN_THREAD,
+        namespace: str = "",
     ) -> None:
+        """`namespace`: the only one whose pods, Workloads, gangs and Events are shown; empty for all."""
         self.account = Account()
         self.note: Callable[[], str] = str
         """A problem with the connection, if there is one."""
         self._drawing = drawing
-        self._cluster = ClusterState(title)
+        self._cluster = ClusterState(title, namespace)
         self._caches = DashboardCaches(informers, self._cluster)
         self._clock = clock
         self._started = clock.seconds()
@@ -131,10 +133,6 @@ class LiveDashboard:
         self.account.add(found, now - self._last)
         self._last = now
         return found
-
-    def filter_by(self, text: str) -> None:
-        """As if the user had typed this filter."""
-        self._screen = structs.replace(self._screen, filter=text)
 
     def take(self, keys: Iterable[str]) -> None:
         """What the user has typed."""

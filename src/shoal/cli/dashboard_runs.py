@@ -62,14 +62,14 @@ async def show_on_terminal(dashboard: LiveDashboard, api: Api) -> None:
         following.cancel()
 
 
-def watch_cluster(access: Access, text: str = "", *, is_drawn: bool) -> None:
-    """Until the user quits, or SIGINT, SIGTERM or SIGHUP. `text`: the first filter. `is_drawn`: on the terminal; else
-    a line now and then."""
+def watch_cluster(access: Access, namespace: str = "", *, is_drawn: bool) -> None:
+    """Until the user quits, or SIGINT, SIGTERM or SIGHUP. `namespace`: the only one whose objects are
+    listed. `is_drawn`: on the terminal; else a line now and then."""
     with in_one_line(access):
-        asyncio.run(_watch(access, text, is_drawn=is_drawn))
+        asyncio.run(_watch(access, namespace, is_drawn=is_drawn))
 
 
-async def _watch(access: Access, text: str, *, is_drawn: bool) -> None:
+async def _watch(access: Access, namespace: str, *, is_drawn: bool) -> None:
     clock, draw = WallClock(), random.Random()
     api = KueueVersionsApi(KubeApi(access, draw, KubeSettings(timeout_s=_TIMEOUT_S)))
     try:
@@ -78,9 +78,9 @@ async def _watch(access: Access, text: str, *, is_drawn: bool) -> None:
         informers = Informers(api, clock, draw)
         needed = [informers.of(kind) for kind in (PODS, NODES)]
         notes = Notes(clock.seconds, lambda: [each.kind.plural for each in needed if not each.is_synced])
-        dashboard = LiveDashboard(informers, clock, f"Shoal on {cluster_name(access)}")
+        title = f"Shoal on {cluster_name(access)}" + (f", namespace {one_line(namespace)}" if namespace else "")
+        dashboard = LiveDashboard(informers, clock, title, namespace=namespace)
         dashboard.note = notes.text
-        dashboard.filter_by(text)
         if is_drawn:
             logging.getLogger("shoal").addHandler(notes)
             logging.getLogger("shoal").propagate = False

@@ -81,8 +81,7 @@ def decide(options: DecideOptions) -> None:
 
         write(decision, "json" if options.as_json else options.output)
         return
-    from rich.console import Console
-
     from shoal.views.decision_text import show
+    from shoal.views.text_console import TextConsole
 
-    show(Console(highlight=False), decision)
+    show(TextConsole(highlight=False), decision)

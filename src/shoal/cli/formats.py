@@ -1,6 +1,7 @@
 """Writes an answer: as a table or text for people, as one JSON or YAML document for programs.
 
 Guarantees: with `-o json` or `-o yaml` standard output holds that document and nothing else; colours are for terminals;
+control characters in text from a cluster are shown and not obeyed;
 lines written to a pipe are not wrapped, so that they can be searched, unless `COLUMNS` gives a width.
 """
 
@@ -64,12 +65,12 @@ def write(document: Any, output: str, cluster: str = "") -> None:
 
 def console(*, is_folded: bool = False) -> Console:
     """As wide as the terminal, or as asked for. `is_folded`: text is folded at 80 columns in a pipe too."""
-    from rich.console import Console
+    from shoal.views.text_console import TextConsole
 
     is_terminal = sys.stdout.isatty()
     is_narrow = is_folded or is_terminal or "COLUMNS" in os.environ
     file = None if is_terminal else cast("IO[str]", _WithoutTrailingBlanks(sys.stdout))
-    return Console(highlight=False, width=None if is_narrow else _PIPE_WIDTH, file=file)
+    return TextConsole(highlight=False, width=None if is_narrow else _PIPE_WIDTH, file=file)
 
 
 class _WithoutTrailingBlanks:

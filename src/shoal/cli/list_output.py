@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli.known_names import check_known
 from shoal.units.errors import UserError, Where, excerpt
+from shoal.units.visible_text import visible
 
 if TYPE_CHECKING:
     from shoal.cli.listed_types import ListedType
@@ -127,12 +128,12 @@ def line_of_rows(listing: Listing, form: OutputForm) -> tuple[str, list[str]]:
     """The heading, and the line of each row, however long it is."""
     import io
 
-    from rich.console import Console
+    from shoal.views.text_console import TextConsole
 
     if form.name == _COLUMNS:
         heading, *lines = column_lines(listing, OutputForm(form.name, form.argument))
         return heading, lines
-    screen = Console(file=io.StringIO(), width=_WIDEST, highlight=False, color_system=None)
+    screen = TextConsole(file=io.StringIO(), width=_WIDEST, highlight=False, color_system=None)
     listing.of.draw(screen, listing.rows, form.name == "wide", None)
     written = screen.file.getvalue() if isinstance(screen.file, io.StringIO) else ""
     heading, *lines = [line.rstrip() for line in written.splitlines() if line.strip()] or [""]
@@ -152,7 +153,7 @@ def column_lines(listing: Listing, form: OutputForm) -> list[str]:
     columns = _columns(form.argument)
     documents = [msgspec.to_builtins(row) for row in listing.rows]
     table = [[heading for heading, _ in columns]] if form.has_headings else []
-    table += [[",".join(map(text_of, find(path, one))) or _NONE for _, path in columns] for one in documents]
+    table += [[visible(",".join(map(text_of, find(path, one)))) or _NONE for _, path in columns] for one in documents]
     widths = [max((len(row[at]) for row in table), default=0) + _GAP for at in range(len(columns))]
     return ["".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
 

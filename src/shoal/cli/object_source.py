@@ -19,6 +19,7 @@ from shoal.cli.exit_codes import FAILED
 from shoal.cli.named_nodes import check_machines
 from shoal.cli.progress import long_work
 from shoal.units.errors import UserError, one_line
+from shoal.units.visible_text import visible
 
 if TYPE_CHECKING:
     from shoal.api.decode import Document
@@ -129,9 +130,8 @@ async def read_picture(api: Api, access: Access, ruling: QueueRuling | None = No
         with long_work(f"reading the cluster {access.name or access.server}"):
             snapshot = await read_snapshot(api, ruling or QueueRuling(), WallClock().now())
     except ForbiddenError as error:
-        typer.echo(
-            "\n".join(part for part in (f"shoal: {access.where}: {error}", rbac_advice(error)) if part), err=True
-        )
+        lines = "\n".join(part for part in (f"shoal: {access.where}: {error}", rbac_advice(error)) if part)
+        typer.echo(visible(lines, keeps_blanks=True), err=True)
         raise typer.Exit(FAILED) from None
     return sound(snapshot, loaded_of)
 

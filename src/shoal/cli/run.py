@@ -16,6 +16,7 @@ from shoal.cli.known_names import check_known
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 from shoal.units.errors import Where
+from shoal.units.visible_text import visible
 
 if TYPE_CHECKING:
     from shoal.cli.run_files import RunFiles
@@ -98,7 +99,12 @@ def run(options: RunOptions, cluster_access: AccessOptions, logs: LoggingOptions
     access = cluster_access.access_for_change(is_child=options.notify is not None)
     ready = ready_reporter(lambda what: f"{what}; Ctrl-C ends this.", options.notify)
     with in_one_line(access):
-        run_on(access, choice, ready, lambda what: typer.echo(f"shoal: {access.where}: {what}", err=True))
+        run_on(
+            access,
+            choice,
+            ready,
+            lambda what: typer.echo(f"shoal: {access.where}: {visible(what, keeps_blanks=True)}", err=True),
+        )
 
 
 def run_choice(files: RunFiles) -> RunChoice:

@@ -43,8 +43,8 @@ def top(
         for option, is_given in others.items():
             if is_given:
                 raise UserError(f"{option} does not go with --watch", fix="leave out one of the two")
-        text = "" if scope.all_namespaces else scope.namespace
-        watch_cluster(access.access(), text, is_drawn=wants_dashboard(None))
+        namespace = "" if scope.all_namespaces else scope.namespace
+        watch_cluster(access.access(), namespace, is_drawn=wants_dashboard(None))
         return
     from msgspec import structs
 

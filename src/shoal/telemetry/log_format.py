@@ -11,9 +11,18 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from shoal.units.visible_text import visible
+
 FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 _TEXT = "%(asctime)s %(levelname)s %(message)s"
+
+
+class TextFormatter(logging.Formatter):
+    """Messages quote what users of the cluster wrote; a terminal does not obey control characters in them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record), keeps_blanks=True)
 
 
 class JsonFormatter(logging.Formatter):
@@ -31,4 +40,4 @@ class JsonFormatter(logging.Formatter):
 
 
 def formatter(form: str) -> logging.Formatter:
-    return JsonFormatter() if form == "json" else logging.Formatter(_TEXT)
+    return JsonFormatter() if form == "json" else TextFormatter(_TEXT)

@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from shoal.units.visible_text import visible
 from shoal.views.decision import CycleResult, Decision, Device, Evicted, Moved, Placed, Reason, Refused
 from shoal.views.enumeration import few
 from shoal.views.queue_decision_text import admitted_lines, is_blind, preempted_lines, queue_counts, waiting_lines
@@ -98,7 +99,7 @@ def _section(console: Console, title: str, style: str, lines: Sequence[Line], mo
             no_wrap=stays and wide, max_width=None if wide or not is_name else _NAMES_WIDTH, overflow="fold"
         )
     for line in islice(lines, most):
-        table.add_row(*(Text(cell) for cell in line))
+        table.add_row(*(Text(visible(cell)) for cell in line))
     console.print(Padding(table, (0, 0, 0, 2)))
     if len(lines) > most:
         console.print(Text(f"  and {len(lines) - most:,} more; --json has them all", "dim"))

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from shoal.engine.reasons import Evidence
+from shoal.units.visible_text import visible
 from shoal.views.remedies import Remedy
 from shoal.views.why import cause_words
 
@@ -20,8 +21,6 @@ REFUSED = "refused"
 """The heading of what the API server says of pods that it does not create."""
 WOULD_RUN = "it would run on "
 """In the outcome of a pod that its controller has yet to create."""
-COMMANDS = ("kubectl ", "shoal ")
-"""How lines begin that are commands to copy."""
 
 _STYLES = {"waits": "red", "runs": "green", "is promised room": "cyan", "has yielded": "yellow"}
 
@@ -46,24 +45,26 @@ class Explanation:
 
 def show_explanation(console: Console, explanation: Explanation) -> None:
     style = next((style for word, style in _STYLES.items() if explanation.outcome.startswith(word)), "")
-    line = Text(explanation.title, "bold") + Text(" ") + Text(explanation.outcome, style)
+    line = Text(visible(explanation.title), "bold") + Text(" ") + Text(visible(explanation.outcome), style)
     console.print(line + Text(f": {explanation.code}" if explanation.code else ""), soft_wrap=True)
     width = max((len(heading) for heading, _ in explanation.chapters), default=0)
+    commands = {command for remedy in explanation.remedies for command in remedy.commands}
     for heading, lines in explanation.chapters:
         shown = lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES:,} more"]
         for number, text in enumerate(shown):
-            _show_line(console, "" if number else heading, text, width)
+            _show_line(console, "" if number else heading, text, width, is_command=heading == HELP and text in commands)
 
 
-def _show_line(console: Console, heading: str, text: str, width: int) -> None:
-    """Folded beside its heading; a command is not folded, so that it can be copied."""
+def _show_line(console: Console, heading: str, text: str, width: int, *, is_command: bool) -> None:
+    """Folded beside its heading; the command of a remedy is not folded, so that it can be copied. The text of an Event
+    may begin like a command and is none."""
     indent = " " * (width + 4)
     first = Text(f"  {heading:<{width}}  ", "dim")
-    if text.startswith(COMMANDS):
-        console.print(first + Text(text), soft_wrap=True)
+    if is_command:
+        console.print(first + Text(visible(text)), soft_wrap=True)
         return
     room = max(console.width - len(indent), _LEAST)
-    for number, line in enumerate(_folded(text, room)):
+    for number, line in enumerate(_folded(visible(text, keeps_blanks=True), room)):
         console.print((first if not number else Text(indent)) + Text(line), soft_wrap=True)
 
 

@@ -17,6 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from shoal.units.visible_text import visible
+from shoal.views.text_console import visible_text
+
 Cell = Text | str
 NAME, KIND, WORDS = 16, 10, 22
 """How wide a column stays at least, where its cells are not shorter; words are broken only where they are longer."""
@@ -34,7 +37,7 @@ def show_table(
 ) -> None:
     """`leasts`: for each column one of the constants. `spare`: columns that can be left out, the first to go first."""
     left_out = []
-    columns = list(zip(headings, *rows, strict=True))
+    columns = list(zip(headings, *(map(_shown, row) for row in rows), strict=True))
     for heading in (each for each in spare if each in headings):
         if _least_width(columns, leasts) <= console.width:
             break
@@ -59,6 +62,11 @@ def _show(console: Console, columns: Sequence[Sequence[Cell]], leasts: Sequence[
         # Text in brackets comes from annotations of users and is not markup.
         table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
     console.print(table, crop=False)
+
+
+def _shown(cell: Cell) -> Cell:
+    """As it is printed, so that its width is right."""
+    return visible_text(cell) if isinstance(cell, Text) else visible(cell)
 
 
 def _least_width(columns: Sequence[Sequence[Cell]], leasts: Sequence[int]) -> int:

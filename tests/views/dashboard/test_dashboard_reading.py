@@ -15,6 +15,7 @@ from build.dashboard_facts import event, node, pod, read_event, read_node, read_
 from shoal.views.dashboard.account import Account, line
 from shoal.views.dashboard.cluster_state import ClusterState
 from shoal.views.dashboard.facts import DashboardPod
+from shoal.views.dashboard.queue_reading import cluster_queue, workload
 from shoal.views.dashboard.reading import event_facts, node_facts, pod_facts
 
 _REFUSED = (
@@ -265,3 +266,33 @@ def test_an_event_of_a_series_happened_as_often_and_as_late_as_the_series_says()
         _json({"metadata": {"name": "e"}, "eventTime": "2026-01-01T00:00:00.000000Z", "count": None, "series": series})
     )
     assert (found.count, found.at) == (7, "2026-01-01T00:05:00.000000Z")
+
+
+def test_no_field_of_a_pod_can_command_the_terminal() -> None:
+    odd = "\x1b[2J\x9b\u202e"
+    pod_json = {
+        "metadata": {"namespace": f"t{odd}", "name": f"p{odd}", "creationTimestamp": f"2026{odd}"},
+        "spec": {"nodeName": f"n{odd}", "schedulerName": f"s{odd}"},
+        "status": {"phase": f"Running{odd}"},
+    }
+    found = pod_facts(_json(pod_json))
+    assert (found.phase, found.node, found.created) == ("Running [2J", "n [2J", "2026 [2J")
+    texts = [text for text in msgspec.to_builtins(found).values() if isinstance(text, str)]
+    assert all(text.isprintable() for text in texts)
+
+
+def test_a_null_is_read_as_an_absent_field() -> None:
+    meta = {"name": "x", "namespace": "t", "labels": None, "annotations": None, "ownerReferences": None}
+    seen = event_facts(_json({"metadata": meta, "reason": None, "message": "m", "series": {"count": None}}))
+    assert (seen.name, seen.reason, seen.message, seen.count) == ("t/x", "", "m", 1)
+    read = pod_facts(_json({"metadata": meta, "spec": {"containers": None, "nodeName": None}, "status": None}))
+    assert (read.full_name, read.node, read.phase) == ("t/x", "", "Pending")
+    assert node_facts(_json({"metadata": meta, "spec": None, "status": {"conditions": None}})).name == "x"
+    spec = {"cohortName": None, "resourceGroups": None}
+    assert cluster_queue(_json({"metadata": meta, "spec": spec, "status": {"pendingWorkloads": None}})).name == "x"
+    assert workload(_json({"metadata": meta, "spec": {"queueName": None}, "status": None})).full_name == "t/x"
+
+
+def test_an_object_of_wrong_types_is_refused_with_nulls_too() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        pod_facts(_json({"metadata": {"name": 1, "labels": None}}))

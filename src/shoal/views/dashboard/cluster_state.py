@@ -38,8 +38,11 @@ _EVERYDAY = frozenset({"Pulling", "Pulled", "Created", "SuccessfulCreate", "Succ
 
 
 class ClusterState:
-    def __init__(self, title: str = "Shoal") -> None:
+    def __init__(self, title: str = "Shoal", namespace: str = "") -> None:
+        """`namespace`: the only one whose pods, Workloads, gangs and Events are listed and counted; empty for all.
+        Nodes and queues, and what is held of them, are those of the cluster."""
         self.title = title
+        self._namespace = namespace
         self.changes = 0
         """How often a node, a pod or an Event has changed."""
         self.queues = QueueState()
@@ -91,7 +94,12 @@ class ClusterState:
         if before == pod:
             return
         # A pod that was asked to end has failed in name only.
-        if pod.phase in self._ended and not pod.is_ending and (before is None or before.phase != pod.phase):
+        if (
+            self._lists(pod.namespace)
+            and pod.phase in self._ended
+            and not pod.is_ending
+            and (before is None or before.phase != pod.phase)
+        ):
             self._ended[pod.phase] += 1
         self._pods[pod.address] = pod
         self._move(before, pod)
@@ -102,6 +110,8 @@ class ClusterState:
             self._move(before, None)
 
     def put_event(self, event: EventFacts) -> None:
+        if event.namespace and not self._lists(event.namespace):
+            return
         self._warnings.put(event)
         if event.reason not in _EVERYDAY:
             self._events.appendleft(event)
@@ -132,8 +142,8 @@ class ClusterState:
             footer=footer,
             now_s=now_s,
             queues=self.queues.queues(),
-            workloads=self.queues.without_pods(waiting),
-            gangs=self.gangs.all(),
+            workloads=self.queues.without_pods(waiting, self._namespace),
+            gangs=self.gangs.all(self._namespace),
             warnings=self._warnings.all(),
             history=list(self._history),
             note=note,
@@ -176,11 +186,13 @@ class ClusterState:
     def _move(self, before: DashboardPod | None, after: DashboardPod | None) -> None:
         """From where a pod was to where it is."""
         self.changes += 1
-        self._running += _runs(after) - _runs(before)
+        pod = after or before
+        is_listed = pod is not None and self._lists(pod.namespace)
+        self._running += is_listed * (_runs(after) - _runs(before))
         self.gangs.move(before, after)
-        if before is not None and _lines_up(before):
+        if is_listed and before is not None and _lines_up(before):
             self._waiting.pop(bisect_left(self._waiting, (before.created, before.address)))
-        if after is not None and _lines_up(after):
+        if is_listed and after is not None and _lines_up(after):
             insort(self._waiting, (after.created, after.address))
         home, place = _home(before), _home(after)
         if before is not None and home and home != place:
@@ -188,6 +200,9 @@ class ClusterState:
         if after is not None and place:
             self._held.setdefault(place, {})[after.address] = after
             self._tiles.pop(place, None)
+
+    def _lists(self, namespace: str) -> bool:
+        return not self._namespace or namespace == self._namespace
 
     def _let_go(self, node: str, address: Address) -> None:
         held = self._held[node]

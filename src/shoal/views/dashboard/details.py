@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from shoal.units.errors import one_line
 from shoal.views.dashboard.colours import BROKEN, Colours
 from shoal.views.dashboard.facts import (
     DashboardFacts,
@@ -79,7 +80,7 @@ def _gpu_cells(
         ("" if parts == 1 else f"{100 * part.width:.0f} %", "dim"),
         ("" if part.load is None else f"{part.load} %", ""),
         (part.pod or "free", style if part.owner else "dim"),
-        (part.device.removeprefix("#") if not part.device.startswith("#") else "", "dim"),
+        ("" if part.device.startswith("#") else one_line(part.device), "dim"),
     ]
 
 

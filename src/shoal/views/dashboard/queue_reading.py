@@ -16,6 +16,7 @@ from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
 from shoal.views.dashboard.facts import GroupFacts, QueueFacts, QuotaFacts, WorkloadFacts
 from shoal.views.dashboard.reading import Camel, Condition, Meta, shown
+from shoal.views.dashboard.without_nulls import decoded
 
 _GPU = "nvidia.com/gpu"
 _GPUS = ("nvidia.com/gpu", "nvidia.com/mig-", "gpu")
@@ -187,8 +188,16 @@ class _Group(Camel):
     status: _GroupStatus = msgspec.field(default_factory=_GroupStatus)
 
 
+_cluster_queue = msgspec.json.Decoder(_ClusterQueue)
+_local_queue = msgspec.json.Decoder(_LocalQueue)
+_volcano_queue = msgspec.json.Decoder(_VolcanoQueue)
+_kai_queue = msgspec.json.Decoder(_KaiQueue)
+_workload = msgspec.json.Decoder(_WorkloadJson)
+_group = msgspec.json.Decoder(_Group)
+
+
 def cluster_queue(data: bytes) -> QueueFacts:
-    found = msgspec.json.decode(data, type=_ClusterQueue)
+    found = decoded(_cluster_queue, data)
     spec, status = found.spec, found.status
     used = {
         (usage.name, each.name): (_amount(each.total), _amount(each.borrowed))
@@ -220,12 +229,12 @@ def cluster_queue(data: bytes) -> QueueFacts:
 
 def local_queue(data: bytes) -> tuple[str, str, str]:
     """Namespace, name, and the ClusterQueue behind it."""
-    found = msgspec.json.decode(data, type=_LocalQueue)
+    found = decoded(_local_queue, data)
     return shown(found.metadata.namespace), shown(found.metadata.name), shown(found.spec.cluster_queue)
 
 
 def volcano_queue(data: bytes) -> QueueFacts:
-    found = msgspec.json.decode(data, type=_VolcanoQueue)
+    found = decoded(_volcano_queue, data)
     spec, status = found.spec, found.status
     nominal = spec.deserved or spec.capability
     names = sorted({*nominal, *(name for name in status.allocated if name.startswith(_GPUS))})
@@ -244,7 +253,7 @@ def volcano_queue(data: bytes) -> QueueFacts:
 
 
 def kai_queue(data: bytes) -> QueueFacts:
-    found = msgspec.json.decode(data, type=_KaiQueue)
+    found = decoded(_kai_queue, data)
     share = found.spec.resources.get("gpu")
     # KAI writes -1 for a queue without a limit.
     nominal = 0.0 if share is None else None if share.quota == _UNLIMITED else share.quota
@@ -258,7 +267,7 @@ def kai_queue(data: bytes) -> QueueFacts:
 
 
 def workload(data: bytes) -> WorkloadFacts:
-    found = msgspec.json.decode(data, type=_WorkloadJson)
+    found = decoded(_workload, data)
     meta, status = found.metadata, found.status
     by_type = {one.type: one for one in status.conditions}
     refused = by_type.get("QuotaReserved")
@@ -275,13 +284,13 @@ def workload(data: bytes) -> WorkloadFacts:
         gpus=sum(pods.count * _gpus(pods.template.spec) for pods in found.spec.pod_sets),
         state="finished" if is_finished else "admitted" if admission is not None else "pending",
         why="" if admission is not None or refused is None else shown(_essence(refused.message or refused.reason)),
-        created=meta.creation_timestamp,
+        created=shown(meta.creation_timestamp),
     )
 
 
 def group(data: bytes) -> GroupFacts:
     """A PodGroup of Volcano, KAI, scheduler-plugins or Kubernetes."""
-    found = msgspec.json.decode(data, type=_Group)
+    found = decoded(_group, data)
     policy = found.spec.scheduling_policy
     of_policy = policy.gang.min_count if policy is not None and policy.gang is not None else 0
     conditions = [*found.status.conditions, *found.status.scheduling_conditions]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
+from itertools import islice
 
 from msgspec import structs
 
@@ -70,10 +71,12 @@ class QueueState:
         """Volcano's own `root` and `default` are left out while no work uses them."""
         return [queue for _, queue in sorted(self._queues.items()) if queue.kind == "ClusterQueue" or queue.is_used]
 
-    def without_pods(self, waiting: Sequence[DashboardPod]) -> list[WorkloadFacts]:
-        """The Workloads that wait, the oldest first, but for those whose gated pods are among `waiting`."""
+    def without_pods(self, waiting: Sequence[DashboardPod], namespace: str = "") -> list[WorkloadFacts]:
+        """The Workloads that wait, the oldest first, but for those whose gated pods are among `waiting`.
+        `namespace`: only its own; empty for all."""
         groups = {pod.gang for pod in waiting if pod.is_gated}
-        found = (self._workloads[address] for _, address in self._pending[:_MOST_WORKLOADS])
+        pending = (address for _, address in self._pending if not namespace or address[0] == namespace)
+        found = (self._workloads[address] for address in islice(pending, _MOST_WORKLOADS))
         return [
             structs.replace(one, cluster_queue=self.queue_of(one))
             for one in found
@@ -134,9 +137,12 @@ class GangState:
         self.changes += 1
         self._known.pop(name, None)
 
-    def all(self) -> list[GangFacts]:
-        """Those that wait first, the oldest first. Gangs whose pods have all ended are left out."""
+    def all(self, namespace: str = "") -> list[GangFacts]:
+        """Those that wait first, the oldest first. Gangs whose pods have all ended are left out. `namespace`: only its
+        own; empty for all."""
         names = self._groups.keys() | self._pods.keys()
+        if namespace:
+            names = {name for name in names if name.startswith(f"{namespace}/")}
         gangs = (self._known.get(name) or self._gang(name) for name in names)
         active = (gang for gang in gangs if gang.running or gang.waiting or gang.name not in self._pods)
         return sorted(active, key=lambda gang: (not gang.waiting, gang.created, gang.name))

@@ -24,6 +24,7 @@ from shoal.engine.from_api.membership import (
 from shoal.units.errors import one_line
 from shoal.views.dashboard.facts import DashboardNode, DashboardPod, EventFacts, NodeDetail, Tile
 from shoal.views.dashboard.slots import MOST_GPUS, slots
+from shoal.views.dashboard.without_nulls import decoded
 
 GPU_FAULTS, _LOAD = "shoal.dev/gpu-faults", "shoal.dev/gpu-util"
 _TYPE, _PRODUCT, _COUNT = "node.kubernetes.io/instance-type", "nvidia.com/gpu.product", "nvidia.com/gpu.count"
@@ -166,7 +167,7 @@ _node, _pod, _event = msgspec.json.Decoder(_NodeJson), msgspec.json.Decoder(_Pod
 
 
 def node_facts(data: bytes) -> DashboardNode:
-    node = _node.decode(data)
+    node = decoded(_node, data)
     labels, annotations = node.metadata.labels, node.metadata.annotations
     counted = labels.get(_COUNT, "")
     whole = node.status.capacity.get(_GPU) or node.status.allocatable.get(_GPU, "0")
@@ -187,7 +188,7 @@ def node_facts(data: bytes) -> DashboardNode:
 
 def node_detail(data: bytes, tile: Tile, pods: Sequence[DashboardPod]) -> NodeDetail:
     """What the page of one node shows beside its tile. Decoded on demand, because labels are long."""
-    node = _node.decode(data)
+    node = decoded(_node, data)
     labels = sorted(node.metadata.labels.items())
     conditions = [_condition(one) for one in node.status.conditions if (one.status == "True") != (one.type == "Ready")]
     taints = [f"taint {one.key}{'=' if one.value else ''}{one.value}:{one.effect}" for one in node.spec.taints]
@@ -202,7 +203,7 @@ def node_detail(data: bytes, tile: Tile, pods: Sequence[DashboardPod]) -> NodeDe
 
 
 def pod_facts(data: bytes) -> DashboardPod:
-    pod = _pod.decode(data)
+    pod = decoded(_pod, data)
     meta, spec, status = pod.metadata, pod.spec, pod.status
     devices = [
         device.resource_id
@@ -215,12 +216,12 @@ def pod_facts(data: bytes) -> DashboardPod:
     return DashboardPod(
         namespace=shown(meta.namespace),
         name=shown(meta.name),
-        phase=status.phase,
-        node=spec.node_name,
+        phase=shown(status.phase),
+        node=shown(spec.node_name),
         gpus=sum(_gpus(container.resources) for container in spec.containers),
         devices=tuple(devices[:_MOST_DEVICES]),
         why=shown(_why(pod)),
-        created=meta.creation_timestamp,
+        created=shown(meta.creation_timestamp),
         is_ending=meta.deletion_timestamp is not None,
         gang=shown(f"{meta.namespace}/{gang}") if gang else "",
         gang_needs=max(
@@ -234,7 +235,7 @@ def pod_facts(data: bytes) -> DashboardPod:
 
 
 def event_facts(data: bytes) -> EventFacts:
-    event = _event.decode(data)
+    event = decoded(_event, data)
     about, series = event.involved_object, event.series or _Series()
     return EventFacts(
         name=shown(f"{event.metadata.namespace}/{event.metadata.name}"),
