@@ -30,6 +30,8 @@ FUNCTIONS = [
     if name.startswith("nvml") and name not in ("nvmlInit", "nvmlShutdown", "nvmlSystemGetDriverVersion")
 ]
 OF_A_GPU = [name for name in FUNCTIONS if name.startswith("nvmlDevice") and name != "nvmlDeviceGetCount"]
+NEEDED = ("nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID", "nvmlDeviceGetPciInfo")
+"""Every module has them."""
 
 
 def switched(count: int = 4) -> FakeNvml:
@@ -167,6 +169,59 @@ def test_a_driver_that_cannot_tell_reserved_memory_still_reports_the_rest() -> N
     driver = NvmlDriver(OldNvml())  # type: ignore[arg-type]
     readings = readings_of(driver, driver.gpus().gpus[0])
     assert (readings.memory_mib, readings.used_mib, readings.reserved_mib) == (81559, 560, None)
+
+
+class OlderModule:
+    """The library through a module that lacks some functions."""
+
+    def __init__(self, library: FakeNvml, *missing: str) -> None:
+        self._library, self._missing = library, missing
+
+    def __getattr__(self, name: str) -> object:
+        if name in self._missing:
+            raise AttributeError(name)
+        return getattr(self._library, name)
+
+
+@pytest.mark.parametrize("function", [name for name in FUNCTIONS if name not in NEEDED])
+def test_a_function_that_an_older_module_lacks_is_an_absent_value(function: str) -> None:
+    driver = NvmlDriver(OlderModule(with_mig(), function), Path("/nonexistent"))  # type: ignore[arg-type]
+    listed = driver.gpus()
+    assert (len(listed.gpus), listed.lost) == (2, ())
+    assert isinstance(driver.read(listed.gpus[1].uuid), GpuReadings)
+    assert driver.versions().driver == "580.95.05"
+
+
+def test_what_an_older_module_lacks_is_absent_and_the_rest_is_reported() -> None:
+    lacks = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTemperature")
+    driver = NvmlDriver(OlderModule(FakeNvml([FakeGpu(0, throttling=0x20)]), *lacks))  # type: ignore[arg-type]
+    readings = readings_of(driver, driver.gpus().gpus[0])
+    assert (readings.throttle_reasons, readings.temperature_c, readings.power_w) == (
+        ("sw_thermal_slowdown",),
+        None,
+        412.5,
+    )
+
+
+def test_an_older_module_without_events_reports_none() -> None:
+    driver = NvmlDriver(OlderModule(switched(), "nvmlEventSetCreate"))  # type: ignore[arg-type]
+    with pytest.raises(TemporaryError, match="NVIDIA's driver does not respond"):
+        driver.next_xid(0)
+
+
+def test_an_older_module_whose_memory_has_no_versions_still_reports_it() -> None:
+    library = FakeNvml([FakeGpu(0)])
+
+    class OldNvml:
+        def __getattr__(self, name: str) -> object:
+            return getattr(library, name)
+
+        def nvmlDeviceGetMemoryInfo(self, handle: object) -> object:
+            return library.nvmlDeviceGetMemoryInfo(handle)
+
+    driver = NvmlDriver(OldNvml())  # type: ignore[arg-type]
+    readings = readings_of(driver, driver.gpus().gpus[0])
+    assert (readings.memory_mib, readings.reserved_mib) == (81559, None)
 
 
 @pytest.mark.parametrize("code", [NOT_SUPPORTED, GPU_IS_LOST, UNKNOWN])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from build.manifests import Object, as_file, node, pod, priority_class, volcano_group
+from build.manifests import Object, as_file, job, node, pod, priority_class, thing, volcano_group
 from shoal.cli.main import main
 
 GROUP = "scheduling.k8s.io/group-name"
@@ -51,3 +51,17 @@ def test_taints_that_keep_a_pod_or_a_gang_off_are_named(tmp_path: Path, capsys: 
     assert words in " ".join(capsys.readouterr().out.split())
     assert main(["decide", "-f", file]) in (0, 1)
     assert words in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(("pods", "room", "helps"), [(900, 1_000, True), (900, 800, False), (1_200, 1_100, False)])
+def test_more_quota_helps_only_if_all_refused_pods_would_run(
+    pods: int, room: int, helps: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    large = node("n")
+    large["status"]["allocatable"]["pods"] = room
+    quota = thing("v1", "ResourceQuota", "t/q", spec={"hard": {"pods": 0}})
+    file = as_file(tmp_path, large, quota, job("t/j", pods, completions=pods))
+    assert main(["why", "-f", file, "job/j", "-n", "t"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "its pods are not created" in said
+    assert (f"Raise pods from 0 to {pods}" in said) is helps

@@ -194,6 +194,7 @@ SERVING = (DEPLOYMENT, {**job(container(2), kind="Deployment"), "metadata": {"na
 SCALED = {"scaleTargetRef": {"kind": "Deployment", "name": "d"}}
 CPU = {"type": "Resource", "resource": {"name": "cpu"}}
 TAINTED = FakeContext(nodes=(AdvisedNode(A100, (GPU_TAINT,)), AdvisedNode({})))
+TEAMS = FakeContext(nodes=[AdvisedNode(A100, (Taint("team", "NoSchedule", team),)) for team in "ab"])
 WORKER: Obj = {"volumeMounts": [{"name": "t", "mountPath": "/topo.xml"}]}
 
 Case = tuple[Rule, Obj, FakeContext, str]
@@ -213,6 +214,12 @@ CASES: dict[str, Case] = {
     ),
     "a pod that repels others only": (one_sided_anti_affinity, repelling(), BARE, "the pod itself"),
     "pods that tolerate nothing": (untolerated, job(), TAINTED, "have the taint nvidia.com/gpu=present:NoSchedule"),
+    "nodes with different taints": (
+        untolerated,
+        job(tolerations=[{"key": "team", "value": "c"}]),
+        TEAMS,
+        "one of the taints team=a:NoSchedule, team=b:NoSchedule, all of which the pods do not tolerate",
+    ),
     "an old launcher": (launchers, job(container(1, command=OLD)), BARE, "is deprecated"),
     "nodes without a rendezvous": (launchers, job(container(1, command=TORCHRUN)), BARE, "starts 2 nodes"),
     "an unset variable": (unset_variables, job(container(args=["--rank=$(POD_INDEX)"])), BARE, "Indexed"),
@@ -380,6 +387,7 @@ NO_ADVICE: dict[str, tuple[Rule, Obj, FakeContext]] = {
         job(tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]),
         TAINTED,
     ),
+    "pods that tolerate the taint of one node": (untolerated, job(tolerations=[{"key": "team", "value": "b"}]), TEAMS),
     "one node that is not tainted": (
         untolerated,
         job(),

@@ -38,6 +38,7 @@ CLUSTER = (
         spec={"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
     ),
     {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "low"}, "value": 1},
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}},
 )
 EXPECTED = {
     "autoscale/cluster-autoscaler-deployment.yaml": "InvalidObject",

@@ -143,6 +143,25 @@ def test_a_limit_range_sets_what_containers_do_not_say() -> None:
     assert found["u/c"].get("cpu", 0) == 0
 
 
+@pytest.mark.parametrize(
+    ("item", "limits", "asked"),
+    [
+        ({"max": {"memory": "1Gi"}}, {"memory": "1Gi"}, {"memory": "1Gi"}),
+        ({"default": {"cpu": 2}, "min": {"cpu": 1}}, {"cpu": "2"}, {"cpu": "2"}),
+        ({"min": {"cpu": 1}}, {}, {"cpu": "1"}),
+        ({"max": {"cpu": 4}, "default": {"cpu": 3}, "defaultRequest": {"cpu": 2}}, {"cpu": "3"}, {"cpu": "2"}),
+    ],
+)
+def test_a_bound_of_containers_is_a_default_too_where_none_is_given(
+    item: Object, limits: Object, asked: Object
+) -> None:
+    objects = (limit_range("t/r", {"type": "Container", **item}), pod("t/a"))
+    assert refused(*objects) == {}
+    given = pod("t/a", limits=limits)
+    given["spec"]["containers"][0]["resources"] = {"limits": limits, "requests": asked}
+    assert requests(*objects) == requests(given)
+
+
 def test_a_quota_counts_what_a_limit_range_set() -> None:
     limits = limit_range("t/defaults", {"type": "Container", "defaultRequest": {"cpu": 2}})
     assert list(refused(limits, quota("t/q", {"requests.cpu": 3}), pod("t/a"), pod("t/b"))) == ["t/b"]

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from shoal.agent import nvml_library
-from shoal.agent.nvml_library import Handle, NvmlLibrary, code_of, identity, initialize
+from shoal.agent.nvml_library import Handle, NvmlLibrary, code_of, complete, identity, initialize
 from shoal.agent.nvml_readings import NvmlReadings
 from shoal.devices.port import (
     DriverVersions,
@@ -54,9 +54,9 @@ class NvmlDriver:
 
     def __init__(self, library: NvmlLibrary, sysfs: Path = Path("/sys")) -> None:
         """Raises `UserError` if the machine has no driver that responds."""
-        self._library, self._sysfs = library, sysfs
+        self._library, self._sysfs = complete(library), sysfs
         initialize(library)
-        self._readings = NvmlReadings(library, self._value)
+        self._readings = NvmlReadings(self._library, self._value)
         self._handles: dict[str, tuple[int, Handle]] = {}
         self._uuids: dict[int, str] = {}
         """By index; what is known of GPUs that are lost later."""

@@ -13,7 +13,15 @@ from typing import Any, Protocol, cast
 from shoal.units.errors import UserError
 
 NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, DRIVER_NOT_LOADED, TIMEOUT = 3, 4, 6, 9, 10
-LIBRARY_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, VERSION_MISMATCH, GPU_NOT_FOUND, UNKNOWN = 12, 15, 16, 18, 28, 999
+LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, VERSION_MISMATCH, GPU_NOT_FOUND, UNKNOWN = (
+    12,
+    13,
+    15,
+    16,
+    18,
+    28,
+    999,
+)
 
 Handle = Any
 """A GPU, a MIG device or an event set, as the library refers to it."""
@@ -63,6 +71,25 @@ class NvmlLibrary(Protocol):
     def nvmlDeviceRegisterEvents(self, handle: Handle, types: int, events: Handle) -> None: ...
     def nvmlEventSetWait(self, events: Handle, timeout_ms: int) -> Any: ...
     def nvmlEventSetFree(self, events: Handle) -> None: ...
+
+
+class _Complete:
+    """A module in which a function that it lacks fails, as one does that the driver lacks."""
+
+    def __init__(self, library: NvmlLibrary) -> None:
+        self._library = library
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._library, name, None)
+        return self._fail if found is None else found
+
+    def _fail(self, *_: object) -> None:
+        raise self._library.NVMLError(FUNCTION_NOT_FOUND)
+
+
+def complete(library: NvmlLibrary) -> NvmlLibrary:
+    """The library with all functions: older versions of its module have fewer."""
+    return cast("NvmlLibrary", _Complete(library))
 
 
 def code_of(error: Exception) -> int:

@@ -68,7 +68,10 @@ class NvmlReadings:
 
     def _memory(self, handle: Handle) -> tuple[int | None, int | None, int | None, int | None]:
         """Total, used, reserved and free MiB; old drivers count the reserved memory as used."""
-        full = self._value(self._library.nvmlDeviceGetMemoryInfo, handle, _MEMORY_WITH_RESERVED)
+        try:
+            full = self._value(self._library.nvmlDeviceGetMemoryInfo, handle, _MEMORY_WITH_RESERVED)
+        except TypeError:  # the function has no version in older modules
+            full = None
         if full is not None:
             return full.total // _MIB, full.used // _MIB, full.reserved // _MIB, full.free // _MIB
         plain = self._value(self._library.nvmlDeviceGetMemoryInfo, handle)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from shoal.api.selectors import LabelSelector
 from shoal.policy.advice import Obj
 
 
@@ -30,3 +33,11 @@ def strings(found: Any) -> list[str]:
 def string_keys(found: Any) -> dict[str, Any]:
     """The entries of a map whose keys are strings; empty if it is not a map."""
     return {key: value for key, value in found.items() if isinstance(key, str)} if isinstance(found, dict) else {}
+
+
+def label_selector(raw: Any) -> LabelSelector | None:
+    """None if it is not a selector."""
+    try:
+        return msgspec.convert(raw, LabelSelector) if isinstance(raw, dict) else None
+    except msgspec.ValidationError:
+        return None

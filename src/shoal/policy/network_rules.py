@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shoal.api.selectors import LabelSelector
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
-from shoal.policy.fields import dig, maps, string_keys, strings
+from shoal.policy.fields import dig, label_selector, maps, string_keys, strings
+from shoal.policy.kinds import NAMESPACE, NETWORK_POLICY
+from shoal.policy.object_set import key_of
 from shoal.units.numbers import whole_of
 
 _DNS = 53
+_DNS_NAMESPACE = "kube-system"
 _NAME_LABEL = "kubernetes.io/metadata.name"
-_DNS_FIX = f"add an egress rule to the namespace with {_NAME_LABEL}: kube-system, ports 53 of UDP and TCP"
+_DNS_FIX = f"add an egress rule to the namespace with {_NAME_LABEL}: {_DNS_NAMESPACE}, ports 53 of UDP and TCP"
 _PUBLIC_PORTS = (80, 443)
 
 
@@ -19,10 +23,10 @@ _PUBLIC_PORTS = (80, 443)
     NoExternalTraffic="an egress rule for web ports selects pods of the own namespace only",
     UnsetNamespaceLabel="a policy selects namespaces by the label name, which namespaces do not have by themselves",
 )
-def network_policies(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+def network_policies(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     spec = string_keys(obj.get("spec"))
     rules = maps(spec.get("egress"))
-    if ("Egress" in strings(spec.get("policyTypes")) or "egress" in spec) and not any(map(_allows_dns, rules)):
+    if _restricts_egress(spec) and not _may_resolve(obj, spec, context):
         what = "no rule allows port 53 to the DNS server: the pods cannot resolve names"
         yield Advice("NoNameResolution", "spec.egress", what, _DNS_FIX)
     for at, each in enumerate(rules):
@@ -44,22 +48,67 @@ def network_policies(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                     )
 
 
-def _allows_dns(each: Obj) -> bool:
+def _restricts_egress(spec: Obj) -> bool:
+    types = strings(spec.get("policyTypes"))
+    return "Egress" in types if types else bool(spec.get("egress"))
+
+
+def _may_resolve(obj: Obj, spec: Obj, context: RuleContext) -> bool:
+    """Whether DNS may be allowed, by this policy or by another one for the same pods: what one allows is allowed."""
+    dns_labels = _labels_of_dns(context)
+    if _allows_dns(spec, dns_labels):
+        return True
+    pods = label_selector(spec.get("podSelector"))
+    others = (string_keys(other.get("spec")) for other in context.all(NETWORK_POLICY, key_of(obj)[0]))
+    return any(
+        _restricts_egress(other)
+        and _allows_dns(other, dns_labels)
+        and _may_share_pods(pods, label_selector(other.get("podSelector")))
+        for other in others
+    )
+
+
+def _may_share_pods(one: LabelSelector | None, other: LabelSelector | None) -> bool:
+    """False if both require different values of a label."""
+    if one is None or other is None:
+        return True
+    return all(other.match_labels.get(key, value) == value for key, value in one.match_labels.items())
+
+
+def _labels_of_dns(context: RuleContext) -> dict[str, str] | None:
+    """The labels of the namespace of the DNS server; None if they are not known."""
+    found = context.find(NAMESPACE, "", _DNS_NAMESPACE)
+    if found is None:
+        return None
+    labels = string_keys(dig(found, "metadata", "labels"))
+    return {**{key: str(value) for key, value in labels.items()}, _NAME_LABEL: _DNS_NAMESPACE}
+
+
+def _allows_dns(spec: Obj, dns_labels: dict[str, str] | None) -> bool:
+    return any(_rule_allows_dns(each, dns_labels) for each in maps(spec.get("egress")))
+
+
+def _rule_allows_dns(each: Obj, dns_labels: dict[str, str] | None) -> bool:
     ports, peers = maps(each.get("ports")), maps(each.get("to"))
     if ports and not any(_has_port(port, _DNS) or port.get("port") == "dns" for port in ports):
         return False
-    return not peers or any(_reaches_dns(peer) for peer in peers)
+    return not peers or any(_may_reach_dns(peer, dns_labels) for peer in peers)
 
 
-def _reaches_dns(peer: Obj) -> bool:
-    """Whether the peer may select the DNS server. A selector with labels other than the namespace's name might."""
+def _may_reach_dns(peer: Obj, dns_labels: dict[str, str] | None) -> bool:
+    """Whether the peer may select the DNS server. If the labels of its namespace are not known, only the label with
+    the namespace's name can say that it does not."""
     if "ipBlock" in peer:
         return True
-    selector = peer.get("namespaceSelector")
-    if not isinstance(selector, dict):
+    raw = peer.get("namespaceSelector")
+    if not isinstance(raw, dict):
         return False
-    labels = string_keys(selector.get("matchLabels"))
-    return not labels or bool(selector.get("matchExpressions")) or labels.get(_NAME_LABEL) == "kube-system"
+    selector = label_selector(raw)
+    if selector is None:
+        return True
+    if dns_labels is not None:
+        return selector.matches(dns_labels)
+    return selector.match_labels.get(_NAME_LABEL, _DNS_NAMESPACE) == _DNS_NAMESPACE
 
 
 def _names_public_ports(each: Obj) -> bool:

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
-from shoal.api.selectors import LabelSelector
 from shoal.api.taints import HARD_EFFECTS, Taint
 from shoal.data.gpus import PRODUCT_LABEL, is_short_product, meant_products
-from shoal.policy.advice import Advice, AdvisedNode, Obj, RuleContext, rule
-from shoal.policy.fields import dig, maps, string_keys, strings
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, label_selector, maps, string_keys, strings
 from shoal.policy.pod_templates import PodTemplateView, pod_templates
 
 _COUNT = "nvidia.com/gpu.count"
 _PRESENT = "nvidia.com/gpu.present"
+_MOST_NAMED = 3
 _NODE_AFFINITY = "affinity.nodeAffinity"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -88,7 +86,7 @@ def one_sided_anti_affinity(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for template in pod_templates(obj):
         path = f"{template.path}.affinity.podAntiAffinity.{_REQUIRED}"
         for at, term in enumerate(maps(dig(template.spec, "affinity", "podAntiAffinity", _REQUIRED))):
-            selector = _selector(term.get("labelSelector"))
+            selector = label_selector(term.get("labelSelector"))
             if selector is None or selector.matches({key: str(value) for key, value in template.labels.items()}):
                 continue
             yield Advice(
@@ -103,22 +101,34 @@ def one_sided_anti_affinity(obj: Obj, _: RuleContext) -> Iterator[Advice]:
 def untolerated(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """For kinds whose pods an operator creates: they would wait for tainted GPU nodes, but do not exist yet."""
     templates = [template for template in pod_templates(obj) if template.asks_gpus()]
-    taints = _common_taints([node for node in context.nodes() if _PRESENT in node.labels]) if templates else []
+    tainted = _taints_of_gpu_nodes(context) if templates else []
     for template in templates:
-        missed = [taint for taint in taints if not template.tolerates(taint)]
+        missed = _untolerated_everywhere(template, tainted)
         if missed:
+            named = ", ".join(map(str, missed[:_MOST_NAMED])) + (", ..." if len(missed) > _MOST_NAMED else "")
+            what = f"the taint {named}, which" if len(missed) == 1 else f"one of the taints {named}, all of which"
             yield Advice(
                 "UntoleratedTaint",
                 f"{template.path}.tolerations",
-                f"all nodes with GPUs have the taint {missed[0]}, which the pods do not tolerate: they would wait",
+                f"all nodes with GPUs have {what} the pods do not tolerate: they would wait",
                 f"add a toleration: key {missed[0].key}, operator Exists",
             )
 
 
-def _common_taints(nodes: list[AdvisedNode]) -> list[Taint]:
-    """The taints that all nodes have, as the first node has them."""
-    by_key = [{taint.key: taint for taint in node.taints if taint.effect in HARD_EFFECTS} for node in nodes]
-    return [taint for key, taint in by_key[0].items() if all(key in each for each in by_key)] if by_key else []
+def _taints_of_gpu_nodes(context: RuleContext) -> list[tuple[Taint, ...]]:
+    """Equal ones once: there may be thousands of nodes, and few sorts of them."""
+    nodes = (node.taints for node in context.nodes() if _PRESENT in node.labels)
+    hard = (tuple(Taint(each.key, each.effect, each.value) for each in taints) for taints in nodes)
+    return [tuple(one for one in taints if one.effect in HARD_EFFECTS) for taints in dict.fromkeys(hard)]
+
+
+def _untolerated_everywhere(template: PodTemplateView, tainted: list[tuple[Taint, ...]]) -> list[Taint]:
+    """A taint that all nodes have, or else one of each node; none if the pods tolerate all taints of some node."""
+    missed = [[taint for taint in taints if not template.tolerates(taint)] for taints in tainted]
+    if not missed or not all(missed):
+        return []
+    common = [taint for taint in missed[0] if all(taint in each for each in missed)]
+    return common[:1] or list(dict.fromkeys(each[0] for each in missed))
 
 
 Condition = tuple[str, str, str, list[str]]
@@ -145,10 +155,3 @@ def _of_term(path: str, term: Any) -> Iterable[Condition]:
             str(one.get("operator")),
             strings(one.get("values")),
         )
-
-
-def _selector(raw: Any) -> LabelSelector | None:
-    try:
-        return msgspec.convert(raw, LabelSelector) if isinstance(raw, dict) else None
-    except msgspec.ValidationError:
-        return None

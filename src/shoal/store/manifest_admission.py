@@ -28,7 +28,7 @@ from shoal.api.workloads import Deployment, Job, ReplicaSet, StatefulSet
 from shoal.engine.from_api import Priorities
 from shoal.engine.reasons import Code
 from shoal.policy.admission.faults import aggregate
-from shoal.policy.admission.limit_ranges import faults_of, set_defaults
+from shoal.policy.admission.limit_ranges import complete, faults_of, set_defaults
 from shoal.policy.admission.pod_resources import Amounts, Obj
 from shoal.policy.admission.priority_classes import class_not_found
 from shoal.policy.admission.quota.evaluator import Evaluator
@@ -58,7 +58,9 @@ class ManifestAdmission:
         self._uncounted = [quota for quotas in self._quotas.values() for quota in quotas if quota.said is None]
         self._ranges: dict[str, list[Obj]] = {}
         for each in sorted(inventory.of(LimitRange), key=lambda one: one.value.metadata.name):
-            self._ranges.setdefault(each.value.metadata.namespace, []).append(_plain(each.value))
+            plain = _plain(each.value)
+            complete(plain)
+            self._ranges.setdefault(each.value.metadata.namespace, []).append(plain)
         self._refused_controllers = self._controllers(inventory)
         self.refused: dict[str, HeldPod] = {}
         """The pods that are not created, with the reason."""

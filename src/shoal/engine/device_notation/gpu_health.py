@@ -34,7 +34,9 @@ class GpuHealth(msgspec.Struct, frozen=True):
 def gpu_health(node: Node) -> GpuHealth | None:
     """None where no GPU is known to be unhealthy. A node whose labels name GPUs and that advertises none has a total of
     zero."""
-    capacity, allocatable = node.status.capacity, node.allocatable()
+    allocatable = node.allocatable()
+    # A hand-written node may state no capacity: then what it allocates is all that it has.
+    capacity = {**allocatable, **node.status.capacity}
     xids = _xids(node.metadata.annotations.get(GPU_FAULTS, ""))
     missing = {
         name: (amount.value(), amount.value() - (allocatable[name].value() if name in allocatable else 0))

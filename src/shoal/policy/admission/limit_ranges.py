@@ -14,7 +14,22 @@ ANNOTATION = "kubernetes.io/limit-ranger"
 _KINDS = (("containers", "container"), ("initContainers", "init container"))
 
 
+def complete(limit_range: Obj) -> None:
+    """Sets what the API server sets on the object itself: of containers, a bound is a default too where none is
+    given."""
+    for item in limit_range.setdefault("spec", {}).get("limits") or ():
+        if item.get("type") != "Container":
+            continue
+        default = {**(item.get("max") or {}), **(item.get("default") or {})}
+        request = {**(item.get("min") or {}), **default, **(item.get("defaultRequest") or {})}
+        if default:
+            item["default"] = default
+        if request:
+            item["defaultRequest"] = request
+
+
 def set_defaults(pod: Obj, limit_range: Obj) -> None:
+    """`limit_range` is complete."""
     limits: Obj = {}
     requests: Obj = {}
     for limit in (limit_range.get("spec") or {}).get("limits") or ():

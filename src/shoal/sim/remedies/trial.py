@@ -143,9 +143,12 @@ class RemedyTrial:
 
 
 def fits_beside(rounds: Rounds, pod: Pod, count: int, go_on: GoOn) -> bool:
-    """Whether so many pods like one would run beside all others. Nothing is left of the trial."""
+    """Whether so many pods like one would run beside all others. False for more pods than are tried. Nothing is left of
+    the trial."""
+    if count > _MOST_PODS:
+        return False
     ask = ask_of_pod(pod)
-    keys = tuple(f"{_HYPOTHETICAL}/{at}" for at in range(min(count, _MOST_PODS)))
+    keys = tuple(f"{_HYPOTHETICAL}/{at}" for at in range(count))
     try:
         for key in keys:
             rounds.apply(PodArrived(key, ask))

@@ -10,6 +10,7 @@ from shoal.embedded.apiserver.kinds.amounts import check_resource_name, is_exten
 from shoal.embedded.apiserver.kinds.complaints import Errors, Obj, add_faults
 from shoal.embedded.apiserver.kinds.spellings import label_key_faults
 from shoal.embedded.apiserver.strategy import Strategy
+from shoal.policy.admission.limit_ranges import complete
 from shoal.units.quantity import Quantity
 
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
@@ -22,16 +23,7 @@ class LimitRangeStrategy(Strategy):
     creates_on_update = True
 
     def default(self, obj: Obj) -> None:
-        """Of containers, a bound is a default too where none is given."""
-        for item in obj.setdefault("spec", {}).get("limits") or ():
-            if item.get("type") != "Container":
-                continue
-            default = {**(item.get("max") or {}), **(item.get("default") or {})}
-            request = {**(item.get("min") or {}), **default, **(item.get("defaultRequest") or {})}
-            if default:
-                item["default"] = default
-            if request:
-                item["defaultRequest"] = request
+        complete(obj)
 
     def validate(self, obj: Obj) -> list[FieldError]:
         errors: Errors = []
