@@ -53,6 +53,7 @@ def why(
 ) -> None:
     """Tell why a pod, gang, workload or job waits, or where it went: what it asks, the nodes, what would help."""
     checked(options.output, TEXTS)
+    from shoal.cli.addressed_commands import address_commands, cluster_flags
     from shoal.cli.advice_events import show_advice
     from shoal.cli.explainer import Explainer
     from shoal.cli.formats import console, write
@@ -89,6 +90,7 @@ def why(
         if wrong is None:
             show_history(explanation, explainer.family, source.documents, access.access())
         show_advice(explanation, source.documents, access.access())
+        address_commands(explanation, cluster_flags(access, access.access()))
     if options.output != TEXTS[0]:
         from shoal.views.explanation_document import document_of
 
