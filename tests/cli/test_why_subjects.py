@@ -81,6 +81,17 @@ def test_a_workload_of_a_living_cluster_is_not_admitted_because_it_would_be(why:
     assert "status QuotaReserved False: couldn't assign flavors" in why.told("wl/w", *world, waiting)
 
 
+def test_a_pod_of_a_living_cluster_that_has_to_preempt_another_one_does_not_fit_by_now(why: Why) -> None:
+    low, high = pod("t/low", 8, "n", status={"phase": "Running"}), pod("t/high", 8, priorityClassName="high")
+    high["status"] = {"phase": "Pending"}
+    told = why.told("t/high", living_node(), priority_class("high", 100), low, high)
+    assert told.startswith(
+        "t/high waits: it fits on n, GPU 0, 1, 2, 3, 4, 5, 6, 7, once pods of lower priority are preempted"
+    )
+    assert "has to preempt t/low" in told
+    assert "would take it" not in told
+
+
 def test_an_admitted_workload_of_a_living_cluster_does_not_run_before_its_pods_exist(why: Why) -> None:
     held = gpu_workload("t/w", 2, 4, "f")
     held["status"]["conditions"] = [condition("QuotaReserved"), condition("Admitted")]

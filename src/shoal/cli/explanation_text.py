@@ -39,16 +39,28 @@ def tell_as_living(explanation: Explanation, pod: Pod, others: Iterable[Pod]) ->
             where = outcome.removeprefix("runs on ")
             ending = [each for each in others if _is_ending_on(each, where.partition(",")[0])]
             explanation.outcome = f"waits: by now it fits, on {where}"
-            if ending:
+            if any(heading == "yielded" for heading, _ in explanation.chapters):
+                _tell_preemption(explanation, where)
+            elif ending:
                 explanation.outcome = f"waits for room on {where}: others are ending there"
                 explanation.add("ending", *map(_end_of, ending))
         elif outcome.startswith("is promised room on "):
-            explanation.outcome = f"waits: it would get {outcome.removeprefix('is nominated ')}"
+            explanation.outcome = f"waits: it would be nominated to {outcome.removeprefix('is promised room on ')}"
         return
     state = {"Running": "runs on", "Pending": "starts on"}.get(pod.status.phase, f"is {pod.status.phase} on")
     explanation.outcome = f"{'is ending on' if pod.is_terminating() else state} {node}"
     if outcome.startswith(("has yielded to ", "moves from ")):
         explanation.add("may have to", f"make room for {ends}")
+
+
+def _tell_preemption(explanation: Explanation, where: str) -> None:
+    """The rounds preempted pods for it, which no cluster has done yet. The nodes were counted after that."""
+    explanation.outcome = f"waits: it fits on {where}, once pods of lower priority are preempted"
+    explanation.chapters = [
+        ("has to preempt" if heading == "yielded" else heading, lines)
+        for heading, lines in explanation.chapters
+        if heading != "nodes"
+    ]
 
 
 def tell_gang_as_living(explanation: Explanation, members: Sequence[Pod]) -> None:
