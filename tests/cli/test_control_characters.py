@@ -21,6 +21,7 @@ def _objects() -> list[Object]:
         pod("t/p1", 1, schedulerName=f"other{HIDE}", status={"phase": "Pending", "conditions": [refused]}),
         pod("t/p2", 1, "n", status=failed),
         pod("t/p3", 9),
+        pod("t/p4", 9, annotations={"scheduling.k8s.io/group-name": f"g{HIDE}"}),
     ]
 
 
@@ -29,6 +30,8 @@ def _objects() -> list[Object]:
     [
         ("why", "t/p1"),
         ("why", "t/p2"),
+        ("why", "t/p4"),
+        ("get", "gangs"),
         ("get", "pods"),
         ("get", "pods", "-o", "wide"),
         ("get", "pods", "-o", "custom-columns=POD:.pod,WHY:.message"),
@@ -53,6 +56,8 @@ def test_they_are_visible_where_the_text_is_quoted(tmp_path: Path, capsys: pytes
     assert f"Evicted{shown}" in capsys.readouterr().out
     assert main(["get", "pods", "-f", given]) == 0
     assert f"Evicted{shown}" in capsys.readouterr().out
+    assert main(["get", "gangs", "-f", given]) == 0
+    assert f"t/g{shown}" in capsys.readouterr().out
 
 
 def test_json_keeps_them_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
