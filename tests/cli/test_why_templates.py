@@ -57,6 +57,17 @@ def test_a_pod_is_deleted_where_its_controller_does_not_replace_it(remedies: Rem
     )
 
 
+@pytest.mark.parametrize(("strategy", "verbs"), [("RollingUpdate", ["patch"]), ("OnDelete", ["patch", "delete"])])
+def test_a_pod_of_a_daemonset_is_deleted_with_the_strategy_that_waits_for_it(
+    remedies: Remedies, strategy: str, verbs: list[str]
+) -> None:
+    tainted, daemons, waiting = made_by("DaemonSet")
+    del daemons["spec"]["replicas"]
+    daemons["spec"]["updateStrategy"] = {"type": strategy}
+    (remedy,) = remedies("pod/web-0", tainted, daemons, waiting)
+    assert [command.split()[1] for command in remedy["commands"]] == verbs
+
+
 def test_the_deployment_of_a_replicaset_is_patched_and_replaces_the_pod_itself(remedies: Remedies) -> None:
     deployment = of_cluster(replicas("Deployment", "t/front", 1, 1))
     (remedy,) = remedies("pod/web-0", *made_by("ReplicaSet", deployment))

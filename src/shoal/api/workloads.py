@@ -27,9 +27,14 @@ DAEMON_TOLERATIONS: tuple[Toleration, ...] = (
 HOST_NETWORK_TOLERATION = Toleration("node.kubernetes.io/network-unavailable", "Exists", effect="NoSchedule")
 
 
+class DaemonSetUpdateStrategy(ApiStruct, frozen=True):
+    type: str = ""
+
+
 class DaemonSetSpec(ApiStruct, frozen=True):
     template: PodTemplate = field(default_factory=PodTemplate)
     selector: LabelSelector | None = None
+    update_strategy: DaemonSetUpdateStrategy = field(default_factory=DaemonSetUpdateStrategy)
 
 
 class DaemonSet(ApiStruct, frozen=True):

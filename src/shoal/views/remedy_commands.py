@@ -63,8 +63,8 @@ class PatchTarget(msgspec.Struct, frozen=True):
     pods: tuple[str, ...] = ()
     """Of a template: the waiting pods that exist."""
     keeps_pods: bool = False
-    """Whether the controller does not replace its pods when the template changes: a ReplicaSet never does, and a
-    StatefulSet not where a pod waits that has to start before the next."""
+    """Whether the controller does not replace its pods when the template changes: a ReplicaSet never does, a
+    StatefulSet not where a pod waits that has to start before the next, and a DaemonSet not with OnDelete."""
 
     @property
     def outdated(self) -> tuple[str, ...]:

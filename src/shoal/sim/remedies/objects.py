@@ -94,6 +94,8 @@ class Objects:
         is_open = isinstance(value, _TEMPLATES) or (isinstance(value, Job) and value.spec.suspend)
         there = tuple(pod for pod in pods if pod in self.pods)
         keeps_pods = isinstance(value, ReplicaSet | StatefulSet)
+        if isinstance(value, DaemonSet):
+            keeps_pods = value.spec.update_strategy.type == "OnDelete"
         keys = (f"{namespace}/{name}",)
         return PatchTarget(kind.lower(), keys, is_template=True, is_open=is_open, pods=there, keeps_pods=keeps_pods)
 
