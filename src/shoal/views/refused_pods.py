@@ -19,7 +19,6 @@ Obj = Mapping[str, Any]
 EXCEEDED = "ExceededQuota"
 FAILED_CREATE = "FailedCreate"
 _PREFIX = "exceeded quota: "
-_OBJECT = re.compile(r'(?P<kind>[\w.]+) "(?P<name>[^"]+)" is forbidden')
 _EXCEEDED = re.compile(
     r"(?P<name>[^,]+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
 )
@@ -131,8 +130,11 @@ def _words(each: Exceeded) -> str:
 
 
 def _controller(message: str) -> str:
-    match = _OBJECT.search(message)
-    return "" if match is None or match["kind"] == "pods" else f"{match['kind']} {match['name']}"
+    """Of `Error creating: jobs.batch "j" is forbidden: ...`: `jobs.batch j`; empty for pods and other messages."""
+    before, is_refusal, _ = message.partition('" is forbidden')
+    words, has_name, name = before.rpartition('"')
+    kind = words.rstrip().rpartition(" ")[2]
+    return f"{kind} {name}" if is_refusal and has_name and name and kind not in ("", "pods") else ""
 
 
 def raise_remedy(found: Sequence[Exceeded], namespace: str) -> Remedy:
