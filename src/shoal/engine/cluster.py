@@ -198,7 +198,7 @@ class Cluster:
         return row
 
     def _plain_amounts(self, row: int) -> object:
-        """The amounts by which nodes are told apart without looking at pods and single devices."""
+        """The amounts that distinguish nodes apart from their pods and single devices."""
         return self.total[row, _PLAIN].tobytes(), self.devices.count.item(row) > 0
 
     def _admits_by(self, row: int) -> object:

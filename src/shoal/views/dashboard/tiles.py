@@ -2,7 +2,7 @@
 
 The most telling form that fits is taken: a line for each node with its holders, several nodes in a line, or one block
 for each node, as high as the node is full. A GPU that is held, free, idle or failed has a letter of its own, so that
-they are told apart without colours too. Nodes that do not fit even so are counted, never cut off silently.
+they are distinguishable without colours too. Nodes that do not fit even so are counted, never cut off silently.
 """
 
 from __future__ import annotations
