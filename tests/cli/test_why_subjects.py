@@ -92,6 +92,15 @@ def test_a_pod_of_a_living_cluster_that_has_to_preempt_another_one_does_not_fit_
     assert "would take it" not in told
 
 
+def test_the_pods_of_an_admitted_workload_are_not_proposed_to_be_deleted(why: Why) -> None:
+    admitted = {"annotations": {"kueue.x-k8s.io/workload": "w"}}
+    waiting = pod("t/p", 8, status={"phase": "Pending"})
+    plain = pod("t/held", 8, "n", status={"phase": "Running"})
+    assert "Free 8 GPUs on n (t/held)" in why.told("t/p", living_node(), plain, waiting)
+    queued = pod("t/held", 8, "n", status={"phase": "Running"}, meta=admitted)
+    assert "t/held" not in why.told("t/p", living_node(), queued, waiting)
+
+
 def test_an_admitted_workload_of_a_living_cluster_does_not_run_before_its_pods_exist(why: Why) -> None:
     held = gpu_workload("t/w", 2, 4, "f")
     held["status"]["conditions"] = [condition("QuotaReserved"), condition("Admitted")]

@@ -13,6 +13,7 @@ from shoal.api.node import Node
 from shoal.api.pod import Pod, PodTemplate
 from shoal.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from shoal.engine.events import Event, NodeFacts, NodeSeen
+from shoal.engine.from_api.pod_identity import KUEUE_WORKLOAD_ANNOTATION
 from shoal.engine.queues.remedies.remedy import FieldChange
 from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
@@ -83,6 +84,10 @@ class Objects:
         """All pods of the same controller, the pod itself included."""
         owner = self.owner(key)
         return frozenset({key} if owner is None else {key, *self._members.keys_of(owner)})
+
+    def of_workloads(self) -> frozenset[str]:
+        """The pods of admitted Workloads. If they are deleted, the Workload keeps its place for their successors."""
+        return frozenset(key for key, pod in self.pods.items() if KUEUE_WORKLOAD_ANNOTATION in pod.metadata.annotations)
 
     def target(self, pods: Sequence[str]) -> PatchTarget:
         """Where the spec of these pods is written: their controller's template, or the pods themselves."""

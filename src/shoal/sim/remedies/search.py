@@ -53,7 +53,7 @@ class _Search:
         self._trial = trial
         self._subject = subject
         self._objects = objects
-        self._spared = objects.siblings(subject.pods[0])
+        self._spared = objects.siblings(subject.pods[0]) | objects.of_workloads()
         self._note = ""
 
     def found(self) -> Found:
