@@ -128,6 +128,12 @@ def meta_of(value: ApiStruct | Unknown) -> ObjectMeta:
     return meta
 
 
+def name_of_kind(document: Document) -> str:
+    """The kind of the object; of two groups' kinds of one name, the name of the type."""
+    value = document.value
+    return value.kind if isinstance(value, Unknown) else type(value).__name__
+
+
 def unique(documents: Iterable[Document], report: Report | None = None) -> list[Document]:
     """Two objects of one kind and name would be one object in a cluster: which of the two is meant is unknown. With
     `report` the first of them is kept."""

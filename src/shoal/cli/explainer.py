@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from shoal.api.decode import Document, Unknown, meta_of
+from shoal.api.decode import Document, meta_of, name_of_kind
 from shoal.api.kueue import Workload
 from shoal.api.node import Node
 from shoal.api.pod import Pod
@@ -311,7 +311,7 @@ class Explainer:
 
     def _keys_of(self, subject: Subject) -> list[str]:
         """Of all its pods that have not ended, made ones too."""
-        owners = {_kind(each) for each in self._documents if _is(each, subject)}
+        owners = {name_of_kind(each) for each in self._documents if _is(each, subject)}
         namespace, _, name = subject.key.partition("/")
         return [key for kind in sorted(owners) for key in self._members.keys_of((namespace, kind, name))]
 
@@ -332,9 +332,4 @@ class Explainer:
 
 
 def _is(document: Document, subject: Subject) -> bool:
-    return _kind(document).lower() == subject.kind and meta_of(document.value).key == subject.key
-
-
-def _kind(document: Document) -> str:
-    value = document.value
-    return value.kind if isinstance(value, Unknown) else type(value).__name__
+    return name_of_kind(document).lower() == subject.kind and meta_of(document.value).key == subject.key

@@ -7,11 +7,11 @@ Only a few objects are read, by name. What may not be read is left out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shoal.api.decode import Document, meta_of
+from shoal.api.decode import Document, meta_of, name_of_kind
 from shoal.cli.cluster_access import speak
 from shoal.cli.explanation_text import insert
 from shoal.cli.object_names import GANG, POD
@@ -77,7 +77,7 @@ def show_history(explanation: Explanation, family: Family, documents: Sequence[D
     elif refused and not is_told:
         insert(explanation, "refused", refused[-1])
     names = {meta.uid: meta.key for document in documents if (meta := meta_of(document.value)).uid}
-    happenings = [*_of_events(read.events), *_of_conditions([*read.pods, *read.jobs])]
+    happenings = [*_of_events(of_present_objects(read.events, documents)), *_of_conditions([*read.pods, *read.jobs])]
     explanation.add(HISTORY, *history_lines(happenings, names, family.kind))
 
 
@@ -120,7 +120,20 @@ async def _nothing() -> list[dict[str, Any]]:
     return []
 
 
-def _of_events(events: Sequence[Mapping[str, Any]]) -> Iterator[Happening]:
+def of_present_objects(
+    events: Sequence[Mapping[str, Any]], documents: Sequence[Document]
+) -> Iterator[Mapping[str, Any]]:
+    """Without the Events of an earlier object that had the kind and the name of a present one."""
+    present = {(name_of_kind(each), meta.key): meta.uid for each in documents if (meta := meta_of(each.value)).uid}
+    for event in events:
+        about = event.get("involvedObject") or {}
+        key = f"{about.get('namespace', '')}/{about.get('name', '')}"
+        uid = present.get((str(about.get("kind", "")), key))
+        if uid is None or about.get("uid") in (None, "", uid):
+            yield event
+
+
+def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[Happening]:
     for event in events:
         about = event.get("involvedObject") or {}
         series = event.get("series") or {}

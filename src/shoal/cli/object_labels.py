@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from shoal.api.decode import Document, Unknown, meta_of
+from shoal.api.decode import Document, meta_of, name_of_kind
 from shoal.api.pod import Pod
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def labels_of(documents: Iterable[Document], kinds: Sequence[str]) -> dict[str, 
     return {
         meta_of(each.value).key: meta_of(each.value).labels
         for each in documents
-        if (kind := _kind(each)) in kinds or _ALIKE.get(kind) in kinds
+        if (kind := name_of_kind(each)) in kinds or _ALIKE.get(kind) in kinds
     }
 
 
@@ -41,8 +41,3 @@ def labels_of_gangs(source: Source) -> dict[str, Mapping[str, str]]:
 
 def _is_pod(document: Document) -> bool:
     return isinstance(document.value, Pod)
-
-
-def _kind(document: Document) -> str:
-    value = document.value
-    return value.kind if isinstance(value, Unknown) else type(value).__name__
