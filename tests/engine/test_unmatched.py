@@ -50,6 +50,16 @@ def test_conditions_without_a_node(wanted: AskBuilder, conditions: tuple[Unmatch
     assert unmatched(cluster, wanted.made().nodes) == conditions
 
 
+def test_a_misspelled_key_means_a_key_with_a_like_name_and_not_one_with_the_same_prefix() -> None:
+    labels = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region", "kubernetes.io/hostname")
+    built = node("a").gpus(8)
+    for label in labels:
+        built = built.label(label, "x")
+    for asked, meant in (("topology.kubernetes.io/hostnam", labels[2]), ("topology.kubernetes.io/zonee", labels[0])):
+        (condition,) = unmatched(Scenario(built).cluster, ask().select(asked, "Exists").made().nodes)
+        assert condition.near == (meant,)
+
+
 def test_labels_of_nodes_that_are_gone_are_not_offered() -> None:
     world = Scenario(*FLEET).lose("a")
     (condition,) = unmatched(world.cluster, ask().select("zone", "In", "east-1").made().nodes)
@@ -69,11 +79,20 @@ def test_of_thousands_of_conditions_some_are_told_and_what_they_are_like_is_look
         looked.append(text)
         return [][:n]
 
+    compared: set[str] = set()
+
+    class Noting(difflib.SequenceMatcher[str]):
+        def __init__(self, isjunk: None, a: str, b: str) -> None:
+            compared.add(a)
+            super().__init__(isjunk, a, b)
+
     monkeypatch.setattr(difflib, "get_close_matches", note)
+    monkeypatch.setattr(difflib, "SequenceMatcher", Noting)
     found = unmatched(cluster, wanted.made().nodes)
     assert len(found) == len(set(found)) == 20
     assert len(found[0].values) == 20
-    assert len(looked) == 39
+    assert len(looked) + len(compared) == 39
+    assert len(looked) == 20
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ Rejected: refusing the manifest. A fleet that scales from zero has no such label
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 import msgspec
@@ -24,6 +24,8 @@ from shoal.engine.pod_rules import PodRules
 _MOST = 20
 """Conditions that are reported, and values of each."""
 _MOST_NEAR = 3
+_LEAST_LIKE = 0.6
+"""Of the names of two keys."""
 _LEAST_TYPED = 3
 """Shorter text is inside of nearly everything."""
 
@@ -84,7 +86,7 @@ class _NodeLabels:
         values = self._of(requirement.key)
         if not values:
             keys = [key for key in self._cluster.labels.keys() if self._of(key)]  # noqa: SIM118
-            return Unmatched(requirement.key, asked, False, _near(requirement.key, keys))
+            return Unmatched(requirement.key, asked, False, _near_keys(requirement.key, keys))
         near = dict.fromkeys(name for value in asked for name in _meant(requirement.key, value, values))
         return Unmatched(requirement.key, asked, True, tuple(near)[:_MOST_NEAR])
 
@@ -114,6 +116,19 @@ def _near(text: str, known: Iterable[str]) -> tuple[str, ...]:
     inside = [name for low, name in lower.items() if min(len(typed), len(low)) >= _LEAST_TYPED and _within(typed, low)]
     alike = [lower[low] for low in difflib.get_close_matches(typed, lower, n=_MOST_NEAR)]
     return tuple(dict.fromkeys([*inside, *alike]))[:_MOST_NEAR]
+
+
+def _near_keys(key: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Keys whose name, the part behind the prefix, is alike, the most similar first: `topology.kubernetes.io/hostnam`
+    means a host name, and no zone, although it has the prefix of zones."""
+    name = key.lower().rpartition("/")[2]
+
+    def likeness(other: str) -> tuple[float, float, str]:
+        part = difflib.SequenceMatcher(None, name, other.lower().rpartition("/")[2]).ratio()
+        return -part, -difflib.SequenceMatcher(None, key.lower(), other.lower()).ratio(), other
+
+    alike = [other for part, _, other in sorted(map(likeness, known)) if -part >= _LEAST_LIKE]
+    return tuple(alike[:_MOST_NEAR]) or _near(key, known)
 
 
 def _within(one: str, other: str) -> bool:

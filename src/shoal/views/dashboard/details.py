@@ -79,7 +79,7 @@ def _gpu_cells(
         (health if not number else "", "" if is_well else BROKEN),
         ("" if parts == 1 else f"{100 * part.width:.0f} %", "dim"),
         ("" if part.load is None else f"{part.load} %", ""),
-        (part.pod or "free", style if part.owner else "dim"),
+        (part.pod or ("free" if is_well else ""), style if part.owner else "dim"),
         ("" if part.device.startswith("#") else one_line(part.device), "dim"),
     ]
 
