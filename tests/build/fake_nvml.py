@@ -129,6 +129,9 @@ class FakeNvml:
     def nvmlDeviceGetSerial(self, handle: Any) -> str:
         return str(1650000000000 + self._gpu("nvmlDeviceGetSerial", handle).index)
 
+    def nvmlDeviceGetMinorNumber(self, handle: Any) -> int:
+        return self._gpu("nvmlDeviceGetMinorNumber", handle).index
+
     def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
         return SimpleNamespace(busId=self._gpu("nvmlDeviceGetPciInfo", handle).pci.encode())
 
@@ -225,6 +228,10 @@ class FakeNvml:
     def nvmlDeviceGetGpuInstanceId(self, device: Any) -> int:
         assert isinstance(device, FakeInstance)
         return device.number
+
+    def nvmlDeviceGetComputeInstanceId(self, device: Any) -> int:
+        assert isinstance(device, FakeInstance)
+        return 0
 
     def nvmlDeviceGetAttributes(self, device: Any) -> Any:
         assert isinstance(device, FakeInstance)

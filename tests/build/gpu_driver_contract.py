@@ -53,6 +53,11 @@ class GpuDriverContract:
             assert all(start + width <= following for (start, width), (following, _) in pairwise(places))
             assert all(re.match(r"[0-9]g\.[0-9]+gb|[0-9]c\.", one.profile) for one in gpu.instances)
 
+    def test_device_nodes_of_gpus_have_different_numbers(self, driver: GpuDriver) -> None:
+        minors = [gpu.minor for gpu in driver.gpus().gpus]
+        assert all(minor is not None and minor >= 0 for minor in minors)
+        assert len(minors) == len(set(minors))
+
     def test_connections_go_both_ways_with_the_same_number_of_links(self, driver: GpuDriver) -> None:
         links = {(gpu.uuid, peer.uuid): peer.links for gpu in driver.gpus().gpus for peer in gpu.peers}
         assert all(one != other and count > 0 for (one, other), count in links.items())

@@ -145,6 +145,7 @@ class NvmlDriver:
             pci=pci,
             memory_mib=None if memory is None else memory.total // _MIB,
             compute_capability=None if capability is None else f"{capability[0]}.{capability[1]}",
+            minor=self._value(library.nvmlDeviceGetMinorNumber, handle),
             numa=self._numa(pci),
             serial=self._value(library.nvmlDeviceGetSerial, handle),
             is_mig=is_mig,
@@ -179,6 +180,7 @@ class NvmlDriver:
                 start=None if place is None else place.start,
                 width=None if place is None else place.size,
                 memory_mib=None if attributes is None else attributes.memorySizeMB,
+                compute_instance=self._value(library.nvmlDeviceGetComputeInstanceId, device),
             )
 
     def _placement(self, handle: Handle, number: int) -> Any | None:

@@ -17,6 +17,12 @@ class AgentCommands(LazyGroup):
             _HEADING,
             "Print the GPUs of this machine, with their readings and faults.",
         ),
+        CommandEntry(
+            "cdi",
+            "shoal.cli.agent_cdi:cdi",
+            _HEADING,
+            "Write the CDI specification of this machine's GPUs and MIG instances.",
+        ),
     )
 
 

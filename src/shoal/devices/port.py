@@ -32,6 +32,8 @@ class MigInstance(msgspec.Struct, frozen=True):
     width: int | None
     """The number of its memory slices."""
     memory_mib: int | None
+    compute_instance: int | None = None
+    """The number of the compute instance in the GPU instance."""
 
 
 class NvlinkPeer(msgspec.Struct, frozen=True):
@@ -53,6 +55,8 @@ class InstalledGpu(msgspec.Struct, frozen=True):
     memory_mib: int | None = None
     compute_capability: str | None = None
     """`9.0`."""
+    minor: int | None = None
+    """The number in the name of its device node, `/dev/nvidia0`; it can differ from the index."""
     numa: int | None = None
     serial: str | None = None
     is_mig: bool | None = None

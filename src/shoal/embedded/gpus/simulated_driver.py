@@ -6,7 +6,7 @@ simulated time does not pass in here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from shoal.data.gpus import find_model
 from shoal.devices.dcgm_fields import Totals
@@ -31,6 +31,20 @@ from shoal.embedded.gpus.dcgm import DcgmExporter
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.driver import CUDA, DRIVER
 from shoal.embedded.gpus.smi_node import processes_on
+
+_FIRST_CAPABILITY = 3
+"""Lower numbers are those of the node itself: its configuration and its monitoring."""
+
+
+def simulated_capabilities(gpus: Sequence[InstalledGpu]) -> Mapping[str, int]:
+    """The minor numbers of MIG capabilities, as a driver would give them for these GPUs."""
+    names = [
+        name
+        for gpu in gpus
+        for one in gpu.instances
+        for name in (f"gpu{gpu.minor}/gi{one.instance}/access", f"gpu{gpu.minor}/gi{one.instance}/ci0/access")
+    ]
+    return {name: number for number, name in enumerate(names, start=_FIRST_CAPABILITY)}
 
 
 class SimulatedDriver:
@@ -86,11 +100,12 @@ class SimulatedDriver:
             pci=slot.pci,
             memory_mib=slot.memory_mib,
             compute_capability=model.compute_capability if model is not None else None,
+            minor=slot.index,
             numa=slot.numa,
             serial=slot.serial or None,
             is_mig=gpu.is_mig if model is not None and model.mig else None,
             instances=tuple(
-                MigInstance(one.uuid, one.profile.name, one.instance, one.start, one.profile.width, one.memory_mib)
+                MigInstance(one.uuid, one.profile.name, one.instance, one.start, one.profile.width, one.memory_mib, 0)
                 for one in gpu.cuts
             ),
             peers=tuple(self._peers(slot)),
