@@ -253,3 +253,31 @@ def test_a_training_job_written_by_hand_is_told_of_by_the_pods_that_its_operator
     torch["metadata"]["annotations"] = {"shoal.dev/gang": "true"}
     assert why.told("pytorchjob/llm", node("n", 8), torch).startswith("pytorchjob t/llm, a gang, runs with 2 pods")
     assert "GangDoesNotFit" in why.told("pytorchjob/llm", node("n", 4), torch)
+
+
+TAINT = {"key": "dedicated", "value": "research", "effect": "NoSchedule"}
+
+
+def test_a_taint_is_told_once_with_its_remedy(why: Why) -> None:
+    """Shoal's scheduler writes the nearest node and the toleration into the condition of the pod as well."""
+    message = (
+        "0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/1 "
+        "nodes are available: 1 Preemption is not helpful for scheduling. No node may take this pod, however empty: "
+        "its rules about nodes, or their taints, leave none. Tolerate dedicated=research:NoSchedule (1 node)."
+    )
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    waiting = pod("t/a", 1, status={**PENDING, "conditions": [said]})
+    told = why.told("t/a", node("n", 4, spec={"taints": [TAINT]}), waiting)
+    assert "Preemption is not helpful for scheduling. turn" in told
+    assert told.count("Tolerate dedicated=research:NoSchedule") == 1
+    assert told.count("however empty") == 1
+    members = [pod(f"t/g-{at}", 1, annotations={GROUP: "g"}) for at in range(2)]
+    gang = why.told("gang/g", node("n", 4, spec={"taints": [TAINT]}), volcano_group("t/g", 2), *members)
+    assert "short the gang needs 2 pods at once. nodes" in gang
+    assert gang.count("untolerated taint") == 1
+
+
+def test_what_a_scheduler_says_of_its_own_is_kept(why: Why) -> None:
+    said = {"type": "PodScheduled", "status": "False", "reason": "X", "message": "It is late. The queue is long."}
+    waiting = pod("t/a", 8, status={**PENDING, "conditions": [said]})
+    assert "default-scheduler says: It is late. The queue is long." in why.told("t/a", node("n", 4), waiting)

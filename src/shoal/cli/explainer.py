@@ -184,7 +184,7 @@ class Explainer:
         explanation = self._told(key)
         if pod is not None and pod.status.phase:
             tell_as_living(explanation, pod, self._pods.values())
-            insert(explanation, "scheduler", said(pod))
+            insert(explanation, "scheduler", said(pod, explanation))
         elif pod is None and self._is_living and explanation.outcome.startswith("runs on "):
             where = explanation.outcome.removeprefix("runs on ")
             explanation.outcome = f"waits: its controller has not created it yet; {WOULD_RUN}{where}"
@@ -203,7 +203,7 @@ class Explainer:
         if not self._tell_missing(key, explanation, "waits:") and any(pod.status.phase for pod in members):
             tell_gang_as_living(explanation, members)
         explanation.add("lost", *lost_of_gang(self._lost, key, self._loaded.manifests.events))
-        insert(explanation, "scheduler", next((words for pod in waiting if (words := said(pod))), ""))
+        insert(explanation, "scheduler", next((words for pod in waiting if (words := said(pod, explanation))), ""))
         if waiting:
             explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
         return explanation

@@ -39,7 +39,7 @@ from shoal.views.asks import ask_words, condition_words, pods_words
 from shoal.views.decision_text import device_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import REFUSED, Explanation, cause_lines
-from shoal.views.gangs import gang_help, gang_message, lost_pods, lost_words
+from shoal.views.gangs import gang_help, gang_message, gang_shortage, lost_pods, lost_words
 from shoal.views.queue_help import cut_words
 from shoal.views.remedies import SHARED_MEMORY, health_words, unmatched_words
 from shoal.views.why import nearest_sentence
@@ -279,9 +279,14 @@ class _Told:
         explanation.add("asks", f"{ask_words(first.charge.ask)} (each pod like {found.pod})")
         explanation.add("conditions", *condition_words(first.charge.ask))
         explanation.add("turn", before)
-        explanation.add("short", gang_message(found, evidence))
-        if found.code is not Code.GANG_MALFORMED:
-            # However many nodes there are, they are not looked at.
+        are_counted = found.code is not Code.GANG_MALFORMED
+        # The lines about nodes say what one of its pods lacks.
+        message = gang_message(found, evidence)
+        explanation.add(
+            "short", gang_shortage(found) if are_counted and found.code not in _NOT_ABOUT_NODES else message
+        )
+        if are_counted:
+            # However many nodes there are, they are not looked at for a malformed gang.
             explanation.add("nodes", *cause_lines(evidence))
         self._tell_gang_help(explanation, gang, found, evidence)
         explanation.add("preemption", self._explainer.gang_hindrance(gang.name))

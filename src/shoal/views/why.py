@@ -36,6 +36,16 @@ CAUSES: Mapping[Code, str] = {
     Code.KEPT_AWAY: "node(s) didn't satisfy existing pods anti-affinity rules",
 }
 
+NEAREST_BEGINNINGS = (
+    "The cluster has no nodes yet",
+    "Nodes are not examined until",
+    "No node may take this pod, however empty",
+    "No node that may take this pod is large enough",
+    "It fits by now, for example on ",
+    "The nearest node is ",
+)
+"""How a sentence about the nearest node begins."""
+
 _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 _BYTE_RESOURCES = ("memory", "ephemeral-storage")
 
