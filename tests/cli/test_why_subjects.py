@@ -109,8 +109,46 @@ def test_an_admitted_workload_of_a_living_cluster_does_not_run_before_its_pods_e
     assert told.startswith(
         "workload t/w is admitted and waits: its controller has not created 2 pods yet; it would run on"
     )
-    assert "pods n: t/w-main-0, t/w-main-1" in told
+    assert "pods n: 2 pods not created yet" in told
+    assert "t/w-main" not in told
     assert why.told("gang/t/w", *world).startswith("gang t/w waits: its controller has not created 2 pods yet")
+
+
+def test_a_pod_that_does_not_exist_yet_is_not_named_on_a_cluster(why: Why) -> None:
+    """A Job has no pods in the moment between two of them."""
+    held = gpu_workload("t/job-j", 1, 4, "f")
+    held["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "controller": True}
+    ]
+    held["status"]["conditions"] = [condition("QuotaReserved"), condition("Admitted")]
+    started = gpu_job("t/j", 1, 4)
+    started["spec"]["suspend"] = False
+    told = why.told("job/j", living_node(), flavor(), *gpu_queue("t", gpus(8)), started, held)
+    assert "is admitted and waits: its controller has not created 1 pod yet" in told
+    assert "1 pod not created yet" in told
+    assert "t/j-0" not in told
+    told = why.told("job/k", living_node(), pod("t/x", 8, "n", status={"phase": "Running"}), job("t/k", 2, 8))
+    assert told.startswith("job t/k: waits: NoDeviceFits pods 2 wait those that wait: 2 pods not created yet")
+    assert "t/k-" not in told
+
+
+def test_a_refused_pod_names_the_field_to_set_and_its_object(why: Why) -> None:
+    quota = thing("v1", "ResourceQuota", "t/q", spec={"hard": {"requests.cpu": "4", "memory": "1Gi"}})
+    silent = job("t/j", 1, 1)
+    told = why.told("job/j", living_node(), quota, silent)
+    assert told.startswith("job t/j: waits: its pods are not created: Forbidden")
+    containers = "spec.template.spec.containers[0].resources.requests"
+    assert f"In job t/j, set {containers}.memory, {containers}.cpu: ResourceQuota t/q requires them." in told
+    assert "delete it and create it again. Or set defaults in a LimitRange of namespace t." in told
+    assert "j-0" not in told
+    of_pod = why.told("pod/a", node("n", 8), quota, pod("t/a", 1))
+    assert "In pod t/a, set spec.containers[0].resources.requests.memory" in of_pod
+    made = replicas("ReplicaSet", "t/web-1", 1)
+    made["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "1", "controller": True}
+    ]
+    of_web = why.told("deploy/web", node("n", 8), quota, replicas("Deployment", "t/web", 1), made)
+    assert "In deployment t/web, set spec.template.spec.containers[0].resources.requests.memory" in of_web
 
 
 def test_a_workload_that_is_admitted_and_preempted_in_one_round_is_explained(

@@ -51,12 +51,10 @@ from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
 from shoal.views.asks import pods_words
-from shoal.views.enumeration import few
 from shoal.views.explanation import WOULD_RUN, Explanation
 from shoal.views.refused_pods import tell_refusal
 
 GoOn = Callable[[], bool]
-_MOST_PODS = 4
 
 
 class Explainer:
@@ -212,11 +210,16 @@ class Explainer:
         """Says of an object of a cluster that pods which its controller has yet to create do not run. The rounds place
         such pods, so this is called after them."""
         gang = self._loaded.cluster.gangs.find(key)
-        missing = sum(name not in self._pods for name in ([] if gang is None else [*gang.waiting, *gang.running]))
+        names = [] if gang is None else [*gang.waiting, *gang.running]
+        if gang is None and isinstance(self._rounds, QueueRounds):
+            names = list(self._rounds.pods.running_of(key))
+        missing = sum(name not in self._pods for name in names)
         is_told = self._is_living and missing > 0 and not explanation.outcome.startswith("waits")
         if is_told:
             pods = pods_words(missing)
-            explanation.outcome = f"{state} its controller has not created {pods} yet; {WOULD_RUN}the nodes below"
+            explanation.outcome = f"{state} its controller has not created {pods} yet"
+            if gang is not None:
+                explanation.outcome += f"; {WOULD_RUN}the nodes below"
         return is_told
 
     # -- a workload ------------------------------------------------------------------------------------------
@@ -280,8 +283,14 @@ class Explainer:
             return explanation
         # Those that the API server refuses to create say more than those that would be placed.
         first = next(iter(self._refused(subject)), waiting[0])
-        explanation = renamed(self._pod(first), f"{subject.kind} {subject.key}: {first}")
-        explanation.chapters.insert(0, ("pods", [counts, f"those that wait: {few(waiting, _MOST_PODS)}", *lost]))
+        # On a cluster, a pod that does not exist yet has no name yet.
+        is_named = not self._is_living or first in self._pods
+        title = f"{subject.kind} {subject.key}: {first}" if is_named else f"{subject.kind} {subject.key}:"
+        explanation = renamed(self._pod(first), title)
+        if not is_named and explanation.code == Code.FORBIDDEN:
+            explanation.outcome = "waits: its pods are not created"
+        named = self._objects.pod_names(waiting)
+        explanation.chapters.insert(0, ("pods", [counts, f"those that wait: {named}", *lost]))
         return explanation
 
     def _workload_of(self, subject: Subject) -> str:

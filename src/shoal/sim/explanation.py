@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from msgspec import structs
 
 from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask
@@ -196,6 +197,10 @@ class _Told:
 
     def _held(self, title: str, hold: Hold) -> Explanation:
         reason = hold_reason(hold)
+        if self._objects.is_living and title not in self._objects.pods and reason.code == Code.FORBIDDEN:
+            # A pod that was refused has no name yet.
+            _, _, name = title.partition("/")
+            reason = structs.replace(reason, message=reason.message.replace(f'pods "{name}" is', "pods are"))
         explanation = Explanation(title, "waits", reason.code)
         label = "volumes" if reason.code == Code.VOLUMES else REFUSED if reason.code == Code.FORBIDDEN else "gates"
         explanation.add("queue" if isinstance(hold, HeldPod) and hold.queue else label, reason.message, reason.help)
@@ -255,7 +260,7 @@ class _Told:
             explanation.add("pods", *self._where(gang))
             explanation.add("yielded", few(self._yielded.get(gang.name, []), _MOST_PODS))
             if gang.waiting:
-                explanation.add("waiting", few(list(gang.waiting), _MOST_PODS), "they are beyond its minimum")
+                explanation.add("waiting", self._objects.pod_names(list(gang.waiting)), "they are beyond its minimum")
             return explanation
         held = next(
             (hold for hold in self._gated.values() if isinstance(hold, HeldPod) and hold.group == gang.name), None
@@ -276,7 +281,9 @@ class _Told:
         first = cluster.pending[found.pod]
         explanation = Explanation(f"gang {gang.name}", "waits", found.code)
         explanation.add("needs", *self._needs(gang))
-        explanation.add("asks", f"{ask_words(first.charge.ask)} (each pod like {found.pod})")
+        is_named = not self._objects.is_living or found.pod in self._objects.pods
+        like = f"each pod like {found.pod}" if is_named else "each pod"
+        explanation.add("asks", f"{ask_words(first.charge.ask)} ({like})")
         explanation.add("conditions", *condition_words(first.charge.ask))
         explanation.add("turn", before)
         are_counted = found.code is not Code.GANG_MALFORMED
@@ -314,7 +321,7 @@ class _Told:
         for pod in gang.running:
             by_node.setdefault(self._cluster.names[self._cluster.pods[pod].row], []).append(pod)
         for node, pods in sorted(by_node.items()):
-            yield f"{node}: {few(pods, _MOST_PODS)}"
+            yield f"{node}: {self._objects.pod_names(pods)}"
 
     def _needs(self, gang: Gang) -> Iterator[str]:
         facts = gang.facts

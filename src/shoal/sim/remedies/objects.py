@@ -18,8 +18,11 @@ from shoal.engine.queues.remedies.remedy import FieldChange
 from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members, Owner
+from shoal.views.asks import pods_words
+from shoal.views.enumeration import few
 from shoal.views.remedy_commands import FieldEdit, PatchTarget
 
+_MOST_NAMES = 4
 _TEMPLATES = (Deployment, StatefulSet, ReplicaSet, DaemonSet)
 
 
@@ -63,6 +66,16 @@ class Objects:
             elif isinstance(document.value, Job) and (meta.namespace, f"job-{meta.name}") == (namespace, name):
                 owner = (namespace, "Job", meta.name)
         return owner
+
+    def pod_names(self, pods: Sequence[str]) -> str:
+        """A few names. On a cluster, pods that their controllers have yet to create are counted, because they have no
+        names yet."""
+        there = [pod for pod in pods if pod in self.pods] if self.is_living else pods
+        missing = len(pods) - len(there)
+        parts = [few(there, _MOST_NAMES)] if there else []
+        if missing:
+            parts.append(f"{pods_words(missing)} not created yet")
+        return ", ".join(parts)
 
     def workload_words(self, key: str) -> str:
         """`job default/train` of a workload with an owner, else the key of the workload."""
