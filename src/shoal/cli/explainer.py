@@ -42,6 +42,7 @@ from shoal.engine.from_api.queues import is_finished
 from shoal.engine.reasons import Code
 from shoal.sim.explanation import explain
 from shoal.sim.held_by_queues import without_queue_objects
+from shoal.sim.held_help import tell_held_help
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.remedies import Objects, fits_beside
 from shoal.sim.rounds import Rounds
@@ -338,7 +339,10 @@ class Explainer:
         return found
 
     def _told(self, key: str) -> Explanation:
-        return explain(self._rounds, self._loaded.manifests.gated, key, self._go_on, self._objects)
+        manifests = self._loaded.manifests
+        found = explain(self._rounds, manifests.gated, key, self._go_on, self._objects)
+        tell_held_help(found, key, self._documents, manifests, self._rounds, self._objects, self._go_on)
+        return found
 
 
 def _is(document: Document, subject: Subject) -> bool:

@@ -7,6 +7,18 @@ from __future__ import annotations
 import msgspec
 
 
+class QueueChange(msgspec.Struct, frozen=True):
+    """A field of an object of Volcano or KAI, with a value that may let a held pod go. It has to be tried."""
+
+    kind: str
+    """As kubectl takes it: `queues.scheduling.volcano.sh`, `pod`."""
+    name: str
+    """`namespace/name`, or a name alone."""
+    path: tuple[str, ...]
+    before: str | float | None
+    after: str | float
+
+
 class HeldPod(msgspec.Struct, frozen=True):
     code: str
     """The reason that the controllers of such queues give: NotEnoughResources, OverLimit, ..."""
@@ -16,6 +28,8 @@ class HeldPod(msgspec.Struct, frozen=True):
     """`Volcano queue x`; empty where the queue is unknown, or where no queue holds the pod."""
     group: str = ""
     """namespace/name of the group that is held as a whole."""
+    changes: tuple[tuple[QueueChange, ...], ...] = ()
+    """Alternatives; the changes of one belong together."""
 
 
 Hold = tuple[str, ...] | HeldPod
