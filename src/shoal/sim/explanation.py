@@ -43,7 +43,7 @@ from shoal.views.explanation import REFUSED, Explanation, cause_lines
 from shoal.views.gangs import gang_help, gang_message, gang_shortage, lost_pods, lost_words
 from shoal.views.queue_help import cut_words
 from shoal.views.remedies import SHARED_MEMORY, health_words, unmatched_words
-from shoal.views.why import nearest_sentence
+from shoal.views.why import changed_nodes_sentence, nearest_sentence
 
 _NEAR = 3
 _MOST_PODS = 4
@@ -233,6 +233,12 @@ class _Told:
         explanation.remedies = found.remedies
         lines = [line for remedy in found.remedies for line in remedy.lines()]
         cut = cut_words(MOST_TRIALS - trial.left) if trial.is_short else ""
+        changed = found.candidates[0].nodes if found.candidates else ()
+        if changed:
+            explanation.chapters = [
+                (heading, [changed_nodes_sentence(changed)] if heading == "nearest" else lines)
+                for heading, lines in explanation.chapters
+            ]
         explanation.add("MIG", *found.facts)
         explanation.add("would help", unmatched_words(found.unmet) or limit, *lines, found.note, cut)
 

@@ -144,6 +144,21 @@ class Objects:
             return []
         return [*_selector_edits(pod, old, new, values), *([] if values else _topology_edits(pod, old, new))]
 
+    def resource_edits(self, key: str, old: str, new: str) -> list[FieldEdit]:
+        """Every place where the pod requests a resource, which is renamed."""
+        pod = self.pod(key)
+        if pod is None:
+            return []
+        found = []
+        for kind, containers in (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)):
+            for at, container in enumerate(containers):
+                amounts = (("limits", container.resources.limits), ("requests", container.resources.requests))
+                for side, each in amounts:
+                    if old in each:
+                        path = ("spec", kind, str(at), "resources", side)
+                        found.append(FieldEdit.renamed(path, old, new, str(each[old])))
+        return found
+
     def quota_path(self, change: FieldChange) -> tuple[str, ...]:
         """Where a queue or cohort has the quota that is changed; empty where it is not written."""
         for document in self._documents:

@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 
+from msgspec import structs
+
 from shoal.engine.preemption.evidence import NodeShortage, what_would_help
 from shoal.engine.preemption.preemptor import gang_preemptor, pod_preemptor
 from shoal.engine.unmatched import Unmatched
@@ -18,6 +20,7 @@ from shoal.sim.remedies.candidates import Candidate, NodeCandidates, WaitingSubj
 from shoal.sim.remedies.node_candidates import disturbing_mig_layouts, mig_layouts, repair, uncordon
 from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.pod_candidates import requests_by_gpu, spelling, strategy_single, tolerations, unmet_labels
+from shoal.sim.remedies.profile_candidates import WrongProfile
 from shoal.sim.remedies.trial import RemedyTrial
 from shoal.views.remedies import Remedy, both, free_words, overtaken_words
 from shoal.views.remedy_commands import delete_commands
@@ -62,6 +65,12 @@ class _Search:
             respelt = spelling(self._trial, self._subject, self._objects, unmet)
             remedies = [] if respelt is None else self._from(respelt)
             return Found(unmet, remedies, note=self._note)
+        wrong = WrongProfile(self._trial, self._subject, self._objects)
+        if wrong.name:
+            corrected = next(filter(None, map(self._from, wrong.corrections())), [])
+            # The last trial was the one that the subject ran in.
+            corrected = [structs.replace(each, nodes=self._trial.takers) for each in corrected]
+            return Found((), corrected, tuple(wrong.facts()), self._note)
         singles = list(self._singles())
         remedies = [*singles, *self._freed()] if len(singles) < _MOST_REMEDIES else singles
         if not remedies:
@@ -74,7 +83,9 @@ class _Search:
         with self._trial.applied(first.apply):
             if self._runs():
                 return [first]
-            more = next(chain(self._singles(), self._freed()), None)
+            more = next(
+                chain(self._singles(), self._freed(), self._disturbing() if first.changes_requests else ()), None
+            )
         return [] if more is None else [_both(first, more)]
 
     def _pairs(self) -> list[Candidate]:
@@ -165,5 +176,10 @@ def _both(first: Candidate, second: Candidate) -> Candidate:
         first.apply(stack)
         second.apply(stack)
 
-    changes_pods = first.changes_pods or second.changes_pods
-    return Candidate(both(first.remedy, second.remedy), apply, changes_pods)
+    return Candidate(
+        both(first.remedy, second.remedy),
+        apply,
+        changes_pods=first.changes_pods or second.changes_pods,
+        changes_requests=first.changes_requests or second.changes_requests,
+        nodes=(*first.nodes, *second.nodes),
+    )
