@@ -115,6 +115,15 @@ def test_a_pod_that_is_created_again_with_higher_priority_is_no_remedy(told: Tol
     assert "t/web-0 is created again and then waits behind it." in told("pod/low", *objects)
 
 
+def test_a_member_of_a_group_without_a_controller_is_not_created_again(told: Told) -> None:
+    group = volcano_group("t/g", 1) | {"status": {"phase": "Running"}}
+    member = pod("t/g-0", 8, on="n", annotations={GROUP: "g"})
+    waits = pod("t/first", 8, priority=10, preemptionPolicy="Never")
+    text = told("pod/first", node("n", 8), group, member, waits)
+    assert "Free 8 GPUs on n (t/g-0)." in text
+    assert "created again" not in text
+
+
 # -- labels, taints, cordons -------------------------------------------------------------------------------------
 
 
@@ -402,8 +411,8 @@ def test_the_corrected_profile_alone_is_enough_where_nodes_have_it(told: Told) -
 def test_only_models_of_nodes_that_may_take_the_pod_count_and_all_are_listed(told: Told) -> None:
     other = {**H100, "nvidia.com/gpu.product": "NVIDIA-H200"}
     nodes = [of_cluster(node("a", 8, labels=A100)), of_cluster(node("b", 8, labels=other))]
-    on_a100 = {"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}}
-    text = told("pod/wrong", *nodes, asks("3g.71gb", **on_a100))
+    on_a100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+    text = told("pod/wrong", *nodes, asks("3g.71gb", nodeSelector=on_a100))
     assert "did you mean 3g.40gb?" in text
     assert "NVIDIA-H200 offers" in text
     assert "The nearest node is a:" in text

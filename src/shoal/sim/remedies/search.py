@@ -152,7 +152,10 @@ class _Search:
             takers = [pod for pod in self._trial.placed if pod not in {*victims, *self._subject.pods}]
             self._note = overtaken_words(shortages, takers) if takers else ""
             return
-        returning = [pod for pod in victims if self._trial.cluster.pods[pod].who.returns]
+        # Pods of groups count as pods that return in the trial; without a controller they are not created again.
+        returning = [
+            pod for pod in victims if self._trial.cluster.pods[pod].who.returns and self._objects.owner(pod) is not None
+        ]
         commands = delete_commands(victims) if self._objects.is_living else ()
         remedy = Remedy(free_words(shortages, returning), commands)
         yield Candidate(remedy, lambda stack: self._trial.end_pods(stack, victims))
