@@ -92,6 +92,13 @@ def test_groups_that_come_first_are_counted_in_the_raise(told: Told) -> None:
     assert "from 4 to 16" in remedy["words"]
 
 
+def test_a_group_behind_very_many_others_is_told_that_they_come_first(told: Told) -> None:
+    others = [each for at in range(20) for each in gang(f"a{at:02}", 2, "small")]
+    world = [*(node(f"n{at}", 8) for at in range(22)), volcano_queue("small", 8), *others, *gang("z", 2, "small")]
+    assert told.remedies("gang/z", *world) == []
+    assert "Others come before it, and take what a raise of the queue adds." in told("gang/z", *world)
+
+
 def test_capability_without_places_on_the_nodes_is_no_remedy(told: Told) -> None:
     world = [node("n", 4), volcano_queue("small", 4), *gang("big", 2, "small")]
     assert told.remedies("gang/big", *world) == []

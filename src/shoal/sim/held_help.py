@@ -35,6 +35,7 @@ _MOST_RAISES = 8
 _MOST_REMEDIES = 3
 _MOST_NAMES = 4
 _NO_PLACES = "A change of the queue alone does not help: its pods find no places on the nodes."
+_OVERTAKEN = "Others come before it, and take what a raise of the queue adds."
 _UNTRIED = "Its pods do not exist yet: whether they find places on the nodes was not tried."
 
 _Key = tuple[str, str, tuple[str, ...]]
@@ -85,6 +86,8 @@ class _HeldHelp:
         self._keys = [key for key, each in gated.items() if each is hold or each == hold]
         self._is_pod = any(isinstance(event, PodArrived) and event.key == subject for event in self._events)
         self._subject = subject
+        self._is_overtaken = False
+        """Whether amounts were raised again and again, and others took them."""
 
     @property
     def _events(self) -> Sequence[Event]:
@@ -107,6 +110,7 @@ class _HeldHelp:
             found += tried
         self._explanation.remedies = found[:_MOST_REMEDIES]
         lines = [line for remedy in found[:_MOST_REMEDIES] for line in remedy.lines()]
+        note = note or (_OVERTAKEN if self._is_overtaken else "")
         self._explanation.add("would help", *lines, "" if found else note)
 
     def _enough(self, at: int) -> tuple[_Changes, list[PodArrived]] | None:
@@ -129,6 +133,7 @@ class _HeldHelp:
             if free and (not self._is_pod or self._subject in free):
                 return changes, [event for event in events if isinstance(event, PodArrived) and event.key in free]
             hold = next(held[key] for key in self._keys if key in held)
+        self._is_overtaken = True
         return None
 
     def _changed(self, changes: _Changes) -> tuple[list[Document], list[Event]]:
