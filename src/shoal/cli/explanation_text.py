@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from shoal.api.conditions import is_condition_true
 from shoal.api.decode import Document, Unknown
 from shoal.api.groups.kai import KaiPodGroup
 from shoal.api.groups.volcano import VolcanoPodGroup
@@ -110,7 +111,7 @@ def said(pod: Pod) -> str:
 def is_admitted(workload: Workload | None) -> bool:
     """None: there is no object of it."""
     conditions = () if workload is None else workload.status.conditions
-    return any(each.type == "Admitted" and each.status == "True" for each in conditions)
+    return is_condition_true(conditions, "Admitted")
 
 
 def is_called_gang(meta: ObjectMeta, gang: Gang | None) -> bool:
