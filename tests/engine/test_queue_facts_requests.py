@@ -74,7 +74,7 @@ def test_a_default_limit_is_a_request_too() -> None:
     assert charged(PodSpec((container(),)), ranges(default=q(cpu="2"))) == {"cpu": 2000}
 
 
-COMPLETED: dict[str, tuple[Container, dict[str, Quantities], int]] = {
+COMPLETED: dict[str, tuple[Container, dict[str, Any], int]] = {
     "the default limit is the default request": (container(limits=q(cpu="4")), {"default": q(cpu="2")}, 2000),
     "the maximum is the default limit": (container(), {"max": q(cpu="3")}, 3000),
     "the maximum is the default request of a container with a limit": (
@@ -95,14 +95,14 @@ COMPLETED: dict[str, tuple[Container, dict[str, Quantities], int]] = {
 
 @pytest.mark.parametrize(("one", "bounds", "cpu_milli"), COMPLETED.values(), ids=COMPLETED)
 def test_a_limit_range_is_completed_as_the_api_server_does(
-    one: Container, bounds: dict[str, Quantities], cpu_milli: int
+    one: Container, bounds: dict[str, Any], cpu_milli: int
 ) -> None:
     assert charged(PodSpec((one,)), ranges(**bounds)) == {"cpu": cpu_milli}
 
 
 @pytest.mark.parametrize(("one", "bounds", "cpu_milli"), COMPLETED.values(), ids=COMPLETED)
 def test_facts_and_manifest_admission_complete_a_limit_range_alike(
-    one: Container, bounds: dict[str, Quantities], cpu_milli: int
+    one: Container, bounds: dict[str, Any], cpu_milli: int
 ) -> None:
     item = LimitRangeItem("Container", **bounds)
     plain = msgspec.to_builtins(LimitRange(ObjectMeta("r", "t"), LimitRangeSpec((item,))), enc_hook=str)
