@@ -19,6 +19,19 @@ class DriverVersions(msgspec.Struct, frozen=True):
     """The greatest version of CUDA that the driver supports: `13.0`."""
 
 
+class MigAttributes(msgspec.Struct, frozen=True):
+    """What a MIG device has: multiprocessors, slices, and the engines that it shares with others of its instance."""
+
+    multiprocessors: int
+    gpu_slices: int
+    compute_slices: int
+    copy_engines: int
+    decoders: int
+    encoders: int
+    jpeg_engines: int
+    optical_flow_engines: int
+
+
 class MigInstance(msgspec.Struct, frozen=True):
     """A MIG device: a GPU instance with its compute instance."""
 
@@ -34,6 +47,7 @@ class MigInstance(msgspec.Struct, frozen=True):
     memory_mib: int | None
     compute_instance: int | None = None
     """The number of the compute instance in the GPU instance."""
+    attributes: MigAttributes | None = None
 
 
 class NvlinkPeer(msgspec.Struct, frozen=True):
@@ -41,6 +55,24 @@ class NvlinkPeer(msgspec.Struct, frozen=True):
 
     uuid: str
     links: int
+
+
+PcieRelation = Literal["same-board", "single-switch", "multi-switch", "host-bridge", "same-cpu", "cross-cpu"]
+
+
+class PciePeer(msgspec.Struct, frozen=True):
+    """What connects two GPUs of the node apart from NVLink."""
+
+    uuid: str
+    relation: PcieRelation
+
+
+class Fabric(msgspec.Struct, frozen=True):
+    """The NVLink domain of several machines to which a GPU is attached."""
+
+    cluster: str
+    """A UUID."""
+    clique: str
 
 
 class InstalledGpu(msgspec.Struct, frozen=True):
@@ -63,6 +95,11 @@ class InstalledGpu(msgspec.Struct, frozen=True):
     """Whether MIG mode is enabled; None: the GPU has no MIG."""
     instances: tuple[MigInstance, ...] = ()
     peers: tuple[NvlinkPeer, ...] = ()
+    pcie_peers: tuple[PciePeer, ...] = ()
+    pci_class: int | None = None
+    """0x030000 for a GPU with displays, 0x030200 for one without."""
+    fabric: Fabric | None = None
+    """None: attached to no domain beyond this machine."""
 
 
 class LostGpu(msgspec.Struct, frozen=True):

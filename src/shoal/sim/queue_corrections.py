@@ -93,8 +93,8 @@ class QueueCorrection:
         if kind == "Workload":
             words = f"In workload {namespace}/{name}, spec.queueName: {self._near} instead of {self._name}."
             body = json.dumps({"spec": {"queueName": self._near}}, separators=(",", ":"))
-            commands = (f"kubectl patch workload {name} -n {namespace} --type=merge -p='{body}'",)
-            return Remedy(words, commands if self._objects.is_living else ())
+            patch = (f"kubectl patch workload {name} -n {namespace} --type=merge -p='{body}'",)
+            return Remedy(words, patch if self._objects.is_living else ())
         pods = [pod for pod in self._rounds.pods.each_of(self._facts.key) if pod in self._objects.pods]
         keys = pods if kind in ("Pod", "PodGroup") and pods else [f"{namespace}/{name}"]
         called = "pod" if keys is pods else kind.lower()
