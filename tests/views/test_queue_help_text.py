@@ -138,7 +138,7 @@ OBSTACLES: dict[str, tuple[list[FieldChange], str, str]] = {
     "missing": (
         [FieldChange("LocalQueue", "team-a/main", "", None, "team-a/main")],
         "LocalQueue team-a/main doesn't exist",
-        "Create LocalQueue team-a/main: LocalQueue team-a/main doesn't exist.",
+        "LocalQueue team-a/main does not exist: create it.",
     ),
     "stopped": (
         [FieldChange("ClusterQueue", "team-a", "stopPolicy", "Hold", "None")],

@@ -92,6 +92,12 @@ _ENTRIES = (
         "Run Shoal on a cluster: place pods, admit jobs through queues, explain.",
     ),
     CommandEntry(
+        "agent",
+        "shoal.cli.agent:app",
+        _RUN,
+        "The agent of a node with GPUs: devices, labels, MIG, metrics and health.",
+    ),
+    CommandEntry(
         "permissions",
         "shoal.cli.permissions:permissions",
         _RUN,

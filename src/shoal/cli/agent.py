@@ -1,0 +1,44 @@
+"""`shoal agent`: the commands of the agent that runs on each node with GPUs."""
+
+from __future__ import annotations
+
+import typer
+
+from shoal.cli.lazy_commands import CommandEntry, LazyGroup
+
+_HEADING = "Commands"
+
+
+class AgentCommands(LazyGroup):
+    entries = (
+        CommandEntry(
+            "check",
+            "shoal.cli.agent_check:check",
+            _HEADING,
+            "Print the GPUs of this machine, with their readings and faults.",
+        ),
+        CommandEntry(
+            "validate",
+            "shoal.cli.agent_validate:validate",
+            _HEADING,
+            "Test the layers below a GPU container, and name the first one that fails.",
+        ),
+        CommandEntry(
+            "cdi",
+            "shoal.cli.agent_cdi:cdi",
+            _HEADING,
+            "Write the CDI specification of this machine's GPUs and MIG instances.",
+        ),
+    )
+
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
+    cls=AgentCommands,
+)
+
+
+@app.callback()
+def agent() -> None:
+    """The agent of a node with GPUs: devices, labels, MIG, metrics and health."""
