@@ -94,6 +94,16 @@ def test_a_pod_that_has_ended_waits_for_nothing() -> None:
     assert chosen(waiting(ended, bound("next", 2, choice="4")), 1, gpus()) == [4]
 
 
+def test_a_pod_that_is_being_deleted_waits_for_nothing_and_keeps_its_devices() -> None:
+    free = gpus()
+    deleted = bound("deleted", 1, choice="3")
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z"
+    requests = waiting(deleted, bound("next", 2, choice="4"))
+    assert chosen(requests, 1, free) == [4]
+    held = {"main": {GPU: [free[5].id]}}
+    assert [one.pod for one in requests.verify({named("deleted"): held})] == [named("deleted")]
+
+
 def test_the_devices_that_the_kubelet_allocated_decide_which_pod_they_are_for() -> None:
     free = gpus()
     requests = waiting(bound("first", 1, choice="3"), bound("second", 2, choice="5"))

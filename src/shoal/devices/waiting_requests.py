@@ -123,7 +123,8 @@ class WaitingRequests:
 
     def _waiting(self, resource: str, count: int | None = None) -> Iterator[tuple[WaitingRequest, Obj]]:
         for pod, requests in self._pods:
-            for request in requests:
+            # The kubelet admits no pod that is being deleted.
+            for request in () if pod["metadata"].get("deletionTimestamp") else requests:
                 is_asked = request.resource == resource and count in (None, request.count)
                 if is_asked and request not in self._given:
                     yield request, pod
