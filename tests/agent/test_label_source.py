@@ -116,11 +116,15 @@ def test_a_driver_that_is_required_and_missing_is_an_error(tmp_path: Path) -> No
 
 def test_a_driver_that_is_installed_later_is_used(tmp_path: Path) -> None:
     library = FakeNvml([FakeGpu(0)])
-    answers = iter([missing_driver, lambda: NvmlDriver(library, tmp_path)])
-    labelled = LabelSource(
-        lambda: next(answers)(), SourceSettings(PluginConfig(), needs_driver=False), MachineFiles(tmp_path, tmp_path)
-    )
+    is_installed = False
+
+    def open_driver() -> GpuDriver:
+        return NvmlDriver(library, tmp_path) if is_installed else missing_driver()
+
+    settings = SourceSettings(PluginConfig(), needs_driver=False)
+    labelled = LabelSource(open_driver, settings, MachineFiles(tmp_path, tmp_path))
     assert "nvidia.com/gpu.count" not in labelled.read().labels
+    is_installed = True
     assert labelled.read().labels["nvidia.com/gpu.count"] == "1"
     labelled.close()
     assert not library.is_open
