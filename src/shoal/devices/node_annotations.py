@@ -67,7 +67,9 @@ def _spans(numbers: Sequence[int]) -> Iterable[str]:
         start = last = number
 
 
-def _topology(scene: AnnotationInput, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int]) -> str:
+def _topology(
+    scene: AnnotationInput, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int]
+) -> str:
     gpus = []
     for slot, gpu in zip(scene.slots, scene.gpus, strict=True):
         row: dict[str, object] = {
