@@ -174,7 +174,7 @@ class Reports:
         self.found = FOUND
         self.error: Exception | None = None
 
-    def read(self) -> NodeMetadata:
+    async def read(self) -> NodeMetadata:
         if self.error is not None:
             raise self.error
         return self.found
@@ -239,7 +239,10 @@ async def test_a_fault_is_told_once_and_the_labels_are_written_when_it_is_over(t
 async def test_once_says_what_changed_or_that_nothing_did(tmp_path: Path) -> None:
     told: list[str] = []
     target = NfdFile(tmp_path / "gfd", is_lasting=True)
-    found = NodeMetadata({COUNT: "8"}, left_out=("label x: bad",))
+
+    async def read() -> NodeMetadata:
+        return NodeMetadata({COUNT: "8"}, left_out=("label x: bad",))
+
     for _ in range(2):
-        await write_once(lambda: found, target, told.append)
+        await write_once(read, target, told.append)
     assert told == ["label x: bad", f"{tmp_path / 'gfd'}: 1 labels", "label x: bad", "the labels are up to date"]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from build.served_planes import served_plane
+from build.small_clusters import ADMIN
 from shoal.cli.main import main
+from shoal.client.kind import NODES
+from shoal.embedded.apiserver.inside.api import InsideApi
 
 FAKE = ("agent", "labels", "--fake", "g5.12xlarge", "--no-timestamp")
 
@@ -109,3 +115,58 @@ def test_the_file_for_node_feature_discovery_remains_after_one_run(
     assert "nvidia.com/gpu.count=4\n" in file.read_text()
     assert main(command) == 0
     assert capsys.readouterr().err == "the labels are up to date\n"
+
+
+async def agent(*words: str) -> asyncio.subprocess.Process:
+    command = [sys.executable, "-m", "shoal", *FAKE, *words]
+    return await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+
+
+async def first_line(process: asyncio.subprocess.Process, start: str) -> str:
+    """The first line on standard error that begins so; what follows is left."""
+    assert process.stderr is not None
+    while line := (await process.stderr.readline()).decode():
+        if line.startswith(start):
+            return line
+    raise AssertionError(f"no line begins with {start}")
+
+
+def test_the_labels_of_the_node_are_written_over_http_until_the_process_is_ended(tmp_path: Path) -> None:
+    async def run() -> dict[str, str]:
+        async with served_plane(tmp_path) as served:
+            api = InsideApi(served.plane, ADMIN, "test")
+            await api.create(NODES, {"metadata": {"name": "n1"}})
+            process = await agent("--write", "node", "--node", "n1", "--kubeconfig", str(served.kubeconfig))
+            assert "labels and annotations changed" in await first_line(process, "node n1: ")
+            process.terminate()
+            assert await process.wait() == 0
+            labels: dict[str, str] = (await api.get(NODES, "", "n1")).obj()["metadata"]["labels"]
+            return labels
+
+    assert asyncio.run(run())["nvidia.com/gpu.product"] == "NVIDIA-A10G"
+
+
+def test_a_node_that_does_not_exist_is_one_line(tmp_path: Path) -> None:
+    async def run() -> tuple[int, str]:
+        async with served_plane(tmp_path) as served:
+            process = await agent("--write", "node", "--once", "--node", "n1", "--kubeconfig", str(served.kubeconfig))
+            line = await first_line(process, "shoal: ")
+            return await process.wait(), line
+
+    code, line = asyncio.run(run())
+    assert code == 2
+    assert "the cluster has no node n1; name the node of this machine with --node" in line
+
+
+def test_the_file_of_a_process_that_follows_the_driver_is_removed_at_its_end(tmp_path: Path) -> None:
+    file = tmp_path / "gfd"
+
+    async def run() -> None:
+        process = await agent("--write", "nfd-file", "--output-file", str(file))
+        await first_line(process, f"{file}: ")
+        assert "nvidia.com/gpu.count=4\n" in file.read_text()
+        process.terminate()
+        assert await process.wait() == 0
+
+    asyncio.run(run())
+    assert not file.exists()

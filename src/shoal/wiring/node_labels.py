@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from shoal.agent.features.blocking_read import BlockingRead
 from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
-from shoal.agent.features.labelling import LabelTarget, keep_written, write_once
+from shoal.agent.features.labelling import LabelTarget, Read, keep_written, write_once
 from shoal.client.http.access import Access
 from shoal.client.port import Api
-from shoal.devices.node_metadata import NodeMetadata
 from shoal.devices.plugin_config import DEFAULT_MPS_ROOT, PluginConfig, started_config
 from shoal.devices.plugin_file import PluginFile, parse_plugin_file
 from shoal.devices.plugin_flags import PluginFlags
@@ -83,12 +83,10 @@ def label_source(open_driver: Callable[[], GpuDriver], settings: LabelSettings, 
 
 def write_labels(source: LabelSource, target: Target, settings: LabelSettings, tell: Callable[[str], None]) -> None:
     """Once if the settings say so, otherwise until SIGINT or SIGTERM."""
-    asyncio.run(_write_labels(source.read, target, settings, tell))
+    asyncio.run(_write_labels(BlockingRead(source.read), target, settings, tell))
 
 
-async def _write_labels(
-    read: Callable[[], NodeMetadata], target: Target, settings: LabelSettings, tell: Callable[[str], None]
-) -> None:
+async def _write_labels(read: Read, target: Target, settings: LabelSettings, tell: Callable[[str], None]) -> None:
     from shoal.client.clock import WallClock
 
     api = _api(target)

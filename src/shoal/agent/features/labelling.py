@@ -6,8 +6,7 @@ follows after the usual time.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from shoal.client.clock import Clock
@@ -16,6 +15,7 @@ from shoal.devices.feature_labels import FeatureError
 from shoal.devices.node_metadata import NodeMetadata
 from shoal.units.errors import TemporaryError, UserError
 
+Read = Callable[[], Awaitable[NodeMetadata]]
 _LOOK_S = 5.0
 """How often the driver is asked for changes."""
 
@@ -28,15 +28,15 @@ class LabelTarget(Protocol):
     async def close(self) -> None: ...
 
 
-async def write_once(read: Callable[[], NodeMetadata], target: LabelTarget, tell: Callable[[str], None]) -> None:
+async def write_once(read: Read, target: LabelTarget, tell: Callable[[str], None]) -> None:
     """Raises whatever prevents it."""
-    found = await asyncio.to_thread(read)
+    found = await read()
     for line in (*found.left_out, await target.write(found) or "the labels are up to date"):
         tell(line)
 
 
 async def keep_written(
-    read: Callable[[], NodeMetadata],
+    read: Read,
     target: LabelTarget,
     clock: Clock,
     interval_s: float | None,
@@ -49,7 +49,7 @@ async def keep_written(
     while True:
         lines: tuple[str, ...] = ()
         try:
-            found = await asyncio.to_thread(read)
+            found = await read()
             if found != written or (interval_s is not None and clock.seconds() >= due_s):
                 lines = (*found.left_out, await target.write(found))
                 written = found
