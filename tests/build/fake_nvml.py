@@ -55,6 +55,7 @@ class FakeGpu:
     """Process, bytes, and GPU instance."""
     memory_temperature: int = 52
     throttling: int = 0
+    recovery_action: int | None = None
     switch: int = 0
     """GPUs with the same number are behind one PCIe switch."""
     fabric: tuple[bytes, int, int] = (bytes(16), 0, 3)
@@ -207,8 +208,13 @@ class FakeNvml:
 
     def nvmlDeviceGetFieldValues(self, handle: Any, fields: Any) -> list[Any]:
         gpu = self._gpu("nvmlDeviceGetFieldValues", handle)
-        assert list(fields) == [82]
-        return [SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=gpu.memory_temperature))]
+        values = {82: gpu.memory_temperature, 230: gpu.recovery_action}
+        return [
+            SimpleNamespace(
+                nvmlReturn=NOT_SUPPORTED if values[one] is None else 0, value=SimpleNamespace(uiVal=values[one])
+            )
+            for one in fields
+        ]
 
     def nvmlDeviceGetNvLinkState(self, device: Any, link: int) -> int:
         gpu = self._gpu("nvmlDeviceGetNvLinkState", device)

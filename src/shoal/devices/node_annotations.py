@@ -14,7 +14,7 @@ from shoal.devices.names import GPU, OWN_ISLANDS, OWN_NUMA, OWN_ONE_PER_REQUEST,
 from shoal.devices.plugin_config import PluginConfig
 
 
-class AnnotationInput(msgspec.Struct, frozen=True):
+class AnnotatedNode(msgspec.Struct, frozen=True):
     slots: tuple[GpuSlot, ...]
     gpus: tuple[Gpu, ...]
     """The MIG layout of each."""
@@ -22,7 +22,7 @@ class AnnotationInput(msgspec.Struct, frozen=True):
 
 
 def own_words(
-    scene: AnnotationInput, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int] = frozenset()
+    scene: AnnotatedNode, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int] = frozenset()
 ) -> dict[str, str]:
     """`unhealthy`: the indexes of GPUs that the plugin does not advertise at present."""
     if not scene.slots:
@@ -38,7 +38,7 @@ def own_words(
     return found
 
 
-def _numbered(scene: AnnotationInput) -> tuple[list[int], list[GpuSlot]]:
+def _numbered(scene: AnnotatedNode) -> tuple[list[int], list[GpuSlot]]:
     """For each `nvidia.com/gpu` before replication: its number, and its GPU."""
     places: list[GpuSlot] = []
     for slot, gpu in zip(scene.slots, scene.gpus, strict=True):
@@ -68,7 +68,7 @@ def _spans(numbers: Sequence[int]) -> Iterable[str]:
 
 
 def _topology(
-    scene: AnnotationInput, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int]
+    scene: AnnotatedNode, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int]
 ) -> str:
     gpus = []
     for slot, gpu in zip(scene.slots, scene.gpus, strict=True):

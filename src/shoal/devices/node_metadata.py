@@ -15,7 +15,7 @@ from shoal.api.names import label_value_fault
 from shoal.devices.advertised_devices import inventory
 from shoal.devices.discovered import layouts_of, slots_of
 from shoal.devices.feature_labels import LabelInput, feature_labels
-from shoal.devices.node_annotations import AnnotationInput, own_words
+from shoal.devices.node_annotations import AnnotatedNode, own_words
 from shoal.devices.nvlink import nvlink_labels
 from shoal.devices.operator_labels import PRESENT
 
@@ -39,7 +39,7 @@ def node_metadata(scene: LabelInput, *, has_device: bool = False, lost: Abstract
         slots, layouts = slots_of(scene.gpus), layouts_of(scene.gpus)
         found |= nvlink_labels([slot.island for slot in slots])
         devices = inventory(slots, layouts, scene.config).devices
-        annotations = own_words(AnnotationInput(slots, layouts, scene.config), devices, lost)
+        annotations = own_words(AnnotatedNode(slots, layouts, scene.config), devices, lost)
     if scene.gpus or has_device:
         found |= presence_labels()
     faults = {name: fault for name, value in found.items() if (fault := label_value_fault(value))}

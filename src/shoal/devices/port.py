@@ -140,6 +140,9 @@ class RemappedRows(msgspec.Struct, frozen=True):
     has_failed: bool
 
 
+RecoveryAction = Literal["none", "reset", "reboot", "drain-p2p", "drain-and-reset", "recover-imex", "bus-reset"]
+
+
 class GpuReadings(msgspec.Struct, frozen=True):
     """The values of one GPU at one time."""
 
@@ -163,6 +166,8 @@ class GpuReadings(msgspec.Struct, frozen=True):
     throttle_reasons: tuple[str, ...] | None = None
     """`sw_power_cap`, `hw_thermal_slowdown`, ...; empty: the clocks are not reduced."""
     processes: tuple[GpuProcess, ...] | None = None
+    recovery_action: RecoveryAction | None = None
+    """What the driver recommends after a fault; None: drivers before 550 do not say."""
 
 
 class XidEvent(msgspec.Struct, frozen=True):

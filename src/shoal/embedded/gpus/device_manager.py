@@ -19,7 +19,7 @@ from shoal.devices.feature_labels import COMING_AND_GOING, FeatureError, LabelIn
 from shoal.devices.gpu_groups import Scores, pair_scores
 from shoal.devices.mig_instances import Gpu
 from shoal.devices.names import OWN_NUMA_POLICY
-from shoal.devices.node_annotations import AnnotationInput, own_words
+from shoal.devices.node_annotations import AnnotatedNode, own_words
 from shoal.devices.operator_labels import operator_labels
 from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.pod_refusal import Refused
@@ -78,7 +78,7 @@ class DeviceManager:
         return _with_gone(found, self._labels_before)
 
     def annotations(self) -> Mapping[str, str | None]:
-        devices = AnnotationInput(self.machine.gpus, self._mig.gpus, self._plugin.config)
+        devices = AnnotatedNode(self.machine.gpus, self._mig.gpus, self._plugin.config)
         return _with_gone(own_words(devices, self._devices, self._unhealthy), self._words_before)
 
     def configure(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> Sequence[str]:

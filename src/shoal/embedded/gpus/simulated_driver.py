@@ -20,10 +20,12 @@ from shoal.devices.port import (
     GpuReadings,
     InstalledGpu,
     LostGpu,
+    RecoveryAction,
     RemappedRows,
     UnknownGpuError,
     XidEvent,
 )
+from shoal.devices.xids import Xid
 from shoal.embedded.gpus.dcgm import DcgmExporter
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.driver import CUDA, DRIVER
@@ -115,6 +117,7 @@ class SimulatedDriver:
                 GpuProcess(one.pid, one.memory_mib, one.instance)
                 for one in processes_on(self._device_manager, slot, gpu.cuts)
             ),
+            recovery_action=_recovery_action(self._device_manager.xid(slot.index)),
         )
 
 
@@ -130,3 +133,17 @@ def _without(gpu: InstalledGpu, gone: Container[str | None]) -> InstalledGpu:
 def _remapped_rows(totals: Totals) -> RemappedRows:
     is_pending = bool(totals.remapped_rows)
     return RemappedRows(0, totals.remapped_rows, is_pending=is_pending, has_failed=bool(totals.remap_failures))
+
+
+def _recovery_action(fault: Xid | None) -> RecoveryAction:
+    """A GPU that needs a reset says so until it is repaired."""
+    if fault is None or not fault.marks_unhealthy():
+        return "none"
+    found: dict[str, RecoveryAction] = {
+        "reset": "reset",
+        "drain-and-reset": "drain-and-reset",
+        "nvlink": "drain-p2p",
+        "reboot": "reboot",
+        "power-cycle": "reboot",
+    }
+    return found.get(fault.action, "none")
