@@ -36,6 +36,10 @@ class DeviceChoice(Protocol):
         """The devices that the next pod with this request is to get; empty if nothing was chosen."""
         ...
 
+    def kept_for_others(self, resource: str, count: int, available: Sequence[PhysicalDevice]) -> frozenset[str]:
+        """The devices that were chosen for other pods, which wait for them."""
+        ...
+
     def allocated(self, resource: str, ids: Sequence[str]) -> None:
         """The kubelet has allocated these devices to one container."""
         ...
@@ -172,6 +176,10 @@ class ResourceServer:
         if len(wanted) == count and {*required} <= {*wanted}:
             return wanted
         packed = served.settings.config.packed
+        if self._choice is not None:
+            kept = self._choice.kept_for_others(served.resource, count, free)
+            left = [device for device in free if device.id not in kept or device.id in required]
+            free = left if len(left) >= count else free
         found = preferred(free, needed, served.devices, count, packed=packed, scores=served.scores)
         return [device.id for device in found]
 
