@@ -223,7 +223,7 @@ def test_who_is_ending_still_holds_its_room(why: Why) -> None:
     meta = {"deletionTimestamp": "2026-01-01T10:20:30Z"}
     ending = pod("t/slow", 4, "n", status={"phase": "Running"}, meta=meta)
     told = why.told("t/a", node("n", 4), ending, pod("t/a", 2, status=PENDING))
-    assert told.startswith("t/a waits for room on n, GPU 0, 1: others are ending there")
+    assert told.startswith("t/a waits for capacity on n, GPU 0, 1: other pods are ending there")
     assert "ending t/slow, until 10:20:30 UTC at the latest" in told
 
 

@@ -18,10 +18,22 @@ class AgentCommands(LazyGroup):
             "Print the GPUs of this machine, with their readings and faults.",
         ),
         CommandEntry(
+            "validate",
+            "shoal.cli.agent_validate:validate",
+            _HEADING,
+            "Test the layers below a GPU container, and name the first one that fails.",
+        ),
+        CommandEntry(
             "cdi",
             "shoal.cli.agent_cdi:cdi",
             _HEADING,
             "Write the CDI specification of this machine's GPUs and MIG instances.",
+        ),
+        CommandEntry(
+            "labels",
+            "shoal.cli.agent_labels:labels",
+            _HEADING,
+            "Print the labels of this machine's node, or write them.",
         ),
     )
 

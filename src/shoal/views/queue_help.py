@@ -12,7 +12,7 @@ _MOST_NAMES = 4
 _ABSENT = " doesn't exist"
 
 _AFTERWARDS = {
-    Effect.PREEMPTS: " Others then have to yield to it.",
+    Effect.PREEMPTS: " Other workloads are then preempted.",
     Effect.ADMITTED_BY_QUOTA: " Its quota is then free; whether such pods find places on the nodes was not tried.",
 }
 
@@ -24,11 +24,11 @@ def remedy_words(remedy: Remedy, called: Callable[[str], str] = str) -> str:
         case RemedyKind.CORRECT:
             return _correction(remedy)
         case RemedyKind.TURN if remedy.effect is Effect.PREEMPTS:
-            return "Nothing has to change: others yield to it."
+            return "Nothing has to change: other workloads are preempted for it."
         case RemedyKind.TURN if remedy.effect is Effect.UNTRIED:
-            return f"It has to wait its turn. {remedy.message.rstrip('.')}."
+            return f"It has to wait for workloads before it. {remedy.message.rstrip('.')}."
         case RemedyKind.TURN:
-            return "Nothing has to change: it is admitted as soon as it is looked at."
+            return "Nothing has to change: it is admitted when it is next considered."
         case RemedyKind.FREED:
             words = f"It starts if {_joined(map(_given_back, changes))}{_enders(changes, called)}."
         case RemedyKind.ENDED:
