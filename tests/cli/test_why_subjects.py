@@ -13,6 +13,7 @@ from build.queue_manifests import condition, flavor
 from shoal.cli.main import main
 
 GROUP = "scheduling.k8s.io/group-name"
+CaptureFixture = pytest.CaptureFixture[str]
 PENDING = {"phase": "Pending"}
 
 
@@ -253,3 +254,26 @@ def test_a_training_job_written_by_hand_is_told_of_by_the_pods_that_its_operator
     torch["metadata"]["annotations"] = {"shoal.dev/gang": "true"}
     assert why.told("pytorchjob/llm", node("n", 8), torch).startswith("pytorchjob t/llm, a gang, runs with 2 pods")
     assert "GangDoesNotFit" in why.told("pytorchjob/llm", node("n", 4), torch)
+
+
+@pytest.mark.parametrize("words", [("pod", "a"), ("po", "t/a"), ("pod/a",)], ids=" ".join)
+def test_type_and_name_may_be_two_words(words: tuple[str, ...], tmp_path: Path, capsys: CaptureFixture) -> None:
+    world = as_file(tmp_path, node("n", 4), pod("t/a", 2))
+    assert main(["why", *words, "-f", world]) == 0
+    assert capsys.readouterr().out.startswith("t/a runs on n")
+
+
+def test_one_object_is_explained_at_a_time(tmp_path: Path, capsys: CaptureFixture) -> None:
+    world = as_file(tmp_path, node("n", 4), pod("t/a", 2))
+    for words in (("pod", "a", "b"), ("pod/a", "pod/b")):
+        assert main(["why", *words, "-f", world]) == 2
+        assert "one object is explained at a time: TYPE/NAME, or TYPE NAME" in capsys.readouterr().err
+
+
+def test_a_misspelled_type_gets_the_nearest_one(why: Why, tmp_path: Path, capsys: CaptureFixture) -> None:
+    world = [node("n", 4), pod("t/a", 2), pod("u/b", 1)]
+    assert why.refused("pdo/a", *world) == 'shoal: type "pdo" not found; did you mean pod/a?\n'
+    assert why.refused("pods/c", *world).startswith('shoal: pod "c" not found')
+    assert "type" not in why.refused("t/b", *world)
+    assert main(["why", "jbo", "a", "-f", as_file(tmp_path, *world, job("t/a", 1, 1))]) == 2
+    assert 'type "jbo" not found; did you mean job/a?' in capsys.readouterr().err

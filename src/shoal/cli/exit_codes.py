@@ -85,8 +85,13 @@ def _os_error(error: OSError, debug: bool) -> tuple[str, int]:
 def _usage(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "shoal"
+    see = f"see {command} --help"
+    option, near = getattr(error, "option_name", ""), getattr(error, "possibilities", None)
+    if option and near:
+        # The nearest comes first.
+        return f"No such option: {option}; did you mean {near[0]}? {see}"
     message = getattr(error, "format_message", error.__str__)()
-    return f"{message.rstrip('.')}; see {command} --help"
+    return f"{message.rstrip('.')}; {see}"
 
 
 def _complain(line: str, code: int, debug: bool) -> int:
