@@ -114,7 +114,17 @@ def test_gpus_too_few_for_what_is_asked_are_fragments(top: Top) -> None:
     world += [pod("t/a", 6, "a"), pod("t/b", 6, "b"), pod("t/new", 6)]
     (model,) = top.json(*world)["models"]
     assert (model["free"], model["fragmented"]) == (4, 4)
-    assert "fragments: 4 of the 4 free GPUs (100%) are of no use to what typically asks here" in top.text(*world)
+    assert "fragments: 4 of the 4 free GPUs (100%) are of no use to the pods that wait" in top.text(*world)
+
+
+def test_small_pods_that_run_do_not_hide_that_the_free_gpus_are_too_few_for_the_pod_that_waits(top: Top) -> None:
+    world = [node("a", 8, labels=H100), node("b", 8, labels=H100)]
+    world += [pod(f"t/{on}-{at}", 1, on) for on in "ab" for at in range(4)]
+    assert top.json(*world)["models"][0]["fragmented"] == 0
+    assert top.json(*world, pod("t/new", 8))["models"][0]["fragmented"] == 8
+    full = [node("c", 1, labels=H100), pod("t/half", on="c", annotations={"gpu-fraction": "0.5"})]
+    full += [pod(f"t/whole-{at}", 1, "a") for at in range(3)]
+    assert "(7%) are of no use to pods like those that run" in top.text(*world[:1], *full)
 
 
 def test_empty_nodes_are_no_fragments_though_somebody_wants_another_model(top: Top) -> None:

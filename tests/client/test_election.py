@@ -311,9 +311,12 @@ async def test_a_candidate_without_an_answer_says_so_at_growing_intervals(caplog
         async def get(self, kind: Kind, namespace: str, name: str) -> Item:
             raise BusyError("no answer from x", reason=NO_ANSWER)
 
+    async def work() -> None:
+        await asyncio.Event().wait()
+
     clock = LoopClock(START_S)
     election = LeaderElection(Gone(), clock, random.Random(1), Lock("kube-system", "shoal", "me"))
-    running = asyncio.ensure_future(election.run(asyncio.Event().wait))
+    running = asyncio.ensure_future(election.run(work))
     await clock.sleep(300)
     running.cancel()
     said = [one.message for one in caplog.records if one.levelname == "WARNING"]
