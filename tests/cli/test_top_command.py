@@ -189,3 +189,22 @@ def test_holders_of_one_namespace(top: Top) -> None:
     assert [each["name"] for each in found["holders"]] == ["u/alone", "u/half"]
     assert len(found["nodes"]) == 3
     assert json.loads(top.text(*fleet(), options=("-n", "u", "-A", "-o", "json"))) == top.json(*fleet())
+
+
+def test_names_and_templates_are_printed_and_options_of_lists_name_the_list(
+    top: Top, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert top.text(*fleet(), options=("-o", "name")) == "node/sick\nnode/a\nnode/b\n"
+    assert top.text(*fleet(), options=("-o", "jsonpath={.models[*].gpus}")) == "14"
+    queues = [node("n", 8), flavor(), *gpu_queue("t", gpus(8))]
+    files = {"top": as_file(tmp_path, *fleet(), name="top.json"), "queue": as_file(tmp_path, *queues, name="q.json")}
+    assert main(["queue", "-f", files["queue"], "-o", "name"]) == 0
+    assert "localqueue/t/q" in capsys.readouterr().out.split()
+    assert main(["queue", "-f", files["queue"], "-o", "jsonpath={.roots[*].kind}"]) == 0
+    assert capsys.readouterr().out == "clusterQueue"
+    for command, listed in (("top", "nodes"), ("queue", "queues")):
+        for option in ("--no-headers", "-l"):
+            assert main([command, "-f", files[command], option, "x"]) == 2
+            assert f"`shoal get {listed}` lists rows and takes {option}" in capsys.readouterr().err
+        assert main([command, "-f", files[command], "-o", "custom-columns=A:.b"]) == 2
+        assert f"use `shoal get {listed} -o custom-columns=...`" in capsys.readouterr().err
