@@ -277,3 +277,10 @@ def test_a_misspelled_type_gets_the_nearest_one(why: Why, tmp_path: Path, capsys
     assert "type" not in why.refused("t/b", *world)
     assert main(["why", "jbo", "a", "-f", as_file(tmp_path, *world, job("t/a", 1, 1))]) == 2
     assert 'type "jbo" not found; did you mean job/a?' in capsys.readouterr().err
+
+
+def test_a_gang_without_pods_is_no_pod(why: Why) -> None:
+    queue = thing("scheduling.volcano.sh/v1beta1", "Queue", "q", spec={"capability": {"nvidia.com/gpu": 4}})
+    world = [node("n", 8), queue, volcano_group("t/g", 2, queue="q", minResources={"nvidia.com/gpu": 8}), pod("t/a", 1)]
+    assert why.refused("pod/g", *world).endswith('shoal: pod "g" not found; 1 pod exists\n')
+    assert why.told("t/g", *world).startswith("gang t/g")
