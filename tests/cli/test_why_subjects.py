@@ -13,6 +13,7 @@ from build.queue_manifests import condition, flavor
 from shoal.cli.main import main
 
 GROUP = "scheduling.k8s.io/group-name"
+CaptureFixture = pytest.CaptureFixture[str]
 PENDING = {"phase": "Pending"}
 
 
@@ -319,3 +320,33 @@ def test_what_a_scheduler_says_of_its_own_is_kept(why: Why) -> None:
     said = {"type": "PodScheduled", "status": "False", "reason": "X", "message": "It is late. The queue is long."}
     waiting = pod("t/a", 8, status={**PENDING, "conditions": [said]})
     assert "default-scheduler says: It is late. The queue is long." in why.told("t/a", node("n", 4), waiting)
+
+
+@pytest.mark.parametrize("words", [("pod", "a"), ("po", "t/a"), ("pod/a",)], ids=" ".join)
+def test_type_and_name_may_be_two_words(words: tuple[str, ...], tmp_path: Path, capsys: CaptureFixture) -> None:
+    world = as_file(tmp_path, node("n", 4), pod("t/a", 2))
+    assert main(["why", *words, "-f", world]) == 0
+    assert capsys.readouterr().out.startswith("t/a runs on n")
+
+
+def test_one_object_is_explained_at_a_time(tmp_path: Path, capsys: CaptureFixture) -> None:
+    world = as_file(tmp_path, node("n", 4), pod("t/a", 2))
+    for words in (("pod", "a", "b"), ("pod/a", "pod/b")):
+        assert main(["why", *words, "-f", world]) == 2
+        assert "one object is explained at a time: TYPE/NAME, or TYPE NAME" in capsys.readouterr().err
+
+
+def test_a_misspelled_type_gets_the_nearest_one(why: Why, tmp_path: Path, capsys: CaptureFixture) -> None:
+    world = [node("n", 4), pod("t/a", 2), pod("u/b", 1)]
+    assert why.refused("pdo/a", *world) == 'shoal: type "pdo" not found; did you mean pod/a?\n'
+    assert why.refused("pods/c", *world).startswith('shoal: pod "c" not found')
+    assert "type" not in why.refused("t/b", *world)
+    assert main(["why", "jbo", "a", "-f", as_file(tmp_path, *world, job("t/a", 1, 1))]) == 2
+    assert 'type "jbo" not found; did you mean job/a?' in capsys.readouterr().err
+
+
+def test_a_gang_without_pods_is_no_pod(why: Why) -> None:
+    queue = thing("scheduling.volcano.sh/v1beta1", "Queue", "q", spec={"capability": {"nvidia.com/gpu": 4}})
+    world = [node("n", 8), queue, volcano_group("t/g", 2, queue="q", minResources={"nvidia.com/gpu": 8}), pod("t/a", 1)]
+    assert why.refused("pod/g", *world).endswith('shoal: pod "g" not found; 1 pod exists\n')
+    assert why.told("t/g", *world).startswith("gang t/g")

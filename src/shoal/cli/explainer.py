@@ -47,7 +47,7 @@ from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.remedies import Objects, fits_beside
 from shoal.sim.rounds import Rounds
 from shoal.sim.workload_explanation import queue_names
-from shoal.store.held_pods import HeldPod
+from shoal.store.held_pods import HeldPod, pods_of
 from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
@@ -75,7 +75,12 @@ class Explainer:
         cluster = loaded.cluster
         self._queued = set(self._rounds.workloads) if isinstance(self._rounds, QueueRounds) else set[str]()
         held_back = queue_names(self._rounds) - self._queued
-        self._known = {*cluster.pods, *cluster.pending.in_order(), *loaded.manifests.gated, *held_back}
+        self._known = {
+            *cluster.pods,
+            *cluster.pending.in_order(),
+            *pods_of(loaded.manifests.gated, self._pods),
+            *held_back,
+        }
         """Pods that have not ended, those that are to be made too."""
         written = {meta_of(each.value).key for each in documents if isinstance(each.value, Job)}
         # A job that is held back is no gang yet, though it is known that it will be one.

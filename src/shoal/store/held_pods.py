@@ -4,6 +4,8 @@ that the responsible controller or kube-scheduler would write.
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
+
 import msgspec
 
 
@@ -34,3 +36,11 @@ class HeldPod(msgspec.Struct, frozen=True):
 
 Hold = tuple[str, ...] | HeldPod
 """The names of scheduling gates, or the message of a queue."""
+
+
+def pods_of(gated: Mapping[str, Hold], existing: Container[str]) -> list[str]:
+    """The pods among what is held. A group that has no pods yet is held under its own name. `existing`: the pods that
+    have objects."""
+    return [
+        key for key, hold in gated.items() if key in existing or not (isinstance(hold, HeldPod) and hold.group == key)
+    ]
