@@ -32,8 +32,8 @@ def show_top(console: Console, top: Top, *, is_wide: bool = False) -> None:
     free = sum(model.free for model in top.models)
     if round(lost, 2):
         share = f"{number(lost)} of the {number(free)} free GPUs ({lost / free:.0%})"
-        whom = "the pods that wait" if top.waiting["gpus"] else "pods like those that run"
-        console.print(Text(f"fragments: {share} are of no use to {whom}", "yellow"))
+        pods = "the pods that wait" if top.waiting["gpus"] else "pods like those that run"
+        console.print(Text(f"fragments: {share} are of no use to {pods}", "yellow"))
     if top.models:
         _models(console, top.models)
     if top.holders:
