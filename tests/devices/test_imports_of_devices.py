@@ -23,7 +23,9 @@ def _loaded(modules: list[str]) -> set[str]:
 
 @pytest.mark.parametrize("package", [shoal.devices, shoal.agent], ids=["devices", "agent"])
 def test_no_module_of_a_package_for_agents_loads_a_large_package(package: ModuleType) -> None:
-    modules = [found.name for found in walk_packages(package.__path__, f"{package.__name__}.")]
+    found = (each.name for each in walk_packages(package.__path__, f"{package.__name__}."))
+    # The clients of the kubelet load the generated messages when they connect.
+    modules = [name for name in found if not name.endswith("_pb2")]
     assert modules
     loaded = _loaded(modules)
     assert set(modules) <= loaded

@@ -56,6 +56,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "completion": ('eval "$(shoal completion bash)"', "shoal completion fish | source"),
     "version": ("shoal version", "shoal version --client -o json"),
     "agent": ("shoal agent check", "shoal agent check --fake dgx-h100"),
+    "agent export": ("shoal agent export", "shoal agent export --once --fake dgx-h100"),
     "agent check": ("shoal agent check", "shoal agent check --fake dgx-h100 -o json"),
     "cluster": ("shoal cluster status", "shoal cluster gpu-fail p5-48xlarge-0 3"),
     "cluster status": ("shoal cluster status", "shoal cluster status -o json"),

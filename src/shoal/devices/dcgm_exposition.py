@@ -9,12 +9,12 @@ The labels of a row are written once for all metrics of a scrape, because a node
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from shoal.devices.dcgm_fields import USED, UTIL, XID, Field, Number, Values, field_of, label_values
-from shoal.devices.dcgm_holders import DeviceHolders, Holder, HolderOptions, with_holder
+from shoal.devices.dcgm_fields import USED, UTIL, Field, Number, Values, field_of, is_xid, label_values
+from shoal.devices.dcgm_holders import DeviceHolders, Holder, HolderOptions, MigDevices, with_holder
 from shoal.devices.dcgm_jobs import JOB_LABEL, Jobs, jobs_on
 from shoal.devices.dcgm_selection import CLOCK_EVENTS, XID_COUNT, SelectedMetric, Selection
 from shoal.devices.dcgm_text import Entity, LabelNames, entity_labels, family, ordered, spelled
@@ -44,8 +44,8 @@ class GpuState(msgspec.Struct, frozen=True):
     """How often each Xid error occurred in the window."""
     clock_events: Mapping[str, int] = {}
     """How often the clocks were found to be reduced in the window, by reason."""
-    uses: Mapping[tuple[str, str, str], PodUse] = {}
-    """By device (the UUID of the GPU or MIG device), namespace and name of the pod."""
+    uses: Mapping[tuple[str, str, str], PodUse] | None = None
+    """By device (the UUID of the GPU or MIG device), namespace and name of the pod. None: unknown."""
 
 
 class NodeNames(msgspec.Struct, frozen=True):
@@ -80,7 +80,10 @@ class _DeviceRows(msgspec.Struct, frozen=True):
     rows: Sequence[_Row]
     whole: _Row
     """Its row without a pod."""
-    is_instance: bool
+
+    @property
+    def is_shared(self) -> bool:
+        return any(row.holder is not None and row.holder.vgpu for row in self.rows)
 
 
 class Exposition:
@@ -115,15 +118,15 @@ class Exposition:
 
     def _rows(self, name: str) -> Iterator[tuple[str, Number]]:
         field = field_of(name)
-        if name == XID:
+        if is_xid(name):
             yield from self._xids()
         elif field is not None:
             for device in self._shown(field):
                 value = None if device.values is None else field.value(device.values)
                 if value is None:
                     continue
-                if name in _PER_POD and any(row.holder is not None and row.holder.vgpu for row in device.rows):
-                    yield from _parts(device, value, name)
+                if field.counter.field in _PER_POD and device.state.uses is not None and device.is_shared:
+                    yield from _parts(device, value, field.counter.field)
                 else:
                     for row in device.rows:
                         yield row.text, value
@@ -170,16 +173,7 @@ class Exposition:
 
     def _device(self, state: GpuState, uuid: str, values: Values | None, instance: MigInstance | None) -> _DeviceRows:
         gpu = state.gpu
-        entity = Entity(
-            gpu=str(gpu.index),
-            uuid=gpu.uuid,
-            pci=gpu.pci,
-            device=f"nvidia{gpu.index}",
-            model="-".join(gpu.name.split()) if self._names.has_dashes else gpu.name,
-            profile=instance.profile if instance is not None else "",
-            instance=str(instance.instance) if instance is not None and instance.instance is not None else "",
-            hostname=self._names.hostname,
-        )
+        entity = entity_of(gpu, instance, self._names)
         own = spelled(entity_labels(entity, "gpu", self._names.labels))
         labels = label_values(self._selection, gpu, self._names.driver)
         whole = _row(own, labels, {})
@@ -193,7 +187,26 @@ class Exposition:
                 for row in rows or [whole]
                 for job in jobs
             ]
-        return _DeviceRows(state, uuid, values, rows or [whole], whole, instance is not None)
+        return _DeviceRows(state, uuid, values, rows or [whole], whole)
+
+
+def entity_of(gpu: InstalledGpu, instance: MigInstance | None, names: NodeNames) -> Entity:
+    """A GPU, or one of its MIG devices."""
+    return Entity(
+        gpu=str(gpu.index),
+        uuid=gpu.uuid,
+        pci=gpu.pci,
+        device=f"nvidia{gpu.index}",
+        model="-".join(gpu.name.split()) if names.has_dashes else gpu.name,
+        profile=instance.profile if instance is not None else "",
+        instance=str(instance.instance) if instance is not None and instance.instance is not None else "",
+        hostname=names.hostname,
+    )
+
+
+def mig_devices(gpus: Iterable[InstalledGpu]) -> MigDevices:
+    """How the holders of each MIG device are found."""
+    return {one.uuid: f"{gpu.index}-{one.instance}" for gpu in gpus for one in gpu.instances}
 
 
 def _row(entity: str, labels: Mapping[str, str], attributes: Mapping[str, str], holder: Holder | None = None) -> _Row:
@@ -214,7 +227,8 @@ def _parts(device: _DeviceRows, value: Number, name: str) -> Iterator[tuple[str,
     for row in device.rows:
         if row.holder is None:
             continue
-        use = device.state.uses.get((device.uuid, row.holder.namespace, row.holder.pod), PodUse(0, 0))
+        uses = device.state.uses or {}
+        use = uses.get((device.uuid, row.holder.namespace, row.holder.pod), PodUse(0, 0))
         part = use.util_percent if name == UTIL else use.used_mib
         if part is not None:
             yield row.text, part

@@ -7,7 +7,7 @@ selected, and have no rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Literal
 
@@ -175,13 +175,19 @@ _LABELS: Mapping[str, Callable[[InstalledGpu], str | None]] = {
     "DCGM_FI_DEV_NAME": lambda gpu: gpu.name,
     "DCGM_FI_DEV_UUID": lambda gpu: gpu.uuid,
 }
-DEFAULT = Selection(
-    counters=(
-        *(field.counter for field in FIELDS if field.is_default),
-        SelectedMetric(XID, "gauge", "Value of the last XID error encountered."),
-        SelectedMetric(DRIVER_VERSION, "label", "Driver Version"),
-    ),
-)
+_BEFORE_XID = "DCGM_FI_DEV_DEC_UTIL"
+
+
+def _default() -> Iterator[SelectedMetric]:
+    for field in FIELDS:
+        if field.is_default:
+            yield field.counter
+        if field.counter.field == _BEFORE_XID:
+            yield SelectedMetric(XID, "gauge", "Value of the last XID error encountered.")
+    yield SelectedMetric(DRIVER_VERSION, "label", "Driver Version")
+
+
+DEFAULT = Selection(tuple(_default()))
 """The exporter's default selection, with ECC errors and the activity of multiprocessors."""
 
 
@@ -193,6 +199,11 @@ def _by_number() -> Mapping[int, Field]:
 def field_of(name: str) -> Field | None:
     """By its name or a former one; None for a field that has no values here."""
     return _by_number().get(field_numbers().get(name, -1))
+
+
+def is_xid(name: str) -> bool:
+    """Whether the field, which may have its former name, is the last Xid error."""
+    return field_numbers().get(name) == field_numbers()[XID]
 
 
 def label_values(selection: Selection, gpu: InstalledGpu, driver: str) -> dict[str, str]:

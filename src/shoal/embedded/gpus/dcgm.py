@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from shoal.devices.dcgm_exposition import Exposition, GpuState, NodeNames, PodUse
+from shoal.devices.dcgm_exposition import Exposition, GpuState, NodeNames, PodUse, mig_devices
 from shoal.devices.dcgm_fields import DEFAULT
 from shoal.devices.dcgm_holders import ContainerHolding, DeviceHolders, HolderOptions
 from shoal.devices.gpu_slot import GpuSlot
@@ -39,7 +39,7 @@ class DcgmExporter(UsageCounters):
         holdings = list(self._holdings(pods))
         shared = {one.resource for one in holdings if one.resource != GPU and not one.resource.startswith(MIG_PREFIX)}
         options = HolderOptions(has_virtual_gpus=True, resource_names=tuple(sorted(shared)))
-        mig = {one.uuid: f"{one.gpu}-{one.instance}" for layout in self._device_manager.gpus for one in layout.cuts}
+        mig = mig_devices(state.gpu for state in states)
         names = NodeNames(self._device_manager.machine.name, DRIVER)
         lines = Exposition(states, DeviceHolders(holdings, options, mig), options, names, DEFAULT).lines()
         return "".join(f"{line}\n" for line in lines)
