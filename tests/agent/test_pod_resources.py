@@ -6,7 +6,6 @@ from pathlib import Path
 
 import grpc
 import pytest
-from tools.protos import outdated
 
 from build.pod_resources_server import PodResourcesServer
 from shoal.agent.kubelet.pod_resources import KubeletPodDevices
@@ -68,7 +67,3 @@ def test_a_kubelet_that_does_not_answer_is_given_up_after_the_deadline(socket: P
 def test_a_socket_that_does_not_exist_is_a_temporary_error(socket: Path) -> None:
     with pytest.raises(TemporaryError, match="there is no such socket"):
         KubeletPodDevices(socket).holdings()
-
-
-def test_the_generated_messages_are_current() -> None:
-    assert outdated() == []

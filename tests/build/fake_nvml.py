@@ -19,6 +19,15 @@ class FakeError(Exception):
         self.value = value
 
 
+class _FabricInfo(ctypes.Structure):
+    _fields_ = [
+        ("clusterUuid", ctypes.c_uint8 * 16),
+        ("status", ctypes.c_uint32),
+        ("cliqueId", ctypes.c_uint32),
+        ("state", ctypes.c_uint8),
+    ]
+
+
 class _Cell(ctypes.Structure):
     _fields_ = [("number", ctypes.c_int)]
 
@@ -52,6 +61,11 @@ class FakeGpu:
     """Of all performance counters, in percent or MiB/s."""
     has_performance_counters: bool = True
     throttling: int = 0
+    recovery_action: int | None = None
+    switch: int = 0
+    """GPUs with the same number are behind one PCIe switch."""
+    fabric: tuple[bytes, int, int] = (bytes(16), 0, 3)
+    """Cluster, clique and state."""
 
     @property
     def uuid(self) -> str:
@@ -71,7 +85,9 @@ _LINK_COUNTERS = {(138, 0xFFFFFFFF): 3_000, (139, 0xFFFFFFFF): 5_000, (38, 0): 1
 
 def _field_value(gpu: FakeGpu, field: int | tuple[int, int]) -> Any:
     if isinstance(field, int):
-        return SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=gpu.memory_temperature))
+        value = {82: gpu.memory_temperature, 230: gpu.recovery_action}[field]
+        code = NOT_SUPPORTED if value is None else 0
+        return SimpleNamespace(nvmlReturn=code, value=SimpleNamespace(uiVal=value))
     found = _LINK_COUNTERS.get(field)
     code = 0 if found is not None else NOT_SUPPORTED
     return SimpleNamespace(nvmlReturn=code, value=SimpleNamespace(ullVal=found or 0))
@@ -145,6 +161,9 @@ class FakeNvml:
 
     def nvmlDeviceGetSerial(self, handle: Any) -> str:
         return str(1650000000000 + self._gpu("nvmlDeviceGetSerial", handle).index)
+
+    def nvmlDeviceGetMinorNumber(self, handle: Any) -> int:
+        return self._gpu("nvmlDeviceGetMinorNumber", handle).index
 
     def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
         return SimpleNamespace(busId=self._gpu("nvmlDeviceGetPciInfo", handle).pci.encode())
@@ -227,6 +246,21 @@ class FakeNvml:
         gpu = self._gpu("nvmlDeviceGetNvLinkRemotePciInfo", device)
         return SimpleNamespace(busId=gpu.links[link].encode())
 
+    def nvmlDeviceGetTopologyCommonAncestor(self, device1: Any, device2: Any) -> int:
+        one = self._gpu("nvmlDeviceGetTopologyCommonAncestor", device1)
+        other = self._gpu("nvmlDeviceGetTopologyCommonAncestor", device2)
+        return 10 if one.switch == other.switch else 50
+
+    def c_nvmlGpuFabricInfo_t(self) -> Any:
+        self._check("c_nvmlGpuFabricInfo_t")
+        return _FabricInfo()
+
+    def nvmlDeviceGetGpuFabricInfo(self, device: Any, info: Any) -> None:
+        cluster, clique, state = self._gpu("nvmlDeviceGetGpuFabricInfo", device).fabric
+        found = info._obj
+        found.clusterUuid = (ctypes.c_uint8 * 16)(*cluster)
+        found.cliqueId, found.state = clique, state
+
     def nvmlDeviceGetMigMode(self, device: Any) -> list[int]:
         gpu = self._gpu("nvmlDeviceGetMigMode", device)
         return [int(gpu.is_mig), int(gpu.is_mig)]
@@ -245,9 +279,23 @@ class FakeNvml:
         assert isinstance(device, FakeInstance)
         return device.number
 
+    def nvmlDeviceGetComputeInstanceId(self, device: Any) -> int:
+        assert isinstance(device, FakeInstance)
+        return 0
+
     def nvmlDeviceGetAttributes(self, device: Any) -> Any:
         assert isinstance(device, FakeInstance)
-        return SimpleNamespace(memorySizeMB=device.memory_mib)
+        return SimpleNamespace(
+            memorySizeMB=device.memory_mib,
+            multiprocessorCount=16 * device.width,
+            gpuInstanceSliceCount=device.width,
+            computeInstanceSliceCount=device.width,
+            sharedCopyEngineCount=device.width,
+            sharedDecoderCount=1,
+            sharedEncoderCount=0,
+            sharedJpegCount=1,
+            sharedOfaCount=0,
+        )
 
     def nvmlDeviceGetGpuInstanceById(self, device: Any, number: int) -> Any:
         gpu = self._gpu("nvmlDeviceGetGpuInstanceById", device)

@@ -23,6 +23,18 @@ class AgentCommands(LazyGroup):
             _HEADING,
             "Serve the metrics of this machine's GPUs for Prometheus, as the DCGM exporter does.",
         ),
+        CommandEntry(
+            "validate",
+            "shoal.cli.agent_validate:validate",
+            _HEADING,
+            "Test the layers below a GPU container, and name the first one that fails.",
+        ),
+        CommandEntry(
+            "cdi",
+            "shoal.cli.agent_cdi:cdi",
+            _HEADING,
+            "Write the CDI specification of this machine's GPUs and MIG instances.",
+        ),
     )
 
 

@@ -21,6 +21,11 @@ def device_of_replica(device: str) -> str:
     return device.partition(_REPLICA)[0]
 
 
+def number_of_replica(device: str) -> str:
+    """Empty for a device that is no replica."""
+    return device.partition(_REPLICA)[2]
+
+
 def share_of(device: str) -> str | None:
     """The number of a replica, of NVIDIA's device plugin or of GKE's; None for a device that is not shared."""
     for mark in (_GKE_REPLICA, _REPLICA):

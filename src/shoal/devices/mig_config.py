@@ -78,7 +78,7 @@ def targets(specs: Specs, slots: Sequence[GpuSlot]) -> Mapping[int, MigSpec] | P
     if missing:
         return Problem(f"no GPU {missing[0]}", f"the node has {len(slots)}")
     if not wanted and any(spec.enabled for spec in specs):
-        return Problem("the layout speaks of no GPU of this node", "see its devices and device-filter")
+        return Problem("the layout names no GPU of this node", "see its devices and device-filter")
     return wanted
 
 

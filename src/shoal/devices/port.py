@@ -7,7 +7,7 @@ is reported as lost and does not fail the calls about others.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -17,6 +17,19 @@ class DriverVersions(msgspec.Struct, frozen=True):
     """`580.95.05`."""
     cuda: str | None
     """The greatest version of CUDA that the driver supports: `13.0`."""
+
+
+class MigAttributes(msgspec.Struct, frozen=True):
+    """What a MIG device has: multiprocessors, slices, and the engines that it shares with others of its instance."""
+
+    multiprocessors: int
+    gpu_slices: int
+    compute_slices: int
+    copy_engines: int
+    decoders: int
+    encoders: int
+    jpeg_engines: int
+    optical_flow_engines: int
 
 
 class MigInstance(msgspec.Struct, frozen=True):
@@ -32,6 +45,9 @@ class MigInstance(msgspec.Struct, frozen=True):
     width: int | None
     """The number of its memory slices."""
     memory_mib: int | None
+    compute_instance: int | None = None
+    """The number of the compute instance in the GPU instance."""
+    attributes: MigAttributes | None = None
 
 
 class NvlinkPeer(msgspec.Struct, frozen=True):
@@ -39,6 +55,24 @@ class NvlinkPeer(msgspec.Struct, frozen=True):
 
     uuid: str
     links: int
+
+
+PcieRelation = Literal["same-board", "single-switch", "multi-switch", "host-bridge", "same-cpu", "cross-cpu"]
+
+
+class PciePeer(msgspec.Struct, frozen=True):
+    """What connects two GPUs of the node apart from NVLink."""
+
+    uuid: str
+    relation: PcieRelation
+
+
+class Fabric(msgspec.Struct, frozen=True):
+    """The NVLink domain of several machines to which a GPU is attached."""
+
+    cluster: str
+    """A UUID."""
+    clique: str
 
 
 class InstalledGpu(msgspec.Struct, frozen=True):
@@ -53,6 +87,8 @@ class InstalledGpu(msgspec.Struct, frozen=True):
     memory_mib: int | None = None
     compute_capability: str | None = None
     """`9.0`."""
+    minor: int | None = None
+    """The number in the name of its device node, `/dev/nvidia0`; it can differ from the index."""
     numa: int | None = None
     serial: str | None = None
     brand: str | None = None
@@ -62,6 +98,11 @@ class InstalledGpu(msgspec.Struct, frozen=True):
     """Whether MIG mode is enabled; None: the GPU has no MIG."""
     instances: tuple[MigInstance, ...] = ()
     peers: tuple[NvlinkPeer, ...] = ()
+    pcie_peers: tuple[PciePeer, ...] = ()
+    pci_class: int | None = None
+    """0x030000 for a GPU with displays, 0x030200 for one without."""
+    fabric: Fabric | None = None
+    """None: attached to no domain beyond this machine."""
 
 
 class LostGpu(msgspec.Struct, frozen=True):
@@ -166,6 +207,9 @@ class InstanceReadings(msgspec.Struct, frozen=True):
     profiling: Profiling | None = None
 
 
+RecoveryAction = Literal["none", "reset", "reboot", "drain-p2p", "drain-and-reset", "recover-imex", "bus-reset"]
+
+
 class GpuReadings(msgspec.Struct, frozen=True):
     """The values of one GPU at one time."""
 
@@ -204,6 +248,8 @@ class GpuReadings(msgspec.Struct, frozen=True):
     """None for GPUs before Hopper, and until there are two readings."""
     instances: tuple[InstanceReadings, ...] = ()
     """Of GPUs with MIG."""
+    recovery_action: RecoveryAction | None = None
+    """What the driver recommends after a fault; None: drivers before 550 do not say."""
 
 
 class XidEvent(msgspec.Struct, frozen=True):

@@ -80,7 +80,7 @@ def test_a_filter_picks_gpus_by_their_pci_id() -> None:
         ('[{devices: all, mig-enabled: true, mig-devices: {"1g.5gb": 8}}]', "8 x 1g.5gb do not fit on A100-40GB"),
         ('[{devices: all, mig-enabled: true, mig-devices: {"4g.20gb": 1, "2g.10gb": 3}}]', "do not fit together"),
         ("[{devices: [9], mig-enabled: true}]", "no GPU 9"),
-        ('[{devices: all, device-filter: "0x233010DE", mig-enabled: true}]', "speaks of no GPU"),
+        ('[{devices: all, device-filter: "0x233010DE", mig-enabled: true}]', "names no GPU"),
         ('[{devices: all, mig-enabled: false, mig-devices: {"1g.5gb": 1}}]', "mig-enabled is false"),
         ('[{devices: all, mig-enabled: true, mig-devices: {"1g.5gb": 0}}]', "all counts are zero"),
         ("[{devices: some, mig-enabled: true}]", "neither all nor a list"),

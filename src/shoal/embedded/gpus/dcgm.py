@@ -57,7 +57,7 @@ class DcgmExporter(UsageCounters):
         readings = driver.read(slot.uuid)
         fault = self._device_manager.xid(slot.index)
         return GpuState(
-            gpu=driver.gpu(slot),
+            gpu=self._device_manager.reported[slot.index],
             readings=readings if isinstance(readings, GpuReadings) else None,
             xid=fault.number if fault is not None else 0,
             uses=dict(self._uses(slot, pods)),

@@ -6,7 +6,9 @@ simulated time does not pass in here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Mapping, Sequence
+
+import msgspec
 
 from shoal.data.gpus import Model, find_model
 from shoal.devices.gpu_slot import GpuSlot
@@ -21,15 +23,14 @@ from shoal.devices.port import (
     InstalledGpu,
     InstanceReadings,
     LostGpu,
-    MigInstance,
     NvlinkCounters,
-    NvlinkPeer,
     Profiling,
+    RecoveryAction,
     RemappedRows,
     UnknownGpuError,
     XidEvent,
 )
-from shoal.devices.product_names import device_name
+from shoal.devices.xids import Xid
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.driver import CUDA, DRIVER
 from shoal.embedded.gpus.readings import read_instance
@@ -39,6 +40,20 @@ from shoal.embedded.gpus.usage_counters import Totals, UsageCounters
 _PROFILED_BY_DRIVERS = 9
 """Drivers read the performance counters of Hopper and later; older ones need DCGM."""
 _MEMORY_LOAD, _MB = 0.45, 1_000_000
+
+_FIRST_CAPABILITY = 3
+"""Lower numbers are those of the node itself: its configuration and its monitoring."""
+
+
+def simulated_capabilities(gpus: Sequence[InstalledGpu]) -> Mapping[str, int]:
+    """The minor numbers of MIG capabilities, as a driver would give them for these GPUs."""
+    names = [
+        name
+        for gpu in gpus
+        for one in gpu.instances
+        for name in (f"gpu{gpu.minor}/gi{one.instance}/access", f"gpu{gpu.minor}/gi{one.instance}/ci0/access")
+    ]
+    return {name: number for number, name in enumerate(names, start=_FIRST_CAPABILITY)}
 
 
 class SimulatedDriver:
@@ -64,9 +79,10 @@ class SimulatedDriver:
 
     def gpus(self) -> GpuList:
         slots = self._device_manager.machine.gpus
+        lost = tuple(lost for slot in slots if (lost := self._lost(slot)) is not None)
+        gone = {one.uuid for one in lost}
         return GpuList(
-            gpus=tuple(self.gpu(slot) for slot in slots if self._lost(slot) is None),
-            lost=tuple(lost for slot in slots if (lost := self._lost(slot)) is not None),
+            tuple(_without(gpu, gone) for gpu in self._device_manager.reported if gpu.uuid not in gone), lost
         )
 
     def read(self, uuid: str) -> GpuReadings | LostGpu:
@@ -93,33 +109,6 @@ class SimulatedDriver:
         if fault is None or not fault.is_lost:
             return None
         return LostGpu(slot.index, slot.uuid, f"Xid {fault.number}: {fault.meaning}")
-
-    def gpu(self, slot: GpuSlot) -> InstalledGpu:
-        """The GPU, also while it is lost."""
-        model, gpu = find_model(slot.model), self._device_manager.gpus[slot.index]
-        return InstalledGpu(
-            index=slot.index,
-            uuid=slot.uuid,
-            name=device_name(slot.product),
-            pci=slot.pci,
-            memory_mib=slot.memory_mib,
-            brand="NVIDIA",
-            compute_capability=model.compute_capability if model is not None else None,
-            numa=slot.numa,
-            serial=slot.serial or None,
-            is_mig=gpu.is_mig if model is not None and model.mig else None,
-            instances=tuple(
-                MigInstance(one.uuid, one.profile.name, one.instance, one.start, one.profile.width, one.memory_mib)
-                for one in gpu.cuts
-            ),
-            peers=tuple(self._peers(slot)),
-        )
-
-    def _peers(self, slot: GpuSlot) -> Iterator[NvlinkPeer]:
-        links = links_of(find_model(slot.model))
-        for other in self._device_manager.machine.gpus if links else ():
-            if other.index != slot.index and other.island == slot.island and self._lost(other) is None:
-                yield NvlinkPeer(other.uuid, links)
 
     def _readings(self, slot: GpuSlot) -> GpuReadings:
         at_s = self._at_s()
@@ -155,6 +144,7 @@ class SimulatedDriver:
                 GpuProcess(one.pid, one.memory_mib, one.instance)
                 for one in processes_on(self._device_manager, slot, gpu.cuts)
             ),
+            recovery_action=_recovery_action(self._device_manager.xid(slot.index)),
         )
 
     def _instance(self, slot: GpuSlot, one: Cut, model: Model | None, at_s: float) -> InstanceReadings:
@@ -186,6 +176,29 @@ def _nvlink(totals: Totals) -> NvlinkCounters:
     return NvlinkCounters(half, half, 0, 0, 0, 0)
 
 
+def _without(gpu: InstalledGpu, gone: Container[str | None]) -> InstalledGpu:
+    """Without its connections to lost GPUs."""
+    return msgspec.structs.replace(
+        gpu,
+        peers=tuple(peer for peer in gpu.peers if peer.uuid not in gone),
+        pcie_peers=tuple(peer for peer in gpu.pcie_peers if peer.uuid not in gone),
+    )
+
+
 def _remapped_rows(totals: Totals) -> RemappedRows:
     is_pending = bool(totals.remapped_rows)
     return RemappedRows(0, totals.remapped_rows, is_pending=is_pending, has_failed=bool(totals.remap_failures))
+
+
+def _recovery_action(fault: Xid | None) -> RecoveryAction:
+    """A GPU that needs a reset says so until it is repaired."""
+    if fault is None or not fault.marks_unhealthy():
+        return "none"
+    found: dict[str, RecoveryAction] = {
+        "reset": "reset",
+        "drain-and-reset": "drain-and-reset",
+        "nvlink": "drain-p2p",
+        "reboot": "reboot",
+        "power-cycle": "reboot",
+    }
+    return found.get(fault.action, "none")

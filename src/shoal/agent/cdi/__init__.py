@@ -1,0 +1,1 @@
+"""CDI specifications of this machine's GPUs: reads the driver's files and writes the specification."""

@@ -1,0 +1,113 @@
+"""Finds the files of the installed NVIDIA driver below a root folder.
+
+Guarantees: files that do not exist are left out; a link that leads out of the root is not followed. The versioned
+libraries of the driver are found by their version, so those of another version are left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from shoal.devices.cdi_devices import DriverFile, DriverFiles
+
+_LIBRARY_FOLDERS = (
+    "usr/lib64",
+    "usr/lib/x86_64-linux-gnu",
+    "usr/lib/aarch64-linux-gnu",
+    "usr/lib/wsl/lib",
+    "lib64",
+    "lib/x86_64-linux-gnu",
+    "lib/aarch64-linux-gnu",
+)
+_FURTHER_FOLDERS = ("vdpau", "gbm")
+_PROGRAM_FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin", "usr/local/bin")
+_PROGRAMS = (
+    "nvidia-smi",
+    "nvidia-debugdump",
+    "nvidia-persistenced",
+    "nvidia-cuda-mps-control",
+    "nvidia-cuda-mps-server",
+    "nvidia-imex",
+    "nvidia-imex-ctl",
+)
+_SOCKETS = ("run/nvidia-persistenced/socket", "run/nvidia-fabricmanager/socket")
+_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+_HOOKS = ("usr/bin/nvidia-cdi-hook", "usr/local/nvidia/toolkit/nvidia-cdi-hook")
+_MOST_CAPABILITIES_BYTES = 2**20
+
+
+def driver_files(version: str, root: Path = Path("/"), dev_root: Path | None = None) -> DriverFiles:
+    """`root`: of the driver; `dev_root`: of its device nodes, the same root without it."""
+    dev = (dev_root or root) / "dev"
+    return DriverFiles(
+        libraries=tuple(_libraries(version, root)),
+        programs=(*_programs(root), *_firmware(version, root)),
+        sockets=tuple(_file(root / name, root) for name in _SOCKETS if (root / name).exists()),
+        nodes=tuple(f"/dev/{name}" for name in _NODES if (dev / name).exists()),
+        # A hook runs on the host, so it is looked up there.
+        hook=next((f"/{name}" for name in _HOOKS if os.access(Path("/") / name, os.X_OK)), ""),
+    )
+
+
+def mig_capabilities(proc: Path = Path("/proc")) -> Mapping[str, int]:
+    """The minor numbers of MIG capabilities; they change with the MIG layout."""
+    try:
+        with (proc / "driver/nvidia-caps/mig-minors").open("rb") as file:
+            text = file.read(_MOST_CAPABILITIES_BYTES).decode(errors="replace")
+    except OSError:
+        return {}
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
+
+
+def _libraries(version: str, root: Path) -> Iterator[DriverFile]:
+    found: set[Path] = set()
+    for name in _LIBRARY_FOLDERS:
+        for folder in (root / name, *(root / name / further for further in _FURTHER_FOLDERS)):
+            for path in sorted(folder.glob(f"lib*.so.{version}")):
+                real = _inside(path, root)
+                # `/lib` can be a link to `/usr/lib`: each library once.
+                if real is None or real in found:
+                    continue
+                found.add(real)
+                yield DriverFile(str(path), _in_container(path, root), tuple(_links(path, real, root)))
+
+
+def _links(path: Path, real: Path, root: Path) -> Iterator[str]:
+    """The links beside a library that lead to it, such as `libcuda.so.1` and `libcuda.so`."""
+    stem = path.name.partition(".so.")[0]
+    for one in sorted(path.parent.glob(f"{stem}.so*")):
+        if one != path and one.is_symlink() and _inside(one, root) == real:
+            yield _in_container(one, root)
+
+
+def _programs(root: Path) -> Iterator[DriverFile]:
+    for name in _PROGRAMS:
+        paths = (root / folder / name for folder in _PROGRAM_FOLDERS)
+        path = next((one for one in paths if one.is_file() and _inside(one, root) is not None), None)
+        if path is not None:
+            yield DriverFile(str(path), f"/usr/bin/{name}")
+
+
+def _firmware(version: str, root: Path) -> Iterator[DriverFile]:
+    for path in sorted((root / "lib/firmware/nvidia" / version).glob("gsp*.bin")):
+        yield _file(path, root)
+
+
+def _file(path: Path, root: Path) -> DriverFile:
+    return DriverFile(str(path), _in_container(path, root))
+
+
+def _in_container(path: Path, root: Path) -> str:
+    return f"/{path.relative_to(root)}"
+
+
+def _inside(path: Path, root: Path) -> Path | None:
+    """The file to which a path leads, None if it is outside of the root or does not exist."""
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return None
+    return real if real.is_relative_to(root.resolve()) else None
