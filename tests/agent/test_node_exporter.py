@@ -9,10 +9,16 @@ import msgspec
 import pytest
 
 from build.exporter_nodes import ExporterNode, Row, owners_below, rows_in
+from build.fake_nvml import GPU_IS_LOST, NOT_SUPPORTED, UNKNOWN, FakeGpu, FakeNvml
 from build.gpu_pods import gpu_pod, granted
+from shoal.agent.exporter.gpu_sampler import GpuSampler
+from shoal.agent.exporter.node_state import NodeState
+from shoal.agent.exporter.node_watch import NodeWatch, Sources
 from shoal.agent.exporter.settings import ExporterSettings
+from shoal.agent.nvml import NvmlDriver
+from shoal.agent.nvml_library import NvmlLibrary
 from shoal.devices.agent_series import ALL
-from shoal.devices.dcgm_holders import ContainerHolding, HolderOptions
+from shoal.devices.dcgm_holders import ClaimedDevice, ContainerHolding, HolderOptions
 from shoal.devices.dcgm_selection import selection_of_file
 from shoal.devices.port import GpuReadings, XidEvent
 from shoal.embedded.gpus.node_gpus import Use
@@ -120,6 +126,33 @@ def test_instances_have_rows_of_their_own_with_their_pods() -> None:
         ("serve-0", str(one.instance), "1g.10gb")
     ]
     assert by_gpu(rows["shoal_gpu_allocated_ratio"])["0"] == pytest.approx(1 / 7)
+
+
+@pytest.mark.parametrize(
+    ("machine", "device", "gpus", "instances"),
+    [
+        ("dgx-h100", "gpu-1", ["1"], []),
+        ("dgx-h100", "gpu-8", [], []),
+        ("dgx-h100[mig=all-1g.10gb]", "gpu-1-mig-1g10gb-19-2", ["1"], ["1"]),
+        ("dgx-h100[mig=all-1g.10gb]", "gpu-1-mig-1g10gb-19-7", [], []),
+        ("dgx-h100[mig=all-1g.10gb]", "gpu-1-mig-2g20gb-14-2", [], []),
+    ],
+)
+def test_pods_with_claims_are_named_on_the_gpu_and_the_instance_of_their_device(
+    machine: str, device: str, gpus: list[str], instances: list[str]
+) -> None:
+    node = ExporterNode(machine, ExporterSettings("", node_name="node-1"))
+    node.read()
+    claims = [ClaimedDevice("claim", "team", "gpu.nvidia.com", pool, device) for pool in ("node-1", "node-2")]
+    node.pods.now = [ContainerHolding("claim-0", "team", "main", claimed=tuple(claims))]
+    node.watch.list_pods()
+    rows = node.rows()
+    assert [labels["gpu"] for labels, _ in rows[TEMP] if labels.get("dra_claim_name") == "claim"] == gpus
+    named = [labels for labels, _ in rows[USED] if labels.get("pod") == "claim-0" and "GPU_I_ID" in labels]
+    assert [labels["gpu"] for labels in named] == instances
+    assert {labels["dra_mig_profile"] for labels in named} == ({"1g.10gb"} if instances else set())
+    part = by_gpu(rows["shoal_gpu_allocated_ratio"])["1"]
+    assert part == pytest.approx(1 / 7 if instances else len(gpus))
 
 
 def test_performance_counters_of_gpus_before_hopper_are_absent_and_not_zero() -> None:
@@ -244,3 +277,22 @@ def test_the_threads_read_all_gpus_and_the_kubelet() -> None:
         node.watch.stop()
     assert len(rows[TEMP]) == 8
     assert rows[TEMP][0][0]["pod"] == "train-0"
+
+
+@pytest.mark.parametrize("name", [name for name in vars(NvmlLibrary) if name.startswith(("nvmlDevice", "nvmlGpm"))])
+@pytest.mark.parametrize("code", [UNKNOWN, GPU_IS_LOST, NOT_SUPPORTED])
+def test_a_function_that_fails_for_one_gpu_leaves_the_metrics_of_the_others(name: str, code: int) -> None:
+    library = FakeNvml([FakeGpu(index, links=["switch"] * 18) for index in range(2)])
+    driver = NvmlDriver(library)
+    state = NodeState(SETTINGS, "580", asks_kubelet=False)
+    watch = NodeWatch(driver, state, SETTINGS, Sources(), lambda: 0.0)
+    state.list_gpus(driver.gpus())
+    library.fail(name, code, gpu=0)
+    if name != "nvmlDeviceGetCount":
+        state.list_gpus(driver.gpus())
+    for gpu in (library.gpus[0], library.gpus[1]):
+        GpuSampler(driver, gpu.uuid, lambda: 0.0, watch.take).take()
+    rows = rows_in(state.text(0.0))
+    assert by_gpu(rows["shoal_gpu_responding"])["1"] == 1
+    assert by_gpu(rows[TEMP])["1"] == 44
+    assert set(by_gpu(rows["shoal_gpu_responding"])) == {"0", "1"}

@@ -102,7 +102,7 @@ def test_a_wrong_option_is_refused(capsys: pytest.CaptureFixture[str], arguments
 
 
 def test_a_variable_of_the_dcgm_exporter_that_changes_nothing_is_named() -> None:
-    found = RUN(app, [*ONCE, "dgx-h100"], env={"DCGM_EXPORTER_CONFIGMAP_DATA": "a:b", "KUBERNETES_ENABLE_DRA": "false"})
+    found = RUN(app, [*ONCE, "dgx-h100"], env={"DCGM_EXPORTER_CONFIGMAP_DATA": "a:b", "DCGM_EXPORTER_DEVICES_STR": "f"})
     assert found.stderr.splitlines() == [
         "DCGM_EXPORTER_CONFIGMAP_DATA is not supported: mount the ConfigMap and name its file by --collectors"
     ]

@@ -22,6 +22,7 @@ from shoal.devices.device_ids import share_of
 WHOLE = Entity(gpu="0", uuid="GPU-a", device="nvidia0", pci="00000000:01:00.0", model="NVIDIA A100")
 INSTANCE = Entity(gpu="0", uuid="GPU-a", device="nvidia0", profile="1g.10gb", instance="7")
 SHARED = HolderOptions(has_virtual_gpus=True)
+CLAIMED = PoolDevice("GPU-a", ClaimedMig("MIG-x", "1g.10gb"), "0-7")
 
 
 def holding(pod: str, *ids: str, resource: str = "nvidia.com/gpu", **labels: str) -> ContainerHolding:
@@ -72,7 +73,7 @@ def test_resources_that_are_no_gpus_count_when_they_are_configured() -> None:
 
 def attributes_of(options: HolderOptions, one: ContainerHolding) -> tuple[dict[str, str], dict[str, str]]:
     holders = DeviceHolders(
-        [one], options, {}, {("pool", "gpu-0"): PoolDevice("GPU-a", ClaimedMig("MIG-x", "1g.10gb"))}
+        [one], options, {}, lambda pool, device: CLAIMED if (pool, device) == ("pool", "gpu-0") else None
     )
     (holder,) = holders.of(WHOLE)
     return with_holder({"DCGM_FI_DRIVER_VERSION": "580", "app": "field"}, {}, holder, options)
@@ -121,8 +122,7 @@ def test_a_claimed_device_names_its_claim_and_only_that_of_the_gpu_driver() -> N
         "dra_mig_device_uuid": "MIG-x",
     }
     other = ContainerHolding("a", "team", "main", claimed=(ClaimedDevice("claim", "team", "other", "pool", "gpu-0"),))
-    pools = {("pool", "gpu-0"): PoolDevice("GPU-a")}
-    assert DeviceHolders([other], HolderOptions(), {}, pools).of(WHOLE) == []
+    assert DeviceHolders([other], HolderOptions(), {}, lambda *_: CLAIMED).of(WHOLE) == []
 
 
 @pytest.mark.parametrize(

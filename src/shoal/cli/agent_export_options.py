@@ -28,7 +28,6 @@ _UNSUPPORTED = {
     "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS": ("false", "pods are shown without their labels"),
     "DCGM_EXPORTER_WEB_CONFIG_FILE": ("", "put a proxy before the exporter for TLS"),
     "DCGM_REMOTE_HOSTENGINE_INFO": ("localhost:5555", "the GPUs of this machine are read"),
-    "KUBERNETES_ENABLE_DRA": ("false", "devices of resource claims are shown without their pods"),
 }
 """Variables of the DCGM exporter that change nothing here, with the value that asks for nothing, and what is so."""
 
@@ -186,8 +185,10 @@ def settings_of(metrics: MetricOptions, pods: PodOptions) -> ExporterSettings:
     from shoal.devices.dcgm_text import LabelNames
 
     check_known(metrics.hostname_label, _HOSTNAME_LABELS, "label", Where(path="--hostname-label"))
+    node = os.environ.get("NODE_NAME") or socket.gethostname()
     return ExporterSettings(
-        hostname="" if metrics.no_hostname else os.environ.get("NODE_NAME") or socket.gethostname(),
+        hostname="" if metrics.no_hostname else node,
+        node_name=node,
         selection=DEFAULT if metrics.collectors is None else _selection(metrics.collectors),
         holders=_holder_options(metrics, pods),
         labels=LabelNames("uuid" if metrics.use_old_namespace else "UUID", metrics.hostname_label),

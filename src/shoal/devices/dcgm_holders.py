@@ -8,7 +8,7 @@ mode for shared devices, it belongs to all of them, and each has rows of its own
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -82,17 +82,19 @@ class ClaimedMig(msgspec.Struct, frozen=True):
 
 
 class PoolDevice(msgspec.Struct, frozen=True):
-    """What a ResourceSlice says about a device."""
+    """The GPU behind a device of a resource pool."""
 
     uuid: str
     """Of the GPU; for a MIG device, of the GPU that it is on."""
     mig: ClaimedMig | None = None
+    instance: str = ""
+    """The number of the GPU and of the GPU instance of a MIG device, as `0-1`; empty if unknown."""
 
 
 MigDevices = Mapping[str, str]
 """The number of the GPU and of the GPU instance as `0-1`, by the UUID of the MIG device."""
-Pools = Mapping[tuple[str, str], PoolDevice]
-"""By the names of the pool and the device."""
+FindDevice = Callable[[str, str], PoolDevice | None]
+"""The device by the names of its pool and itself."""
 
 
 class LabelFilter:
@@ -131,7 +133,7 @@ class DeviceHolders:
         holdings: Sequence[ContainerHolding],
         options: HolderOptions,
         mig: MigDevices,
-        pools: Pools | None = None,
+        find: FindDevice | None = None,
     ) -> None:
         self._options = options
         self._by_key: dict[str, list[Holder]] = {}
@@ -141,8 +143,12 @@ class DeviceHolders:
             holder = _holder(holding, options, label_filter)
             if _is_gpu(holding.resource, options.resource_names):
                 self._add(holding, holder, mig)
-            for claimed in holding.claimed if pools else ():
-                self._claim(holder, claimed, pools or {})
+            for claimed in holding.claimed:
+                found = (
+                    find(claimed.pool, claimed.device) if find is not None and claimed.driver == DRA_DRIVER else None
+                )
+                if found is not None:
+                    self._claim(holder, claimed, found)
 
     def of(self, entity: Entity) -> Sequence[Holder]:
         key = device_key(entity, self._options.id_type)
@@ -160,14 +166,12 @@ class DeviceHolders:
             for key in _keys(device, mig):
                 self._by_key.setdefault(key, []).append(shown)
 
-    def _claim(self, holder: Holder, claimed: ClaimedDevice, pools: Pools) -> None:
-        found = pools.get((claimed.pool, claimed.device))
-        if claimed.driver != DRA_DRIVER or found is None:
-            return
-        holders = self._claiming.setdefault(found.uuid, [])
+    def _claim(self, holder: Holder, claimed: ClaimedDevice, found: PoolDevice) -> None:
         own = (holder.namespace, holder.pod, holder.container)
-        if all((other.namespace, other.pod, other.container) != own for other in holders):
-            holders.append(msgspec.structs.replace(holder, claim=claimed, mig=found.mig))
+        for key in filter(None, (found.uuid, found.instance)):
+            holders = self._claiming.setdefault(key, [])
+            if all((other.namespace, other.pod, other.container) != own for other in holders):
+                holders.append(msgspec.structs.replace(holder, claim=claimed, mig=found.mig))
 
 
 def pod_attributes(holder: Holder, options: HolderOptions) -> dict[str, str]:

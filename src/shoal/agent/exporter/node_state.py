@@ -14,8 +14,9 @@ from shoal.agent.exporter.gpu_sampler import TakenReading
 from shoal.agent.exporter.pod_uses import Uses
 from shoal.agent.exporter.settings import ExporterSettings
 from shoal.devices.agent_series import GpuFigures, agent_lines
+from shoal.devices.claimable_gpus import PoolOfNode
 from shoal.devices.dcgm_exposition import Exposition, GpuState, NodeNames, entity_of, mig_devices
-from shoal.devices.dcgm_holders import ContainerHolding, DeviceHolders, Pools
+from shoal.devices.dcgm_holders import ContainerHolding, DeviceHolders
 from shoal.devices.dcgm_jobs import Jobs
 from shoal.devices.dcgm_text import Entity
 from shoal.devices.gpu_accounting import GpuAccount, RecentEvents, allocated_part
@@ -65,7 +66,6 @@ class NodeState:
         """Lost before they were listed once."""
         self._histories: dict[str, _History] = {}
         self._holdings: Sequence[ContainerHolding] = ()
-        self._pools: Pools = {}
         self._jobs: Jobs = {}
         self._has_pods: bool | None = False if asks_kubelet else None
         self._holders = DeviceHolders((), settings.holders, {})
@@ -117,11 +117,6 @@ class NodeState:
     def set_jobs(self, jobs: Jobs) -> None:
         with self._lock:
             self._jobs = jobs
-
-    def set_pools(self, pools: Pools) -> None:
-        with self._lock:
-            self._pools = pools
-            self._find_holders()
 
     # What is asked.
 
@@ -186,12 +181,14 @@ class NodeState:
 
     def _find_holders(self) -> None:
         mig = mig_devices(self._gpus.values())
-        self._holders = DeviceHolders(self._holdings, self._settings.holders, mig, self._pools)
+        pool = PoolOfNode(self._settings.node_name, list(self._gpus.values()))
+        self._holders = DeviceHolders(self._holdings, self._settings.holders, mig, pool.find)
 
     def _allocated(self, gpu: InstalledGpu) -> float:
         return allocated_part(gpu, dict(self._held(gpu)))
 
     def _held(self, gpu: InstalledGpu) -> Iterator[tuple[str, bool]]:
-        yield gpu.uuid, bool(self._holders.of(entity_of(gpu, None, self._names)))
+        # A pod with a claimed MIG device is shown at the GPU too, and does not hold all of it.
+        yield gpu.uuid, any(holder.mig is None for holder in self._holders.of(entity_of(gpu, None, self._names)))
         for one in gpu.instances:
             yield one.uuid, bool(self._holders.of(entity_of(gpu, one, self._names)))

@@ -20,7 +20,7 @@ from shoal.agent.exporter.pod_devices import PodDevices
 from shoal.agent.exporter.pod_uses import pod_uses
 from shoal.agent.exporter.process_owners import ProcessOwners
 from shoal.agent.exporter.settings import ExporterSettings
-from shoal.devices.dcgm_holders import ContainerHolding, Pools
+from shoal.devices.dcgm_holders import ContainerHolding
 from shoal.devices.dcgm_jobs import Jobs
 from shoal.devices.port import GpuDriver
 from shoal.units.errors import ShoalError
@@ -37,7 +37,8 @@ class Sources(msgspec.Struct, frozen=True):
     owners: ProcessOwners | None = None
     """None: the use of shared GPUs is not split by pod."""
     jobs: Callable[[], Jobs] | None = None
-    pools: Callable[[], Pools] | None = None
+    has_xids: bool = True
+    """Whether this reads the driver's Xid errors. A driver reports each once: another reader must pass them on."""
 
 
 class NodeWatch:
@@ -59,11 +60,12 @@ class NodeWatch:
 
     def start(self) -> None:
         self._start("gpus", partial(self._repeat, "the list of GPUs", self.list_gpus, self._settings.listing_s))
-        self._start("xids", self._watch_xids)
+        if self._sources.has_xids:
+            self._start("xids", self._watch_xids)
         if self._sources.pods is not None:
             self._start("pods", partial(self._repeat, "the kubelet", self.list_pods, self._settings.interval_s))
-        if self._sources.jobs is not None or self._sources.pools is not None:
-            self._start("files", partial(self._repeat, "the files of jobs", self.read_files, self._settings.interval_s))
+        if self._sources.jobs is not None:
+            self._start("jobs", partial(self._repeat, "the files of jobs", self.read_jobs, self._settings.interval_s))
 
     def wait_for_readings(self, count: int, timeout_s: float) -> None:
         """Return when every GPU was read that often, and the kubelet once, or when the time is over."""
@@ -102,11 +104,9 @@ class NodeWatch:
         finally:
             self._has_pods.set()
 
-    def read_files(self) -> None:
+    def read_jobs(self) -> None:
         if self._sources.jobs is not None:
             self._state.set_jobs(self._sources.jobs())
-        if self._sources.pools is not None:
-            self._state.set_pools(self._sources.pools())
 
     def next_xid(self) -> bool:
         """Whether there was an Xid error."""

@@ -14,6 +14,8 @@ from shoal.devices.names import GPU, SHARED_SUFFIX
 class ExporterSettings(msgspec.Struct, frozen=True):
     hostname: str
     """Empty: without the label."""
+    node_name: str = ""
+    """The name of the pool in which a driver for resource claims publishes the node's devices."""
     selection: Selection = DEFAULT
     holders: HolderOptions = HolderOptions(has_virtual_gpus=True, resource_names=(f"{GPU}{SHARED_SUFFIX}",))
     labels: LabelNames = LabelNames()
