@@ -133,8 +133,9 @@ class DeviceHolders:
         holdings: Sequence[ContainerHolding],
         options: HolderOptions,
         mig: MigDevices,
-        find: FindDevice | None = None,
+        find: FindDevice = lambda *_: None,
     ) -> None:
+        """`find`: the GPU of a claimed device; without it, claims are left out."""
         self._options = options
         self._by_key: dict[str, list[Holder]] = {}
         self._claiming: dict[str, list[Holder]] = {}
@@ -144,10 +145,8 @@ class DeviceHolders:
             if _is_gpu(holding.resource, options.resource_names):
                 self._add(holding, holder, mig)
             for claimed in holding.claimed:
-                found = (
-                    find(claimed.pool, claimed.device) if find is not None and claimed.driver == DRA_DRIVER else None
-                )
-                if found is not None:
+                found = find(claimed.pool, claimed.device)
+                if found is not None and claimed.driver == DRA_DRIVER:
                     self._claim(holder, claimed, found)
 
     def of(self, entity: Entity) -> Sequence[Holder]:
