@@ -48,6 +48,38 @@ def test_an_expected_refusal_has_to_be_one_and_its_class_is_a_note() -> None:
     assert status(**wrong, expect={"counters": []}) == "fail"
 
 
+@pytest.mark.parametrize("field", ["DCGM_FI_PROF_SM_ACTIVE", 1002])
+def test_profiling_fields_may_be_names_or_numbers(field: str | int) -> None:
+    line = {"field": "DCGM_FI_PROF_SM_ACTIVE", "type": "gauge", "help": "x"}
+    case: dict[str, Any] = {"stage": "csv", "text": "DCGM_FI_PROF_SM_ACTIVE, gauge, x\n"}
+    assert status(**case, profilingFields=[field], expect={"counters": [line], "skipped": []}) == "pass"
+    assert status(**case, expect={"counters": [], "skipped": ["DCGM_FI_PROF_SM_ACTIVE"]}) == "pass"
+
+
+@pytest.mark.parametrize("gpu", ["0", 0, "GPU-a"])
+def test_mig_devices_may_name_their_gpu_by_number_or_uuid(gpu: str | int) -> None:
+    sample = {**SAMPLE, "migProfile": "1g.10gb", "gpuInstanceId": "7"}
+    pod = {"name": "a", "namespace": "team", "container": "main", "resource": "nvidia.com/mig-1g.10gb"}
+    wanted = series(GPU_I_PROFILE="1g.10gb", GPU_I_ID="7", pod="a", namespace="team", container="main")
+    assert (
+        status(
+            stage="pods",
+            counter=COUNTER,
+            samples=[sample],
+            pods=[{**pod, "deviceIds": ["MIG-b::1"]}],
+            migDevices={"MIG-b": {"gpu": gpu, "gpuInstanceId": 7}},
+            expect={"series": [wanted]},
+        )
+        == "pass"
+    )
+
+
+def test_a_group_that_does_not_exist_is_refused() -> None:
+    case: dict[str, Any] = {"stage": "render", "counter": COUNTER, "samples": [SAMPLE]}
+    assert status(**case, group="vgpu", expect={"refused": {"class": "group"}}) == "pass"
+    assert status(**case, group="switch", expect={"refused": {"class": "group"}}) == "fail"
+
+
 def test_pods_of_virtual_gpus_have_series_of_their_own() -> None:
     pods = [
         {

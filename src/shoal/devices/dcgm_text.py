@@ -7,12 +7,15 @@ The label of the node's name is `Hostname` in the releases of the exporter up to
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
+from shoal.units.errors import UserError
+
 Group = Literal["gpu", "link", "switch", "cpu", "cpu-core"]
 """What the rows of a metric are about."""
+_GROUPS: Mapping[str, Group] = {group: group for group in get_args(Group)}
 Labels = tuple[tuple[str, str], ...]
 Value = str | int | float
 """Text is written as it is, floating-point numbers with six decimals."""
@@ -78,6 +81,14 @@ def entity_labels(entity: Entity, group: Group = "gpu", names: LabelNames = Labe
             return (("cpu", entity.gpu), *host)
         case "cpu-core":
             return (("cpucore", entity.gpu), ("cpu", entity.device), *host)
+
+
+def group_of(name: str) -> Group:
+    """The group of this name; raises `UserError` for another name, with the message of the exporter."""
+    group = _GROUPS.get(name)
+    if group is None:
+        raise UserError(f"unexpected group: {name}", fix=f"one of {', '.join(_GROUPS)}")
+    return group
 
 
 def has_attributes(group: Group) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.devices.dcgm_text import Entity, Group
+from shoal.devices.dcgm_text import Entity
 
 
 class CounterLine(msgspec.Struct):
@@ -47,6 +47,7 @@ class SampleLine(msgspec.Struct, rename="camel"):
 
 class MigLine(msgspec.Struct, rename="camel"):
     gpu: str | int
+    """The number or UUID of the GPU."""
     gpu_instance_id: str | int
 
 
@@ -75,8 +76,9 @@ class Case(msgspec.Struct, rename="camel"):
     stage: str
     text: str = ""
     via: str = "file"
-    profiling_fields: list[str] = []
-    group: Group = "gpu"
+    profiling_fields: list[str | int] = []
+    """By name or number."""
+    group: str = "gpu"
     counter: CounterLine | None = None
     samples: list[SampleLine] = []
     mig_devices: dict[str, MigLine] = {}

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
+from shoal.data.dcgm_fields import field_numbers
 from shoal.devices.dcgm_holders import (
     ContainerHolding,
     DeviceHolders,
@@ -19,8 +20,9 @@ from shoal.devices.dcgm_holders import (
 )
 from shoal.devices.dcgm_jobs import JOB_LABEL, is_job_file, jobs_in, jobs_on
 from shoal.devices.dcgm_selection import SelectedMetric, SelectionError, selection_of_config_map, selection_of_file
-from shoal.devices.dcgm_text import LabelNames, entity_labels, family, has_attributes, ordered, spelled
+from shoal.devices.dcgm_text import LabelNames, entity_labels, family, group_of, has_attributes, ordered, spelled
 from shoal.devices.device_ids import share_of
+from shoal.units.errors import UserError
 
 from .case import Case, SampleLine
 
@@ -35,11 +37,14 @@ def decide(case: Case) -> Answer:
         return _STAGES[case.stage](case)
     except SelectionError as error:
         return {"refused": {"class": error.fault, "words": str(error)}}
+    except UserError as error:
+        return {"refused": {"class": "group", "words": str(error)}}
 
 
 def _csv(case: Case) -> Answer:
     read = selection_of_config_map if case.via == "configmap" else selection_of_file
-    found = read(case.text, case.profiling_fields)
+    names = {number: name for name, number in field_numbers().items()}
+    found = read(case.text, [names.get(one, "") if isinstance(one, int) else one for one in case.profiling_fields])
     return {
         "counters": [_plain(counter) for counter in found.counters],
         "exporterCounters": [_plain(counter) for counter in found.exporter_counters],
@@ -73,7 +78,11 @@ def _pods(case: Case) -> Answer:
         )
         for pod in case.pods
     ]
-    mig = {uuid: f"{line.gpu}-{line.gpu_instance_id}" for uuid, line in case.mig_devices.items()}
+    numbers = {sample.gpu_uuid: sample.gpu for sample in case.samples}
+    mig = {
+        uuid: f"{numbers.get(str(line.gpu), line.gpu)}-{line.gpu_instance_id}"
+        for uuid, line in case.mig_devices.items()
+    }
     holders = DeviceHolders(holdings, options, mig)
     rows: list[tuple[SampleLine, Mapping[str, str], Mapping[str, str]]] = []
     for sample in case.samples:
@@ -99,9 +108,10 @@ def _exposition(case: Case, rows: Iterable[tuple[SampleLine, Mapping[str, str], 
     counter = case.counter
     assert counter is not None
     lines = []
+    group = group_of(case.group)
     for sample, labels, attributes in rows:
-        own = entity_labels(sample.entity, case.group, LabelNames(sample.uuid_label, "hostname"))
-        more = ordered(labels, attributes if has_attributes(case.group) else {})
+        own = entity_labels(sample.entity, group, LabelNames(sample.uuid_label, "hostname"))
+        more = ordered(labels, attributes if has_attributes(group) else {})
         lines.append((spelled((*own, *more)), sample.value))
     text = "".join(f"{line}\n" for line in family(counter.field, counter.type, counter.help, lines))
     return {"text": text, "series": [_series(line) for line in text.splitlines() if not line.startswith("#")]}
