@@ -25,12 +25,12 @@ class PodMetadata(msgspec.Struct, frozen=True):
     labels: Mapping[str, str] = {}
 
 
-class _Pod(msgspec.Struct, frozen=True):
+class _ListedPod(msgspec.Struct, frozen=True):
     metadata: PodMetadata
 
 
 class _PodList(msgspec.Struct, frozen=True):
-    items: list[_Pod] = []
+    items: list[_ListedPod] = []
 
 
 class PodsOfNode:
