@@ -35,6 +35,12 @@ class AgentCommands(LazyGroup):
             _HEADING,
             "Write the CDI specification of this machine's GPUs and MIG instances.",
         ),
+        CommandEntry(
+            "labels",
+            "shoal.cli.agent_labels:labels",
+            _HEADING,
+            "Print the labels of this machine's node, or write them.",
+        ),
     )
 
 

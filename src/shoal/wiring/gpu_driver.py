@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from shoal.devices.port import GpuDriver
 from shoal.units.errors import UserError
+
+if TYPE_CHECKING:
+    from shoal.embedded.machines.machine import Machine
 
 
 def open_driver(fake: str = "") -> GpuDriver:
@@ -24,10 +28,21 @@ def open_driver(fake: str = "") -> GpuDriver:
         raise UserError(error.what, where=error.where, fix=fix) from error
 
 
+def type_of_fake(fake: str) -> str:
+    """The product name in the firmware of a simulated machine."""
+    return _machine(fake).machine_type
+
+
 def _simulated(spec: str) -> GpuDriver:
     from shoal.embedded.gpus.dcgm import DcgmExporter
     from shoal.embedded.gpus.device_manager import DeviceManager
     from shoal.embedded.gpus.simulated_driver import SimulatedDriver
+
+    device_manager = DeviceManager(_machine(spec))
+    return SimulatedDriver(device_manager, DcgmExporter(device_manager, booted_s=time.monotonic()), time.monotonic)
+
+
+def _machine(spec: str) -> Machine:
     from shoal.embedded.machines.fleet_spec import read_fleet
 
     machines = read_fleet(spec)
@@ -35,5 +50,4 @@ def _simulated(spec: str) -> GpuDriver:
         raise UserError(
             f"--fake describes {len(machines)} machines; an agent serves one", fix="such as --fake dgx-h100"
         )
-    device_manager = DeviceManager(machines[0])
-    return SimulatedDriver(device_manager, DcgmExporter(device_manager, booted_s=time.monotonic()), time.monotonic)
+    return machines[0]
