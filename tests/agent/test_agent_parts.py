@@ -59,7 +59,7 @@ def test_a_part_that_fails_is_started_again_and_the_others_run_on(
 def test_a_part_that_ends_by_itself_is_started_again() -> None:
     stop = Stop()
     once_more = counted(2, stop.set)
-    run(stop, AgentPart("ends", lambda _: once_more() and None))
+    run(stop, AgentPart("ends", lambda _: once_more()))
     assert once_more() == 3
 
 
@@ -70,8 +70,11 @@ def test_a_part_that_does_not_end_is_left_behind_and_named(caplog: pytest.LogCap
         blocked.set()
         never.wait()
 
-    starting = threading.Thread(target=lambda: (blocked.wait(20), stop.set()), daemon=True)
-    starting.start()
+    def end_when_blocked() -> None:
+        blocked.wait(20)
+        stop.set()
+
+    threading.Thread(target=end_when_blocked, daemon=True).start()
     run(stop, AgentPart("hangs", hangs), end_s=0.0)
     assert any("left behind: hangs" in message for message in caplog.messages)
     never.set()
@@ -107,5 +110,5 @@ def test_an_async_part_that_fails_is_started_again() -> None:
 def test_periodic_work_is_repeated_until_the_end() -> None:
     stop = Stop()
     once_more = counted(5, stop.set)
-    run(stop, periodic_part("work", lambda: once_more() and None, 0.0))
+    run(stop, periodic_part("work", once_more, 0.0))
     assert once_more() == 6

@@ -27,7 +27,7 @@ class Stop:
     def __init__(self) -> None:
         self._event = threading.Event()
         self._lock = threading.Lock()
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], object]] = []
 
     def set(self) -> None:
         with self._lock:
@@ -44,7 +44,7 @@ class Stop:
         return self._event.wait(timeout_s)
 
     @contextmanager
-    def calling(self, listener: Callable[[], None]) -> Iterator[None]:
+    def calling(self, listener: Callable[[], object]) -> Iterator[None]:
         """Calls the listener once it is set, also if that was before."""
         with self._lock:
             self._listeners.append(listener)
@@ -60,7 +60,7 @@ class Stop:
 
 class AgentPart(msgspec.Struct, frozen=True):
     name: str
-    run: Callable[[Stop], None]
+    run: Callable[[Stop], object]
     """Runs until it is set."""
 
 
@@ -77,7 +77,7 @@ def async_part(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> Agen
     return AgentPart(name, lambda stop: asyncio.run(until(stop)))
 
 
-def periodic_part(name: str, work: Callable[[], None], interval_s: float) -> AgentPart:
+def periodic_part(name: str, work: Callable[[], object], interval_s: float) -> AgentPart:
     """Repeats the work until the end."""
 
     def run(stop: Stop) -> None:

@@ -23,11 +23,11 @@ class SchedulerChoice:
         self._requests = WaitingRequests()
         self._changed = threading.Condition()
         self._is_following = False
-        self._listeners: list[Callable[[], None]] = []
+        self._listener: Callable[[], object] = lambda: None
 
-    def on_allocation(self, listener: Callable[[], None]) -> None:
-        """Called after each allocation, in the thread of the kubelet's request."""
-        self._listeners.append(listener)
+    def on_allocation(self, listener: Callable[[], object]) -> None:
+        """Called after each allocation, in the thread of the kubelet's request; in place of an earlier one."""
+        self._listener = listener
 
     # For the resource servers.
 
@@ -45,8 +45,7 @@ class SchedulerChoice:
     def allocated(self, resource: str, ids: Sequence[str]) -> None:
         with self._changed:
             self._requests.record(resource, ids)
-        for listener in self._listeners:
-            listener()
+        self._listener()
 
     # For those who follow the pods and ask the kubelet.
 

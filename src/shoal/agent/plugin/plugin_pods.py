@@ -35,7 +35,7 @@ Holders = Callable[[], Mapping[PodName, Held]]
 """
 
 
-class NodePods:
+class PluginPods:
     """`node`: the name of the Node."""
 
     def __init__(self, api: Api, clock: Clock, node: str, choice: SchedulerChoice, holders: Holders) -> None:
