@@ -11,7 +11,7 @@ from pathlib import Path
 from build.gpu_pods import container, device_manager
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.agent.plugin.plugin_pods import PluginPods
+from shoal.agent.plugin.node_pods import FollowedPods
 from shoal.agent.plugin.scheduler_choice import SchedulerChoice
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
@@ -36,7 +36,7 @@ class Followed:
         self.holders: dict[PodName, Held] = {}
         self.calls = 0
         self.is_silent = False
-        self.pods = PluginPods(cluster.api, cluster.clock, "n0", self.choice, self._list)
+        self.pods = FollowedPods(cluster.api, cluster.clock, "n0", self.choice, self._list)
 
     def _list(self) -> dict[PodName, Held]:
         self.calls += 1

@@ -169,9 +169,9 @@ def _pods_part(settings: AgentSettings, access: Access, choice: SchedulerChoice)
         return dict(found)
 
     async def work(api: Api, clock: Clock) -> None:
-        from shoal.agent.plugin.plugin_pods import PluginPods
+        from shoal.agent.plugin.node_pods import FollowedPods
 
-        await PluginPods(api, clock, settings.node, choice, holders).run()
+        await FollowedPods(api, clock, settings.node, choice, holders).run()
 
     return async_part("pods", lambda: _in_cluster(access, work))
 

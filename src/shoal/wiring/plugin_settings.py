@@ -8,14 +8,13 @@ from typing import Any
 
 import msgspec
 
+from shoal.agent.cdi.driver_files import driver_nodes
 from shoal.agent.plugin.device_plugin import PluginSettings
 from shoal.devices.mps_limits import MOST_MPS_CLIENTS, most_clients_of
 from shoal.devices.plugin_config import DEFAULT_MPS_ROOT, started_config
 from shoal.devices.plugin_file import PluginFile, parse_plugin_file
 from shoal.devices.plugin_flags import PluginFlags
 from shoal.devices.port import GpuDriver
-
-_COMMON_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 
 
 class SettingsReader:
@@ -33,13 +32,12 @@ class SettingsReader:
         chosen, defaults = msgspec.structs.replace(file, flags=flags), PluginFlags(mps_root=DEFAULT_MPS_ROOT)
         config = started_config(chosen, defaults, self._most_mps_clients)
         used = flags.over(defaults)
-        return PluginSettings(used, config, common_nodes(used)), config.notes
+        return PluginSettings(used, config, driver_nodes(dev_root(used))), config.notes
 
 
-def common_nodes(flags: PluginFlags) -> tuple[str, ...]:
-    """The device nodes of the driver itself that this machine has."""
-    root = Path(flags.dev_root or flags.driver_root)
-    return tuple(f"/dev/{name}" for name in _COMMON_NODES if (root / "dev" / name).exists())
+def dev_root(flags: PluginFlags) -> Path:
+    """The folder that has the driver's `/dev`."""
+    return Path(flags.dev_root or flags.driver_root)
 
 
 def most_mps_clients(driver: GpuDriver) -> int:

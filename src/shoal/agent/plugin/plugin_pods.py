@@ -35,7 +35,7 @@ Holders = Callable[[], Mapping[PodName, Held]]
 """
 
 
-class PluginPods:
+class FollowedPods:
     """`node`: the name of the Node."""
 
     def __init__(self, api: Api, clock: Clock, node: str, choice: SchedulerChoice, holders: Holders) -> None:

@@ -7,7 +7,7 @@ is refused in the plugin's words; an allocation does not wait for the driver.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -36,8 +36,8 @@ class DeviceChoice(Protocol):
         """The devices that the next pod with this request is to get; empty if nothing was chosen."""
         ...
 
-    def kept_for_others(self, resource: str, count: int, available: Sequence[PhysicalDevice]) -> Collection[str]:
-        """The ids of devices that a pod without a choice gets only if there are not enough others."""
+    def kept_for_others(self, resource: str, count: int, available: Sequence[PhysicalDevice]) -> frozenset[str]:
+        """The devices that were chosen for other pods, which wait for them."""
         ...
 
     def allocated(self, resource: str, ids: Sequence[str]) -> None:
@@ -171,14 +171,15 @@ class ResourceServer:
     ) -> list[str]:
         free = [self._by_id[one] for one in available if one in self._by_id]
         needed = [self._by_id[one] for one in required if one in self._by_id]
-        if self._choice is not None:
-            wanted = [device.id for device in self._choice.wanted(served.resource, count, free)]
-            if len(wanted) == count and {*required} <= {*wanted}:
-                return wanted
-            kept = self._choice.kept_for_others(served.resource, count, free)
-            others = [device for device in free if device.id not in kept or device in needed]
-            free = others if len(others) >= count else free
+        chosen = self._choice.wanted(served.resource, count, free) if self._choice is not None else ()
+        wanted = [device.id for device in chosen]
+        if len(wanted) == count and {*required} <= {*wanted}:
+            return wanted
         packed = served.settings.config.packed
+        if self._choice is not None:
+            kept = self._choice.kept_for_others(served.resource, count, free)
+            left = [device for device in free if device.id not in kept or device.id in required]
+            free = left if len(left) >= count else free
         found = preferred(free, needed, served.devices, count, packed=packed, scores=served.scores)
         return [device.id for device in found]
 
