@@ -98,6 +98,14 @@ class NodeOptions:
     pod_resources: Annotated[
         Path, typer.Option("--pod-resources", metavar="SOCKET", help="The kubelet's socket for devices of pods.")
     ] = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+    cdi_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--cdi-dir",
+            metavar="DIR",
+            help="Where the CDI specification is written; by default /var/run/cdi, nowhere with --fake.",
+        ),
+    ] = None
     node: Annotated[
         str,
         typer.Option(
@@ -145,6 +153,7 @@ def run(
         fake=fake,
         folder=node.device_plugin_dir,
         pod_resources=node.pod_resources,
+        cdi_folder=node.cdi_dir or (None if fake else Path("/var/run/cdi")),
         config=node.config,
         default_config=node.default_config,
         flags=plugin.given(),

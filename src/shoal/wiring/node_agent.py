@@ -21,6 +21,7 @@ from shoal.agent.kubelet.pod_resources import USUAL_SOCKET, KubeletPodDevices
 from shoal.agent.parts import AgentPart, Stop, async_part, periodic_part, run_parts
 from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder
 from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSettings
+from shoal.agent.plugin.plugin_spec import PluginSpec
 from shoal.agent.plugin.scheduler_choice import SchedulerChoice
 from shoal.devices.labelled_config import LABEL, LabelledConfig
 from shoal.devices.plugin_resources import PluginConfigError
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("shoal.agent")
 USUAL_FOLDER = Path("/var/lib/kubelet/device-plugins")
-_DRIVER_RETRY_S, _CONFIG_S = 30.0, 5.0
+_DRIVER_RETRY_S, _CONFIG_S, _SPEC_S = 30.0, 5.0, 5.0
 _SIMULATED = HealthTimes(readings_s=5.0, wait_s=0.2)
 """A simulated driver does not wait for an Xid."""
 
@@ -50,6 +51,8 @@ class AgentSettings(msgspec.Struct, frozen=True):
     folder: Path = USUAL_FOLDER
     """Where the kubelet's socket for device plugins is."""
     pod_resources: Path = USUAL_SOCKET
+    cdi_folder: Path | None = None
+    """Where CDI specifications are written; None: nowhere."""
     config: Path | None = None
     """The plugin's configuration: a file, or a folder with one for each kind of node."""
     default_config: str = ""
@@ -62,8 +65,8 @@ class AgentSettings(msgspec.Struct, frozen=True):
 
 
 def run_agent(settings: AgentSettings, stop: Stop) -> None:
-    """Until `stop` is set. Raises `UserError` for a configuration with which the plugin would not start, and if there is
-    no driver, unless the settings let it come later.
+    """Until `stop` is set. Raises `UserError` for a configuration with which the plugin would not start; and if there
+    is no driver, unless the settings let it come later.
     """
     driver = _driver(settings, stop)
     if driver is None:
@@ -81,6 +84,11 @@ def agent_parts(driver: GpuDriver, settings: AgentSettings) -> Sequence[AgentPar
     plugin = _plugin(driver, settings, _first(settings, reader), health, choice)
     files = _config_files(settings, reader, plugin)
     parts = [_health_part(health), AgentPart("device plugin", plugin.run)]
+    if settings.cdi_folder is not None:
+        spec = PluginSpec(settings.cdi_folder, driver, lambda: plugin.settings, _capabilities(driver, settings))
+        # Containers must not refer to devices that no specification has yet.
+        spec.check()
+        parts.append(periodic_part("CDI specification", spec.check, _SPEC_S))
     if files is not None:
         parts.append(periodic_part("configuration", files.check, _CONFIG_S))
     if settings.access is not None and choice is not None:
@@ -135,15 +143,18 @@ def _plugin(
     health: HealthWatcher,
     choice: SchedulerChoice | None,
 ) -> DevicePlugin:
-    if settings.fake:
-        from shoal.embedded.gpus.simulated_driver import simulated_capabilities
-
-        parts = NodeParts(driver, health.is_usable, monotonic, lambda: simulated_capabilities(driver.gpus().gpus))
-    else:
-        parts = NodeParts(driver, health.is_usable, monotonic, mig_capabilities)
+    parts = NodeParts(driver, health.is_usable, monotonic, _capabilities(driver, settings))
     plugin = DevicePlugin(settings.folder, parts, first, choice)
     health.listen(lambda _: plugin.wake())
     return plugin
+
+
+def _capabilities(driver: GpuDriver, settings: AgentSettings) -> Callable[[], Mapping[str, int]]:
+    if not settings.fake:
+        return mig_capabilities
+    from shoal.embedded.gpus.simulated_driver import simulated_capabilities
+
+    return lambda: simulated_capabilities(driver.gpus().gpus)
 
 
 def _config_files(

@@ -74,6 +74,10 @@ class DevicePlugin:
         """The number of listed devices of each resource."""
         return {name: len(server.served.devices) for name, server in self._servers.items()}
 
+    @property
+    def settings(self) -> PluginSettings:
+        return self._settings
+
     def configure(self, settings: PluginSettings) -> None:
         """Used from the next check on."""
         self._settings = settings
