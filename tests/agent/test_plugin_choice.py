@@ -123,7 +123,7 @@ def test_in_any_order_of_admission_no_device_is_given_twice_and_all_differences_
         for name in sorted(node.pods):
             node.end(name)
         left = random.sample(node.ids, 8)
-        names = []
+        names: list[str] = []
         while left:
             size = min(random.randint(1, 3), len(left))
             names.append(f"p{number}-{len(names)}")

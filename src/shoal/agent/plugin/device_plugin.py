@@ -74,6 +74,9 @@ class DevicePlugin:
         """The number of listed devices of each resource."""
         return {name: len(server.served.devices) for name, server in self._servers.items()}
 
+    def server(self, resource: str) -> ResourceServer:
+        return self._servers[resource]
+
     @property
     def settings(self) -> PluginSettings:
         return self._settings
