@@ -188,9 +188,10 @@ def measure(count: int) -> list[Figure]:
         below = groups_below_the_best(folder, kubelet)
     at = int(count * 0.99)
     beside = f"{count} allocations"
+    median = f"{beside}, median {over_socket[count // 2]:.1f} ms"
     return [
         Figure("Allocate, handler, 99 of 100", handler[at], " ms", most=_HANDLER_MS, beside=f"{beside}, 50 pods wait"),
-        Figure("Allocate over the socket, 99 of 100", over_socket[at], " ms", most=_ROUND_TRIP_MS, beside=beside),
+        Figure("Allocate over the socket, 99 of 100", over_socket[at], " ms", most=_ROUND_TRIP_MS, beside=median),
         Figure("wrong allocations", wrong, "", most=0, beside=beside),
         Figure("Xid to the kubelet's list, longest", longest, " s", most=_XID_S, beside="7 GPUs, one after the other"),
         Figure("4 of 8 GPUs below the best score", below, "", most=0, beside=", ".join(_HOSTS)),
