@@ -44,9 +44,7 @@ class Node:
         """Bound by the scheduler to these devices; an empty list stands for a pod without a choice of one device."""
         choice = {"devices": annotation_of({"main": {GPU: ids}})} if ids else {}
         pod = pod_of(name, [container("main", len(ids) or 1)], annotations=choice)
-        pod["metadata"]["creationTimestamp"] = (
-            f"2026-01-01T00:{second // 60:02}:{second % 60:02}Z"
-        )
+        pod["metadata"]["creationTimestamp"] = f"2026-01-01T00:{second // 60:02}:{second % 60:02}Z"
         self.pods[name], self.chosen[name] = pod, ids
         self.choice.set_pods(self.pods.values())
 

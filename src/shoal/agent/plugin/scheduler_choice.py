@@ -22,7 +22,6 @@ class SchedulerChoice:
         self._wait_s = wait_s
         self._requests = WaitingRequests()
         self._changed = threading.Condition()
-        self._is_following = False
         self._listener: Callable[[], object] = lambda: None
 
     def on_allocation(self, listener: Callable[[], object]) -> None:
@@ -33,8 +32,7 @@ class SchedulerChoice:
 
     def wanted(self, resource: str, count: int, available: Sequence[PhysicalDevice]) -> Sequence[PhysicalDevice]:
         with self._changed:
-            if self._is_following:
-                self._changed.wait_for(lambda: self._requests.is_awaited(resource, count), self._wait_s)
+            self._changed.wait_for(lambda: self._requests.is_awaited(resource, count), self._wait_s)
             return self._requests.chosen(resource, count, available)
 
     def kept_for_others(self, resource: str, count: int, available: Sequence[PhysicalDevice]) -> frozenset[str]:
@@ -52,7 +50,6 @@ class SchedulerChoice:
     def set_pods(self, pods: Iterable[Obj]) -> None:
         """All pods that are bound to the node."""
         with self._changed:
-            self._is_following = True
             self._requests.set_pods(pods)
             self._changed.notify_all()
 
