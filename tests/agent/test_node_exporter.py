@@ -20,7 +20,7 @@ from shoal.agent.nvml_library import NvmlLibrary
 from shoal.devices.agent_series import ALL
 from shoal.devices.dcgm_holders import ClaimedDevice, ContainerHolding, HolderOptions
 from shoal.devices.dcgm_selection import selection_of_file
-from shoal.devices.port import GpuReadings, XidEvent
+from shoal.devices.port import GpuProcess, GpuReadings, XidEvent
 from shoal.embedded.gpus.node_gpus import Use
 
 UTIL, USED, TEMP = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_TEMP"
@@ -181,6 +181,19 @@ def test_pods_of_a_shared_gpu_have_the_memory_of_their_processes(tmp_path: Path)
     rows = {labels.get("pod"): value for labels, value in node.rows()[USED]}
     assert rows == {None: 3_000, "pod-0": 1_000, "pod-1": 2_000, "pod-2": 0}
     assert {labels["vgpu"] for labels, _ in node.rows()[TEMP]} == {"0", "1", "2"}
+
+
+def test_a_pod_has_no_part_of_a_shared_gpu_while_the_pod_of_a_process_is_unknown(tmp_path: Path) -> None:
+    owners = owners_below(tmp_path, {77: ("team", "pod-0", UIDS[0])})
+    node = ExporterNode("g5.xlarge[time-slicing=4]", owners=owners)
+    uuid = node.driver.gpus().gpus[0].uuid
+    processes = (GpuProcess(77, 1_000, util_percent=30), GpuProcess(78, 500, util_percent=20))
+    node.driver.changes[uuid] = GpuReadings(util_percent=50, used_mib=1_500, processes=processes)
+    node.pods.now = [held(f"pod-{number}", f"{uuid}::{number}") for number in range(2)]
+    node.watch.list_pods()
+    node.read()
+    assert {labels.get("pod"): value for labels, value in node.rows()[USED]} == {None: 1_500, "pod-0": 1_000}
+    assert {labels.get("pod"): value for labels, value in node.rows()[UTIL]} == {None: 50, "pod-0": 30}
 
 
 def test_the_uid_of_a_pod_is_found_by_its_folder_of_logs(tmp_path: Path) -> None:

@@ -91,6 +91,8 @@ def test_a_wrong_file_is_refused(
     ("arguments", "words"),
     [
         (["--listen", "9400"], "9400 is no address to listen at"),
+        (["--configmap-data", "team"], "malformed configmap-data 'team'"),
+        (["--configmap-data", "team:metrics"], "a ConfigMap can be read in a pod only"),
         (["--hostname-label", "host"], "--hostname-label"),
         (["--kubernetes-gpu-id-type", "index"], "--kubernetes-gpu-id-type"),
         (["--collect-interval", "1"], "--collect-interval"),
@@ -102,9 +104,13 @@ def test_a_wrong_option_is_refused(capsys: pytest.CaptureFixture[str], arguments
 
 
 def test_a_variable_of_the_dcgm_exporter_that_changes_nothing_is_named() -> None:
-    found = RUN(app, [*ONCE, "dgx-h100"], env={"DCGM_EXPORTER_CONFIGMAP_DATA": "a:b", "DCGM_EXPORTER_DEVICES_STR": "f"})
+    found = RUN(
+        app,
+        [*ONCE, "dgx-h100"],
+        env={"DCGM_EXPORTER_DEVICES_STR": "g:0", "DCGM_REMOTE_HOSTENGINE_INFO": "localhost:5555"},
+    )
     assert found.stderr.splitlines() == [
-        "DCGM_EXPORTER_CONFIGMAP_DATA is not supported: mount the ConfigMap and name its file by --collectors"
+        "DCGM_EXPORTER_DEVICES_STR is not supported: all GPUs and MIG instances are shown"
     ]
 
 

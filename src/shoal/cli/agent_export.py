@@ -45,7 +45,8 @@ def export(
         typer.echo(line, err=True)
     # A machine outside Kubernetes has no socket, and no pods.
     socket = pods.pod_resources if pods.kubernetes and pods.pod_resources.parent.exists() else None
-    choice = ExporterChoice(settings_of(metrics, pods), fake, socket, pods.hpc_job_mapping_dir)
+    labels = pods.kubernetes_enable_pod_labels
+    choice = ExporterChoice(settings_of(metrics, pods), fake, socket, pods.hpc_job_mapping_dir, labels)
     if once:
         typer.echo(exposition_once(choice), nl=False)
     else:

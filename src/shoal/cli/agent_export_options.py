@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from shoal.devices.dcgm_holders import HolderOptions
     from shoal.devices.dcgm_selection import Selection
 
+_NO_CONFIG_MAP = "none"
 _ID_TYPES = ("uid", "device-name")
 _HOSTNAME_LABELS = ("Hostname", "hostname")
 _UNSUPPORTED = {
-    "DCGM_EXPORTER_CONFIGMAP_DATA": ("none", "mount the ConfigMap and name its file by --collectors"),
     "DCGM_EXPORTER_DEVICES_STR": ("f", "all GPUs and MIG instances are shown"),
-    "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS": ("false", "pods are shown without their labels"),
     "DCGM_EXPORTER_WEB_CONFIG_FILE": ("", "put a proxy before the exporter for TLS"),
     "DCGM_REMOTE_HOSTENGINE_INFO": ("localhost:5555", "the GPUs of this machine are read"),
 }
@@ -46,6 +45,16 @@ class MetricOptions:
             help="The metrics to show, as FIELD, type, help in each line.",
         ),
     ] = None
+    configmap_data: Annotated[
+        str,
+        typer.Option(
+            "--configmap-data",
+            "-m",
+            metavar="NAMESPACE:NAME",
+            envvar="DCGM_EXPORTER_CONFIGMAP_DATA",
+            help="A ConfigMap with the metrics to show in its key metrics; none: the file.",
+        ),
+    ] = _NO_CONFIG_MAP
     collect_interval: Annotated[
         int,
         typer.Option(
@@ -158,6 +167,23 @@ class PodOptions:
             help="Write the label pod_uid.",
         ),
     ] = False
+    kubernetes_enable_pod_labels: Annotated[
+        bool,
+        typer.Option(
+            "--kubernetes-enable-pod-labels",
+            envvar="DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS",
+            help="Write the labels of pods, which are read from the API server.",
+        ),
+    ] = False
+    kubernetes_pod_label_allowlist_regex: Annotated[
+        str,
+        typer.Option(
+            "--kubernetes-pod-label-allowlist-regex",
+            metavar="PATTERNS",
+            envvar="DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX",
+            help="Regular expressions for the names of the pod labels to write, separated by commas.",
+        ),
+    ] = ""
     nvidia_resource_names: Annotated[
         str,
         typer.Option(
@@ -181,7 +207,6 @@ class PodOptions:
 def settings_of(metrics: MetricOptions, pods: PodOptions) -> ExporterSettings:
     """Raises `UserError` for values that do not exist and for a file that cannot be used."""
     from shoal.agent.exporter.settings import ExporterSettings
-    from shoal.devices.dcgm_fields import DEFAULT
     from shoal.devices.dcgm_text import LabelNames
 
     check_known(metrics.hostname_label, _HOSTNAME_LABELS, "label", Where(path="--hostname-label"))
@@ -189,7 +214,7 @@ def settings_of(metrics: MetricOptions, pods: PodOptions) -> ExporterSettings:
     return ExporterSettings(
         hostname="" if metrics.no_hostname else node,
         node_name=node,
-        selection=DEFAULT if metrics.collectors is None else _selection(metrics.collectors),
+        selection=_selection(metrics),
         holders=_holder_options(metrics, pods),
         labels=LabelNames("uuid" if metrics.use_old_namespace else "UUID", metrics.hostname_label),
         has_dashes=metrics.replace_blanks_in_model_name,
@@ -212,17 +237,34 @@ def _holder_options(metrics: MetricOptions, pods: PodOptions) -> HolderOptions:
     from shoal.devices.names import GPU, SHARED_SUFFIX
 
     check_known(pods.kubernetes_gpu_id_type, _ID_TYPES, "type of id", Where(path="--kubernetes-gpu-id-type"))
-    named = [word.strip() for word in pods.nvidia_resource_names.split(",")]
     return HolderOptions(
         id_type="uid" if pods.kubernetes_gpu_id_type == _ID_TYPES[0] else "device-name",
         has_virtual_gpus=pods.kubernetes_virtual_gpus,
         has_old_names=metrics.use_old_namespace,
+        has_pod_labels=pods.kubernetes_enable_pod_labels,
         has_pod_uid=pods.kubernetes_enable_pod_uid,
-        resource_names=(f"{GPU}{SHARED_SUFFIX}", *(word for word in named if word)),
+        allow=_words(pods.kubernetes_pod_label_allowlist_regex),
+        resource_names=(f"{GPU}{SHARED_SUFFIX}", *_words(pods.nvidia_resource_names)),
     )
 
 
-def _selection(file: Path) -> Selection:
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _selection(metrics: MetricOptions) -> Selection:
+    """A ConfigMap has precedence over a file."""
+    from shoal.devices.dcgm_fields import DEFAULT, PROFILING
+    from shoal.devices.dcgm_selection import selection_of_config_map
+
+    if metrics.configmap_data != _NO_CONFIG_MAP:
+        from shoal.wiring.gpu_exporter import selected_metrics
+
+        return selection_of_config_map(selected_metrics(metrics.configmap_data), PROFILING)
+    return DEFAULT if metrics.collectors is None else _selection_of_file(metrics.collectors)
+
+
+def _selection_of_file(file: Path) -> Selection:
     from shoal.devices.dcgm_fields import PROFILING
     from shoal.devices.dcgm_selection import SelectionError, selection_of_file
 

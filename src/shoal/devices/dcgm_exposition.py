@@ -32,6 +32,13 @@ class PodUse(msgspec.Struct, frozen=True):
     used_mib: int | None = None
 
 
+class PodUses(msgspec.Struct, frozen=True):
+    parts: Mapping[tuple[str, str, str], PodUse]
+    """By device (the UUID of the GPU or MIG device), namespace and name of the pod."""
+    is_complete: bool = True
+    """Whether the pod of each process is known, so that other pods use nothing."""
+
+
 class GpuState(msgspec.Struct, frozen=True):
     """A GPU with what is known of it."""
 
@@ -44,8 +51,8 @@ class GpuState(msgspec.Struct, frozen=True):
     """How often each Xid error occurred in the window."""
     clock_events: Mapping[str, int] = {}
     """How often the clocks were found to be reduced in the window, by reason."""
-    uses: Mapping[tuple[str, str, str], PodUse] | None = None
-    """By device (the UUID of the GPU or MIG device), namespace and name of the pod. None: unknown."""
+    uses: PodUses | None = None
+    """None: the processes are unknown."""
 
 
 class NodeNames(msgspec.Struct, frozen=True):
@@ -125,8 +132,9 @@ class Exposition:
                 value = None if device.values is None else field.value(device.values)
                 if value is None:
                     continue
-                if field.counter.field in _PER_POD and device.state.uses is not None and device.is_shared:
-                    yield from _parts(device, value, field.counter.field)
+                uses = device.state.uses
+                if field.counter.field in _PER_POD and uses is not None and device.is_shared:
+                    yield from _parts(device, uses, value, field.counter.field)
                 else:
                     for row in device.rows:
                         yield row.text, value
@@ -221,14 +229,14 @@ def _joined(entity: str, more: str) -> str:
     return f"{entity},{more}" if more else entity
 
 
-def _parts(device: _DeviceRows, value: Number, name: str) -> Iterator[tuple[str, Number]]:
-    """The value of a shared device, and the part of each pod; a pod without processes uses nothing."""
+def _parts(device: _DeviceRows, uses: PodUses, value: Number, name: str) -> Iterator[tuple[str, Number]]:
+    """The value of a shared device, and the known part of each pod."""
     yield device.whole.text, value
+    others = PodUse(0, 0) if uses.is_complete else PodUse()
     for row in device.rows:
         if row.holder is None:
             continue
-        uses = device.state.uses or {}
-        use = uses.get((device.uuid, row.holder.namespace, row.holder.pod), PodUse(0, 0))
+        use = uses.parts.get((device.uuid, row.holder.namespace, row.holder.pod), others)
         part = use.util_percent if name == UTIL else use.used_mib
         if part is not None:
             yield row.text, part

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
-from typing import Self
+from typing import TYPE_CHECKING, Self
+from urllib.parse import quote
 
 import msgspec
 
@@ -18,7 +20,13 @@ from shoal.agent.exporter.node_watch import NodeWatch, Sources
 from shoal.agent.exporter.pod_devices import PodDevices
 from shoal.agent.exporter.process_owners import ProcessOwners
 from shoal.agent.exporter.settings import ExporterSettings
+from shoal.devices.dcgm_selection import config_map_name
+from shoal.units.errors import TemporaryError, UserError
 from shoal.wiring.gpu_driver import open_driver
+
+if TYPE_CHECKING:
+    from shoal.agent.kubelet.api_reader import ApiReader
+    from shoal.agent.kubelet.pod_metadata import PodMetadata
 
 _ONCE_INTERVAL_S, _ONCE_DEADLINE_S = 0.2, 10.0
 _READINGS_FOR_RATES = 2
@@ -33,6 +41,7 @@ class ExporterChoice(msgspec.Struct, frozen=True):
     """Of the kubelet; None: it is not asked."""
     jobs: Path | None = None
     """The folder of job mapping files."""
+    has_pod_labels: bool = False
 
 
 def exposition_once(choice: ExporterChoice) -> str:
@@ -65,6 +74,7 @@ class _RunningExporter:
             pods=_pod_devices(choice.socket) if choice.socket is not None else None,
             # Processes of simulated GPUs are none of this machine.
             owners=ProcessOwners() if has_pods and not choice.fake else None,
+            metadata=_pod_metadata(choice.settings.node_name) if choice.has_pod_labels and has_pods else None,
             jobs=(lambda: read_jobs(folder)) if folder is not None else None,
         )
         self.watch = NodeWatch(self._driver, self.state, choice.settings, sources)
@@ -84,6 +94,36 @@ def _pod_devices(socket: Path) -> PodDevices:
     from shoal.agent.kubelet.pod_resources import KubeletPodDevices
 
     return KubeletPodDevices(socket)
+
+
+def _pod_metadata(node: str) -> Callable[[str, str], PodMetadata | None]:
+    from shoal.agent.kubelet.pod_metadata import PodsOfNode
+
+    return PodsOfNode(_api("pod labels"), node).find
+
+
+def selected_metrics(name: str) -> str:
+    """The key `metrics` of the ConfigMap `NAMESPACE:NAME`."""
+    namespace, own = config_map_name(name)
+    api = _api("a ConfigMap")
+    try:
+        found = msgspec.json.decode(api.get(f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(own)}"))
+    except TemporaryError as error:
+        raise UserError(f"could not retrieve ConfigMap '{name}'; err: {error}") from error
+    text = (found.get("data") or {}).get("metrics")
+    if text is None:
+        raise UserError(f"malformed ConfigMap '{name}'; no 'metrics' key")
+    return str(text)
+
+
+def _api(what: str) -> ApiReader:
+    from shoal.agent.kubelet.api_reader import ApiReader
+    from shoal.client.http.locate import in_cluster
+
+    access = in_cluster(os.environ)
+    if access is None:
+        raise UserError(f"{what} can be read in a pod only", fix="run the agent in a pod with a service account")
+    return ApiReader(access)
 
 
 def _stop_on_signals(server: MetricsServer) -> None:

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from threading import Lock
 
 from shoal.agent.exporter.gpu_sampler import TakenReading
-from shoal.agent.exporter.pod_uses import Uses
 from shoal.agent.exporter.settings import ExporterSettings
 from shoal.devices.agent_series import GpuFigures, agent_lines
 from shoal.devices.claimable_gpus import PoolOfNode
-from shoal.devices.dcgm_exposition import Exposition, GpuState, NodeNames, entity_of, mig_devices
+from shoal.devices.dcgm_exposition import Exposition, GpuState, NodeNames, PodUses, entity_of, mig_devices
 from shoal.devices.dcgm_holders import ContainerHolding, DeviceHolders
 from shoal.devices.dcgm_jobs import Jobs
 from shoal.devices.dcgm_text import Entity
@@ -44,7 +43,7 @@ class _History:
         self.recent_xids: RecentEvents[int] = RecentEvents(settings.xid_window_ms / 1000)
         self.clock_events: RecentEvents[str] = RecentEvents(settings.clock_window_ms / 1000)
         self.taken: TakenReading | None = None
-        self.uses: Uses | None = None
+        self.uses: PodUses | None = None
 
 
 class NodeState:
@@ -87,7 +86,7 @@ class NodeState:
                 self._histories.setdefault(uuid, _History(self._settings))
             self._find_holders()
 
-    def add_reading(self, uuid: str, taken: TakenReading, uses: Uses | None) -> None:
+    def add_reading(self, uuid: str, taken: TakenReading, uses: PodUses | None) -> None:
         with self._lock:
             gpu, history = self._gpus.get(uuid), self._histories.get(uuid)
             if gpu is None or history is None:

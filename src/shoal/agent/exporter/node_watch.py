@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from threading import Event, Thread
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,6 +26,9 @@ from shoal.devices.dcgm_jobs import Jobs
 from shoal.devices.port import GpuDriver
 from shoal.units.errors import ShoalError
 
+if TYPE_CHECKING:
+    from shoal.agent.kubelet.pod_metadata import PodMetadata
+
 _log = logging.getLogger("shoal.agent.exporter")
 _XID_WAIT_S = 1.0
 
@@ -36,6 +40,8 @@ class Sources(msgspec.Struct, frozen=True):
     """None: the kubelet is not asked."""
     owners: ProcessOwners | None = None
     """None: the use of shared GPUs is not split by pod."""
+    metadata: Callable[[str, str], PodMetadata | None] | None = None
+    """The UID and labels of a pod by its namespace and name; None: without labels."""
     jobs: Callable[[], Jobs] | None = None
     has_xids: bool = True
     """Whether this reads the driver's Xid errors. A driver reports each once: another reader must pass them on."""
@@ -100,7 +106,7 @@ class NodeWatch:
             self._state.set_holdings(None)
             raise
         else:
-            self._state.set_holdings([self._with_uid(one) for one in holdings])
+            self._state.set_holdings([self._with_metadata(one) for one in holdings])
         finally:
             self._has_pods.set()
 
@@ -132,12 +138,15 @@ class NodeWatch:
         try:
             found = call()
         except Exception as error:  # noqa: BLE001 - the agent continues with what it can read
-            if self._failures.get(what) != str(error):
-                _log.warning("%s: %s", what, error)
-            self._failures[what] = str(error)
+            self._complain(what, str(error))
             return False
         self._failures.pop(what, None)
         return bool(found)
+
+    def _complain(self, what: str, words: str) -> None:
+        if self._failures.get(what) != words:
+            _log.warning("%s: %s", what, words)
+        self._failures[what] = words
 
     def take(self, uuid: str, taken: TakenReading) -> None:
         """Keep a reading, with the parts of the pods whose processes are in it."""
@@ -147,11 +156,20 @@ class NodeWatch:
             return
         self._state.add_reading(uuid, taken, pod_uses(gpu, taken.readings, owners.pod_of))
 
-    def _with_uid(self, holding: ContainerHolding) -> ContainerHolding:
-        owners = self._sources.owners
-        if holding.uid or owners is None or not self._settings.holders.has_pod_uid:
-            return holding
-        return msgspec.structs.replace(holding, uid=owners.uid_of(holding.namespace, holding.pod))
+    def _with_metadata(self, holding: ContainerHolding) -> ContainerHolding:
+        """With the UID and the labels of its pod, as far as they are wanted and known."""
+        owners, options = self._sources.owners, self._settings.holders
+        found: PodMetadata | None = None
+        if self._sources.metadata is not None:
+            try:
+                found = self._sources.metadata(holding.namespace, holding.pod)
+            except ShoalError as error:
+                self._complain("the API server", str(error))
+        if found is not None:
+            return msgspec.structs.replace(holding, uid=found.uid, labels=found.labels)
+        if options.has_pod_uid and owners is not None:
+            return msgspec.structs.replace(holding, uid=owners.uid_of(holding.namespace, holding.pod))
+        return holding
 
     def _start(self, name: str, run: Callable[[], object]) -> None:
         thread = Thread(target=run, name=f"exporter {name}", daemon=True)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from shoal.agent.exporter.process_owners import PodOfProcess
-from shoal.devices.dcgm_exposition import PodUse
+from shoal.devices.dcgm_exposition import PodUse, PodUses
 from shoal.devices.port import GpuReadings, InstalledGpu
 
-Uses = Mapping[tuple[str, str, str], PodUse]
-"""By device, namespace and name of the pod."""
 
-
-def pod_uses(gpu: InstalledGpu, readings: GpuReadings, pod_of: Callable[[int], PodOfProcess | None]) -> Uses | None:
+def pod_uses(gpu: InstalledGpu, readings: GpuReadings, pod_of: Callable[[int], PodOfProcess | None]) -> PodUses | None:
     """None if the driver does not list the processes."""
     if readings.processes is None:
         return None
     instances = {one.instance: one.uuid for one in gpu.instances}
     found: dict[tuple[str, str, str], PodUse] = {}
+    is_complete = True
     for process in readings.processes:
         pod = pod_of(process.pid)
         device = gpu.uuid if process.instance is None else instances.get(process.instance)
         if pod is None or device is None:
+            is_complete = False
             continue
         key = (device, pod.namespace, pod.name)
         before = found.get(key, PodUse())
@@ -29,7 +28,7 @@ def pod_uses(gpu: InstalledGpu, readings: GpuReadings, pod_of: Callable[[int], P
             util_percent=_sum(before.util_percent, process.util_percent),
             used_mib=_sum(before.used_mib, process.memory_mib),
         )
-    return found
+    return PodUses(found, is_complete)
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from shoal.devices.dcgm_exposition import Exposition, GpuState, NodeNames, PodUse, mig_devices
+from shoal.devices.dcgm_exposition import Exposition, GpuState, NodeNames, PodUse, PodUses, mig_devices
 from shoal.devices.dcgm_fields import DEFAULT
 from shoal.devices.dcgm_holders import ContainerHolding, DeviceHolders, HolderOptions
 from shoal.devices.gpu_slot import GpuSlot
@@ -60,7 +60,7 @@ class DcgmExporter(UsageCounters):
             gpu=self._device_manager.reported[slot.index],
             readings=readings if isinstance(readings, GpuReadings) else None,
             xid=fault.number if fault is not None else 0,
-            uses=dict(self._uses(slot, pods)),
+            uses=PodUses(dict(self._uses(slot, pods))),
         )
 
     def _uses(self, slot: GpuSlot, pods: Mapping[str, PodName]) -> Iterator[tuple[tuple[str, str, str], PodUse]]:
