@@ -12,6 +12,12 @@ _HEADING = "Commands"
 class AgentCommands(LazyGroup):
     entries = (
         CommandEntry(
+            "run",
+            "shoal.cli.agent_run:run",
+            _HEADING,
+            "Run the agent of this machine: its GPUs for the kubelet, and their health.",
+        ),
+        CommandEntry(
             "check",
             "shoal.cli.agent_check:check",
             _HEADING,
