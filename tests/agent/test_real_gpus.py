@@ -5,13 +5,18 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from build.gpu_driver_contract import GpuDriverContract, readings_of
+from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
 from shoal.agent.nvml import NvmlDriver
 from shoal.agent.nvml_library import nvml_library
 from shoal.data.gpus import find_model
+from shoal.devices.plugin_config import PluginConfig
+from shoal.devices.plugin_flags import FeatureFlags
+from shoal.devices.product_names import sanitised
 from shoal.units.errors import UserError
 
 
@@ -84,3 +89,20 @@ def test_a_hopper_gpu_reports_what_its_exporter_shows_by_default(driver: NvmlDri
         readings = readings_of(driver, gpu)
         absent = [name for name in readings.__struct_fields__ if getattr(readings, name) is None]
         assert set(absent) <= ({"util_percent", "memory_util_percent"} if gpu.is_mig else set())
+
+
+@pytest.mark.gpu
+def test_labels_are_those_of_what_nvidia_smi_lists(driver: NvmlDriver) -> None:
+    source = LabelSource(
+        lambda: driver, SourceSettings(PluginConfig()), MachineFiles(Path(FeatureFlags().machine_type_file))
+    )
+    labels = source.read().labels
+    rows = _nvidia_smi("name", "memory.total", "compute_cap", "driver_version")
+    names = [row[0] for row in rows]
+    name, memory, capability, version = max(rows, key=lambda row: names.count(row[0]))
+    assert labels["nvidia.com/gpu.product"].startswith(sanitised(name))
+    assert labels["nvidia.com/gpu.count"] == str(names.count(name))
+    assert labels["nvidia.com/gpu.memory"] == memory
+    assert f"{labels['nvidia.com/gpu.compute.major']}.{labels['nvidia.com/gpu.compute.minor']}" == capability
+    assert labels["nvidia.com/cuda.driver-version.full"] == version
+    assert labels["nvidia.com/gpu.present"] == "true"
