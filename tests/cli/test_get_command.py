@@ -150,7 +150,9 @@ def test_a_queue_that_leads_nowhere_says_so(get: Get) -> None:
         "metadata": {"name": "lost", "namespace": "t"},
     }
     found = get.json("queues", *queues(), lost | {"spec": {"clusterQueue": "nobody"}})
-    assert next(each["closed"] for each in found if each["queue"] == "t/lost") == "its ClusterQueue nobody is not there"
+    assert (
+        next(each["closed"] for each in found if each["queue"] == "t/lost") == "its ClusterQueue nobody does not exist"
+    )
 
 
 def test_workloads_that_hold_quota_and_that_wait(get: Get) -> None:

@@ -114,7 +114,7 @@ def test_gpus_too_few_for_what_is_asked_are_fragments(top: Top) -> None:
     world += [pod("t/a", 6, "a"), pod("t/b", 6, "b"), pod("t/new", 6)]
     (model,) = top.json(*world)["models"]
     assert (model["free"], model["fragmented"]) == (4, 4)
-    assert "fragments: 4 of the 4 free GPUs (100%) are of no use to what typically asks here" in top.text(*world)
+    assert "fragments: 4 of the 4 free GPUs (100%) are of no use to typical pods" in top.text(*world)
 
 
 def test_empty_nodes_are_no_fragments_though_somebody_wants_another_model(top: Top) -> None:

@@ -43,7 +43,7 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
         case Code.GANG_UNKNOWN:
             return "Add the PodGroup, or take the group's name off the pods."
         case Code.GANG_MALFORMED if gang.is_unreadable:
-            return "It is looked at again as soon as that is corrected."
+            return "It is tried again when that is corrected."
         case Code.GANG_MALFORMED:
             return "Correct the names and parents of the group's parts."
         case Code.GANG_TOO_SMALL:

@@ -32,7 +32,7 @@ def show_top(console: Console, top: Top, *, is_wide: bool = False) -> None:
     free = sum(model.free for model in top.models)
     if round(lost, 2):
         share = f"{number(lost)} of the {number(free)} free GPUs ({lost / free:.0%})"
-        console.print(Text(f"fragments: {share} are of no use to what typically asks here", "yellow"))
+        console.print(Text(f"fragments: {share} are of no use to typical pods", "yellow"))
     if top.models:
         _models(console, top.models)
     if top.holders:
