@@ -18,6 +18,12 @@ class AgentCommands(LazyGroup):
             "Print the GPUs of this machine, with their readings and faults.",
         ),
         CommandEntry(
+            "export",
+            "shoal.cli.agent_export:export",
+            _HEADING,
+            "Serve the metrics of this machine's GPUs for Prometheus, as the DCGM exporter does.",
+        ),
+        CommandEntry(
             "validate",
             "shoal.cli.agent_validate:validate",
             _HEADING,

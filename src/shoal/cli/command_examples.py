@@ -56,6 +56,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "completion": ('eval "$(shoal completion bash)"', "shoal completion fish | source"),
     "version": ("shoal version", "shoal version --client -o json"),
     "agent": ("shoal agent check", "shoal agent check --fake dgx-h100"),
+    "agent export": ("shoal agent export", "shoal agent export --once --fake dgx-h100"),
     "agent check": ("shoal agent check", "shoal agent check --fake dgx-h100 -o json"),
     "agent validate": ("shoal agent validate", "shoal agent validate --layers driver,cuda -o json"),
     "agent cdi": ("shoal agent cdi --out /var/run/cdi/nvidia.json", "shoal agent cdi --fake dgx-h100"),
