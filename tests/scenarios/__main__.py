@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from . import judge, nodescore
 from .case import Case
 from .kueue import results as kueue
 from .kueue.results import Options, results_of_case
+from .mig import results as mig
 from .result import Result, said
 from .run import decide
 from .scope import contested, out_of_scope
@@ -44,8 +45,10 @@ def results_of_file(file: Path, options: Options) -> list[Result]:
         return []
     is_kueue = "scenarios" in document
     cases = document.get("scenarios" if is_kueue else "cases") or []
-    judged = partial(results_of_case, options=options) if is_kueue else _alone
-    family = kueue.FAMILY if is_kueue else _FAMILY
+    judged: Callable[[dict[str, Any]], list[Result]]
+    family, judged = _FAMILIES.get(str(document.get("family")), (_FAMILY, _alone))
+    if is_kueue:
+        family, judged = kueue.FAMILY, partial(results_of_case, options=options)
     return [
         result
         for number, each in enumerate(cases)
@@ -65,6 +68,12 @@ def _guarded(raw: Any, fallback: str, family: str, judged: Callable[[dict[str, A
 
 def _alone(raw: dict[str, Any]) -> list[Result]:
     return [result_of(raw)]
+
+
+_FAMILIES: Mapping[str, tuple[str, Callable[[dict[str, Any]], list[Result]]]] = {
+    mig.FAMILY: (mig.FAMILY, mig.results_of_case),
+}
+"""How the cases of a file that names its family are judged."""
 
 
 def _id_of(raw: dict[str, Any], fallback: str) -> str:

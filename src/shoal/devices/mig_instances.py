@@ -11,9 +11,8 @@ from functools import lru_cache
 import msgspec
 
 from shoal.data.mig import Layout, Profile
+from shoal.devices.mig_layouts import Counts
 from shoal.devices.tiling import Tiling, tiling
-
-Counts = tuple[tuple[str, int], ...]
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -51,6 +50,17 @@ def places(facts: Layout, counts: Counts) -> tuple[tuple[str, int], ...] | None:
     tiles = tiling(facts.name)
     placed = tiles.place([(0, tiles.empty)], wanted) if wanted else []
     return None if placed is None else tuple(_named(tiles, [mask for _, mask in placed], wanted, known))
+
+
+@lru_cache(maxsize=64)
+def possible_counts(layout: str) -> tuple[Counts, ...]:
+    """Every set of instances that one GPU can have, none included."""
+    tiles = tiling(layout)
+    names = tuple(profile.name for profile in tiles.facts.profiles)
+    return tuple(
+        tuple(sorted((name, count) for name, count in zip(names, counts, strict=True) if count))
+        for counts in tiles.ways(names, tiles.empty)
+    )
 
 
 def _named(tiles: Tiling, masks: Sequence[int], wanted: Counts, profiles: dict[str, Profile]) -> list[tuple[str, int]]:

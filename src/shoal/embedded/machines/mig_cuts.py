@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shoal.data.mig import Layout
-from shoal.devices.mig_instances import Counts, Cut, places
+from shoal.devices.mig_instances import Cut, places
+from shoal.devices.mig_layouts import Counts
 from shoal.embedded.machines.installed_gpus import identity
 
 
