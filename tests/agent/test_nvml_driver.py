@@ -20,7 +20,17 @@ from build.fake_nvml import (
 from build.gpu_driver_contract import FaultyNode, GpuDriverContract, GpuFaultContract, readings_of
 from shoal.agent.nvml import NvmlDriver
 from shoal.agent.nvml_library import NvmlLibrary
-from shoal.devices.port import DriverVersions, EccErrors, GpuReadings, LostGpu, NvlinkPeer, RemappedRows
+from shoal.devices.port import (
+    DriverVersions,
+    EccErrors,
+    Fabric,
+    GpuReadings,
+    LostGpu,
+    MigAttributes,
+    NvlinkPeer,
+    PciePeer,
+    RemappedRows,
+)
 from shoal.units.errors import TemporaryError, UserError
 
 MIG = [FakeInstance(9, "1g.10gb", 0, 1, 9856), FakeInstance(5, "2g.20gb", 2, 2, 20096)]
@@ -94,6 +104,38 @@ def test_direct_links_are_counted_by_the_gpu_at_their_other_end() -> None:
 def test_a_link_to_a_gpu_of_another_machine_is_no_peer() -> None:
     gpu = driver_of(FakeNvml([FakeGpu(0, links=["00000000:AA:00.0"])])).gpus().gpus[0]
     assert gpu.peers == ()
+
+
+def test_pcie_relations_are_those_of_the_library() -> None:
+    gpus = driver_of(FakeNvml([FakeGpu(0), FakeGpu(1), FakeGpu(2, switch=1)])).gpus().gpus
+    assert gpus[0].pcie_peers == (PciePeer(gpus[1].uuid, "single-switch"), PciePeer(gpus[2].uuid, "cross-cpu"))
+
+
+@pytest.mark.parametrize(
+    ("given", "fabric"),
+    [
+        ((bytes(range(16)), 7, 3), Fabric("00010203-0405-0607-0809-0a0b0c0d0e0f", "7")),
+        ((bytes(16), 7, 3), None),
+        ((bytes(range(16)), 7, 2), None),
+    ],
+    ids=["a cluster", "one machine of its own", "still in progress"],
+)
+def test_a_gpu_is_attached_to_the_fabric_of_a_cluster(given: tuple[bytes, int, int], fabric: Fabric | None) -> None:
+    assert driver_of(FakeNvml([FakeGpu(0, fabric=given)])).gpus().gpus[0].fabric == fabric
+
+
+def test_the_pci_class_is_read_from_sysfs(tmp_path: Path) -> None:
+    for index, text in enumerate(("0x030200\n", "no number")):
+        folder = tmp_path / "bus/pci/devices" / pci_of(index).lower().removeprefix("0000")
+        folder.mkdir(parents=True)
+        (folder / "class").write_text(text)
+    gpus = driver_of(FakeNvml([FakeGpu(index) for index in range(3)]), tmp_path).gpus().gpus
+    assert [gpu.pci_class for gpu in gpus] == [0x030200, None, None]
+
+
+def test_what_an_instance_has_is_what_the_library_reports() -> None:
+    instance = driver_of(with_mig()).gpus().gpus[0].instances[1]
+    assert instance.attributes == MigAttributes(32, 2, 2, 2, 1, 0, 1, 0)
 
 
 def test_instances_have_the_names_and_places_of_the_library() -> None:

@@ -332,7 +332,7 @@ REFUSED: dict[str, tuple[Plain, str, str]] = {
             pod_set("b", topologyRequest={"required": "block", "podSetGroupName": "g"}),
         ),
         "spec.podSets[1].topologyRequest.podSetGroupName",
-        "must wish for the same topology",
+        "must request the same topology",
     ),
     "an assignment of a pod set that is not there": (
         workload(pod_set(), status={"admission": {"clusterQueue": "cq", "podSetAssignments": [{"name": "other"}]}}),

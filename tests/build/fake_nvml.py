@@ -18,6 +18,15 @@ class FakeError(Exception):
         self.value = value
 
 
+class _FabricInfo(ctypes.Structure):
+    _fields_ = [
+        ("clusterUuid", ctypes.c_uint8 * 16),
+        ("status", ctypes.c_uint32),
+        ("cliqueId", ctypes.c_uint32),
+        ("state", ctypes.c_uint8),
+    ]
+
+
 class _Cell(ctypes.Structure):
     _fields_ = [("number", ctypes.c_int)]
 
@@ -46,6 +55,11 @@ class FakeGpu:
     """Process, bytes, and GPU instance."""
     memory_temperature: int = 52
     throttling: int = 0
+    recovery_action: int | None = None
+    switch: int = 0
+    """GPUs with the same number are behind one PCIe switch."""
+    fabric: tuple[bytes, int, int] = (bytes(16), 0, 3)
+    """Cluster, clique and state."""
 
     @property
     def uuid(self) -> str:
@@ -194,8 +208,13 @@ class FakeNvml:
 
     def nvmlDeviceGetFieldValues(self, handle: Any, fields: Any) -> list[Any]:
         gpu = self._gpu("nvmlDeviceGetFieldValues", handle)
-        assert list(fields) == [82]
-        return [SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=gpu.memory_temperature))]
+        values = {82: gpu.memory_temperature, 230: gpu.recovery_action}
+        return [
+            SimpleNamespace(
+                nvmlReturn=NOT_SUPPORTED if values[one] is None else 0, value=SimpleNamespace(uiVal=values[one])
+            )
+            for one in fields
+        ]
 
     def nvmlDeviceGetNvLinkState(self, device: Any, link: int) -> int:
         gpu = self._gpu("nvmlDeviceGetNvLinkState", device)
@@ -210,6 +229,21 @@ class FakeNvml:
     def nvmlDeviceGetNvLinkRemotePciInfo(self, device: Any, link: int) -> Any:
         gpu = self._gpu("nvmlDeviceGetNvLinkRemotePciInfo", device)
         return SimpleNamespace(busId=gpu.links[link].encode())
+
+    def nvmlDeviceGetTopologyCommonAncestor(self, device1: Any, device2: Any) -> int:
+        one = self._gpu("nvmlDeviceGetTopologyCommonAncestor", device1)
+        other = self._gpu("nvmlDeviceGetTopologyCommonAncestor", device2)
+        return 10 if one.switch == other.switch else 50
+
+    def c_nvmlGpuFabricInfo_t(self) -> Any:
+        self._check("c_nvmlGpuFabricInfo_t")
+        return _FabricInfo()
+
+    def nvmlDeviceGetGpuFabricInfo(self, device: Any, info: Any) -> None:
+        cluster, clique, state = self._gpu("nvmlDeviceGetGpuFabricInfo", device).fabric
+        found = info._obj
+        found.clusterUuid = (ctypes.c_uint8 * 16)(*cluster)
+        found.cliqueId, found.state = clique, state
 
     def nvmlDeviceGetMigMode(self, device: Any) -> list[int]:
         gpu = self._gpu("nvmlDeviceGetMigMode", device)
@@ -235,7 +269,17 @@ class FakeNvml:
 
     def nvmlDeviceGetAttributes(self, device: Any) -> Any:
         assert isinstance(device, FakeInstance)
-        return SimpleNamespace(memorySizeMB=device.memory_mib)
+        return SimpleNamespace(
+            memorySizeMB=device.memory_mib,
+            multiprocessorCount=16 * device.width,
+            gpuInstanceSliceCount=device.width,
+            computeInstanceSliceCount=device.width,
+            sharedCopyEngineCount=device.width,
+            sharedDecoderCount=1,
+            sharedEncoderCount=0,
+            sharedJpegCount=1,
+            sharedOfaCount=0,
+        )
 
     def nvmlDeviceGetGpuInstanceById(self, device: Any, number: int) -> Any:
         gpu = self._gpu("nvmlDeviceGetGpuInstanceById", device)

@@ -63,6 +63,24 @@ class GpuDriverContract:
         assert all(one != other and count > 0 for (one, other), count in links.items())
         assert all(links.get((other, one)) == count for (one, other), count in links.items())
 
+    def test_every_two_gpus_have_the_same_pcie_relation_both_ways(self, driver: GpuDriver) -> None:
+        gpus = driver.gpus().gpus
+        relations = {(gpu.uuid, peer.uuid): peer.relation for gpu in gpus for peer in gpu.pcie_peers}
+        pairs = {(one.uuid, other.uuid) for one in gpus for other in gpus if one is not other}
+        assert relations.keys() == pairs
+        assert all(relations[other, one] == relation for (one, other), relation in relations.items())
+
+    def test_instances_have_slices_and_multiprocessors(self, driver: GpuDriver) -> None:
+        for one in (instance for gpu in driver.gpus().gpus for instance in gpu.instances):
+            assert one.attributes is not None
+            assert 0 < one.attributes.compute_slices <= one.attributes.gpu_slices <= 7
+            assert one.attributes.multiprocessors > 0
+
+    def test_a_pci_class_is_that_of_a_display_controller_and_a_fabric_has_a_cluster(self, driver: GpuDriver) -> None:
+        for gpu in driver.gpus().gpus:
+            assert gpu.pci_class is None or gpu.pci_class >> 16 == 3
+            assert gpu.fabric is None or (gpu.fabric.cluster and gpu.fabric.clique)
+
     def test_readings_are_plausible(self, driver: GpuDriver) -> None:
         for gpu in driver.gpus().gpus:
             readings = readings_of(driver, gpu)

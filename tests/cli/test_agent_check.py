@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -36,3 +37,17 @@ def test_the_json_document_has_the_readings() -> None:
 def test_a_description_of_two_machines_is_a_user_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["agent", "check", "--fake", "2xdgx-h100"]) == 2
     assert "--fake describes 2 machines" in capsys.readouterr().err
+
+
+def test_the_xids_of_the_kernel_log_come_with_advice(tmp_path: Path) -> None:
+    log = tmp_path / "kern.log"
+    log.write_text("[1.0] NVRM: Xid (PCI:0000:10:00): 48, pid=1\n" * 2)
+    lines = RUN(app, ["agent", "check", "--fake", "g6.12xlarge", "--kernel-log", str(log)]).stdout.splitlines()
+    assert lines[1].startswith("GPU 0")
+    assert lines[2].startswith("  in the kernel log: Xid 48 (2 times): Double Bit ECC Error: move its pods away")
+    assert lines[3].startswith("GPU 1")
+
+
+def test_a_log_that_cannot_be_read_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agent", "check", "--fake", "dgx-h100", "--kernel-log", str(tmp_path / "absent")]) == 0
+    assert "absent: the kernel log was not read: No such file or directory" in capsys.readouterr().err

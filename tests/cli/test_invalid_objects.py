@@ -33,3 +33,9 @@ def test_whoever_asks_about_one_is_told_what_is_wrong(name: str, namespace: str)
 @pytest.mark.parametrize("name", ["pod/b9", "job/b1", "other/b1", "nodes.metrics.k8s.io"])
 def test_others_are_not_told_of(name: str) -> None:
     assert explanation_of([*NOTES, FORBIDDEN], name, "default") is None
+
+
+def test_an_object_of_another_namespace_is_not_meant_where_one_was_named() -> None:
+    assert explanation_of(NOTES, "pod/b1", "x", is_only=True) is None
+    assert explanation_of(NOTES, "pod/default/b1", "x", is_only=True) is not None
+    assert explanation_of(NOTES, "b1", "default", is_only=True) is not None

@@ -84,3 +84,9 @@ def test_yaml_says_what_json_says(teams: str, asked: Asked) -> None:
     import msgspec
 
     assert msgspec.yaml.decode(asked.text("b", "-f", teams, "-o", "yaml")) == asked.json("b", "-f", teams)
+
+
+def test_a_local_queue_of_another_namespace_is_not_found_in_the_one_that_is_named(teams: str, asked: Asked) -> None:
+    words = asked.text("lq/q", "-f", teams, "-n", "c", code=2)
+    assert 'local queue "q" not found in namespace c; it exists in a, b: use -n a' in words
+    assert [root["name"] for root in asked.json("lq/q", "-f", teams, "-n", "b")["roots"]] == ["b"]

@@ -8,7 +8,7 @@ import pytest
 
 from build.gpu_queues import RECLAIMS, gpu_job, gpu_queue, gpu_workload, gpus
 from build.manifests import Object, as_file, node
-from build.queue_manifests import flavor
+from build.queue_manifests import flavor, local_queue
 from shoal.cli.main import main
 
 
@@ -65,3 +65,62 @@ def test_of_a_pod_whose_workload_had_to_make_room(explanation: Explanation) -> N
     work = [gpu_workload("b/old", 1, 8, "f"), gpu_job("a/new", 1, 8, "2026-01-02T00:00:00Z")]
     told = explanation.of("old-main-0", node("n", 8), flavor(), *queues, *work)
     assert told.startswith("b/old-main-0 of workload b/old waits: WaitingForQuota")
+
+
+def lost_job(queue: str, gpus_each: int = 2) -> Object:
+    return gpu_job("t/lost", 1, gpus_each, labels={"kueue.x-k8s.io/queue-name": queue})
+
+
+def living(*objects: Object) -> list[Object]:
+    """Only objects of a cluster have uids, and only on a cluster can commands act."""
+    return [{**each, "metadata": {**each["metadata"], "uid": f"uid-{each['metadata']['name']}"}} for each in objects]
+
+
+def research(*more: Object) -> list[Object]:
+    """The LocalQueue t/research leads to the ClusterQueue t, of which two GPUs are free."""
+    return [*world(*more), local_queue("t/research", "t")]
+
+
+def test_a_misspelled_queue_is_named_with_the_nearest_one_and_the_command(explanation: Explanation) -> None:
+    told = explanation.of("job/lost", *living(*research(lost_job("reserch"))))
+    assert 'LocalQueue t/reserch does not exist; did you mean "research"?' in told
+    assert 'In job t/lost, metadata.labels["kueue.x-k8s.io/queue-name"]: research instead of reserch.' in told
+    assert "kubectl label job lost -n t kueue.x-k8s.io/queue-name=research --overwrite" in told
+    assert "Create LocalQueue" not in told
+    assert "kubectl" not in explanation.of("job/lost", *research(lost_job("reserch")))
+
+
+def test_a_corrected_queue_without_quota_is_no_remedy_alone(explanation: Explanation) -> None:
+    told = explanation.of("job/lost", *research(lost_job("reserch", 4)), node("m", 8))
+    assert "Two changes are needed. First: In job t/lost" in told
+    assert "Then: Raise nominalQuota of nvidia.com/gpu in flavor f of ClusterQueue t from 8 to 10." in told
+    too_large = explanation.of("job/lost", *research(lost_job("reserch", 16)))
+    assert 'did you mean "research"? In LocalQueue "research" it would wait as well.' in too_large
+    assert "kubectl" not in too_large
+
+
+def test_a_queue_that_is_like_no_other_is_told_with_those_that_exist(explanation: Explanation) -> None:
+    told = explanation.of("job/lost", *research(lost_job("zzz")))
+    assert "LocalQueue t/zzz does not exist; those that exist in namespace t: q, research." in told
+    alone = explanation.of("job/lost", node("n", 8), flavor(), *gpu_queue("u", gpus(8)), lost_job("q"))
+    assert "LocalQueue t/q does not exist, and no other LocalQueue exists in namespace t." in alone
+
+
+def test_a_missing_cluster_queue_is_told_once(explanation: Explanation) -> None:
+    told = explanation.of("job/lost", *world(lost_job("nowhere"), local_queue("t/nowhere", "gone")))
+    assert "would help ClusterQueue gone does not exist: create it." in told
+
+
+def test_quota_that_is_given_back_names_the_jobs_that_hold_it(explanation: Explanation) -> None:
+    queues = [*gpu_queue("a", gpus(8), cohort="c"), *gpu_queue("b", gpus(0), cohort="c")]
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "old", "uid": "1", "controller": True}
+    first, second = (gpu_workload(f"b/{name}", 1, 4, "f", priority=at) for at, name in enumerate(("job-old", "bare")))
+    first["metadata"]["ownerReferences"] = [reference]
+    nodes = [node("n", 8), node("m", 8)]
+    told = explanation.of("a/job-new", *nodes, flavor(), *queues, first, second, gpu_job("a/new", 1, 2))
+    borrowed = (
+        "It starts if ClusterQueue b gives back 2 of the 8 nvidia.com/gpu in flavor f that it borrows, which happens"
+    )
+    assert f"{borrowed} when job b/old ends or is preempted." in told
+    all_of_it = explanation.of("a/job-new", *nodes, flavor(), *queues, first, second, gpu_job("a/new", 1, 6))
+    assert "when job b/old, b/bare end or are preempted." in all_of_it

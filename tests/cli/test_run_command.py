@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from shoal.api.run_configuration import RunConfiguration
+from shoal.api.run_configuration import LeaderElectionRules, RunConfiguration
 from shoal.cli.main import main
-from shoal.cli.run import _CONTROLLERS, run_choice
+from shoal.cli.run import _CONTROLLERS, run_choice, start_line
 from shoal.cli.run_files import RunFiles, read_run_files
 from shoal.wiring.shoal import PARTS
 
+_KUBECONFIG = """apiVersion: v1
+kind: Config
+current-context: production
+contexts: [{name: production, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+"""
 AT = "run.yaml: document 1 (ShoalConfiguration): "
 OWN = "apiVersion: config.shoal.dev/v1alpha1\nkind: ShoalConfiguration\n"
 KUEUE = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
@@ -104,6 +113,32 @@ def test_the_command_line_knows_every_part() -> None:
 def test_everything_runs_unless_somebody_chooses() -> None:
     assert run_choice(RunFiles()).controllers == PARTS
     assert run_choice(RunFiles(RunConfiguration(controllers=("queues",)))).controllers == ("queues",)
+
+
+def test_the_start_names_the_parts_the_pods_and_the_lease() -> None:
+    assert start_line(run_choice(RunFiles())) == (
+        "starting scheduler, queues, jobs, pods, gatekeeper, advisor, volcano, kai in all namespaces; places pods with "
+        "schedulerName shoal or volcano or kai-scheduler; changes the cluster while it holds the Lease "
+        "kube-system/shoal"
+    )
+
+
+def test_a_start_without_scheduler_and_lease_names_neither() -> None:
+    own = RunConfiguration(controllers=("queues", "jobs"), leader_election=LeaderElectionRules(leader_elect=False))
+    line = start_line(run_choice(RunFiles(own)))
+    assert line == "starting queues, jobs in all namespaces; changes the cluster without leader election"
+
+
+def test_the_lines_before_the_first_answer_say_which_cluster_and_what_starts(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(_KUBECONFIG)
+    command = [sys.executable, "-m", "shoal", "run", "--kubeconfig", str(kubeconfig), "--metrics-address", "none"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        first, second = process.stderr.readline(), process.stderr.readline()
+        process.terminate()
+    assert first == "cluster: production (https://127.0.0.1:1, from --kubeconfig)\n"
+    assert second.startswith("starting scheduler, queues, ")
 
 
 def test_two_processes_on_one_machine_are_told_apart() -> None:

@@ -171,6 +171,16 @@ def test_a_taint_is_told_only_where_the_toleration_suffices(told: Told) -> None:
     assert "Then: Free 4 GPUs on n (t/old)." in text
 
 
+def test_a_toleration_is_told_to_a_pod_without_gpus(told: Told) -> None:
+    tainted = node("n", 8, spec={"taints": [TAINT]})
+    small = pod("t/a", limits={"cpu": "8"})
+    assert "Tolerate dedicated=research:NoSchedule (1 node)." in told("pod/a", tainted, small)
+    # Of 64 cores: where no core is free, the toleration alone does not help.
+    busy = told("pod/a", tainted, pod("t/old", on="n", limits={"cpu": "60"}), small)
+    assert "Two changes are needed. First: Tolerate dedicated=research:NoSchedule (1 node)." in busy
+    assert "Tolerate" not in told("pod/a", tainted, pod("t/a", limits={"cpu": "65"}))
+
+
 def test_a_cordon_is_lifted_only_where_that_suffices(told: Told) -> None:
     cordoned = of_cluster(node("n", 8, spec={"unschedulable": True}))
     assert "Uncordon node n. kubectl uncordon n" in told("pod/a", cordoned, pod("t/a", 8))

@@ -129,6 +129,17 @@ def test_a_namespace_that_is_named_is_searched_first(why: Why) -> None:
     assert why.told("pod/a", *world, options=("-n", "t")).startswith("t/a runs")
 
 
+def test_a_name_of_another_namespace_is_not_found_in_the_one_that_is_named(why: Why) -> None:
+    world = [node("n", 4), pod("t/a", 2), replicas("Deployment", "t/web", 1)]
+    assert why.refused("deploy/web", *world, options=("-n", "u")) == (
+        'shoal: deployment "web" not found in namespace u; deployment/web exists in namespace t: use -n t\n'
+    )
+    assert "a exists in namespace t: use -n t" in why.refused("a", *world, options=("-n", "u"))
+    assert why.told("deploy/web", *world, options=("-n", "t")).startswith("deployment t/web")
+    assert why.told("deploy/web", *world, options=("-n", "u", "-A")).startswith("deployment t/web")
+    assert why.told("pod/t/a", *world, options=("-n", "u")).startswith("t/a runs")
+
+
 def test_two_kinds_of_one_name_are_told_apart(why: Why) -> None:
     world = [node("n", 4), pod("t/a", 1), replicas("Deployment", "t/a", 1)]
     assert '"t/a" is a pod and a deployment; say pod/a or deployment/a' in why.refused("a", *world)
@@ -174,7 +185,7 @@ def test_who_is_ending_still_holds_its_room(why: Why) -> None:
     meta = {"deletionTimestamp": "2026-01-01T10:20:30Z"}
     ending = pod("t/slow", 4, "n", status={"phase": "Running"}, meta=meta)
     told = why.told("t/a", node("n", 4), ending, pod("t/a", 2, status=PENDING))
-    assert told.startswith("t/a waits for room on n, GPU 0, 1: others are ending there")
+    assert told.startswith("t/a waits for capacity on n, GPU 0, 1: other pods are ending there")
     assert "ending t/slow, until 10:20:30 UTC at the latest" in told
 
 

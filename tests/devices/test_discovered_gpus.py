@@ -7,7 +7,7 @@ import pytest
 
 from build.gpu_pods import device_manager
 from shoal.devices.discovered import layouts_of, slots_of
-from shoal.devices.feature_labels import LabelInput, gpu_labels
+from shoal.devices.feature_labels import LabelInput, feature_labels
 from shoal.devices.mig_instances import Gpu
 from shoal.devices.port import InstalledGpu, MigInstance, NvlinkPeer
 from shoal.embedded.gpus.dcgm import DcgmExporter
@@ -44,10 +44,8 @@ def test_labels_follow_from_what_a_driver_reports(name: str) -> None:
     manager = device_manager(name)
     driver = SimulatedDriver(manager, DcgmExporter(manager), lambda: 0.0)
     versions, gpus = driver.versions(), driver.gpus().gpus
-    found = gpu_labels(
-        LabelInput(slots_of(gpus), layouts_of(gpus), manager.config, versions.driver, versions.cuda or "")
-    )
-    written = {name: value for name, value in manager.labels().items() if not name.startswith("nvidia.com/mig.config")}
+    found = feature_labels(LabelInput(versions, gpus, manager.config, manager.machine.machine_type)) if gpus else {}
+    written = {name: value for name, value in manager.labels().items() if name in found}
     assert found == written
     assert bool(found) == bool(gpus)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.guides import GUIDES, clone_with_programs, commands, program, run_in_shell
+from docs.guides import GUIDES, clone_with_programs, commands, differences, marked, program, run_in_shell
 from docs.pages import ROOT, name
 
 README = ROOT / "README.md"
@@ -25,11 +25,57 @@ def first_block(page: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", GUIDES, ids=name)
 def test_the_commands_of_a_guide_work_in_the_order_of_the_page(page: Path, tmp_path: Path) -> None:
+    text = page.read_text(encoding="utf-8")
     programs = clone_with_programs(tmp_path)
-    done = run_in_shell(commands(page), tmp_path, programs)
+    done = run_in_shell(marked(text), tmp_path, programs)
     end = run_in_shell(["shoal down"], tmp_path, programs)
     assert (done.returncode, end.returncode) == (0, 0), done.stdout
     assert "Traceback" not in done.stdout
+    assert differences(text, done.stdout) == [], done.stdout
+
+
+@pytest.mark.slow
+def test_the_five_minutes_with_the_embedded_cluster_print_what_the_page_shows(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    text = page[page.index("\n## Five minutes\n") : page.index("\n## What runs\n")]
+    programs = clone_with_programs(tmp_path)
+    done = run_in_shell(marked(text), tmp_path, programs)
+    end = run_in_shell(["shoal down"], tmp_path, programs)
+    assert (done.returncode, end.returncode) == (0, 0), done.stdout
+    assert differences(text, done.stdout) == [], done.stdout
+
+
+_SHOWN = """
+```console
+$ kubectl get pods -o wide
+NAME               READY   AGE   IP             NODE
+training-0-cv8ws   1/1     3s    198.18.64.1    p5-48xlarge-0
+...
+training-2-mf5fx   1/1     3s    198.18.64.3    p5-48xlarge-1
+```
+"""
+_PRINTED = """NAME               READY   AGE     IP              NODE
+training-0-2xk4w   1/1     1m3s    198.18.64.71    p5-48xlarge-0
+training-1-9bb7d   1/1     1m3s    198.18.64.72    p5-48xlarge-0
+training-2-qq6gw   1/1     1m3s    198.18.64.73    p5-48xlarge-1
+"""
+
+
+def test_a_sample_is_compared_without_what_differs_from_run_to_run() -> None:
+    assert differences(_SHOWN, f"{marked(_SHOWN)[0].removeprefix('echo ')}\n{_PRINTED}") == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        _PRINTED.replace("xlarge-1\n", "xlarge-0\n"),
+        _PRINTED.replace("training-2", "training-3"),
+        _PRINTED.replace("NODE", "HOST"),
+        "",
+    ],
+)
+def test_a_sample_that_the_command_does_not_print_would_be_noticed(changed: str) -> None:
+    assert differences(_SHOWN, f"{marked(_SHOWN)[0].removeprefix('echo ')}\n{changed}") != []
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=name)

@@ -17,6 +17,7 @@ from shoal.engine.ledger import Ledger
 from shoal.engine.repelling_taints import repelling_taints
 
 PRESENT = node("a").gpus(8).taint("nvidia.com/gpu", value="present")
+DEDICATED = node("d").cpu(8).taint("dedicated", value="research")
 TRUE = node("b").gpus(8).taint("nvidia.com/gpu", value="true")
 
 CASES: dict[str, tuple[tuple[NodeBuilder, ...], AskBuilder, list[tuple[list[str], int]]]] = {
@@ -48,7 +49,27 @@ CASES: dict[str, tuple[tuple[NodeBuilder, ...], AskBuilder, list[tuple[list[str]
         ask().gpus(1),
         [],
     ),
-    "a pod without devices": ((PRESENT,), ask().cpu(1), []),
+    "a pod without devices": ((DEDICATED,), ask().cpu(1), [(["dedicated=research:NoSchedule"], 1)]),
+    "a pod without devices that GPU nodes alone could run": (
+        (PRESENT,),
+        ask().cpu(1),
+        [(["nvidia.com/gpu=present:NoSchedule"], 1)],
+    ),
+    "a pod without devices leaves GPU nodes alone where other nodes have a taint": (
+        (PRESENT, replace(PRESENT, name="c"), DEDICATED),
+        ask().cpu(1),
+        [(["dedicated=research:NoSchedule"], 1)],
+    ),
+    "a pod without devices leaves GPU nodes alone where other nodes are in use": (
+        (PRESENT, node("c").cpu(8)),
+        ask().cpu(1),
+        [],
+    ),
+    "a pod with a MIG instance": (
+        (node("a").resource("nvidia.com/mig-1g.10gb", 7).taint("nvidia.com/gpu", value="present"), node("c").cpu(8)),
+        ask().resource("nvidia.com/mig-1g.10gb", 1),
+        [(["nvidia.com/gpu=present:NoSchedule"], 1)],
+    ),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from shoal.api.pod import PodSpec, PodTemplate
 from shoal.api.wire import Quantities
 from shoal.engine.from_api.queues import CountingRules, NamespaceRules, ResourceMapping
 from shoal.engine.from_api.queues.pod_sets import CountedPodSet, PodSetSize, QuotaScope, pod_set_of
+from shoal.policy.admission.limit_ranges import complete
 from shoal.units.errors import Where
 from shoal.units.quantity import Quantity
 
@@ -72,6 +74,50 @@ def test_a_default_limit_is_a_request_too() -> None:
     assert charged(PodSpec((container(),)), ranges(default=q(cpu="2"))) == {"cpu": 2000}
 
 
+COMPLETED: dict[str, tuple[Container, dict[str, Any], int]] = {
+    "the default limit is the default request": (container(limits=q(cpu="4")), {"default": q(cpu="2")}, 2000),
+    "the maximum is the default limit": (container(), {"max": q(cpu="3")}, 3000),
+    "the maximum is the default request of a container with a limit": (
+        container(limits=q(cpu="1")),
+        {"max": q(cpu="3"), "default_request": q(cpu="500m")},
+        500,
+    ),
+    "the minimum is the default request": (container(), {"min": q(cpu="100m")}, 100),
+    "the default limit goes before the minimum": (container(), {"min": q(cpu="1"), "default": q(cpu="2")}, 2000),
+    "a default limit goes before the maximum": (container(), {"max": q(cpu="8"), "default": q(cpu="2")}, 2000),
+    "a default request goes before all": (
+        container(),
+        {"min": q(cpu="1"), "max": q(cpu="8"), "default": q(cpu="4"), "default_request": q(cpu="2")},
+        2000,
+    ),
+}
+
+
+@pytest.mark.parametrize(("one", "bounds", "cpu_milli"), COMPLETED.values(), ids=COMPLETED)
+def test_a_limit_range_is_completed_as_the_api_server_does(
+    one: Container, bounds: dict[str, Any], cpu_milli: int
+) -> None:
+    assert charged(PodSpec((one,)), ranges(**bounds)) == {"cpu": cpu_milli}
+
+
+@pytest.mark.parametrize(("one", "bounds", "cpu_milli"), COMPLETED.values(), ids=COMPLETED)
+def test_facts_and_manifest_admission_complete_a_limit_range_alike(
+    one: Container, bounds: dict[str, Any], cpu_milli: int
+) -> None:
+    item = LimitRangeItem("Container", **bounds)
+    plain = msgspec.to_builtins(LimitRange(ObjectMeta("r", "t"), LimitRangeSpec((item,))), enc_hook=str)
+    complete(plain)
+    (written,) = plain["spec"]["limits"]
+    found = msgspec.to_builtins(item.completed(), enc_hook=str)
+    assert {side: found.get(side, {}) for side in ("default", "defaultRequest")} == {
+        side: written.get(side, {}) for side in ("default", "defaultRequest")
+    }
+
+
+def test_the_bounds_of_pods_are_no_defaults() -> None:
+    assert charged(PodSpec((container(),)), ranges("Pod", max=q(cpu="3"))) == {}
+
+
 def test_a_namespace_without_a_limit_range_adds_nothing() -> None:
     counting = CountingRules(rules={"other": NamespaceRules.of([ranges(default=q(cpu="2"))], {})})
     found = pod_set_of(PodTemplate(spec=PodSpec((container(),))), PodSetSize(), QuotaScope("t"), counting, Where())
@@ -99,7 +145,7 @@ FAULTS = {
         ABOVE_LIMIT,
     ),
     "more than a container may have": (
-        PodSpec((container(), container(q(cpu="2"))), (container(limits=q(cpu="3")),)),
+        PodSpec((container(), container(q(cpu="2"), q(cpu="2"))), (container(limits=q(cpu="3")),)),
         (ranges(max=q(cpu="1")),),
         (
             f"{UNSATISFIED}["

@@ -16,6 +16,7 @@ from shoal.units.errors import ShoalError
 
 from . import judge, nodescore
 from .case import Case
+from .devices import labels, preferred, sharing
 from .kueue import results as kueue
 from .kueue.results import Options, results_of_case
 from .mig import results as mig
@@ -72,6 +73,9 @@ def _alone(raw: dict[str, Any]) -> list[Result]:
 
 _FAMILIES: Mapping[str, tuple[str, Callable[[dict[str, Any]], list[Result]]]] = {
     mig.FAMILY: (mig.FAMILY, mig.results_of_case),
+    labels.FAMILY: (labels.FAMILY, labels.results_of_case),
+    preferred.FAMILY: (preferred.FAMILY, preferred.results_of_case),
+    sharing.FAMILY: (sharing.FAMILY, sharing.results_of_case),
 }
 """How the cases of a file that names its family are judged."""
 

@@ -102,7 +102,7 @@ MISSING: dict[str, tuple[list[Object], str]] = {
     "a namespace that may not use the queue": (
         [flavor(), cluster_queue(namespaceSelector={"matchLabels": {"team": "x"}}), local_queue()],
         document(1, "LocalQueue t/q", "spec.clusterQueue")
-        + "ClusterQueue cq does not let in namespace t, by its namespaceSelector",
+        + "ClusterQueue cq admits nothing from namespace t, by its namespaceSelector",
     ),
     "a flavor without nodes": (
         [flavor(nodeLabels={"gpu": "h100"}), cluster_queue(), local_queue(), node("n")],

@@ -47,7 +47,7 @@ SENTENCES: dict[str, tuple[RemedyKind, Effect, list[FieldChange], str]] = {
         [quota("borrowingLimit", 2, 6)],
         (
             "Raise borrowingLimit of nvidia.com/gpu in flavor h100 of ClusterQueue team-a from 2 to 6. "
-            "Others then have to yield to it."
+            "Other workloads are then preempted."
         ),
     ),
     "a part of what is borrowed": (
@@ -106,15 +106,20 @@ SENTENCES: dict[str, tuple[RemedyKind, Effect, list[FieldChange], str]] = {
         RemedyKind.PRIORITY,
         Effect.PREEMPTS,
         [FieldChange("Workload", JOB, "priority", 0, 11)],
-        "Raise its priority from 0 to 11. Others then have to yield to it.",
+        "Raise its priority from 0 to 11. Other workloads are then preempted.",
     ),
     "nothing": (
         RemedyKind.TURN,
         Effect.ADMITTED,
         [],
-        "Nothing has to change: it is admitted as soon as it is looked at.",
+        "Nothing has to change: it is admitted when it is next considered.",
     ),
-    "nothing but those who yield": (RemedyKind.TURN, Effect.PREEMPTS, [], "Nothing has to change: others yield to it."),
+    "nothing but preemption": (
+        RemedyKind.TURN,
+        Effect.PREEMPTS,
+        [],
+        "Nothing has to change: other workloads are preempted for it.",
+    ),
 }
 
 
@@ -133,7 +138,7 @@ OBSTACLES: dict[str, tuple[list[FieldChange], str, str]] = {
     "missing": (
         [FieldChange("LocalQueue", "team-a/main", "", None, "team-a/main")],
         "LocalQueue team-a/main doesn't exist",
-        "Create LocalQueue team-a/main: LocalQueue team-a/main doesn't exist.",
+        "LocalQueue team-a/main does not exist: create it.",
     ),
     "stopped": (
         [FieldChange("ClusterQueue", "team-a", "stopPolicy", "Hold", "None")],
@@ -156,7 +161,7 @@ OBSTACLES: dict[str, tuple[list[FieldChange], str, str]] = {
 
 def test_a_start_that_others_were_promised_is_told() -> None:
     remedy = Remedy(RemedyKind.TURN, Effect.UNTRIED, message="It would delay team-a/big")
-    assert remedy_words(remedy) == "It has to wait its turn. It would delay team-a/big."
+    assert remedy_words(remedy) == "It has to wait for workloads before it. It would delay team-a/big."
 
 
 @pytest.mark.parametrize("name", OBSTACLES)

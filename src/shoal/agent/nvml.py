@@ -4,16 +4,19 @@ Guarantees: a value that the library does not report is None; a GPU that the lib
 the middle of a report; an error about one GPU does not affect the reports about others. Nothing is changed on a GPU.
 The library is given, so that another object with the same functions can take its place.
 
-NUMA nodes come from sysfs, because the library reports those of the GPU's memory, which few GPUs have.
+NUMA nodes come from sysfs, because the library reports those of the GPU's memory, which few GPUs have; so do PCI
+classes, because only new versions of the library report them.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -22,12 +25,16 @@ from shoal.agent.nvml_library import Handle, NvmlLibrary, code_of, complete, ide
 from shoal.agent.nvml_readings import NvmlReadings
 from shoal.devices.port import (
     DriverVersions,
+    Fabric,
     GpuList,
     GpuReadings,
     InstalledGpu,
     LostGpu,
+    MigAttributes,
     MigInstance,
     NvlinkPeer,
+    PciePeer,
+    PcieRelation,
     UnknownGpuError,
     XidEvent,
 )
@@ -43,6 +50,15 @@ _XID_EVENT = 0x8
 _NO_INSTANCE = 0xFFFFFFFF
 _MIB = 2**20
 _RETRY_S = 5.0
+_FABRIC_COMPLETED = 3
+_RELATIONS: Mapping[int, PcieRelation] = {
+    0: "same-board",
+    10: "single-switch",
+    20: "multi-switch",
+    30: "host-bridge",
+    40: "same-cpu",
+    50: "cross-cpu",
+}
 
 
 class _LostError(Exception):
@@ -147,20 +163,49 @@ class NvmlDriver:
             compute_capability=None if capability is None else f"{capability[0]}.{capability[1]}",
             minor=self._value(library.nvmlDeviceGetMinorNumber, handle),
             numa=self._numa(pci),
+            pci_class=self._pci_class(pci),
+            fabric=self._fabric(handle),
             serial=self._value(library.nvmlDeviceGetSerial, handle),
             is_mig=is_mig,
             instances=tuple(self._instances(handle)) if is_mig else (),
         )
 
     def _numa(self, pci: str) -> int | None:
-        """From sysfs, where domains have four digits; -1 there means that the machine does not know."""
-        domain, _, rest = pci.lower().partition(":")
+        """-1 in sysfs means that the machine does not know."""
         try:
-            text = (self._sysfs / "bus/pci/devices" / f"{domain[-4:]}:{rest}" / "numa_node").read_text()
-            node = int(text)
-        except (OSError, ValueError):
+            node = int(self._sysfs_text(pci, "numa_node"))
+        except ValueError:
             return None
         return node if node >= 0 else None
+
+    def _pci_class(self, pci: str) -> int | None:
+        try:
+            return int(self._sysfs_text(pci, "class"), 16)
+        except ValueError:
+            return None
+
+    def _sysfs_text(self, pci: str, name: str) -> str:
+        """Empty if there is no such file. Domains have four digits in sysfs."""
+        domain, _, rest = pci.lower().partition(":")
+        try:
+            return (self._sysfs / "bus/pci/devices" / f"{domain[-4:]}:{rest}" / name).read_text()
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def _fabric(self, handle: Handle) -> Fabric | None:
+        """A GPU whose NVLink domain is its own machine has a cluster of zeros."""
+        info = self._value(self._fabric_info, handle)
+        if info is None:
+            return None
+        cluster = bytes(info.clusterUuid)
+        if info.state != _FABRIC_COMPLETED or info.status or not any(cluster):
+            return None
+        return Fabric(str(UUID(bytes=cluster)), str(info.cliqueId))
+
+    def _fabric_info(self, handle: Handle) -> Any:
+        info = self._library.c_nvmlGpuFabricInfo_t()
+        self._library.nvmlDeviceGetGpuFabricInfo(handle, ctypes.byref(info))
+        return info
 
     def _instances(self, handle: Handle) -> Iterator[MigInstance]:
         library = self._library
@@ -181,6 +226,7 @@ class NvmlDriver:
                 width=None if place is None else place.size,
                 memory_mib=None if attributes is None else attributes.memorySizeMB,
                 compute_instance=self._value(library.nvmlDeviceGetComputeInstanceId, device),
+                attributes=None if attributes is None else _attributes(attributes),
             )
 
     def _placement(self, handle: Handle, number: int) -> Any | None:
@@ -198,9 +244,18 @@ class NvmlDriver:
                 links[gpu.uuid], switched[gpu.uuid] = self._links(handle, by_pci)
             except _LostError as error:
                 lost.append(LostGpu(index, gpu.uuid, str(error)))
-        for _, _, gpu in found:
+        for _, handle, gpu in found:
             if gpu.uuid in links:
-                yield _with_peers(gpu, links[gpu.uuid], switched)
+                others = [(other.uuid, far) for _, far, other in found if other.uuid in links and other is not gpu]
+                yield _with_peers(gpu, links[gpu.uuid], switched, tuple(self._pcie_peers(handle, others)))
+
+    def _pcie_peers(self, handle: Handle, others: list[tuple[str, Handle]]) -> Iterator[PciePeer]:
+        for uuid, other in others:
+            with suppress(_LostError):
+                level = self._value(self._library.nvmlDeviceGetTopologyCommonAncestor, handle, other)
+                relation = _RELATIONS.get(-1 if level is None else level)
+                if relation is not None:
+                    yield PciePeer(uuid, relation)
 
     def _links(self, handle: Handle, by_pci: Mapping[str, str]) -> tuple[Counter[str], int]:
         """The active links to each other GPU, and the number of those to switches."""
@@ -239,13 +294,28 @@ class NvmlDriver:
                 self._value(self._library.nvmlEventSetFree, events)
 
 
-def _with_peers(gpu: InstalledGpu, direct: Mapping[str, int], switched: Mapping[str, int]) -> InstalledGpu:
+def _attributes(found: Any) -> MigAttributes:
+    return MigAttributes(
+        multiprocessors=found.multiprocessorCount,
+        gpu_slices=found.gpuInstanceSliceCount,
+        compute_slices=found.computeInstanceSliceCount,
+        copy_engines=found.sharedCopyEngineCount,
+        decoders=found.sharedDecoderCount,
+        encoders=found.sharedEncoderCount,
+        jpeg_engines=found.sharedJpegCount,
+        optical_flow_engines=found.sharedOfaCount,
+    )
+
+
+def _with_peers(
+    gpu: InstalledGpu, direct: Mapping[str, int], switched: Mapping[str, int], pcie_peers: tuple[PciePeer, ...]
+) -> InstalledGpu:
     through = {uuid: min(count, switched[gpu.uuid]) for uuid, count in switched.items() if uuid != gpu.uuid and count}
     found = Counter(direct)
     if switched[gpu.uuid]:
         found.update(through)
     peers = tuple(NvlinkPeer(uuid, count) for uuid, count in sorted(found.items()))
-    return msgspec.structs.replace(gpu, peers=peers)
+    return msgspec.structs.replace(gpu, peers=peers, pcie_peers=pcie_peers)
 
 
 def _silent(error: Exception) -> TemporaryError:

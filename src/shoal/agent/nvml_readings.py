@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 from shoal.agent.nvml_library import Handle, NvmlLibrary
-from shoal.devices.port import EccErrors, GpuProcess, GpuReadings, RemappedRows
+from shoal.devices.port import EccErrors, GpuProcess, GpuReadings, RecoveryAction, RemappedRows
 
 T = TypeVar("T")
 _MIB = 2**20
@@ -14,7 +14,17 @@ _GPU_SENSOR = 0
 _SM_CLOCK, _MEMORY_CLOCK = 1, 2
 _CORRECTED, _UNCORRECTED = 0, 1
 _SINCE_DRIVER_LOAD = 0
-_MEMORY_TEMPERATURE = 82
+_MEMORY_TEMPERATURE, _RECOVERY_ACTION = 82, 230
+_RECOVERY_ACTIONS: dict[int, RecoveryAction] = {
+    0: "none",
+    1: "reset",
+    2: "reboot",
+    3: "drain-p2p",
+    4: "drain-and-reset",
+    5: "recover-imex",
+    6: "bus-reset",
+    7: "reboot",
+}
 _MEMORY_WITH_RESERVED = 0x02000028
 _NO_INSTANCE = 0xFFFFFFFF
 _REASONS = (
@@ -64,6 +74,7 @@ class NvmlReadings:
             remapped_rows=self._remapped_rows(handle),
             throttle_reasons=self._throttle_reasons(handle),
             processes=_processes(value(library.nvmlDeviceGetComputeRunningProcesses, handle)),
+            recovery_action=self._recovery_action(handle),
         )
 
     def _memory(self, handle: Handle) -> tuple[int | None, int | None, int | None, int | None]:
@@ -83,6 +94,12 @@ class NvmlReadings:
         fields = self._value(self._library.nvmlDeviceGetFieldValues, handle, [_MEMORY_TEMPERATURE])
         # No memory in use has zero degrees; GPUs without the sensor may report it.
         return fields[0].value.uiVal or None if fields and fields[0].nvmlReturn == 0 else None
+
+    def _recovery_action(self, handle: Handle) -> RecoveryAction | None:
+        fields = self._value(self._library.nvmlDeviceGetFieldValues, handle, [_RECOVERY_ACTION])
+        if not fields or fields[0].nvmlReturn != 0:
+            return None
+        return _RECOVERY_ACTIONS.get(fields[0].value.uiVal)
 
     def _ecc(self, handle: Handle) -> EccErrors | None:
         corrected, uncorrected = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import field
+from msgspec import field, structs
 
 from shoal.api.meta import ObjectMeta
 from shoal.api.resource_rules import check_amounts
@@ -24,6 +24,13 @@ class LimitRangeItem(ApiStruct, frozen=True):
     """Limits of containers that have none."""
     default_request: Quantities = field(default_factory=dict)
     max_limit_request_ratio: Quantities = field(default_factory=dict)
+
+    def completed(self) -> LimitRangeItem:
+        """With the defaults that the API server sets when the object is created: of containers, bounds are defaults."""
+        if self.type != CONTAINER:
+            return self
+        default = {**self.max, **self.default}
+        return structs.replace(self, default=default, default_request={**self.min, **default, **self.default_request})
 
 
 class LimitRangeSpec(ApiStruct, frozen=True):

@@ -18,6 +18,12 @@ class AgentCommands(LazyGroup):
             "Print the GPUs of this machine, with their readings and faults.",
         ),
         CommandEntry(
+            "validate",
+            "shoal.cli.agent_validate:validate",
+            _HEADING,
+            "Test the layers below a GPU container, and name the first one that fails.",
+        ),
+        CommandEntry(
             "cdi",
             "shoal.cli.agent_cdi:cdi",
             _HEADING,

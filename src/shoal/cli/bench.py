@@ -24,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
     cls=HelpGroup,
-    help="Measure what the project promises.",
+    help="Measure the speed of decisions and the quality of packing.",
     no_args_is_help=False,
 )
 

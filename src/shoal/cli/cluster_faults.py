@@ -83,7 +83,7 @@ def gpu_fail(
         await break_gpu(api, node, gpu, xid)
 
     speak(access.access_for_change(), work)
-    typer.echo(f"GPU {gpu} of node {node} reports XID {xid}; `shoal cluster heal {node} --gpu {gpu}` mends it")
+    typer.echo(f"GPU {gpu} of node {node} reports XID {xid}; `shoal cluster heal {node} --gpu {gpu}` repairs it")
 
 
 def heal(

@@ -57,6 +57,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "version": ("shoal version", "shoal version --client -o json"),
     "agent": ("shoal agent check", "shoal agent check --fake dgx-h100"),
     "agent check": ("shoal agent check", "shoal agent check --fake dgx-h100 -o json"),
+    "agent validate": ("shoal agent validate", "shoal agent validate --layers driver,cuda -o json"),
     "agent cdi": ("shoal agent cdi --out /var/run/cdi/nvidia.json", "shoal agent cdi --fake dgx-h100"),
     "cluster": ("shoal cluster status", "shoal cluster gpu-fail p5-48xlarge-0 3"),
     "cluster status": ("shoal cluster status", "shoal cluster status -o json"),

@@ -52,7 +52,7 @@ _ENTRIES = (
         "decide",
         "shoal.cli.decide:decide",
         _DECIDE,
-        "Decide for manifests: who is placed where, who yields, who waits and why.",
+        "Decide for manifests: which pods are placed where, are preempted, or wait, and why.",
     ),
     CommandEntry(
         "pack",
@@ -66,7 +66,7 @@ _ENTRIES = (
         _DECIDE,
         "Watch a GPU fleet being packed in the terminal; leaves a picture comparing policies.",
     ),
-    CommandEntry("bench", "shoal.cli.bench:app", _DECIDE, "Measure what the project promises."),
+    CommandEntry("bench", "shoal.cli.bench:app", _DECIDE, "Measure the speed of decisions and the quality of packing."),
     CommandEntry(
         "up",
         "shoal.cli.up:up",

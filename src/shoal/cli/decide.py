@@ -54,7 +54,7 @@ class DecideOptions:
 
 @with_options
 def decide(options: DecideOptions) -> None:
-    """Decide for manifests: who is placed where, who yields, who waits and why."""
+    """Decide for manifests: which pods are placed where, are preempted, or wait, and why."""
     checked(options.output, TEXTS)
     from msgspec import structs
 

@@ -83,9 +83,10 @@ class Explainer:
         self._is_living = any(isinstance(each.value, Node) and each.value.metadata.uid for each in documents)
         self._gangs = {gang.name for gang in cluster.gangs if gang.waiting or gang.running or gang.name not in written}
 
-    def about(self, name: str, namespace: str = "") -> Explanation:
+    def about(self, name: str, namespace: str = "", *, is_only: bool = False) -> Explanation:
+        """`is_only`: the namespace was requested, so objects of others are not meant."""
         subjects = Subjects(self._documents, self._known, self._gangs, self._queued)
-        subject = subjects.find(name, namespace)
+        subject = subjects.find(name, namespace, is_only=is_only)
         # Before the rounds, which place pods.
         self.family = self._family(subject)
         explanation = self._about(subject)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from shoal.api.conditions import is_condition_true
 from shoal.api.decode import Document, Unknown
 from shoal.api.groups.kai import KaiPodGroup
 from shoal.api.groups.volcano import VolcanoPodGroup
@@ -33,31 +34,31 @@ def tell_as_living(explanation: Explanation, pod: Pod, others: Iterable[Pod]) ->
     """What the facts would come to is not what has happened. `others`: all pods of the cluster; those that are ending
     still hold what they have."""
     outcome, node = explanation.outcome, pod.spec.node_name
-    ends = outcome.partition("has yielded to ")[2] or outcome.rpartition(" for ")[2]
+    ends = outcome.partition("is preempted by ")[2] or outcome.rpartition(" for ")[2]
     if not node:
         if outcome.startswith("runs on "):
             where = outcome.removeprefix("runs on ")
             ending = [each for each in others if _is_ending_on(each, where.partition(",")[0])]
             explanation.outcome = f"waits: by now it fits, on {where}"
-            if any(heading == "yielded" for heading, _ in explanation.chapters):
+            if any(heading == "preempted" for heading, _ in explanation.chapters):
                 _tell_preemption(explanation, where)
             elif ending:
-                explanation.outcome = f"waits for room on {where}: others are ending there"
+                explanation.outcome = f"waits for capacity on {where}: other pods are ending there"
                 explanation.add("ending", *map(_end_of, ending))
-        elif outcome.startswith("is promised room on "):
-            explanation.outcome = f"waits: it would be nominated to {outcome.removeprefix('is promised room on ')}"
+        elif outcome.startswith("is nominated to "):
+            explanation.outcome = f"waits: it would be nominated to {outcome.removeprefix('is nominated to ')}"
         return
     state = {"Running": "runs on", "Pending": "starts on"}.get(pod.status.phase, f"is {pod.status.phase} on")
     explanation.outcome = f"{'is ending on' if pod.is_terminating() else state} {node}"
-    if outcome.startswith(("has yielded to ", "moves from ")):
-        explanation.add("may have to", f"make room for {ends}")
+    if outcome.startswith(("is preempted by ", "moves from ")):
+        explanation.add("may end", f"may be preempted or moved for {ends}")
 
 
 def _tell_preemption(explanation: Explanation, where: str) -> None:
     """The rounds preempted pods for it, which no cluster has done yet. The nodes were counted after that."""
     explanation.outcome = f"waits: it fits on {where}, once pods of lower priority are preempted"
     explanation.chapters = [
-        ("has to preempt" if heading == "yielded" else heading, lines)
+        ("has to preempt" if heading == "preempted" else heading, lines)
         for heading, lines in explanation.chapters
         if heading != "nodes"
     ]
@@ -77,7 +78,7 @@ def tell_gang_as_living(explanation: Explanation, members: Sequence[Pod]) -> Non
             explanation.outcome = f"{of_all}, {len(waiting):,} {'waits' if len(waiting) == 1 else 'wait'}: by now "
             explanation.outcome += "it fits" if len(waiting) == 1 else "they fit"
         else:
-            explanation.outcome = f"waits: by now it would be let in, {outcome.replace('runs', 'running')}"
+            explanation.outcome = f"waits: by now it would be admitted, {outcome.replace('runs', 'running')}"
     elif starting and not waiting:
         explanation.outcome = f"starts: {len(running):,} of {len(there):,} pods run"
     lines = [
@@ -110,7 +111,7 @@ def said(pod: Pod) -> str:
 def is_admitted(workload: Workload | None) -> bool:
     """None: there is no object of it."""
     conditions = () if workload is None else workload.status.conditions
-    return any(each.type == "Admitted" and each.status == "True" for each in conditions)
+    return is_condition_true(conditions, "Admitted")
 
 
 def is_called_gang(meta: ObjectMeta, gang: Gang | None) -> bool:

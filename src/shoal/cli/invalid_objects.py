@@ -33,8 +33,8 @@ def shortened(notes: Sequence[str]) -> list[str]:
     return [*objects[:_MOST], *others]
 
 
-def explanation_of(notes: Sequence[str], name: str, namespace: str) -> Explanation | None:
-    """Of the object that is meant, if it is one of them."""
+def explanation_of(notes: Sequence[str], name: str, namespace: str, *, is_only: bool = False) -> Explanation | None:
+    """Of the object that is meant, if it is one of them. `is_only`: objects of other namespaces are not meant."""
     from shoal.views.explanation import Explanation
 
     word, slash, rest = name.partition("/")
@@ -44,7 +44,7 @@ def explanation_of(notes: Sequence[str], name: str, namespace: str) -> Explanati
         keys = {text} if "/" in text else {f"{namespace}/{text}", text} if namespace else {text}
         for match in found:
             key = match["key"]
-            is_named = key in keys or ("/" not in text and key.rpartition("/")[2] == text)
+            is_named = key in keys or ("/" not in text and not is_only and key.rpartition("/")[2] == text)
             if is_named and (not wanted or kind_called(match["kind"]) == wanted):
                 explanation = Explanation(f"{match['kind'].lower()} {key}", "is wrong, and nothing is decided about it")
                 explanation.add("wrong", match["why"])

@@ -1,7 +1,8 @@
 """Resolves a name of the command line among the objects that were read: `pod/x`, `job/x`, `wl/x`, `gang/x`, or `x`.
 
-Guarantees: kinds have the names that kubectl accepts; a name is looked for in the namespace given, then in all others;
-one that means several things is refused with all of them, and one that means nothing with what is most like it.
+Guarantees: kinds have the names that kubectl accepts; a name is looked for in the namespace given, then in all others,
+or in a namespace of the command line alone; one that means several things is refused with all of them, and one that
+means nothing with what is most like it.
 
 A job, the gang that its pods are and its Workload in the queue are one matter under one name: the
 gang tells most, then the workload, then the pods.
@@ -10,7 +11,7 @@ gang tells most, then the workload, then the pods.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from shoal.api.decode import Document, Unknown, meta_of
@@ -18,6 +19,7 @@ from shoal.api.kueue import Workload
 from shoal.api.pod import Pod
 from shoal.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from shoal.units.errors import UserError, excerpt
+from shoal.views.enumeration import few
 
 POD, GANG, WORKLOAD = "pod", "gang", "workload"
 _ALIASES: Mapping[str, str] = {
@@ -65,12 +67,14 @@ class Subjects:
             if kind:
                 self._add(meta_of(document.value).key, kind)
 
-    def find(self, text: str, namespace: str = "") -> Subject:
-        """What is meant."""
+    def find(self, text: str, namespace: str = "", *, is_only: bool = False) -> Subject:
+        """What is meant. `is_only`: the namespace was requested, so objects of others are not meant."""
         if text in self._kinds:
             return self._one(text)
         kind, name = self._split(text)
         found = list(self._matching(kind, name, namespace))
+        if found and is_only and "/" not in name and not found[0].startswith(f"{namespace}/"):
+            raise _elsewhere(f"{kind}/" if kind else "", name, namespace, found)
         if not found:
             raise self._nothing(text, kind, name)
         if len(found) == 1:
@@ -119,6 +123,14 @@ class Subjects:
         many = f"{len(names):,} {kind or 'pods and gang'}s exist" if len(names) != 1 else f"1 {what} exists"
         fix = f"did you mean {' or '.join(shown)}?" if shown else many
         return UserError(f"{what} {excerpt(name if kind else text)} not found", fix=fix)
+
+
+def _elsewhere(kind: str, name: str, namespace: str, found: Sequence[str]) -> UserError:
+    what = kind.removesuffix("/") or "pod or gang"
+    others = [key.partition("/")[0] for key in found]
+    namespaces = f"namespace{'s' * (len(others) > 1)} {few(others, _NEAR)}"
+    fix = f"{kind}{name} exists in {namespaces}: use -n {others[0]}"
+    return UserError(f"{what} {excerpt(name)} not found in namespace {namespace}", fix=fix)
 
 
 def kind_called(word: str) -> str:

@@ -117,7 +117,7 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
         reasons = outlook(kueue_of(manifests, manifests.now_s), manifests.now_s)
         listed = workloads_of(kueue.queues.held.values(), waiters, reasons)
     if options.name:
-        part = part_of(tree, options.name, namespace)
+        part = part_of(tree, options.name, namespace, is_only=bool(namespace and options.namespace))
         tree = Tree([part.shown])
         listed = None if listed is None else workloads_in(listed, part.meant)
     _show(tree, listed, options.output, of_name, source.cluster)

@@ -97,7 +97,9 @@ def run(options: RunOptions, cluster_access: AccessOptions, logs: LoggingOptions
     )
     logs.set_up()
     access = cluster_access.access_for_change(is_child=options.notify is not None)
-    ready = ready_reporter(lambda what: f"{what}; Ctrl-C ends this.", options.notify)
+    if options.notify is None:
+        typer.echo(start_line(choice), err=True)
+    ready = ready_reporter(lambda what: f"ready: {what}; Ctrl-C ends this.", options.notify)
     with in_one_line(access):
         run_on(
             access,
@@ -105,6 +107,24 @@ def run(options: RunOptions, cluster_access: AccessOptions, logs: LoggingOptions
             ready,
             lambda what: typer.echo(f"shoal: {access.where}: {visible(what, keeps_blanks=True)}", err=True),
         )
+
+
+def start_line(choice: RunChoice) -> str:
+    """What this process will do; printed before the first request, while a mistake has no effect yet."""
+    from shoal.wiring.run_choice import SCHEDULER
+
+    placed = (
+        f"; places pods with schedulerName {' or '.join(choice.scheduler_names)}"
+        if SCHEDULER in choice.controllers
+        else ""
+    )
+    rules = choice.own.leader_election
+    active = (
+        f"while it holds the Lease {rules.resource_namespace}/{rules.resource_name}"
+        if rules.leader_elect
+        else "without leader election"
+    )
+    return f"starting {', '.join(choice.controllers)} in all namespaces{placed}; changes the cluster {active}"
 
 
 def run_choice(files: RunFiles) -> RunChoice:

@@ -32,14 +32,16 @@ class Unread(NamedTuple):
     name: str
 
 
-async def find_unread(api: Api, text: str, namespace: str) -> Unread | None:
-    """What `kind/name` or `kind/namespace/name` means; None where it means nothing, or may not be seen."""
+async def find_unread(api: Api, text: str, namespace: str, *, is_only: bool = False) -> Unread | None:
+    """What `kind/name` or `kind/namespace/name` means; None where it means nothing, or may not be seen. `is_only`: only
+    the namespace is searched, unless the text names another one."""
     from shoal.client.port import Select
     from shoal.client.refusals import RefusedError
     from shoal.client.served import answering
 
     word, _, rest = text.partition("/")
     within, _, name = rest.rpartition("/")
+    within = within or (namespace if is_only else "")
     for served in await answering(api):
         if name and _is_meant(served, word.lower()):
             try:

@@ -68,17 +68,18 @@ def why(
 
     source = source_from(options.filename, access, options.namespace, nodes=options.nodes, complains=False)
     namespace = "" if options.all_namespaces else source.namespace
+    is_only = bool(namespace and options.namespace)
     is_plain = options.policy == _POLICY and options.scheduler_config is None
     loaded = source.taken() if is_plain else loaded_of(source.documents, options.policy, options.scheduler_config)
     if options.filename:
         warn(loaded.warnings)
     try:
         explainer = Explainer(source.documents, loaded, options.seed, SearchDeadline(_MOST_S))
-        explanation = explainer.about(name, namespace)
+        explanation = explainer.about(name, namespace, is_only=is_only)
     except UserError:
-        wrong = explanation_of(source.notes, name, namespace)
+        wrong = explanation_of(source.notes, name, namespace, is_only=is_only)
         if wrong is None and not options.filename:
-            wrong = _of_unread(name, source, access.access())
+            wrong = _of_unread(name, namespace, source, access.access(), is_only=is_only)
         if wrong is None:
             raise
         explanation = wrong
@@ -99,10 +100,10 @@ def why(
     show_explanation(console(is_folded=True), explanation)
 
 
-def _of_unread(name: str, source: Source, access: Access) -> Explanation | None:
+def _of_unread(name: str, namespace: str, source: Source, access: Access, *, is_only: bool) -> Explanation | None:
     """None where the cluster has no such object either."""
     from shoal.cli.cluster_access import speak
     from shoal.cli.unread_objects import explain_unread, find_unread
 
-    unread = speak(access, lambda api: find_unread(api, name, source.namespace)) if "/" in name else None
+    unread = speak(access, lambda api: find_unread(api, name, namespace, is_only=is_only)) if "/" in name else None
     return None if unread is None else explain_unread(unread, source.documents)

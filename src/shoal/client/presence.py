@@ -75,7 +75,7 @@ class Presence:
         try:
             by = await self._seen()
         except (ShoalError, msgspec.DecodeError) as error:
-            _log.info("whether %s runs cannot be told: %s", self._sign.project, error)
+            _log.info("cannot find out whether %s runs: %s", self._sign.project, error)
             return
         if (by is not None) != self.is_there:
             self.is_there = by is not None

@@ -11,8 +11,11 @@ from shoal.devices import topology_manager
 from shoal.devices.advertised_devices import PhysicalDevice
 from shoal.devices.chosen_devices import Choice
 from shoal.devices.device_requests import DeviceRequest, asks_of
+from shoal.devices.gpu_groups import Scores
+from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.pod_refusal import Refused
 from shoal.devices.preferred_allocation import choose
+from shoal.devices.requested_devices import request_problem
 
 Obj = dict[str, Any]
 Pool = Mapping[str, Sequence[PhysicalDevice]]
@@ -28,8 +31,9 @@ class AllocationRules(msgspec.Struct, frozen=True):
     """The settings of the node's topology manager and of the device plugin."""
 
     policy: str = "none"
-    one_per_request: bool = False
-    packed: bool = False
+    plugin: PluginConfig = PluginConfig()
+    scores: Scores = {}
+    """Of the connections between the node's GPUs."""
 
 
 class _RefusedError(Exception):
@@ -125,6 +129,7 @@ class _Trial:
             raise _RefusedError(nodes)
         for name, count in ask.amounts:
             devices = self._devices(ask.container, name, count, nodes)
+            self._check(name, devices)
             self._given.update(device.id for device in devices)
             self.held.append(HeldDevices(ask.container, name, tuple(devices)))
             left = [device for device in self._reusable.get(name, ()) if device not in devices]
@@ -143,9 +148,6 @@ class _Trial:
             raise _refused(
                 f"requested number of devices unavailable for {name}. Requested: {missing}, Available: {len(free)}"
             )
-        if self._rules.one_per_request and count > 1 and any(device.replicas > 1 for device in pool):
-            what = f"maximum request size for shared resources is 1; found {count}"
-            raise _refused(f"rpc error: code = Unknown desc = invalid request: {what}")
         available = [*self._reusable.get(name, ()), *free]
         chosen = self._choice.wanted(container, name, count, [*available, *self._replaceable(pool)])
         if isinstance(chosen, str) or (chosen is not None and len(chosen) != count):
@@ -159,7 +161,14 @@ class _Trial:
             free = [device for device in free if device not in kept]
             missing = count - len(kept)
         near = free if nodes is None else [device for device in free if device.numa in nodes]
-        return choose(near if len(near) >= missing else free, kept, pool, count, packed=self._rules.packed)
+        usable = near if len(near) >= missing else free
+        return choose(usable, kept, pool, count, packed=self._rules.plugin.packed, scores=self._rules.scores)
+
+    def _check(self, name: str, devices: Sequence[PhysicalDevice]) -> None:
+        known = {device.id for device in self._pool[name]}
+        problem = request_problem([device.id for device in devices], known, self._rules.plugin)
+        if problem is not None:
+            raise _refused(f"rpc error: code = Unknown desc = {problem.message}")
 
     def _replaceable(self, pool: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
         """Devices of other pods that a choice may name: they are replaced by other whole GPUs, because a device plugin

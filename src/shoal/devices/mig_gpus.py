@@ -94,5 +94,5 @@ def targets(specs: Specs, gpus: Sequence[MigGpu]) -> Mapping[int, MigSpec] | Pro
     if missing:
         return Problem(f"no GPU {missing[0]}", f"the node has {len(gpus)}")
     if not wanted and any(spec.enabled for spec in specs):
-        return Problem("the layout speaks of no GPU of this node", "see its devices and device-filter")
+        return Problem("the layout names no GPU of this node", "see its devices and device-filter")
     return wanted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shoal.data.mig import RESOURCE_PREFIX
 
+DOMAIN = "nvidia.com/"
 GPU = "nvidia.com/gpu"
 MIG_PREFIX = RESOURCE_PREFIX
 SHARED_SUFFIX = ".shared"

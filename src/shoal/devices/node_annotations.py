@@ -8,12 +8,21 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from shoal.devices.advertised_devices import PhysicalDevice
-from shoal.devices.feature_labels import LabelInput
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.mig_instances import Gpu
 from shoal.devices.names import GPU, OWN_ISLANDS, OWN_NUMA, OWN_ONE_PER_REQUEST, OWN_TOPOLOGY
+from shoal.devices.plugin_config import PluginConfig
+
+
+class AnnotatedNode(msgspec.Struct, frozen=True):
+    slots: tuple[GpuSlot, ...]
+    gpus: tuple[Gpu, ...]
+    """The MIG layout of each."""
+    config: PluginConfig
 
 
 def own_words(
-    scene: LabelInput, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int] = frozenset()
+    scene: AnnotatedNode, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int] = frozenset()
 ) -> dict[str, str]:
     """`unhealthy`: the indexes of GPUs that the plugin does not advertise at present."""
     if not scene.slots:
@@ -29,7 +38,7 @@ def own_words(
     return found
 
 
-def _numbered(scene: LabelInput) -> tuple[list[int], list[int]]:
+def _numbered(scene: AnnotatedNode) -> tuple[list[int], list[int]]:
     """For each `nvidia.com/gpu` before replication: its number, and its GPU."""
     places = []
     for slot, gpu in zip(scene.slots, scene.gpus, strict=True):
@@ -58,7 +67,9 @@ def _spans(numbers: Sequence[int]) -> Iterable[str]:
         start = last = number
 
 
-def _topology(scene: LabelInput, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int]) -> str:
+def _topology(
+    scene: AnnotatedNode, devices: Mapping[str, Sequence[PhysicalDevice]], unhealthy: AbstractSet[int]
+) -> str:
     gpus = []
     for slot, gpu in zip(scene.slots, scene.gpus, strict=True):
         row: dict[str, object] = {

@@ -1,147 +1,102 @@
-"""Parses the device plugin's configuration: how GPUs and MIG instances are advertised, and with how many replicas.
+"""Determines how GPUs and MIG instances are advertised: the MIG strategy, and the replicas of each resource.
 
-The format is that of the plugin's own file. Fields that the plugin ignores (`resources`, `rename` of one resource,
-devices other than all) are ignored here too; a configuration with which it would not start is rejected with its
-message. One such configuration is translated instead, because its meaning is plain and it is often copied:
+The format is that of the plugin's own file (`plugin_file`). What the plugin ignores (`resources`, `rename` of one
+resource, devices other than all) is ignored here too; a configuration with which it would not start is rejected with
+its message. One such configuration is translated instead, because its meaning is plain and it is often copied:
 `timeSlicing.replicas` without `resources` means all GPUs.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal, cast
 
 import msgspec
 
-from shoal.api.yaml_text import read_yaml
-from shoal.devices.mps_limits import MOST_MPS_CLIENTS
-from shoal.devices.names import GPU, SHARED_SUFFIX
-from shoal.units.errors import UserError
+from shoal.devices.mps_limits import MOST_MPS_CLIENTS, check_mps_clients
+from shoal.devices.names import SHARED_SUFFIX
+from shoal.devices.plugin_file import PluginFile, SharingStrategy, parse_plugin_file
+from shoal.devices.plugin_flags import PluginFlags, check_flags
+from shoal.devices.plugin_resources import PluginConfigError, SharingBlock
 
-_DOMAIN = "nvidia.com/"
 _MOST_REPLICAS = 1_000
 """The maximum number of replicas. Each is a device of its own, and a typing error must not create a million of them."""
+DEFAULT_MPS_ROOT = "/run/nvidia/mps"
+"""Where NVIDIA's charts and operator put the directories of MPS."""
 
 Strategy = Literal["none", "single", "mixed"]
 
 
-_SHORT_FORM = (
-    "timeSlicing.replicas without resources is read as resources: [{{name: {name}, replicas: {replicas}}}]; "
-    'the real device plugin rejects it ("no resources specified")'
-)
-
-
-class PluginConfigError(Exception):
-    """The plugin would not start with this."""
-
-
 class PluginConfig(msgspec.Struct, frozen=True):
     mig_strategy: Strategy = "none"
-    sharing: Literal["none", "time-slicing", "mps"] = "none"
+    sharing: SharingStrategy = "none"
     replicas: tuple[tuple[str, int], ...] = ()
     """Replicas by resource; `*`: all resources."""
     rename: bool = False
     one_per_request: bool = False
     packed: bool = False
     """Whether replicas are allocated from GPUs in use first."""
+    renames: tuple[tuple[str, str], ...] = ()
+    """The new names of single resources. The released plugin ignores them."""
     notes: tuple[str, ...] = ()
-    """What was translated, and how."""
+    """What was translated or ignored, and how."""
 
     def replicas_of(self, resource: str) -> int:
         found = dict(self.replicas)
         return found.get(resource, found.get("*", 1))
 
     def name_of(self, resource: str) -> str:
-        return resource + SHARED_SUFFIX if self.rename and self.replicas_of(resource) > 1 else resource
-
-
-class _Resource(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    replicas: int = 0
-
-
-class _Sharing(msgspec.Struct, frozen=True, rename="camel"):
-    resources: list[_Resource] = []
-    replicas: int | None = None
-    """No field of the plugin's format: the short form."""
-    rename_by_default: bool = False
-    fail_requests_greater_than_one: bool | None = None
-
-
-class _SharingBlocks(msgspec.Struct, frozen=True, rename="camel"):
-    time_slicing: _Sharing | None = None
-    mps: _Sharing | None = None
-
-
-class _Plugin(msgspec.Struct, frozen=True, rename="camel"):
-    shared_devices_allocation_policy: Literal["distributed", "packed"] = "distributed"
-
-
-class _Flags(msgspec.Struct, frozen=True, rename="camel"):
-    mig_strategy: Strategy | None = None
-    plugin: _Plugin = _Plugin()
-
-
-class _PluginConfigFile(msgspec.Struct, frozen=True, rename="camel"):
-    version: str = ""
-    flags: _Flags = _Flags()
-    sharing: _SharingBlocks = _SharingBlocks()
+        if self.replicas_of(resource) < 2:
+            return resource
+        return dict(self.renames).get(resource, resource + SHARED_SUFFIX if self.rename else resource)
 
 
 def parse_plugin_config(text: str, default: Strategy, most_mps_clients: int = MOST_MPS_CLIENTS) -> PluginConfig:
-    """`most_mps_clients`: of the GPUs of the machine."""
-    try:
-        documents: list[Any] = [document for _, document in read_yaml(text)]
-        file = msgspec.convert(documents[0] if documents else {"version": "v1"}, _PluginConfigFile)
-    except (UserError, msgspec.ValidationError) as error:
-        raise PluginConfigError(f"error parsing config file: {error}") from error
-    if file.version != "v1":
-        raise PluginConfigError(f"unknown version: {file.version or 'missing'}")
-    if file.sharing.mps is not None and file.sharing.time_slicing is not None:
-        raise PluginConfigError("sharing has timeSlicing and mps, which exclude each other on a GPU: leave one out")
-    is_mps = file.sharing.mps is not None
-    block, notes = _long_form(file.sharing)
-    most = most_mps_clients if is_mps else _MOST_REPLICAS
-    return PluginConfig(
-        mig_strategy=file.flags.mig_strategy or default,
-        sharing="none" if block is None else "mps" if is_mps else "time-slicing",
-        replicas=() if block is None else _replicas(block, most),
-        rename=block is not None and block.rename_by_default,
-        one_per_request=_one_per_request(block, is_mps=is_mps),
-        packed=file.flags.plugin.shared_devices_allocation_policy == "packed",
-        notes=notes,
+    """As an installation by NVIDIA's chart or operator starts. Raises `PluginConfigError`.
+
+    `default`: the strategy where the file has none; MPS is allowed with it, because a node may have no MIG devices.
+    `most_mps_clients`: of the GPUs of the machine.
+    """
+    file = parse_plugin_file(text)
+    config = started_config(file, PluginFlags(mps_root=DEFAULT_MPS_ROOT), most_mps_clients)
+    if "mig_strategy" in file.flags.plugin:
+        return config
+    return msgspec.structs.replace(config, mig_strategy=default)
+
+
+def started_config(file: PluginFile, defaults: PluginFlags, most_mps_clients: int = MOST_MPS_CLIENTS) -> PluginConfig:
+    """The configuration with which the plugin starts. Raises `PluginConfigError` if it does not start.
+
+    `defaults`: the flags that are used where the file sets none.
+    """
+    flags = file.flags.over(defaults)
+    check_flags(flags, is_mps=file.sharing == "mps")
+    block, ignored = file.in_force()
+    if block is not None:
+        _check_replicas(block, most_mps_clients if file.sharing == "mps" else None)
+    return msgspec.structs.replace(
+        config_of_block(file.sharing, block, cast("Strategy", flags.mig_strategy)),
+        packed=flags.shared_devices_allocation_policy == "packed",
+        notes=(*file.notes, *ignored),
     )
 
 
-def _long_form(blocks: _SharingBlocks) -> tuple[_Sharing | None, tuple[str, ...]]:
-    """The block in force in the plugin's own format, and what was translated."""
-    block = blocks.mps or blocks.time_slicing
-    if blocks.time_slicing is None or block is None or block.resources or block.replicas is None:
-        return block, ()
-    resource = _Resource(GPU, block.replicas)
-    return msgspec.structs.replace(block, resources=[resource]), (
-        _SHORT_FORM.format(name=resource.name, replicas=resource.replicas),
-    )
-
-
-def _replicas(block: _Sharing, most: int) -> tuple[tuple[str, int], ...]:
-    if not block.resources:
-        raise PluginConfigError("no resources specified")
-    found = []
-    for resource in block.resources:
-        if not resource.name:
-            raise PluginConfigError("no resource name specified")
-        if resource.replicas < 2:
-            raise PluginConfigError(f"number of replicas must be >= 2: {resource.name}")
-        if resource.replicas > most:
-            what = f"maximum allowed replicas exceeded: {resource.replicas} > {most}"
-            raise PluginConfigError(f"{what}: {resource.name}")
-        name = resource.name if resource.name.startswith(_DOMAIN) else _DOMAIN + resource.name
-        found.append((name, resource.replicas))
-    return tuple(found)
-
-
-def _one_per_request(block: _Sharing | None, *, is_mps: bool) -> bool:
+def config_of_block(sharing: SharingStrategy, block: SharingBlock | None, strategy: Strategy) -> PluginConfig:
     if block is None:
-        return False
-    reported = block.fail_requests_greater_than_one
-    return is_mps if reported is None else reported
+        return PluginConfig(mig_strategy=strategy)
+    return PluginConfig(
+        mig_strategy=strategy,
+        sharing=sharing,
+        replicas=tuple((one.name, one.replicas) for one in block.resources),
+        rename=block.rename_by_default,
+        one_per_request=bool(block.one_per_request),
+        renames=tuple((one.name, one.rename) for one in block.resources if one.rename),
+    )
+
+
+def _check_replicas(block: SharingBlock, most_mps_clients: int | None) -> None:
+    for one in block.resources:
+        if most_mps_clients is not None:
+            check_mps_clients(one.replicas, most_mps_clients, one.name)
+        elif one.replicas > _MOST_REPLICAS:
+            what = f"maximum allowed replicas exceeded: {one.replicas} > {_MOST_REPLICAS}: {one.name}"
+            raise PluginConfigError(what, "replicas-too-many")

@@ -7,7 +7,7 @@ is reported as lost and does not fail the calls about others.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -17,6 +17,19 @@ class DriverVersions(msgspec.Struct, frozen=True):
     """`580.95.05`."""
     cuda: str | None
     """The greatest version of CUDA that the driver supports: `13.0`."""
+
+
+class MigAttributes(msgspec.Struct, frozen=True):
+    """What a MIG device has: multiprocessors, slices, and the engines that it shares with others of its instance."""
+
+    multiprocessors: int
+    gpu_slices: int
+    compute_slices: int
+    copy_engines: int
+    decoders: int
+    encoders: int
+    jpeg_engines: int
+    optical_flow_engines: int
 
 
 class MigInstance(msgspec.Struct, frozen=True):
@@ -34,6 +47,7 @@ class MigInstance(msgspec.Struct, frozen=True):
     memory_mib: int | None
     compute_instance: int | None = None
     """The number of the compute instance in the GPU instance."""
+    attributes: MigAttributes | None = None
 
 
 class NvlinkPeer(msgspec.Struct, frozen=True):
@@ -41,6 +55,24 @@ class NvlinkPeer(msgspec.Struct, frozen=True):
 
     uuid: str
     links: int
+
+
+PcieRelation = Literal["same-board", "single-switch", "multi-switch", "host-bridge", "same-cpu", "cross-cpu"]
+
+
+class PciePeer(msgspec.Struct, frozen=True):
+    """What connects two GPUs of the node apart from NVLink."""
+
+    uuid: str
+    relation: PcieRelation
+
+
+class Fabric(msgspec.Struct, frozen=True):
+    """The NVLink domain of several machines to which a GPU is attached."""
+
+    cluster: str
+    """A UUID."""
+    clique: str
 
 
 class InstalledGpu(msgspec.Struct, frozen=True):
@@ -63,6 +95,11 @@ class InstalledGpu(msgspec.Struct, frozen=True):
     """Whether MIG mode is enabled; None: the GPU has no MIG."""
     instances: tuple[MigInstance, ...] = ()
     peers: tuple[NvlinkPeer, ...] = ()
+    pcie_peers: tuple[PciePeer, ...] = ()
+    pci_class: int | None = None
+    """0x030000 for a GPU with displays, 0x030200 for one without."""
+    fabric: Fabric | None = None
+    """None: attached to no domain beyond this machine."""
 
 
 class LostGpu(msgspec.Struct, frozen=True):
@@ -103,6 +140,9 @@ class RemappedRows(msgspec.Struct, frozen=True):
     has_failed: bool
 
 
+RecoveryAction = Literal["none", "reset", "reboot", "drain-p2p", "drain-and-reset", "recover-imex", "bus-reset"]
+
+
 class GpuReadings(msgspec.Struct, frozen=True):
     """The values of one GPU at one time."""
 
@@ -126,6 +166,8 @@ class GpuReadings(msgspec.Struct, frozen=True):
     throttle_reasons: tuple[str, ...] | None = None
     """`sw_power_cap`, `hw_thermal_slowdown`, ...; empty: the clocks are not reduced."""
     processes: tuple[GpuProcess, ...] | None = None
+    recovery_action: RecoveryAction | None = None
+    """What the driver recommends after a fault; None: drivers before 550 do not say."""
 
 
 class XidEvent(msgspec.Struct, frozen=True):

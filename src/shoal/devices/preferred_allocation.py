@@ -1,7 +1,7 @@
 """Chooses devices for a container by the device plugin's preference.
 
-Whole GPUs: those with the best connection, which the engine chooses too (`closeness`). Replicas and MIG instances: one
-by one, from the device with the fewest allocations (or the most, if packed).
+Whole GPUs: those with the best connections (`gpu_groups`). Replicas and MIG instances: one by one, from the device with
+the fewest allocations (or the most, if packed).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from shoal.devices.advertised_devices import PhysicalDevice
-from shoal.devices.closeness import closest
+from shoal.devices.device_ids import number_of_replica
+from shoal.devices.gpu_groups import Scores, best_group
 
 
 def choose(
@@ -20,37 +21,51 @@ def choose(
     count: int,
     *,
     packed: bool,
+    scores: Scores,
 ) -> list[PhysicalDevice]:
     """`count` devices: `kept` (from init containers) and the best further ones of `free`."""
-    missing = count - len(kept)
-    if missing <= 0:
+    if count <= len(kept):
         return sorted(kept, key=lambda device: (device.gpu, device.id))[:count]
-    is_whole = all(device.cut is None and device.replicas == 1 for device in free)
-    more = _closest(free, missing, kept) if is_whole else _spread(free, all_devices, missing, packed=packed)
-    return [*kept, *more]
+    return preferred([*kept, *free], kept, all_devices, count, packed=packed, scores=scores)
 
 
-def _closest(free: Sequence[PhysicalDevice], count: int, kept: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
-    islands = {device.island for device in kept}
-    near = [device for device in free if device.island in islands]
-    usable = sorted(near if len(near) >= count else free, key=lambda device: (device.gpu, device.id))
-    levels = ([device.island for device in usable], [device.numa for device in usable])
-    return [usable[position] for position in closest(range(len(usable)), count, levels)]
+def preferred(
+    available: Sequence[PhysicalDevice],
+    required: Sequence[PhysicalDevice],
+    all_devices: Sequence[PhysicalDevice],
+    count: int,
+    *,
+    packed: bool,
+    scores: Scores,
+) -> list[PhysicalDevice]:
+    """`count` of the available devices, the required ones included; empty if there are not so many.
+
+    `all_devices`: those of the resource. `scores`: of the connections between the GPUs of the node.
+    """
+    if all(device.cut is None and not number_of_replica(device.id) for device in all_devices):
+        by_id = {device.id: device for device in sorted(available, key=lambda device: (device.gpu, device.id))}
+        return [by_id[one] for one in best_group([*by_id], [device.id for device in required], count, scores)]
+    needed = {device.id for device in required}
+    candidates = [device for device in available if device.id not in needed]
+    missing = count - len(required)
+    if missing > len(candidates):
+        return []
+    return [*required, *_spread(candidates, all_devices, missing, packed=packed)]
 
 
 def _spread(
-    free: Sequence[PhysicalDevice], all_devices: Sequence[PhysicalDevice], count: int, *, packed: bool
+    candidates: Sequence[PhysicalDevice], all_devices: Sequence[PhysicalDevice], count: int, *, packed: bool
 ) -> list[PhysicalDevice]:
     total = Counter(device.physical for device in all_devices)
-    left = Counter(device.physical for device in free)
+    left = Counter(device.physical for device in candidates)
     given = Counter({name: total[name] - left[name] for name in total})
     picked: Counter[str] = Counter()
-    candidates = list(free)
+    waiting = list(candidates)
     chosen: list[PhysicalDevice] = []
-    for _ in range(min(count, len(candidates))):
+    for _ in range(count):
         sign = -1 if packed else 1
-        best = min(candidates, key=lambda one: (sign * given[one.physical], picked[one.physical]))
-        candidates.remove(best)
+        best = min(waiting, key=lambda one: (sign * given[one.physical], picked[one.physical]))
+        waiting.remove(best)
         given[best.physical] += 1
         picked[best.physical] += 1
         chosen.append(best)

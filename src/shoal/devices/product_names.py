@@ -1,4 +1,4 @@
-"""Derives the driver's name of a GPU from its product label, and the product label of a model.
+"""Derives the driver's name of a GPU from its product label, and label values from names.
 
 The label has dashes for spaces. Older products have dashes in the name itself, between product, form factor and memory;
 newer ones have none: `NVIDIA A100-SXM4-80GB` and `Tesla V100-SXM2-16GB`, but `NVIDIA H100 80GB HBM3`.
@@ -23,7 +23,14 @@ def device_name(product: str) -> str:
 
 def product_of_device(name: str) -> str:
     """The product label of a driver's name, as GPU feature discovery writes it."""
-    return _NOT_IN_LABELS.sub("", name).replace(" ", "-")
+    return sanitised(name)
+
+
+def sanitised(text: str) -> str:
+    """As feature discovery writes names in labels: other characters are removed, and words are joined by a
+    dash.
+    """
+    return "-".join(_NOT_IN_LABELS.sub("", text).split())
 
 
 def product_label(model: Model) -> str:

@@ -5,12 +5,17 @@ Interned per ask, so that a hundred thousand pods hold a reference each and taki
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine import facts
 from shoal.engine.asks import Ask, counted
 from shoal.engine.devices.kinds import kind_of
+
+_LEAST: Final = 4096
 
 
 class Charge:
@@ -27,13 +32,24 @@ class Charge:
 
 
 class Charges:
-    """All asks ever compiled for one cluster."""
+    """The asks compiled for one cluster; unused ones are dropped before the table doubles."""
 
-    __slots__ = ("_resources", "known")
+    __slots__ = ("_most", "_resources", "known")
 
     def __init__(self, resources: facts.ResourceColumns) -> None:
         self._resources = resources
         self.known: dict[Ask, Charge] = {}
+        self._most = _LEAST
+
+    @property
+    def is_full(self) -> bool:
+        """Whether unused charges are to be dropped before another is compiled."""
+        return len(self.known) >= self._most
+
+    def keep(self, used: AbstractSet[Charge]) -> None:
+        """Drop all other charges."""
+        self.known = {charge.ask: charge for charge in self.known.values() if charge in used}
+        self._most = max(2 * len(self.known), _LEAST)
 
     def compile(self, ask: Ask) -> Charge:
         """The charge of an ask seen for the first time; what it requests must have columns by now."""

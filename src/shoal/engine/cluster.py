@@ -45,10 +45,7 @@ from shoal.units.errors import BugError
 RANK_BITS: Final = 32
 LAST_RANK: Final = (1 << RANK_BITS) - 1
 
-_LEAST_CHARGES: Final = 4096
-
 GPU_MODEL_LABEL: Final = "nvidia.com/gpu.product"
-
 
 _PLAIN = slice(facts.CPU, facts.PODS + 1)
 
@@ -109,7 +106,6 @@ class Cluster:
         """Counts the changes of gangs, topologies and budgets."""
         self.gpu_free_milli = 0
         """GPU compute free on all nodes together."""
-        self._most_charges = _LEAST_CHARGES
         self._retired: list[int] = []
         self._unrequested = UnrequestedAmounts()
         self._next_rank = 0
@@ -151,19 +147,13 @@ class Cluster:
             for resource, amount in counted(ask).items():
                 if amount > 0:
                     self.column(resource)
-            self._forget_unused_charges()
+            if self.charges.is_full:
+                # No pod on a node and no pending pod has the others any more.
+                self.charges.keep({each.charge for each in self.pods.values()} | self.pending.charges())
             if ask.near is not NO_RULES:
                 self.counts.read(ask.near)
             charge = self.charges.compile(ask)
         return charge
-
-    def _forget_unused_charges(self) -> None:
-        """Drop the charges that no pod on a node and no pending pod has any more; called before the table doubles."""
-        if len(self.charges.known) < self._most_charges:
-            return
-        used = {allocation.charge for allocation in self.pods.values()} | self.pending.charges()
-        self.charges.known = {charge.ask: charge for charge in self.charges.known.values() if charge in used}
-        self._most_charges = max(2 * len(self.charges.known), _LEAST_CHARGES)
 
     # -- nodes ---------------------------------------------------------------------------------------------
 

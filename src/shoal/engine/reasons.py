@@ -64,7 +64,7 @@ class Code(StrEnum):
     ONLY_HIGHER = "OnlyHigherPriority"
     TOO_EARLY = "MinimumRuntime"
     BUDGETS = "BudgetsForbid"
-    NOT_ENOUGH = "NotEnoughEvenIfAllYield"
+    NOT_ENOUGH = "NotEnoughEvenWithPreemption"
 
 
 class Cause(msgspec.Struct, frozen=True, order=True):

@@ -126,12 +126,12 @@ class _Told:
                 self._fate[placed.pod] = f"runs on {placed.node}{self._on(placed)}"
             for nominated in record.nominated:
                 where = f"{nominated.node}{self._on(nominated)}"
-                self._fate[nominated.pod] = f"is promised room on {where}, as soon as others left it"
+                self._fate[nominated.pod] = f"is nominated to {where}, until the preempted pods have ended"
             for moved in record.moved:
                 self._fate[moved.pod] = f"moves from {moved.source} to {moved.target} for {moved.beneficiary}"
                 self._yielded.setdefault(moved.beneficiary, []).append(f"{moved.pod} (moved to {moved.target})")
             for evicted in record.evicted:
-                self._fate[evicted.pod] = f"has yielded to {evicted.beneficiary} ({evicted.code})"
+                self._fate[evicted.pod] = f"is preempted by {evicted.beneficiary} ({evicted.code})"
                 self._yielded.setdefault(evicted.beneficiary, []).append(evicted.pod)
 
     def _on(self, chosen: Place | Nominate) -> str:
@@ -159,7 +159,7 @@ class _Told:
                 explanation.add("gang", allocation.who.group)
                 explanation.add("nodes", *self._alternatives(key))
                 explanation.add("GPU memory", self._shared_memory(allocation))
-            explanation.add("yielded", few(self._yielded.get(key, []), _MOST_PODS))
+            explanation.add("preempted", few(self._yielded.get(key, []), _MOST_PODS))
             return explanation
         waiting = cluster.pending[key]
         group = cluster.gangs.find(waiting.who.group) if waiting.who.group else None
@@ -253,7 +253,7 @@ class _Told:
             explanation = Explanation(f"gang {gang.name}", self._running(gang))
             explanation.add("turn", before)
             explanation.add("pods", *self._where(gang))
-            explanation.add("yielded", few(self._yielded.get(gang.name, []), _MOST_PODS))
+            explanation.add("preempted", few(self._yielded.get(gang.name, []), _MOST_PODS))
             if gang.waiting:
                 explanation.add("waiting", few(list(gang.waiting), _MOST_PODS), "they are beyond its minimum")
             return explanation
@@ -301,7 +301,7 @@ class _Told:
     def _running(self, gang: Gang) -> str:
         nominated = sum(1 for pod in gang.running if pod in self._cluster.nominated)
         if nominated:
-            return f"is promised room for {nominated:,} of its pods"
+            return f"is nominated with {nominated:,} of its pods"
         return f"runs with {pods_words(len(gang.running))}"
 
     def _where(self, gang: Gang) -> Iterator[str]:

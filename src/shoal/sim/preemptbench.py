@@ -95,7 +95,7 @@ def preempt_s(seed: int = 7) -> float:
     """Seconds for all claimants."""
     seconds, plan = PreemptBench(seed).run()
     if len(plan.nominated) != CLAIMANTS * PODS:
-        raise BugError(f"{len(plan.nominated)} pods were promised room, not {CLAIMANTS * PODS}")
+        raise BugError(f"{len(plan.nominated)} pods were nominated, not {CLAIMANTS * PODS}")
     return seconds
 
 

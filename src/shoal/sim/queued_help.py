@@ -16,6 +16,7 @@ from shoal.engine.queues.remedies import Effect, RemedyKind, SearchLimit, admiss
 from shoal.engine.queues.remedies import Remedy as QuotaRemedy
 from shoal.engine.reasons import Evidence
 from shoal.sim.explain import Explainer
+from shoal.sim.queue_corrections import QueueCorrection
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_levels import respelling, unmatched_levels_of
 from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
@@ -58,6 +59,11 @@ class _QueuedHelp:
         if levels:
             respelt = respelling(self._rounds, self._facts, levels, self._objects)
             self._add([] if respelt is None else [respelt], unmatched_words(levels))
+            return
+        correction = QueueCorrection(self._rounds, self._facts, self._objects)
+        if correction.is_needed:
+            corrected, obstacle = correction.tried(lambda: self._quota(self._rounds.prover), self._told)
+            self._add(corrected, correction.words(), obstacle)
             return
         by_queues = [self._told(each) for each in self._quota(self._rounds.prover)[:_MOST_REMEDIES]]
         admission = admission_with_quota(self._rounds.kueue, self._facts.key, self._rounds.now_s)
@@ -143,7 +149,7 @@ class _QueuedHelp:
         return remedies(rounds.kueue, self._facts.key, prover=prover, now_s=rounds.now_s, budget=self._budget)
 
     def _told(self, remedy: QuotaRemedy) -> Remedy:
-        words = remedy_words(remedy)
+        words = remedy_words(remedy, self._objects.workload_words)
         if not self._objects.is_living or remedy.kind not in _COMMANDED:
             return Remedy(words)
         steps = [(change, self._objects.quota_path(change)) for change in remedy.changes]

@@ -67,8 +67,8 @@ def _waiting(title: str, facts: WorkloadFacts, waiting: StillWaiting, rounds: Qu
     reason = wait_reason(waiting, unproven=rounds.unproven())
     explanation = Explanation(title, "waits", reason.code)
     _tell_ask(explanation, facts)
-    state = "is tried again in its turn" if waiting.state == "active" else "is tried again when something changes"
-    explanation.add("turn", f"priority {facts.priority:,}; {state}")
+    when = "in the order of its queue" if waiting.state == "active" else "when something changes"
+    explanation.add("turn", f"priority {facts.priority:,}; is tried again {when}")
     explanation.add("short", reason.message)
     explanation.add("outlook", reason.help)
     return explanation

@@ -194,7 +194,7 @@ _OF_CLUSTER_QUEUES: tuple[Level, ...] = (
     ("cluster_queue_status", "1 for the state that the queue is in.", ("status",), _state),
     ("cluster_queue_weighted_share", "Borrowed quota by the queue's weight, 0 without borrowing.", ("cohort",), _share),
     ("cluster_queue_info", "1, with the cohorts above.", _TREE, _above),
-    ("cluster_queue_resource_pending", "What those who wait ask for.", ("resource",), _wanted),
+    ("cluster_queue_resource_pending", "Resources that waiting workloads request.", ("resource",), _wanted),
     *(
         (f"cluster_queue_{name}", words, _IN_COHORT, _of_quotas(number, has_cohort=True))
         for name, words, number in (

@@ -119,7 +119,7 @@ class QueueMetrics:
         )
         self._preempted = registry.counter(
             "kueue_preempted_workloads_total",
-            "Workloads that had to yield, by the cluster queue they yielded to.",
+            "Workloads that were preempted, by the cluster queue that preempted them.",
             ("preempting_cluster_queue", "reason", ROLE),
         )
         self._admitted_below = registry.counter(

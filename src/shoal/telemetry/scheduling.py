@@ -41,10 +41,10 @@ class SchedulingMetrics:
             "scheduler_pod_scheduling_attempts", "How many attempts pods took that were bound.", TRIES
         )
         self.preemptions = registry.counter(
-            "scheduler_preemption_attempts_total", "How many times others were asked to yield for a pod or gang."
+            "scheduler_preemption_attempts_total", "How many times pods were preempted for a pod or gang."
         )
         self.victims = registry.histogram(
-            "scheduler_preemption_victims", "How many pods had to yield for one pod or gang.", VICTIMS
+            "scheduler_preemption_victims", "How many pods were preempted for one pod or gang.", VICTIMS
         )
         self.rounds = registry.counter("shoal_rounds_total", "Rounds of decisions.")
         self.round_seconds = registry.histogram("shoal_round_seconds", "How long a round took to decide.", ROUNDS)

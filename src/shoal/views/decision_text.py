@@ -37,7 +37,7 @@ def show(console: Console, decision: Decision) -> None:
     _section(console, "admitted", "green", admitted_lines(decision))
     _section(console, "preempted", "yellow", preempted_lines(decision))
     _section(console, "placed", "green", _placed_lines(placed))
-    _section(console, "promised, as soon as others have left", "cyan", _placed_lines(last.nominated))
+    _section(console, "nominated, until the preempted pods have ended", "cyan", _placed_lines(last.nominated))
     _section(console, "moved", "yellow", _moved_lines(moved))
     _section(console, "evicted", "yellow", _evicted_lines(evicted))
     _section(console, "waiting in queues", "red", waiting_lines(last.waiting), MOST_REASONS)
@@ -68,7 +68,7 @@ def _headline(decision: Decision, placed: Sequence[Placed], evicted: Sequence[Ev
     counts = [
         *queue_counts(decision),
         (len(placed), "placed", "green"),
-        (len(last.nominated), "promised", "cyan"),
+        (len(last.nominated), "nominated", "cyan"),
         (len(moved), "moved", "yellow"),
         (len(evicted), "evicted", "yellow"),
         (pods, "waiting", "red"),

@@ -22,7 +22,7 @@ REFUSED = "refused"
 WOULD_RUN = "it would run on "
 """In the outcome of a pod that its controller has yet to create."""
 
-_STYLES = {"waits": "red", "runs": "green", "is promised room": "cyan", "has yielded": "yellow"}
+_STYLES = {"waits": "red", "runs": "green", "is nominated": "cyan", "is preempted": "yellow"}
 
 
 @dataclass(slots=True)

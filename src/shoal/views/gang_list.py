@@ -25,14 +25,14 @@ from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
 
 _MOST_TRIED = 32
 MOST_LINES = 40
-_STYLES = {"waits": "red", "queued": "yellow", "promised": "cyan", "runs": "green", "empty": "dim"}
+_STYLES = {"waits": "red", "queued": "yellow", "nominated": "cyan", "runs": "green", "empty": "dim"}
 """In the order of the list."""
 
 
 class GangLine(msgspec.Struct, frozen=True):
     gang: str
     state: str
-    """`waits`, `queued` (a queue keeps its pods back), `nominated` (its room is being left by others), `runs`, or
+    """`waits`, `queued` (a queue keeps its pods back), `nominated` (preempted pods are leaving its nodes), `runs`, or
     `empty`: none of its pods is there."""
     needs: int
     """Pods that must run together; 0 where nothing says so yet."""
@@ -77,9 +77,9 @@ def gang_order(line: GangLine) -> tuple[int, str]:
 def _line(cluster: Cluster, gang: Gang, code: str, message: str) -> GangLine:
     charges = [cluster.pods[pod].charge for pod in gang.running] + [cluster.pending[pod].charge for pod in gang.waiting]
     who = [cluster.pods[pod].who for pod in gang.running] + [cluster.pending[pod].who for pod in gang.waiting]
-    is_promised = any(pod in cluster.nominated for pod in gang.running)
+    is_nominated = any(pod in cluster.nominated for pod in gang.running)
     runs = is_running(cluster, gang) or lost_pods(cluster, gang) > 0
-    state = "waits" if not runs else "promised" if is_promised else "runs"
+    state = "waits" if not runs else "nominated" if is_nominated else "runs"
     state = state if charges else "empty"
     return GangLine(
         gang=gang.name,

@@ -59,7 +59,7 @@ def pod_words(outlook: Outlook) -> str:
         return held_words(blocked, outlook.evidence.nodes)
     line = f"{unplaced_line(outlook)} {preemption_words(outlook)}"
     if outlook.volumes and outlook.evidence.fitting:
-        return f"{line} There is room, but not where its volumes can be reached."
+        return f"{line} Nodes have the capacity, but its volumes cannot be reached from them."
     if outlook.help:
         return f"{line} {outlook.help}"
     return " ".join(part for part in (line, nearest_sentence(outlook.evidence), outlook.kept, outlook.tolerate) if part)
@@ -67,12 +67,12 @@ def pod_words(outlook: Outlook) -> str:
 
 def nomination_text(outlook: Outlook, node: str) -> str:
     """Of a pod for which others make room."""
-    return f"{unplaced_line(outlook)} Others are making room for it on {node}."
+    return f"{unplaced_line(outlook)} It is nominated to {node}, where pods are being preempted for it."
 
 
 def kept_words(outlook: Outlook, node: str) -> str:
     """Of a pod of a gang that has its place, where others make room for its mates."""
-    return f"{unplaced_line(outlook)} Its place on {node} is kept until the others of its gang have room."
+    return f"{unplaced_line(outlook)} It is nominated to {node} until the other pods of its gang fit."
 
 
 def held_words(why: str, nodes: int) -> str:

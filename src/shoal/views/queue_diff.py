@@ -80,7 +80,7 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
         if names:
             console.print(Text(f"{len(names):,} among the {words} manifests only, and not compared", "dim"))
     if not comparison.complete:
-        console.print(Text("cut short: too much happens for all of it to be told", "yellow"))
+        console.print(Text("cut short: there are too many events to show all of them", "yellow"))
 
 
 def _headline(comparison: Comparison) -> Text:

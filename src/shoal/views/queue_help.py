@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from shoal.engine.queues.flavors.capacity import shown
 from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.views.enumeration import few
 
 _MOST_NAMES = 4
+_ABSENT = " doesn't exist"
 
 _AFTERWARDS = {
-    Effect.PREEMPTS: " Others then have to yield to it.",
+    Effect.PREEMPTS: " Other workloads are then preempted.",
     Effect.ADMITTED_BY_QUOTA: " Its quota is then free; whether such pods find places on the nodes was not tried.",
 }
 
 
-def remedy_words(remedy: Remedy) -> str:
-    """One sentence, and what is to be known of its effect."""
+def remedy_words(remedy: Remedy, called: Callable[[str], str] = str) -> str:
+    """One sentence, and what is to be known of its effect. `called`: the words for a workload of this key."""
     changes = remedy.changes
     match remedy.kind:
         case RemedyKind.CORRECT:
             return _correction(remedy)
         case RemedyKind.TURN if remedy.effect is Effect.PREEMPTS:
-            return "Nothing has to change: others yield to it."
+            return "Nothing has to change: other workloads are preempted for it."
         case RemedyKind.TURN if remedy.effect is Effect.UNTRIED:
-            return f"It has to wait its turn. {remedy.message.rstrip('.')}."
+            return f"It has to wait for workloads before it. {remedy.message.rstrip('.')}."
         case RemedyKind.TURN:
-            return "Nothing has to change: it is admitted as soon as it is looked at."
+            return "Nothing has to change: it is admitted when it is next considered."
         case RemedyKind.FREED:
-            words = f"It starts if {_joined(map(_given_back, changes))}."
+            words = f"It starts if {_joined(map(_given_back, changes))}{_enders(changes, called)}."
         case RemedyKind.ENDED:
             ends = "workload ends" if len(changes) == 1 else "workloads end"
-            words = f"It starts if the {ends}: {few([change.name for change in changes], _MOST_NAMES)}."
+            words = f"It starts if the {ends}: {_few_called([change.name for change in changes], called)}."
             words += "" if remedy.is_least else " Fewer may do: that was not tried to the end."
         case RemedyKind.FEWER_PODS:
             words = f"{_capital(_joined(map(_fewer, changes)))}."
@@ -55,6 +56,9 @@ def _correction(remedy: Remedy) -> str:
     reason = remedy.message.rstrip(".")
     if not remedy.changes:
         return f"Correct this first: {reason}."
+    if all(not change.field for change in remedy.changes) and reason.endswith(_ABSENT):
+        # To name the object again in a correction would say nothing.
+        return f"{reason.removesuffix(_ABSENT)} does not exist: create it."
     return f"{_capital(_joined(map(_edit, remedy.changes)))}: {reason}."
 
 
@@ -97,6 +101,20 @@ def _given_back(change: FieldChange) -> str:
     return (
         f"{change.object} {change.name} gives back {amount} {change.resource} in flavor {change.flavor} that it {verb}"
     )
+
+
+def _enders(changes: Iterable[FieldChange], called: Callable[[str], str]) -> str:
+    holders = list(dict.fromkeys(key for change in changes for key in change.holders))
+    if not holders:
+        return ""
+    verbs = "ends or is preempted" if len(holders) == 1 else "end or are preempted"
+    return f", which happens when {_few_called(holders, called)} {verbs}"
+
+
+def _few_called(workloads: Sequence[str], called: Callable[[str], str]) -> str:
+    """To look up the words of those that are not shown would take time."""
+    shown = [*map(called, workloads[:_MOST_NAMES]), *workloads[_MOST_NAMES:]]
+    return few(shown, _MOST_NAMES)
 
 
 def _fewer(change: FieldChange) -> str:

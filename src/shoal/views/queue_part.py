@@ -29,23 +29,28 @@ class QueuePart(NamedTuple):
     """The same; of a local queue the cluster queue that it leads to, because that has the quota."""
 
 
-def part_of(tree: Tree, text: str, namespace: str = "") -> QueuePart:
-    """The one that is meant. `namespace`: where local queues are looked for first."""
-    meant = _meant(tree, text, namespace)
+def part_of(tree: Tree, text: str, namespace: str = "", *, is_only: bool = False) -> QueuePart:
+    """The one that is meant. `namespace`: where local queues are looked for first, or alone."""
+    meant = _meant(tree, text, namespace, is_only=is_only)
     nodes = (node for root in tree.roots for node in _each(root))
     above = next((node for node in nodes if meant.kind == "localQueue" and meant in node.children), None)
     return QueuePart(meant, meant if above is None else structs.replace(above, children=[meant]))
 
 
-def _meant(tree: Tree, text: str, namespace: str) -> TreeNode:
+def _meant(tree: Tree, text: str, namespace: str, *, is_only: bool) -> TreeNode:
     word, slash, rest = text.partition("/")
     kind = _KINDS.get(word.partition(".")[0].lower()) if slash else None
     name = rest if kind else text
     nodes = [node for root in (*tree.roots, *tree.astray) for node in _each(root)]
     found = [node for node in nodes if _is(node, kind, name)]
     here = [node for node in found if node.kind == "localQueue" and node.name == f"{namespace}/{name}"]
-    if len(found) > 1 and here and all(node.kind == "localQueue" for node in found):
+    are_local = all(node.kind == "localQueue" for node in found)
+    if len(found) > 1 and here and are_local:
         found = here
+    if found and not here and are_local and is_only and "/" not in name:
+        others = [node.name.partition("/")[0] for node in found]
+        fix = f"it exists in {', '.join(others[:_NEAR])}: use -n {others[0]}"
+        raise UserError(f"local queue {excerpt(name)} not found in namespace {namespace}", fix=fix)
     if len(found) == 1:
         return found[0]
     if found:

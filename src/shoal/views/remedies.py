@@ -41,14 +41,14 @@ HINDRANCES: Mapping[Code, str] = {
     Code.ONLY_HIGHER: "the pods in the way have no lower priority, are in another queue, or may not be preempted",
     Code.TOO_EARLY: "the pods to preempt have not run long enough yet",
     Code.BUDGETS: "disruption budgets forbid the evictions that would help",
-    Code.NOT_ENOUGH: "even if all of lower priority yielded, it would not fit",
+    Code.NOT_ENOUGH: "even if all pods of lower priority were preempted, it would not fit",
 }
 """Why preemption does not help, mildest last."""
 
 
 def hindrance_words(code: Code | None) -> str:
     """None: no obstacle exists."""
-    return "others of lower priority could make room for it" if code is None else HINDRANCES[code]
+    return "pods of lower priority could be preempted for it" if code is None else HINDRANCES[code]
 
 
 def unmatched_words(conditions: Iterable[Unmatched]) -> str:

@@ -141,6 +141,12 @@ def quota_commands(steps: Sequence[tuple[FieldChange, tuple[str, ...]]]) -> tupl
     )
 
 
+def label_commands(kind: str, keys: Sequence[str], label: str, value: str) -> tuple[str, ...]:
+    """Change one label of each object; empty for too many of them."""
+    commands = (f"kubectl label {_named(kind, key)} {label}={value} --overwrite" for key in keys)
+    return () if len(keys) > _MOST_PODS else tuple(commands)
+
+
 def delete_commands(pods: Sequence[str]) -> tuple[str, ...]:
     """One for each namespace."""
     by_namespace: dict[str, list[str]] = {}

@@ -41,7 +41,7 @@ async def test_the_capacity_of_an_admitted_gang_is_kept_until_its_pods_arrive(tm
         await cluster.pass_time(5)
         assert not await is_bound(cluster, "thief")
         (condition,) = (await cluster.get(PODS, "thief"))["status"]["conditions"]
-        assert condition["message"].endswith(" Room for 2 pods to come is kept there for default/gang.")
+        assert condition["message"].endswith(" Capacity for 2 future pods of default/gang is reserved there.")
         await start_pods(cluster, "gang", 2, cpu="2")
         await cluster.until(lambda: is_bound(cluster, "gang-0", "gang-1"))
         assert not await is_bound(cluster, "thief")

@@ -244,8 +244,8 @@ async def test_a_member_with_a_place_is_not_told_that_others_make_room_for_it(tm
         words = {
             (await condition(cluster, f"urgent-{name}"))["message"].partition(" nvidia.com/gpu. ")[2] for name in "ab"
         }
-        kept = "Its place on n2 is kept until the others of its gang have room."
-        assert words == {"Others are making room for it on n1.", kept}
+        kept = "It is nominated to n2 until the other pods of its gang fit."
+        assert words == {"It is nominated to n1, where pods are being preempted for it.", kept}
 
 
 @virtual

@@ -165,9 +165,9 @@ def gpus(kubectl: Kubectl, node: str) -> str:
 def test_a_broken_gpu_ends_what_runs_on_it_and_is_not_offered(faulty: Kubectl) -> None:
     on_first(faulty, job("train", {"run-for": "100h"}, gpus=4, parallelism=2, completions=2))
     said = told(faulty, "gpu-fail", FIRST, "3", "--xid", "79")
-    assert said == (f"GPU 3 of node {FIRST} reports XID 79; `shoal cluster heal {FIRST} --gpu 3` mends it")
+    assert said == (f"GPU 3 of node {FIRST} reports XID 79; `shoal cluster heal {FIRST} --gpu 3` repairs it")
     until(lambda: gpus(faulty, FIRST) == "7")
-    until(lambda: "79, GPU has fallen off the bus." in events(faulty.within("default"), FIRST).get("XidError", ""))
+    until(lambda: "79, GPU has fallen off the bus" in events(faulty.within("default"), FIRST).get("XidError", ""))
     wait(faulty, "job/train", "jsonpath={.status.failed}=1")
     running = until(lambda: found if len(found := pods_in(faulty, "Running")) == 2 else [])
     assert len(nodes_of(running)) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from shoal.embedded.demo.arrivals import LENGTH_S, NODES, TEAMS, Arrival, arrivals
+from shoal.embedded.demo.quotas import QUOTAS
 from shoal.embedded.machines.fleet_spec import read_fleet
 
 _GPU = "nvidia.com/gpu"
@@ -53,3 +54,22 @@ def test_the_gpu_that_fails_is_healed() -> None:
     node = next(one.name for one in arrivals(42) if one.what == "gpu-fail")
     assert node in {machine.name for machine in read_fleet(NODES)}
     assert [one.what for one in arrivals(42) if one.name == node] == ["gpu-fail", "gpu-heal"]
+
+
+def test_three_jobs_of_the_first_minute_wait_for_different_causes() -> None:
+    jobs = {one.name: one.obj["spec"] for one in arrivals(42) if one.what == "job"}
+    machines = read_fleet(NODES)
+    products = {f"NVIDIA-{machine.gpus[0].model}" for machine in machines}
+    (product,) = jobs["misspelled-label"]["template"]["spec"]["nodeSelector"].values()
+    assert product not in products
+    assert f"NVIDIA-{product}" in products
+    (container,) = jobs["missing-mig-profile"]["template"]["spec"]["containers"]
+    assert "nvidia.com/mig-3g.20gb" in container["resources"]["limits"]
+    assert "3g.20gb" not in NODES
+    too_large = jobs["more-than-all-quota"]
+    assert too_large["completions"] * 8 > sum(QUOTAS.values())
+
+
+def test_the_jobs_that_cannot_start_come_once() -> None:
+    later = {one.name for turn in (1, 2) for one in arrivals(42, turn)}
+    assert not later & {"misspelled-label", "missing-mig-profile", "more-than-all-quota"}

@@ -187,7 +187,7 @@ def test_devices_may_be_chosen_by_number_or_by_name() -> None:
     assert gpus_of(node.admit(gpu_pod("a", 2, devices="5,2"))) == [2, 5]
     uuid = node.machine.gpus[7].uuid
     assert gpus_of(node.admit(gpu_pod("b", 1, devices=f'{{"main":{{"{GPU}":["{uuid}"]}}}}'))) == [7]
-    assert gpus_of(node.admit(gpu_pod("d", 1, devices="what?"))) == [4]
+    assert gpus_of(node.admit(gpu_pod("d", 1, devices="what?"))) == [0]
 
 
 def test_a_chosen_gpu_that_another_pod_holds_is_replaced_by_a_free_one() -> None:

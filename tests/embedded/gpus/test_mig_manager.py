@@ -80,7 +80,7 @@ def test_a_filter_picks_gpus_by_their_pci_id() -> None:
         ('[{devices: all, mig-enabled: true, mig-devices: {"1g.5gb": 8}}]', "8 x 1g.5gb do not fit on A100-40GB"),
         ('[{devices: all, mig-enabled: true, mig-devices: {"4g.20gb": 1, "2g.10gb": 3}}]', "do not fit together"),
         ("[{devices: [9], mig-enabled: true, mig-devices: {}}]", "no GPU 9"),
-        ('[{devices: all, device-filter: "0x233010DE", mig-enabled: true, mig-devices: {}}]', "speaks of no GPU"),
+        ('[{devices: all, device-filter: "0x233010DE", mig-enabled: true, mig-devices: {}}]', "names no GPU"),
         (
             '[{devices: all, mig-enabled: false, mig-devices: {"1g.5gb": 1}}]',
             "MIG devices included when 'mig-enabled' is false",

@@ -38,7 +38,6 @@ def test_a_configuration_changes_what_is_offered(text: str, resources: dict[str,
         (sharing("{replicas: 4}", "mps"), "no resources specified"),
         (sharing("{replicas: 1}"), "must be >= 2"),
         (sharing("{resources: [{name: nvidia.com/gpu, replicas: 49}]}", "mps"), "replicas exceeded: 49 > 48"),
-        (sharing("{resources: [{name: gpu, replicas: 2}]}, mps: {resources: [{name: gpu, replicas: 2}]}"), "exclude"),
         (sharing("{resources: [{name: nvidia.com/gpu, replicas: 1}]}"), "must be >= 2"),
         (sharing("{resources: [{replicas: 2}]}"), "no resource name"),
         ("version: v2", "unknown version: v2"),
@@ -52,6 +51,33 @@ def test_what_the_plugin_would_refuse_leaves_it_as_it_was(text: str, told: str) 
     assert told in said
     assert node.resources()[GPU].capacity == 4
     assert node.configure({LABEL: "any"}, configs) == []
+
+
+def test_mps_comes_before_time_slicing_and_a_warning_says_so() -> None:
+    node = device_manager("g5.12xlarge")
+    both = sharing("{resources: [{name: gpu, replicas: 2}]}, mps: {resources: [{name: gpu, replicas: 3}]}")
+    (said,) = node.configure({LABEL: "any"}, {"gpu-operator/config": config_map(any=both)})
+    assert "mps is used, timeSlicing is ignored" in said
+    assert isinstance(said, Complaint)
+    assert node.resources()[GPU].capacity == 12
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            sharing("{resources: [{name: gpu, replicas: 2, rename: gpu.half}]}"),
+            "nvidia.com/gpu: the device plugin ignores rename",
+        ),
+        (sharing("{resources: [{name: gpu, replicas: 2, devices: [0, 1]}]}"), "the device plugin ignores devices"),
+        (FOUR + "\nflags: {migStrateg: none}", "flags.migStrateg: the device plugin has no such field"),
+    ],
+)
+def test_what_the_plugin_ignores_is_told(text: str, told: str) -> None:
+    node = device_manager("g5.12xlarge")
+    (said,) = node.configure({LABEL: "any"}, {"gpu-operator/config": config_map(any=text)})
+    assert told in said
+    assert node.resources()[GPU].capacity > 4
 
 
 def test_a_key_that_no_config_map_has_is_told_once() -> None:

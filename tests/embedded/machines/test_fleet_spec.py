@@ -82,7 +82,7 @@ def test_machines_of_two_entries_share_no_rack() -> None:
 
 
 def test_trays_of_one_rack_are_one_nvlink_domain() -> None:
-    cliques = [one.labels["nvidia.com/gpu.clique"] for one in read_fleet("36xgb200-nvl72-tray")]
+    cliques = [one.fabric for one in read_fleet("36xgb200-nvl72-tray")]
     assert [len(set(cliques[:18])), len(set(cliques[18:])), len(set(cliques))] == [1, 1, 2]
 
 

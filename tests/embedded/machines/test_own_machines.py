@@ -71,7 +71,7 @@ def test_a_file_is_an_entry_of_a_fleet(tmp_path: Path) -> None:
             "{name: a, cpu: 4, memory: 8Gi, gpu: A1000}",
             'machines[0].gpu: "A1000" is not a GPU model; did you mean A10',
         ),
-        ("{name: a, cpu: 4, memory: 8Gi, gpus: 2}", "which GPU is not said"),
+        ("{name: a, cpu: 4, memory: 8Gi, gpus: 2}", "the GPU is not named"),
         ("{like: p5.48xlarge, gpus: 99}", "at most 16"),
         ("{like: p5.48xlarge, islands: '0-3'}", "not every one of the 8 GPUs is in a group"),
         ("{like: p5.48xlarge, mig: all-1g.5gb}", "possible: all-disabled"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from shoal.api.conditions import Condition
+from shoal.api.conditions import Condition, is_condition_true
 from shoal.api.meta import ObjectMeta
 from shoal.api.names import object_name_fault
 from shoal.api.validity import check_meta
@@ -39,7 +39,7 @@ class AdmissionCheck(ApiStruct, frozen=True):
 
     def is_active(self) -> bool:
         """A check whose controller has said nothing yet is not active."""
-        return any(one.type == "Active" and one.status == "True" for one in self.status.conditions)
+        return is_condition_true(self.status.conditions, "Active")
 
 
 def check_admission_check(check: AdmissionCheck, where: Where) -> None:

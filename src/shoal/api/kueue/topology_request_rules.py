@@ -53,7 +53,7 @@ def check_topology_requests(pod_sets: Sequence[PodSet], where: Where) -> None:
             raise UserError(f"group {excerpt(name)} needs a pod set of a single pod: the leader", where=here)
         first, second = (pod_sets[index].topology_request for index in members)
         if first is not None and second is not None and _requirement(first) != _requirement(second):
-            raise UserError(f"the pod sets of group {excerpt(name)} must wish for the same topology", where=here)
+            raise UserError(f"the pod sets of group {excerpt(name)} must request the same topology", where=here)
 
 
 def _requirement(request: PodSetTopologyRequest) -> tuple[str | None, str | None]:

@@ -62,7 +62,7 @@ class QueuedPod(msgspec.Struct, gc=False):
     def is_ready(self) -> bool:
         if self.status.phase == "Succeeded":
             return True
-        return any(one.type == "Ready" and one.status == "True" for one in self.status.conditions)
+        return self.status.is_ready()
 
     def fault(self) -> Fault | None:
         """The fault in its present condition."""
@@ -70,7 +70,7 @@ class QueuedPod(msgspec.Struct, gc=False):
 
     def was_stopped(self) -> bool:
         """This controller stopped it."""
-        return any(one.type == TERMINATION_TARGET and one.status == "True" for one in self.status.conditions)
+        return self.status.is_true(TERMINATION_TARGET)
 
     def has_finalizer(self) -> bool:
         return MANAGED in self.metadata.finalizers

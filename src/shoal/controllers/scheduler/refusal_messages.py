@@ -124,7 +124,7 @@ def _kept(cluster: Cluster, node: str) -> str:
         return ""
     whose, pods = counts.most_common(1)[0]
     others = f" and {len(counts) - 1} more" if len(counts) > 1 else ""
-    return f"Room for {pods} pod{'s' * (pods != 1)} to come is kept there for {whose}{others}."
+    return f"Capacity for {pods} future pod{'s' * (pods != 1)} of {whose}{others} is reserved there."
 
 
 def _helpless(cluster: Cluster, ask: Ask, evidence: Evidence) -> int:

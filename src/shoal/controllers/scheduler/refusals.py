@@ -197,7 +197,7 @@ class Refusals:
     def _cannot(self, key: str, error: Exception) -> None:
         """A refusal of the server is logged in one line; an unexpected error with its traceback."""
         is_ours = not isinstance(error, ShoalError)
-        _log.log(logging.ERROR if is_ours else logging.INFO, "%s could not be told: %s", key, error, exc_info=is_ours)
+        _log.log(logging.ERROR if is_ours else logging.INFO, "%s was not reported: %s", key, error, exc_info=is_ours)
 
     async def _tell_held(self, key: str) -> None:
         view = self._watched.view(key)

@@ -1,8 +1,9 @@
 """Generates the manifests of three teams over a minute, each with a time, from a seed.
 
 `pretrain` submits a few gangs of whole nodes, `vision` many small jobs, `serving` keeps replicas running and scales
-them by the time of day. Together they sometimes request more than their quota or the capacity, so that work waits; one
-GPU falls off the bus and recovers.
+them by the time of day. Together they request more than their quota, so that jobs wait in their queues. Three jobs wait
+all the time, each for another reason: a misspelled label, a MIG profile that no node offers, more GPUs than the cohort
+has. One GPU falls off the bus and recovers.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ NODES = "8xp5.48xlarge,7xp4d.24xlarge,1xp4d.24xlarge[mig=all-1g.5gb,strategy=mix
 LENGTH_S = 60.0
 _SLICE = "nvidia.com/mig-1g.5gb"
 _GPU = "nvidia.com/gpu"
+_PRODUCT = "nvidia.com/gpu.product"
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -40,6 +42,8 @@ def arrivals(seed: int, turn: int = 0) -> list[Arrival]:
     """The arrivals in order of time, over `LENGTH_S`. Later turns use the objects of the first."""
     draw = random.Random(seed + turn)
     everything = [*_pretrain(draw, turn), *_vision(draw, turn), *_serving(draw, turn), *_mishap(draw)]
+    if not turn:
+        everything += _stuck()
     return sorted(everything, key=lambda one: (one.at_s, one.name))
 
 
@@ -47,8 +51,8 @@ def _pretrain(draw: random.Random, turn: int) -> Iterator[Arrival]:
     at_s = 0.5
     for number in range(10):
         pods = draw.choice((2, 2, 4, 4, 6))
-        yield _job("pretrain", f"pretrain-{100 * turn + number}", at_s, (pods, 8, draw.randint(9, 18)))
-        at_s += draw.uniform(3.5, 7.0)
+        yield _job("pretrain", f"pretrain-{100 * turn + number}", at_s, (pods, 8, draw.randint(14, 26)))
+        at_s += draw.uniform(3.0, 5.5)
 
 
 def _vision(draw: random.Random, turn: int) -> Iterator[Arrival]:
@@ -79,7 +83,19 @@ def _mishap(draw: random.Random) -> Iterator[Arrival]:
     yield Arrival(at_s + 14.0, "gpu-heal", "", "p5-48xlarge-3")
 
 
-def _job(team: str, name: str, at_s: float, size: tuple[int, int, int]) -> Arrival:
+def _stuck() -> Iterator[Arrival]:
+    """Jobs that cannot start, for causes that `shoal why` names. The first two have no queue."""
+    label = _job("vision", "misspelled-label", 2.0, (1, 1, 60), is_queued=False)
+    label.obj["spec"]["template"]["spec"]["nodeSelector"] = {_PRODUCT: "A100-SXM4-40GB"}
+    yield label
+    profile = _job("serving", "missing-mig-profile", 3.0, (1, 1, 60), is_queued=False)
+    (container,) = profile.obj["spec"]["template"]["spec"]["containers"]
+    container["resources"]["limits"] = {"nvidia.com/mig-3g.20gb": "1", "cpu": "4", "memory": "16Gi"}
+    yield profile
+    yield _job("pretrain", "more-than-all-quota", 4.0, (16, 8, 60))
+
+
+def _job(team: str, name: str, at_s: float, size: tuple[int, int, int], *, is_queued: bool = True) -> Arrival:
     """`size`: pods, GPUs of each, seconds of work."""
     pods, gpus, run_s = size
     template = _template(team, name, _GPU, gpus)
@@ -89,7 +105,7 @@ def _job(team: str, name: str, at_s: float, size: tuple[int, int, int]) -> Arriv
         # The pods of one job start together or not at all.
         template["metadata"]["labels"] |= {GANG_LABEL: name, GANG_MINIMUM_LABEL: str(pods)}
     obj = {
-        "metadata": {"name": name, "namespace": team, "labels": {QUEUE_LABEL: team}},
+        "metadata": {"name": name, "namespace": team, "labels": {QUEUE_LABEL: team} if is_queued else {}},
         "spec": {
             "completions": pods,
             "parallelism": pods,

@@ -1,24 +1,28 @@
 """Models the GPUs of one simulated node: advertised devices, allocations, programs and faults.
 
-It combines `mig_manager`, `plugin_manager`, `allocation`, `programs`, `labels` and `node_annotations`. After every
-change of layout or configuration the devices are listed again; resources, labels and annotations are computed from that
-list, so that they are consistent.
+It combines `mig_manager`, `plugin_manager`, `allocation`, `gpu_processes`, `feature_labels` and `node_annotations`.
+After every change of layout or configuration the devices are listed again; resources, labels and annotations are
+computed from that list, so that they are consistent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from shoal.devices.advertised_devices import PhysicalDevice, inventory
 from shoal.devices.allocation import AllocationRules, DeviceAllocation, HeldDevices
 from shoal.devices.devices_in_status import held_in_status
-from shoal.devices.feature_labels import COMING_AND_GOING, LabelInput, gpu_labels
+from shoal.devices.feature_labels import COMING_AND_GOING, FeatureError, LabelInput, feature_labels
+from shoal.devices.gpu_groups import pair_scores
 from shoal.devices.mig_instances import Gpu
 from shoal.devices.names import OWN_NUMA_POLICY
-from shoal.devices.node_annotations import own_words
+from shoal.devices.node_annotations import AnnotatedNode, own_words
+from shoal.devices.operator_labels import operator_labels
 from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.pod_refusal import Refused
+from shoal.devices.port import DriverVersions, InstalledGpu
 from shoal.devices.topology_manager import POLICIES
 from shoal.devices.xids import Xid, xid_of
 from shoal.embedded.gpus import mig_manager, plugin_manager
@@ -28,6 +32,7 @@ from shoal.embedded.gpus.gpu_processes import GpuProcesses
 from shoal.embedded.gpus.mig_manager import MigManager
 from shoal.embedded.gpus.node_gpus import Complaint, ContainerDevices, ExtendedResourceAmounts, Use
 from shoal.embedded.gpus.plugin_manager import PluginManager
+from shoal.embedded.gpus.reported_gpus import reported_gpus
 from shoal.embedded.machines.machine import Machine
 
 Obj = dict[str, Any]
@@ -49,6 +54,8 @@ class DeviceManager:
         self._by_id: dict[str, PhysicalDevice] = {}
         self._labels_before: set[str] = set()
         self._words_before: set[str] = set()
+        self._found_features: Mapping[str, str] = {}
+        self._reported: tuple[tuple[Gpu, ...], tuple[InstalledGpu, ...]] | None = None
         self._problem = ""
         self._list_devices()
 
@@ -61,13 +68,16 @@ class DeviceManager:
         }
 
     def labels(self) -> Mapping[str, str | None]:
-        found = gpu_labels(self._scene)
+        found = {**self._features()}
+        if self.machine.gpus:
+            found |= operator_labels(is_mig_capable=self.machine.gpus[0].is_mig_capable)
         if self._mig.config:
             found |= {mig_manager.LABEL: self._mig.config, mig_manager.STATE: self._mig.state}
         return _with_gone(found, self._labels_before)
 
     def annotations(self) -> Mapping[str, str | None]:
-        return _with_gone(own_words(self._scene, self._devices, self._unhealthy), self._words_before)
+        devices = AnnotatedNode(self.machine.gpus, self._mig.gpus, self._plugin.config)
+        return _with_gone(own_words(devices, self._devices, self._unhealthy), self._words_before)
 
     def configure(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> Sequence[str]:
         # An earlier process may have written labels of a former layout.
@@ -85,8 +95,7 @@ class DeviceManager:
     # Pods.
 
     def admit(self, pod: Obj) -> tuple[ContainerDevices, ...] | Refused:
-        config = self._plugin.config
-        rules = AllocationRules(self._policy, config.one_per_request, config.packed)
+        rules = AllocationRules(self._policy, self._plugin.config, pair_scores(self.reported))
         held = self._allocation.admit(pod, self._devices, rules)
         return held if isinstance(held, Refused) else self._grants(held)
 
@@ -152,6 +161,14 @@ class DeviceManager:
         return self._mig.gpus
 
     @property
+    def reported(self) -> tuple[InstalledGpu, ...]:
+        """The GPUs as their driver reports them while none is lost."""
+        layouts = self._mig.gpus
+        if self._reported is None or self._reported[0] is not layouts:
+            self._reported = layouts, reported_gpus(self.machine, layouts)
+        return self._reported[1]
+
+    @property
     def config(self) -> PluginConfig:
         return self._plugin.config
 
@@ -163,9 +180,14 @@ class DeviceManager:
 
     # internals
 
-    @property
-    def _scene(self) -> LabelInput:
-        return LabelInput(self.machine.gpus, self._mig.gpus, self._plugin.config, DRIVER, CUDA)
+    def _features(self) -> Mapping[str, str]:
+        """Where feature discovery fails, its labels remain as they were."""
+        if not self.machine.gpus:
+            return {}
+        scene = LabelInput(DriverVersions(DRIVER, CUDA), self.reported, self._plugin.config, self.machine.machine_type)
+        with suppress(FeatureError):
+            self._found_features = feature_labels(scene)
+        return self._found_features
 
     def _is_lost(self, gpu: int) -> bool:
         fault = self._xids.get(gpu)
@@ -178,7 +200,7 @@ class DeviceManager:
         found = inventory(self.machine.gpus, self._mig.gpus, self._plugin.config)
         self._devices = {**dict.fromkeys(self._devices, ()), **found.devices}
         self._by_id = {device.id: device for devices in self._devices.values() for device in devices}
-        problem = f"the device plugin does not start: {found.problem}" if found.problem else ""
+        problem = f"the device plugin does not start: {found.problem.message}" if found.problem else ""
         if not problem and any(device.cut and device.replicas > 1 for device in self._by_id.values()):
             problem = _SHARED_INSTANCES
         changed, self._problem = problem != self._problem, problem

@@ -13,12 +13,8 @@ import msgspec
 
 from shoal.data.gpus import find_model
 from shoal.devices.mps_limits import MOST_MPS_CLIENTS, most_mps_clients
-from shoal.devices.plugin_config import (
-    PluginConfig,
-    PluginConfigError,
-    Strategy,
-    parse_plugin_config,
-)
+from shoal.devices.plugin_config import PluginConfig, Strategy, parse_plugin_config
+from shoal.devices.plugin_resources import PluginConfigError
 from shoal.embedded.gpus.config_maps import NAMESPACES, in_order
 from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.machines.machine import Machine

@@ -6,12 +6,12 @@ simulated time does not pass in here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
-from shoal.data.gpus import find_model
+import msgspec
+
 from shoal.devices.dcgm_fields import Totals
 from shoal.devices.gpu_slot import GpuSlot
-from shoal.devices.nvlink import links_of
 from shoal.devices.port import (
     DriverVersions,
     EccErrors,
@@ -20,13 +20,12 @@ from shoal.devices.port import (
     GpuReadings,
     InstalledGpu,
     LostGpu,
-    MigInstance,
-    NvlinkPeer,
+    RecoveryAction,
     RemappedRows,
     UnknownGpuError,
     XidEvent,
 )
-from shoal.devices.product_names import device_name
+from shoal.devices.xids import Xid
 from shoal.embedded.gpus.dcgm import DcgmExporter
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.driver import CUDA, DRIVER
@@ -61,9 +60,10 @@ class SimulatedDriver:
 
     def gpus(self) -> GpuList:
         slots = self._device_manager.machine.gpus
+        lost = tuple(lost for slot in slots if (lost := self._lost(slot)) is not None)
+        gone = {one.uuid for one in lost}
         return GpuList(
-            gpus=tuple(self._gpu(slot) for slot in slots if self._lost(slot) is None),
-            lost=tuple(lost for slot in slots if (lost := self._lost(slot)) is not None),
+            tuple(_without(gpu, gone) for gpu in self._device_manager.reported if gpu.uuid not in gone), lost
         )
 
     def read(self, uuid: str) -> GpuReadings | LostGpu:
@@ -91,32 +91,6 @@ class SimulatedDriver:
             return None
         return LostGpu(slot.index, slot.uuid, f"Xid {fault.number}: {fault.meaning}")
 
-    def _gpu(self, slot: GpuSlot) -> InstalledGpu:
-        model, gpu = find_model(slot.model), self._device_manager.gpus[slot.index]
-        return InstalledGpu(
-            index=slot.index,
-            uuid=slot.uuid,
-            name=device_name(slot.product),
-            pci=slot.pci,
-            memory_mib=slot.memory_mib,
-            compute_capability=model.compute_capability if model is not None else None,
-            minor=slot.index,
-            numa=slot.numa,
-            serial=slot.serial or None,
-            is_mig=gpu.is_mig if model is not None and model.mig else None,
-            instances=tuple(
-                MigInstance(one.uuid, one.profile.name, one.instance, one.start, one.profile.width, one.memory_mib, 0)
-                for one in gpu.cuts
-            ),
-            peers=tuple(self._peers(slot)),
-        )
-
-    def _peers(self, slot: GpuSlot) -> Iterator[NvlinkPeer]:
-        links = links_of(find_model(slot.model))
-        for other in self._device_manager.machine.gpus if links else ():
-            if other.index != slot.index and other.island == slot.island and self._lost(other) is None:
-                yield NvlinkPeer(other.uuid, links)
-
     def _readings(self, slot: GpuSlot) -> GpuReadings:
         at_s = self._at_s()
         self._exporter.account(at_s)
@@ -143,9 +117,33 @@ class SimulatedDriver:
                 GpuProcess(one.pid, one.memory_mib, one.instance)
                 for one in processes_on(self._device_manager, slot, gpu.cuts)
             ),
+            recovery_action=_recovery_action(self._device_manager.xid(slot.index)),
         )
+
+
+def _without(gpu: InstalledGpu, gone: Container[str | None]) -> InstalledGpu:
+    """Without its connections to lost GPUs."""
+    return msgspec.structs.replace(
+        gpu,
+        peers=tuple(peer for peer in gpu.peers if peer.uuid not in gone),
+        pcie_peers=tuple(peer for peer in gpu.pcie_peers if peer.uuid not in gone),
+    )
 
 
 def _remapped_rows(totals: Totals) -> RemappedRows:
     is_pending = bool(totals.remapped_rows)
     return RemappedRows(0, totals.remapped_rows, is_pending=is_pending, has_failed=bool(totals.remap_failures))
+
+
+def _recovery_action(fault: Xid | None) -> RecoveryAction:
+    """A GPU that needs a reset says so until it is repaired."""
+    if fault is None or not fault.marks_unhealthy():
+        return "none"
+    found: dict[str, RecoveryAction] = {
+        "reset": "reset",
+        "drain-and-reset": "drain-and-reset",
+        "nvlink": "drain-p2p",
+        "reboot": "reboot",
+        "power-cycle": "reboot",
+    }
+    return found.get(fault.action, "none")

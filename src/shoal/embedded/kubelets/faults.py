@@ -7,23 +7,11 @@ from typing import Literal, get_args
 
 import msgspec
 
+from shoal.devices.xids import xid_of
 from shoal.units.errors import UserError, excerpt
 
 FAULT, GPU_FAULTS = "shoal.dev/fault", "shoal.dev/gpu-faults"
 FaultKind = Literal["fail", "partition", "reboot", "spot-interrupt"]
-_WORDS = {
-    13: "Graphics Engine Exception",
-    31: "MMU Fault",
-    48: "Double Bit ECC Error",
-    63: "Row remapping event",
-    64: "Row remapping failure",
-    74: "NVLink error",
-    79: "GPU has fallen off the bus.",
-    94: "Contained ECC error.",
-    95: "Uncontained ECC error.",
-    119: "Timeout waiting for RPC from GSP!",
-    120: "GSP task exception",
-}
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -62,4 +50,4 @@ def gpu_faults_of(annotations: Mapping[str, str], gpus: int) -> dict[int, int]:
 
 def xid_words(pci: str, xid: int) -> str:
     """The line in the kernel log."""
-    return f"NVRM: Xid (PCI:{pci[4:].rpartition('.')[0] or pci}): {xid}, {_WORDS.get(xid, 'unknown error')}"
+    return f"NVRM: Xid (PCI:{pci[4:].rpartition('.')[0] or pci}): {xid}, {xid_of(xid).meaning}"

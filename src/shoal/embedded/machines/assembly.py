@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from shoal.devices.names import OWN_NUMA_POLICY
 from shoal.devices.nvlink import nvlink_labels
+from shoal.devices.port import Fabric
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.installed_gpus import gpu_slots, identity
 from shoal.embedded.machines.machine import Machine
@@ -35,6 +36,8 @@ def machine(name: str, entry: FleetEntry, place: MachineTopology) -> Machine:
         annotations={**({OWN_NUMA_POLICY: entry.numa_policy} if entry.numa_policy else {}), **entry.annotations},
         taints=entry.taints,
         node_info=_node_info(name, shape),
+        machine_type=entry.labels.get(MACHINE) or shape.machine or shape.name,
+        fabric=_fabric(entry, place),
         provider_id=_provider_id(name, shape, place),
         mig_strategy=entry.mig_strategy or ("mixed" if cuttable else "none"),
         mig_config=entry.mig_config,
@@ -58,11 +61,16 @@ def _labels(name: str, entry: FleetEntry, place: MachineTopology) -> Mapping[str
         **_terms(shape.provider, is_spot=entry.is_spot),
     }
     if shape.gpus:
-        found[MACHINE] = (shape.machine or shape.name).replace(" ", "-")
         found |= nvlink_labels(shape.islands)
-    if shape.rack_is_island:
-        found[CLIQUE] = f"{identity(place.rack, 'nvlink')}.1"
     return found
+
+
+def _fabric(entry: FleetEntry, place: MachineTopology) -> Fabric | None:
+    """A label of the machine's description comes before the rack."""
+    cluster, _, clique = entry.labels.get(CLIQUE, "").rpartition(".")
+    if cluster:
+        return Fabric(cluster, clique)
+    return Fabric(str(identity(place.rack, "nvlink")), "1") if entry.shape.rack_is_island else None
 
 
 def _terms(provider: str, *, is_spot: bool) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.port import Fabric
 
 
 class Sharing(msgspec.Struct, frozen=True):
@@ -33,6 +34,10 @@ class Machine(msgspec.Struct, frozen=True):
     annotations: Mapping[str, str] = {}
     taints: tuple[Mapping[str, str], ...] = ()
     node_info: Mapping[str, str] = {}
+    machine_type: str = ""
+    """The product name in the firmware."""
+    fabric: Fabric | None = None
+    """The NVLink domain of the rack to which the GPUs are attached."""
     provider_id: str = ""
     mig_strategy: Literal["none", "single", "mixed"] = "none"
     mig_config: str = ""

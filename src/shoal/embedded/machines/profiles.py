@@ -164,7 +164,7 @@ def _with_gpus(base: MachineShape, profile: _Profile, where: Where) -> MachineSh
     model = find_model(name) if name else None
     count = 0 if model is None else _positive(profile.gpus, base.gpus or 1, where.key("gpus"))
     if model is None and profile.gpus:
-        raise UserError("which GPU is not said", where=where.key("gpu"), fix="e.g. gpu: A100-SXM4-80GB")
+        raise UserError("the GPU is not named", where=where.key("gpu"), fix="e.g. gpu: A100-SXM4-80GB")
     if count > MOST_GPUS:
         raise UserError(f"{count} GPUs", where=where.key("gpus"), fix=f"at most {MOST_GPUS} are in one machine")
     is_same = profile.gpu is None and count == base.gpus

@@ -145,7 +145,7 @@ def _mig(settings: _NodeSettings, labels: Mapping[str, str], gpus: int) -> tuple
     total = labels.get(names.COUNT)
     count = whole_number(total, found[1].with_path(f"{_LABELS}[{names.COUNT}]"), most=MOST_GPUS) if total else gpus
     if count == 0:
-        raise UserError("how many GPUs are cut is not said", where=found[1], fix=f"set {names.OWN_MIG_DEVICES}")
+        raise UserError("the number of divided GPUs is not given", where=found[1], fix=f"set {names.OWN_MIG_DEVICES}")
     if count > gpus:
         return layout.name, tuple(range(gpus, count))
     return layout.name, tuple(range(count))

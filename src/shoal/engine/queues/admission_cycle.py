@@ -42,7 +42,7 @@ _OTHERS_VICTIMS = "Waiting for workloads that others preempt"
 _THEIR_PODS = "Waiting for pods of preempted workloads to end"
 _NO_PLACES = "Quota is available, but the pods do not fit on the nodes"
 _NO_LONGER_FITS = "Workload no longer fits after processing another workload"
-_BUDGETS = "Workloads that would have to yield are covered by disruption budgets that others of this cycle have used up"
+_BUDGETS = "Disruption budgets of workloads that would have to be preempted are used up by others of this cycle"
 _NO_CANDIDATES = "Workload requires preemption, but there are no candidate workloads allowed for preemption"
 _NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
 

@@ -58,10 +58,10 @@ def _why(queues: Queues, held: AdmittedWorkload, now_s: float) -> Stopped | None
         return Stopped(held.key, "LocalQueueStopped", f"LocalQueue {local.key} is stopped")
     refused = [name for name, state in sorted(facts.checks.items()) if state == "Rejected"]
     if refused:
-        return Stopped(held.key, "Deactivated", f"Admission check {', '.join(refused)} said no", deactivate=True)
+        return Stopped(held.key, "Deactivated", f"Admission check {', '.join(refused)} was rejected", deactivate=True)
     retry = [name for name, state in sorted(facts.checks.items()) if state == "Retry"]
     if retry:
-        return Stopped(held.key, _CHECK, f"Admission check {', '.join(retry)} asks to try again")
+        return Stopped(held.key, _CHECK, f"Admission check {', '.join(retry)} asks for a retry")
     return _overdue(queues, held, now_s)
 
 

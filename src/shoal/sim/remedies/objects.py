@@ -49,6 +49,10 @@ class Objects:
 
     def adopt(self, workload: str, pods: Iterable[str]) -> None:
         """Pods that a queue holds back, some of which do not exist yet: they belong to the owner of the workload."""
+        self._adopted.update(dict.fromkeys(pods, (self.queued_owner(workload), workload)))
+
+    def queued_owner(self, workload: str) -> Owner:
+        """The object that is queued as the workload: its controller, or the Workload itself where it has none."""
         namespace, _, name = workload.partition("/")
         owner: Owner = (namespace, "Workload", name)
         for document in self._documents:
@@ -58,7 +62,12 @@ class Objects:
                 owner = owner if reference is None else (namespace, reference.kind, reference.name)
             elif isinstance(document.value, Job) and (meta.namespace, f"job-{meta.name}") == (namespace, name):
                 owner = (namespace, "Job", meta.name)
-        self._adopted.update(dict.fromkeys(pods, (owner, workload)))
+        return owner
+
+    def workload_words(self, key: str) -> str:
+        """`job default/train` of a workload with an owner, else the key of the workload."""
+        namespace, kind, name = self.queued_owner(key)
+        return key if kind == "Workload" else f"{kind.lower()} {namespace}/{name}"
 
     def pod(self, key: str) -> Pod | None:
         """Also one that its controller has yet to create."""

@@ -123,7 +123,7 @@ def _local_queues(inventory: Inventory, namespaces: Mapping[str, Mapping[str, st
             continue
         selector = queue.spec.namespace_selector
         if selector is not None and not selector_of(selector).matches(namespaces.get(namespace, {})):
-            yield f"{here}: ClusterQueue {name} does not let in namespace {namespace}, by its namespaceSelector"
+            yield f"{here}: ClusterQueue {name} admits nothing from namespace {namespace}, by its namespaceSelector"
 
 
 def _namesakes(inventory: Inventory) -> Iterator[str]:

@@ -199,7 +199,7 @@ class WatchedCluster:
             try:
                 event = self._pods.news(key, self.gangs.who(key, state))
             except Exception:  # noqa: BLE001 - an error for one pod must not hide the others
-                _log.exception("pod %s cannot be taken in", key)
+                _log.exception("pod %s cannot be read", key)
                 self._pods.touch(key)
                 continue
             if isinstance(event, PodArrived):

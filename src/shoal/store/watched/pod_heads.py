@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from shoal.api.conditions import Condition
+from shoal.api.conditions import Condition, is_condition_true
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 
@@ -85,7 +85,7 @@ class Status(msgspec.Struct, rename="camel", gc=False):
         return msgspec.json.encode(found).decode() if found else ""
 
     def is_ready(self) -> bool:
-        return any(condition.type == "Ready" and condition.status == "True" for condition in self.conditions)
+        return is_condition_true(self.conditions, "Ready")
 
 
 class OwnerWord(msgspec.Struct, gc=False):

@@ -22,6 +22,6 @@ def read_each(what: str, keys: Iterable[K], read: Callable[[K], object]) -> dict
         try:
             read(key)
         except Exception:  # noqa: BLE001 - any error concerns this object only
-            _log.exception("%s %s cannot be taken in", what, key)
+            _log.exception("%s %s cannot be read", what, key)
             left[key] = None
     return left

@@ -15,7 +15,7 @@ import msgspec
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
 from shoal.views.dashboard.facts import GroupFacts, QueueFacts, QuotaFacts, WorkloadFacts
-from shoal.views.dashboard.reading import Camel, Condition, Meta, shown
+from shoal.views.dashboard.reading import Camel, Condition, ContainerJson, Meta, shown
 from shoal.views.dashboard.without_nulls import decoded
 
 _GPU = "nvidia.com/gpu"
@@ -120,17 +120,8 @@ class _KaiQueue(Camel):
     status: _KaiQueueStatus = msgspec.field(default_factory=_KaiQueueStatus)
 
 
-class _Resources(Camel):
-    limits: Mapping[str, Any] = {}
-    requests: Mapping[str, Any] = {}
-
-
-class _ContainerJson(Camel):
-    resources: _Resources = msgspec.field(default_factory=_Resources)
-
-
 class _TemplateSpec(Camel):
-    containers: Sequence[_ContainerJson] = ()
+    containers: Sequence[ContainerJson] = ()
 
 
 class _Template(Camel):

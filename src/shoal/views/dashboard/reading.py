@@ -93,7 +93,7 @@ class _Resources(Camel):
     requests: Mapping[str, Any] = {}
 
 
-class _ContainerJson(Camel):
+class ContainerJson(Camel):
     resources: _Resources = msgspec.field(default_factory=_Resources)
 
 
@@ -107,7 +107,7 @@ class _SchedulingGroup(Camel):
 
 class _PodSpec(Camel):
     node_name: str = ""
-    containers: Sequence[_ContainerJson] = ()
+    containers: Sequence[ContainerJson] = ()
     scheduler_name: str = "default-scheduler"
     scheduling_gates: Sequence[_Gate] = ()
     scheduling_group: _SchedulingGroup | None = None

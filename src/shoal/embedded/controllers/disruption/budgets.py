@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec import field
 
-from shoal.api.conditions import Condition
+from shoal.api.conditions import Condition, is_condition_true
 from shoal.api.disruption import part_of
 from shoal.api.meta import ObjectMeta
 from shoal.api.selectors import LabelSelector
@@ -33,7 +33,7 @@ class BudgetedPod(ApiStruct, frozen=True):
 
     @property
     def is_ready(self) -> bool:
-        return any(one.type == "Ready" and one.status == "True" for one in self.status.conditions)
+        return is_condition_true(self.status.conditions, "Ready")
 
 
 class BudgetSpec(ApiStruct, frozen=True):

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 
 from msgspec import field
 
-from shoal.api.conditions import Condition
+from shoal.api.conditions import Condition, is_condition_true
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.wire import ApiStruct
@@ -107,7 +107,7 @@ class EndpointPod(ApiStruct, frozen=True):
 
     @property
     def is_ready(self) -> bool:
-        return any(one.type == "Ready" and one.status == "True" for one in self.status.conditions)
+        return is_condition_true(self.status.conditions, "Ready")
 
     def addresses(self, family: str) -> list[str]:
         desired = 6 if family == "IPv6" else 4

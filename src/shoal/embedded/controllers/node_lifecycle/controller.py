@@ -176,7 +176,8 @@ class UnreadyPods:
 
     async def mark(self, node: str) -> None:
         await self._context.informers.of(PODS).synced()
-        ready = [item for item in self._by_node[node] if _is_ready(item)]
+        pods = [(item, item.read(PartialPod)) for item in self._by_node[node]]
+        ready = [item for item, pod in pods if pod.is_ready() and not pod.is_finished()]
         for start in range(0, len(ready), _AT_ONCE):
             await asyncio.gather(*(self._mark(item) for item in ready[start : start + _AT_ONCE]))
 
@@ -191,8 +192,3 @@ class UnreadyPods:
         except NotFoundError:
             return
         self._events.record(about, "NodeNotReady", "Node is not ready", type_="Warning")
-
-
-def _is_ready(item: Item) -> bool:
-    pod = item.read(PartialPod)
-    return pod.is_ready() and not pod.is_finished()

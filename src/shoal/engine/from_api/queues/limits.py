@@ -1,7 +1,7 @@
 """Applies the LimitRanges of a namespace to a pod before it is counted, and reports violations.
 
 Kueue's order, which is not the API server's: the runtime's overhead, then the namespace's defaults, then limits as
-requests. A limit range whose default request is less than its default limit is applied as it is.
+requests. A limit range from a file is completed as the API server completes it; one from a cluster is complete.
 
 Rejected: refusing such a pod when it is read. Its workload is an object that exists; it waits with the reason.
 """
@@ -36,7 +36,7 @@ class NamespaceLimits(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, ranges: Iterable[LimitRange], kind: str) -> NamespaceLimits:
         found = cls({}, {}, {}, {})
-        for item in (item for each in ranges for item in each.spec.limits if item.type == kind):
+        for item in (item.completed() for each in ranges for item in each.spec.limits if item.type == kind):
             for name, most in item.max.items():
                 found.highest[name] = min(most, found.highest.get(name, most))
             for name, least in item.min.items():

@@ -55,7 +55,7 @@ def why_refused(queues: Queues, queue: ClusterQueue, facts: WorkloadFacts) -> Re
         )
     failed = sorted(name for name, state in facts.checks.items() if state in {"Retry", "Rejected"})
     if failed:
-        return _correct(f"admission check {', '.join(failed)} has said no")
+        return _correct(f"admission check {', '.join(failed)} has not passed")
     return _correct(facts.fault) if facts.fault else None
 
 

@@ -1,7 +1,7 @@
 """Finds remedies in which other cluster queues release quota: how much, and which one.
 
-Told in units and not in workloads: who of a queue goes is that queue's affair. In a trial those give first who would
-be asked first.
+Amounts come first: which workloads of a queue end is the decision of its users. The workloads that would yield first,
+as many as hold the amount, are named with it; the trials take the amount from the same ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import FlavorResource
-from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
+from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts, softness
 from shoal.engine.queues.remedies.minimum_search import MinimumSearch, smallest
 from shoal.engine.queues.remedies.remedy import FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.shortage import Short
@@ -55,9 +55,22 @@ def _dial(queue: ClusterQueue, fr: FlavorResource) -> MinimumSearch:
 
     def reported(amount: int) -> FieldChange:
         field, before = ("borrowed", borrowed) if amount <= borrowed else ("used", used)
-        return FieldChange("ClusterQueue", queue.name, field, before, before - amount, resource, flavor)
+        holders = _holders(queue, fr, amount)
+        return FieldChange(
+            "ClusterQueue", queue.name, field, before, before - amount, resource, flavor, holders=holders
+        )
 
     return MinimumSearch(used, apply, reported)
+
+
+def _holders(queue: ClusterQueue, fr: FlavorResource, amount: int) -> tuple[str, ...]:
+    """In the order in which they yield, until they hold the amount together."""
+    found: list[str] = []
+    for held in sorted(queue.held.values(), key=softness):
+        if amount > 0 and held.usage.get(fr, 0) > 0:
+            found.append(held.key)
+            amount -= held.usage[fr]
+    return tuple(found)
 
 
 def _borrowed(queue: ClusterQueue, short: Short | list[FlavorResource]) -> int:

@@ -53,6 +53,8 @@ class FieldChange(msgspec.Struct, frozen=True):
     flavor: str = ""
     part: str = ""
     """Of a workload: the pod set."""
+    holders: tuple[str, ...] = ()
+    """Workloads whose end gives the amount back, in the order in which they yield."""
 
     @property
     def size(self) -> float:

@@ -1,0 +1,1 @@
+"""Watches the health of this node's GPUs and reports it to the cluster."""

@@ -1,0 +1,136 @@
+"""Keeps the health of this node's GPUs up to date: one thread waits for Xids, another reads the GPUs at an interval.
+
+Guarantees: an Xid is known as soon as the driver reports it, also while a reading takes long; a GPU whose reading does
+not end is not waited for by those who ask for the health. Errors of the driver are logged once and retried.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from shoal.devices.device_health import DeviceHealth, NodeHealth
+from shoal.devices.health_reports import HealthChange, changes
+from shoal.devices.port import GpuDriver, UnknownGpuError
+from shoal.devices.xids import HealthChecks
+from shoal.units.errors import TemporaryError
+
+_log = logging.getLogger("shoal.agent.health")
+_RETRY_S = 5.0
+Listener = Callable[[tuple[HealthChange, ...]], None]
+
+
+class HealthTimes(msgspec.Struct, frozen=True):
+    readings_s: float = 15.0
+    """The time between two readings."""
+    wait_s: float = 5.0
+    """How long one call waits for an Xid."""
+
+
+class HealthWatcher:
+    """`clock` gives seconds. Listeners are called in a thread of the watcher."""
+
+    def __init__(
+        self,
+        driver: GpuDriver,
+        clock: Callable[[], float],
+        checks: HealthChecks | None = None,
+        times: HealthTimes | None = None,
+    ) -> None:
+        self._driver, self._clock, self._times = driver, clock, times or HealthTimes()
+        self._health = NodeHealth(checks)
+        self._known: dict[str, DeviceHealth] = {}
+        self._listeners: list[Listener] = []
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._is_silent = False
+
+    def listen(self, listener: Listener) -> None:
+        """Called with the changes whenever there are some; before `start`."""
+        self._listeners.append(listener)
+
+    def start(self) -> None:
+        self.read()
+        for name, work in (("xids", self._wait_for_xids), ("readings", self._read_repeatedly)):
+            thread = threading.Thread(target=work, name=f"gpu-health-{name}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self, within_s: float = 1.0) -> None:
+        """A thread that is blocked in the driver is left behind."""
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join(within_s)
+
+    def health(self) -> tuple[DeviceHealth, ...]:
+        with self._lock:
+            return self._health.all()
+
+    def is_usable(self, uuid: str, instance: int | None = None) -> bool:
+        """Whether the GPU, or this GPU instance of it, can be given to a container."""
+        with self._lock:
+            return self._health.of(uuid).allows(instance)
+
+    def read(self) -> None:
+        """Read all GPUs once."""
+        try:
+            listed = self._driver.gpus()
+            readings = {gpu.uuid: self._driver.read(gpu.uuid) for gpu in listed.gpus}
+        except (TemporaryError, UnknownGpuError) as error:
+            self._complain(error)
+            return
+        self._answers()
+        with self._lock:
+            self._health.update(listed, readings, self._clock())
+            found = self._changes()
+        self._report(found)
+
+    def next_xid(self) -> bool:
+        """Wait for one Xid and record it; whether there was one."""
+        try:
+            event = self._driver.next_xid(self._times.wait_s)
+        except TemporaryError as error:
+            self._complain(error)
+            self._stopped.wait(_RETRY_S)
+            return False
+        if event is None:
+            return False
+        with self._lock:
+            self._health.record(event, self._clock())
+            found = self._changes()
+        self._report(found)
+        return True
+
+    def _wait_for_xids(self) -> None:
+        while not self._stopped.is_set():
+            self.next_xid()
+
+    def _read_repeatedly(self) -> None:
+        while not self._stopped.wait(self._times.readings_s):
+            self.read()
+
+    def _changes(self) -> tuple[HealthChange, ...]:
+        now = self._health.all()
+        found = changes(self._known, now)
+        self._known = {one.uuid: one for one in now}
+        return found
+
+    def _report(self, found: tuple[HealthChange, ...]) -> None:
+        for change in found:
+            _log.log(logging.INFO if change.cause is None else logging.WARNING, "%s", change.message)
+        for listener in self._listeners if found else ():
+            listener(found)
+
+    def _complain(self, error: Exception) -> None:
+        if not self._is_silent:
+            _log.warning("the health of the GPUs is not read: %s", error)
+        self._is_silent = True
+
+    def _answers(self) -> None:
+        if self._is_silent:
+            _log.info("the driver responds again")
+        self._is_silent = False

@@ -1,0 +1,1 @@
+"""Cases of the components of GPU nodes: feature discovery, and the device plugin."""

@@ -1,0 +1,46 @@
+"""Generates the Python modules of the kubelet's gRPC interfaces from their definitions: `python -m tools.protos`.
+
+The modules are committed, because users have no compiler of definitions. Their first lines say that they are generated;
+linters and the type checker read the `.pyi` files beside them.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).parent.parent / "src"
+PROTOS = SOURCE / "shoal/agent/protos"
+
+
+def generate(into: Path) -> None:
+    """`into`: the folder that takes the place of `src`."""
+    from grpc_tools import protoc
+
+    names = [str(path) for path in sorted(PROTOS.glob("*.proto"))]
+    code = protoc.main(["protoc", f"--proto_path={SOURCE}", f"--python_out={into}", f"--pyi_out={into}", *names])
+    if code:
+        raise SystemExit(code)
+
+
+def outdated() -> list[str]:
+    """The committed modules that differ from what the definitions give."""
+    with tempfile.TemporaryDirectory() as folder:
+        generate(Path(folder))
+        fresh = Path(folder) / "shoal/agent/protos"
+        names = {path.name for path in fresh.iterdir()} | {path.name for path in PROTOS.glob("*_pb2.py*")}
+        return sorted(name for name in names if _text(fresh / name) != _text(PROTOS / name))
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text() if path.exists() else None
+
+
+def main() -> int:
+    generate(SOURCE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
