@@ -42,13 +42,18 @@ def fits(facts: Layout, counts: Counts) -> bool:
 @lru_cache(maxsize=1024)
 def places(facts: Layout, counts: Counts) -> tuple[tuple[str, int], ...] | None:
     """Profile and first memory slice of each instance, by start; None if they do not fit."""
+    tiles = tiling(facts.name)
+    return named_places(tiles, tiles.empty, counts)
+
+
+def named_places(tiles: Tiling, free: int, counts: Counts) -> tuple[tuple[str, int], ...] | None:
+    """The same on a GPU of which these slices are free."""
     wanted = tuple((name, count) for name, count in counts if count)
-    profiles = {name: facts.profile(name) for name, _ in wanted}
+    profiles = {name: tiles.facts.profile(name) for name, _ in wanted}
     known = {name: profile for name, profile in profiles.items() if profile is not None}
     if len(known) < len(profiles) or any(count > known[name].max for name, count in wanted):
         return None
-    tiles = tiling(facts.name)
-    placed = tiles.place([(0, tiles.empty)], wanted) if wanted else []
+    placed = tiles.place([(0, free)], wanted) if wanted else []
     return None if placed is None else tuple(_named(tiles, [mask for _, mask in placed], wanted, known))
 
 

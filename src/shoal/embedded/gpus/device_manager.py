@@ -113,6 +113,18 @@ class DeviceManager:
         """The devices of each container, by pod."""
         return self._allocation.items()
 
+    # The MIG layout, changed GPU by GPU.
+
+    def is_used(self, gpu: int) -> bool:
+        return self._allocation.is_used(gpu)
+
+    def is_instance_used(self, uuid: str) -> bool:
+        return any(device.physical == uuid for _, held in self.held() for one in held for device in one.devices)
+
+    def change_gpu(self, index: int, gpu: Gpu) -> None:
+        self._mig.put(index, gpu)
+        self._list_devices()
+
     # Programs.
 
     def start(self, uid: str, container: str, use: Use) -> str | None:

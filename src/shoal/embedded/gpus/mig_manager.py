@@ -68,6 +68,10 @@ class MigManager:
             return Complaint(f"MIG layout {config} was not applied: {problem.what}; {problem.fix}")
         return f"MIG layout {config} was applied"
 
+    def put(self, index: int, gpu: Gpu) -> None:
+        """Another program has changed the GPU."""
+        self.gpus = (*self.gpus[:index], gpu, *self.gpus[index + 1 :])
+
     def _unmanaged(self, config: str) -> str:
         """Handles nodes without MIG-capable GPUs: the GPU operator runs no MIG manager there, so no state is
         written.
