@@ -6,14 +6,18 @@ compute instance. Modes of simulated GPUs change without a reset, also those of 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from shoal.data.gpus import find_model
 from shoal.data.mig import Layout
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.mig_instances import Cut, Gpu
 from shoal.devices.mig_port import GpuInstance, MigChangeError
 from shoal.devices.port import UnknownGpuError
-from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.machines.mig_cuts import new_cut
+
+if TYPE_CHECKING:
+    from shoal.embedded.gpus.device_manager import DeviceManager
 
 
 class SimulatedMigControl:
