@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,11 +13,8 @@ from shoal.devices.mig_plan import PresentGpu
 from shoal.devices.mig_port import MigChangeError
 from shoal.devices.names import OWN_TOPOLOGY
 from shoal.embedded.gpus.node_gpus import Complaint
-from shoal.embedded.gpus.simulated_mig import SimulatedMigControl
+from shoal.embedded.gpus.simulated_mig import DividedNode, SimulatedMigControl
 from shoal.embedded.machines.mig_cuts import new_cut
-
-if TYPE_CHECKING:
-    from shoal.embedded.gpus.device_manager import DeviceManager
 
 
 class _ReportedInstance(msgspec.Struct, frozen=True):
@@ -36,7 +32,7 @@ class _ReportedTopology(msgspec.Struct, frozen=True):
 
 
 class MigOnDemand:
-    def __init__(self, node: DeviceManager) -> None:
+    def __init__(self, node: DividedNode) -> None:
         self._node = node
         self._control = SimulatedMigControl(node)
         self._refused: tuple[str, ...] = ()

@@ -6,7 +6,8 @@ compute instance. Modes of simulated GPUs change without a reset, also those of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from shoal.data.gpus import find_model
 from shoal.data.mig import Layout
@@ -14,17 +15,29 @@ from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.mig_instances import Cut, Gpu
 from shoal.devices.mig_port import GpuInstance, MigChangeError
 from shoal.devices.port import UnknownGpuError
+from shoal.devices.xids import Xid
+from shoal.embedded.machines.machine import Machine
 from shoal.embedded.machines.mig_cuts import new_cut
 
-if TYPE_CHECKING:
-    from shoal.embedded.gpus.device_manager import DeviceManager
+
+class DividedNode(Protocol):
+    """The GPUs of a simulated node, as far as their MIG layout is concerned."""
+
+    machine: Machine
+
+    @property
+    def gpus(self) -> Sequence[Gpu]: ...
+    def xid(self, index: int) -> Xid | None: ...
+    def is_used(self, gpu: int) -> bool: ...
+    def is_instance_used(self, uuid: str) -> bool: ...
+    def change_gpu(self, index: int, gpu: Gpu) -> None: ...
 
 
 class SimulatedMigControl:
     """Implements MigControl."""
 
-    def __init__(self, device_manager: DeviceManager) -> None:
-        self._node = device_manager
+    def __init__(self, node: DividedNode) -> None:
+        self._node = node
 
     def instances(self, uuid: str) -> tuple[GpuInstance, ...]:
         slot = self._slot(uuid)
