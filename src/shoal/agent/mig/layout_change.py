@@ -7,18 +7,19 @@ Nothing is remembered between calls, so a process that was killed continues by a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
 
+from shoal.agent.mig.held_devices import NOTHING_HELD
 from shoal.data.mig import layout_of_product
 from shoal.devices.mig_gpus import MigGpu
 from shoal.devices.mig_layouts import Counts, MigOffer, Specs, generated_layouts
 from shoal.devices.mig_plan import MigPlan, MigStep, PresentGpu
 from shoal.devices.mig_port import GpuInstance, MigChangeError, MigControl
 from shoal.devices.mig_profile_names import parse_profile
+from shoal.devices.names import GPU, MIG_PREFIX
 from shoal.devices.pci_ids import PciId, parse_pci_id
 from shoal.devices.port import GpuDriver, InstalledGpu, LostGpu
 from shoal.devices.product_names import product_of_device
@@ -38,15 +39,13 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class NodeMig:
-    def __init__(
-        self, driver: GpuDriver, control: MigControl, held: Callable[[], AbstractSet[str]] = frozenset
-    ) -> None:
-        """`held`: the ids of the devices that pods of the node hold, also those without a process at present."""
-        self._driver, self._control, self._held = driver, control, held
+    def __init__(self, driver: GpuDriver, control: MigControl) -> None:
+        self._driver, self._control = driver, control
+        self.held = NOTHING_HELD
+        """The devices that pods of the node hold, also those without a process at present."""
 
     def present(self) -> tuple[PresentGpu, ...]:
-        held = self._held()
-        return tuple(self._present(gpu, held) for gpu in self._driver.gpus().gpus)
+        return tuple(map(self._present, self._driver.gpus().gpus))
 
     def layouts(self) -> dict[str, Specs]:
         """The layouts that are generated for the GPUs of this node."""
@@ -101,12 +100,14 @@ class NodeMig:
                 complete = False
         return complete
 
-    def _present(self, gpu: InstalledGpu, held: AbstractSet[str]) -> PresentGpu:
+    def _present(self, gpu: InstalledGpu) -> PresentGpu:
+        held = self.held
         instances: tuple[GpuInstance, ...] = ()
         if gpu.is_mig:
             with suppress(MigChangeError):
                 instances = self._control.instances(gpu.uuid)
-        used = {one.instance for one in gpu.instances if one.uuid in held and one.instance is not None}
+        used = {one.instance for one in gpu.instances if one.uuid in held.ids and one.instance is not None}
+        used |= {one.number for one in instances if _resource(one.profile) in held.resources}
         readings = self._driver.read(gpu.uuid)
         processes = () if isinstance(readings, LostGpu) else readings.processes or ()
         used |= {one.instance for one in processes if one.instance is not None}
@@ -117,7 +118,7 @@ class NodeMig:
             uuid=gpu.uuid,
             instances=instances,
             used=frozenset(used),
-            is_used=bool(used or processes or gpu.uuid in held),
+            is_used=bool(used or processes or gpu.uuid in held.ids or (not gpu.is_mig and GPU in held.resources)),
         )
 
 
@@ -136,6 +137,10 @@ def _mig_gpu(gpu: InstalledGpu, instances: Sequence[GpuInstance]) -> MigGpu:
         needs_reset=(gpu.compute_capability or "").startswith("8."),
         name=product,
     )
+
+
+def _resource(profile: str) -> str:
+    return MIG_PREFIX + profile.replace("+", ".")
 
 
 def counts_of(instances: Sequence[GpuInstance]) -> Counts:
