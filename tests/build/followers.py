@@ -7,7 +7,7 @@ import json
 from typing import Any
 from urllib.parse import parse_qsl
 
-from build.doors import InProcess
+from build.in_process import InProcess
 from shoal.embedded.apiserver.calls import Actor, Call
 from shoal.embedded.apiserver.rest.options import read_options
 from shoal.embedded.apiserver.rest.watching import Stream

@@ -1,9 +1,9 @@
 """An Api through which a process gets so far and no further: from its n-th write on nothing is sent any more.
 
     api = FrozenApi(cluster.api, writes=3, is_lost=True)
-    brain = start_brain(cluster, api)
+    scheduler = start_scheduler(cluster, api)
     await api.frozen.wait()
-    await brain.kill()
+    await scheduler.kill()
 
 With `is_lost` the last write is done and its answer never comes. Every await at which a process can die in the middle
 of its writes is one of these. With `counts_reads` it gets through so many calls of any kind: it may also die with what

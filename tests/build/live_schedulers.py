@@ -1,13 +1,13 @@
-"""A brain beside a small cluster: it places the pods that name `shoal`, and can be killed and followed by another.
+"""A scheduler beside a small cluster: it places the pods that name `shoal`, and can be killed and followed by another.
 
     async with small_cluster(tmp_path) as cluster:
-        brain = start_brain(cluster)
+        scheduler = start_scheduler(cluster)
         await add_node(cluster, "n1", gpus=8)
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a"))
-        await brain.kill()
+        await scheduler.kill()
 
-`prepare` is called before the brain starts: who adds a desk or other hands does it there.
+`prepare` is called before the scheduler starts: further controllers are added there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Prepare = Callable[["LiveScheduler"], None]
 
 
 class LiveScheduler:
-    """One process: caches of its own, a brain and its hands."""
+    """One process: caches of its own, a scheduler and its writers."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ def _placement(cluster: Cluster) -> Placement:
     return Placement(cluster, profile_named(DEFAULT_POLICY, cluster, PodMix()))
 
 
-def start_brain(
+def start_scheduler(
     cluster: SmallCluster,
     api: Api | None = None,
     *,

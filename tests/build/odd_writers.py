@@ -1,7 +1,7 @@
 """What is made ready before a pod is bound, as a test wants it: held up, or broken.
 
 writer = Waiting("p")
-brain = start_brain(cluster, prepare=writing_by(writer))
+scheduler = start_scheduler(cluster, prepare=writing_by(writer))
 writer.go_on("n1")
 """
 

@@ -1,4 +1,4 @@
-"""A cluster with Volcano's kinds, Shoal's controllers for them, a brain that places, and a hand that plays kubelet."""
+"""A cluster with Volcano's kinds, Shoal's controllers for them, a scheduler, and a stand-in for kubelets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from build.foreign_kinds import established
-from build.live_schedulers import LiveScheduler, add_node, start_brain
+from build.live_schedulers import LiveScheduler, add_node, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.context import Context, Controller
 from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
@@ -50,14 +50,14 @@ class VolcanoScene:
         self.cluster = cluster
         self.disciplines: list[VolcanoAdmission] = []
 
-    def start_brain(self, api: Api | None = None) -> LiveScheduler:
+    def start_scheduler(self, api: Api | None = None) -> LiveScheduler:
         def prepare(live: LiveScheduler) -> None:
             discipline = VolcanoAdmission(live.context, live.served, live.loop)
             live.loop.discipline = discipline
             self.disciplines.append(discipline)
 
         watch = WatchSettings(schedulers=frozenset({"volcano"}))
-        return start_brain(self.cluster, api, watch=watch, prepare=prepare)
+        return start_scheduler(self.cluster, api, watch=watch, prepare=prepare)
 
     # -- objects ----------------------------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ async def volcano_scene(folder: Path, *, gpus: int = 8, cpu: str = "64") -> Asyn
     async with bare_volcano(folder) as scene:
         scene.cluster.start(volcano)
         await add_node(scene.cluster, "n1", gpus=gpus, cpu=cpu)
-        scene.start_brain()
+        scene.start_scheduler()
         scene.cluster.tasks.append(asyncio.ensure_future(scene.keep_tending()))
         yield scene
 

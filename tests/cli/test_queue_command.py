@@ -80,7 +80,7 @@ def test_a_queue_that_admits_nobody_says_why_below_the_table(command: Command) -
     queue = gpu_queue("t", gpus(8), stopPolicy="Hold")
     assert "t admits no workloads: it is stopped\n" in command.text(flavor(), *queue)
     lost = gpu_queue("t", gpus(8))
-    assert "from t/q admits no workloads: its ClusterQueue t is not there\n" in command.text(flavor(), lost[1])
+    assert "from t/q admits no workloads: its ClusterQueue t does not exist\n" in command.text(flavor(), lost[1])
     assert "ClusterQueue t not found" in command.err
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
-from build.live_schedulers import add_node, places, pod, start_brain
+from build.live_schedulers import add_node, places, pod, start_scheduler
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from shoal.client.kind import PODS
@@ -49,7 +49,7 @@ async def test_a_backlog_is_placed_whole_however_long_its_rounds_take(tmp_path: 
         names = [f"p{number}" for number in range(40)]
         for name in names:
             await cluster.create(PODS, pod(name))
-        live = start_brain(cluster, settings=settings)
+        live = start_scheduler(cluster, settings=settings)
         await add_node(cluster, "n1")
         await cluster.pass_time(10)
         assert await places(cluster) == dict.fromkeys(names, "n1")

@@ -43,7 +43,7 @@ async def _volcano_gang(scene: VolcanoScene, name: str, count: int) -> None:
 async def _volcano_shared(scene: VolcanoScene) -> None:
     scene.cluster.start(volcano)
     await add_node(scene.cluster, "n1", gpus=8, cpu="64")
-    scene.start_brain(SlowToBind(scene.cluster))
+    scene.start_scheduler(SlowToBind(scene.cluster))
     for name in ("a", "b"):
         await scene.queue(name, deserved={_GPU: "4"})
 

@@ -110,6 +110,12 @@ def test_without_gpus_only_virtual_gpus_and_the_time_are_labelled() -> None:
     assert feature_labels(empty) == {"nvidia.com/gfd.timestamp": "7", "nvidia.com/vgpu.present": "false"}
 
 
+@pytest.mark.parametrize("capability", [None, "0.0"])
+def test_an_unknown_compute_capability_has_no_labels(capability: str | None) -> None:
+    found = labels(scene(msgspec.structs.replace(GPU, compute_capability=capability)))
+    assert not {"gpu.family", "gpu.compute.major", "gpu.compute.minor"} & {*found}
+
+
 def test_what_the_driver_does_not_report_has_no_label() -> None:
     bare = LabelInput(DriverVersions("580.95", None), (InstalledGpu(0, "GPU-0", "X", ""),), PluginConfig())
     found = labels(bare)
@@ -140,6 +146,7 @@ def test_the_mode_is_that_of_all_gpus(classes: tuple[int | None, ...], mode: str
         ((Fabric("c", "1"), Fabric("c", "2")), None),
         ((Fabric("c", "1"), Fabric("d", "1")), None),
         ((Fabric("", "1"),), None),
+        ((Fabric("c", "1"), Fabric("", "1")), None),
         ((None, None), None),
     ],
 )

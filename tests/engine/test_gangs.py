@@ -227,7 +227,7 @@ NO_TREES: dict[str, tuple[tuple[GangSubgroup, ...], str]] = {
     "a part without a name": ((GangSubgroup("", "", 1),), "a part has no name"),
     "a part inside one that nobody declared": (
         (GangSubgroup("a", "b", 1),),
-        "part a is inside part b, which is not there",
+        "part a is inside part b, which does not exist",
     ),
 }
 

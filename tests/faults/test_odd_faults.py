@@ -1,6 +1,6 @@
 """Something that nobody thought of, somewhere in the process: one method of one part raises at a call or two, before it
-has done its work or after it. Whatever it is, the brain goes on, everybody gets where there is room, nobody has a place
-that nobody binds them to, and no device and no quota is given twice.
+has done its work or after it. Whatever it is, the scheduler goes on, every pod that fits is placed,
+no pod keeps a place that it is not bound to, and no device and no quota is given twice.
 
 A case is a part and a seed, which says at which calls it breaks. `SHOAL_ODD_SEEDS=20` tries so many of them.
 """
@@ -33,7 +33,7 @@ _FIRST_CALLS = 8
 
 
 class Process:
-    """A brain that places pods, with a desk for Kueue's queues."""
+    """A scheduler that places pods, with a controller for Kueue's queues."""
 
     def __init__(self, cluster: SmallCluster) -> None:
         self.live = LiveScheduler(cluster)

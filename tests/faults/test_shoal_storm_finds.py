@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from build.foreign_kinds import established
-from build.live_schedulers import LiveScheduler, add_node, is_bound, pod, start_brain
+from build.live_schedulers import LiveScheduler, add_node, is_bound, pod, start_scheduler
 from build.queue_admission import add_flavor, add_queue, queued_cluster, submit
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
@@ -84,7 +84,7 @@ async def test_nothing_is_placed_before_the_desk_knows_who_is_admitted(tmp_path:
         await add_node(cluster, "n1")
         await cluster.create(PODS, pod("a"))
         discipline = _Desk()
-        start_brain(cluster, prepare=lambda live: _with(discipline, live))
+        start_scheduler(cluster, prepare=lambda live: _with(discipline, live))
         await cluster.pass_time(10)
         assert not await is_bound(cluster, "a")
         discipline.knows.set()
@@ -97,7 +97,7 @@ async def test_a_desk_that_never_knows_keeps_pods_waiting_for_a_while_only(tmp_p
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1")
         await cluster.create(PODS, pod("a"))
-        start_brain(cluster, prepare=lambda live: _with(_Desk(), live))
+        start_scheduler(cluster, prepare=lambda live: _with(_Desk(), live))
         await cluster.until(lambda: is_bound(cluster, "a"), 60)
 
 
@@ -110,7 +110,7 @@ async def test_an_event_that_breaks_the_code_costs_no_other_event(tmp_path: Path
             await cluster.create(PODS, pod(name))
         discipline = _Desk(falls_over="bad")
         discipline.knows.set()
-        start_brain(cluster, prepare=lambda live: _with(discipline, live))
+        start_scheduler(cluster, prepare=lambda live: _with(discipline, live))
         await cluster.until(lambda: is_bound(cluster, "a", "z"), 10)
         assert not await is_bound(cluster, "bad")
 
@@ -180,7 +180,7 @@ async def test_a_pod_that_cannot_be_told_why_it_waits_is_no_fault(
         api = _NobodyIsHeard(cluster.api)
         await add_node(cluster, "n1")
         await cluster.create(PODS, pod("a"))
-        start_brain(cluster, api)
+        start_scheduler(cluster, api)
         await cluster.pass_time(20)
         assert api.unheard
         assert not [record for record in caplog.records if record.exc_info]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from build.live_schedulers import add_node, is_bound, start_brain
+from build.live_schedulers import add_node, is_bound, start_scheduler
 from build.poisoned_clusters import EVIL, GOOD, PoisonedScene, poisoned_cluster
 from build.queue_admission import add_flavor, add_queue, queued_cluster, start_admission, start_pods, submit, until_so
 from build.small_clusters import small_cluster
@@ -358,7 +358,7 @@ def test_what_a_tenant_writes_harms_nobody_else(poison: str, tmp_path: Path) -> 
 async def test_devices_that_a_bound_pod_names_and_does_not_ask_for_are_free(tmp_path: Path) -> None:
     """Whoever may create pods may bind them, and write what he likes on them."""
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await add_node(cluster, "n1", gpus=4)
         said = {"main": {GPU: ["0", "1", "2", "3"]}}
         for at, text in enumerate(("0,1,2,3", json.dumps(said), "0:4,1:0", "1023:63")):

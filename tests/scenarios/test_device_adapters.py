@@ -45,6 +45,7 @@ REPLICAS: dict[str, Any] = {
     "size": 2,
 }
 PARSED: dict[str, Any] = {"id": "four", "stage": "parse", "document": "version: v1\nimex: {channelIDs: [0]}"}
+LIMIT: dict[str, Any] = {"id": "seven", "stage": "mps-limit", "computeCapability": "7.0", "replicas": 17}
 BAD: dict[str, Any] = {"id": "five", "stage": "parse", "document": "version: v1\nsharing: {mps: {}}"}
 
 
@@ -76,6 +77,9 @@ def correct_labels() -> dict[str, str]:
         (sharing.results_of_case, BAD, {"refused": {"class": "no-resources"}}, "pass"),
         (sharing.results_of_case, BAD, {"refused": {"class": "replicas-too-few"}}, "fail"),
         (sharing.results_of_case, BAD, {"accepted": {"strategy": "mps"}}, "fail"),
+        (sharing.results_of_case, LIMIT, {"refused": {"class": "mps-clients"}, "maxClients": 16}, "pass"),
+        (sharing.results_of_case, LIMIT, {"refused": {"class": "mps-clients"}, "maxClients": 48}, "fail"),
+        (sharing.results_of_case, LIMIT, {"allowed": True, "maxClients": 16}, "fail"),
         (sharing.results_of_case, {"id": "six", "stage": "dream"}, {"allowed": True}, "out_of_scope"),
     ],
 )

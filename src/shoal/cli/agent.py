@@ -35,6 +35,12 @@ class AgentCommands(LazyGroup):
             _HEADING,
             "Plan, apply, check and export the MIG layout of this machine's GPUs.",
         ),
+        CommandEntry(
+            "labels",
+            "shoal.cli.agent_labels:labels",
+            _HEADING,
+            "Print the labels of this machine's node, or write them.",
+        ),
     )
 
 

@@ -67,6 +67,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "agent mig assert": ("shoal agent mig assert -c all-disabled", "shoal agent mig assert -f layouts.yaml -c custom"),
     "agent mig export": ("shoal agent mig export > layouts.yaml", "shoal agent mig export --fake dgx-h100 -o json"),
     "agent cdi": ("shoal agent cdi --out /var/run/cdi/nvidia.json", "shoal agent cdi --fake dgx-h100"),
+    "agent labels": ("shoal agent labels", "shoal agent labels --write node --mig-strategy single"),
     "cluster": ("shoal cluster status", "shoal cluster gpu-fail p5-48xlarge-0 3"),
     "cluster status": ("shoal cluster status", "shoal cluster status -o json"),
     "cluster reset": ("shoal cluster reset --yes",),

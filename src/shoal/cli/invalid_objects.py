@@ -48,6 +48,6 @@ def explanation_of(notes: Sequence[str], name: str, namespace: str, *, is_only: 
             if is_named and (not wanted or kind_called(match["kind"]) == wanted):
                 explanation = Explanation(f"{match['kind'].lower()} {key}", "is wrong, and nothing is decided about it")
                 explanation.add("wrong", match["why"])
-                explanation.add("then", "correct it; it is looked at again as soon as it changes")
+                explanation.add("then", "correct it; it is tried again when it changes")
                 return explanation
     return None

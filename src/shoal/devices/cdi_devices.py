@@ -71,6 +71,18 @@ def node_spec(given: CdiInput, kind: str = KIND) -> CdiSpec:
     return cdi_spec(kind, tuple(named), _common(given))
 
 
+def indexes_of(gpus: Sequence[InstalledGpu]) -> Mapping[str, str]:
+    """The index of each GPU and MIG instance by UUID: `0`, `0:1`."""
+    found = {gpu.uuid: str(gpu.index) for gpu in gpus}
+    return found | {one.uuid: f"{gpu.index}:{position}" for gpu in gpus for position, one in enumerate(gpu.instances)}
+
+
+def nodes_of(given: CdiInput) -> Mapping[str, tuple[DeviceNode, ...]]:
+    """The device nodes of each GPU and MIG instance by UUID."""
+    named = msgspec.structs.replace(given, namings=("uuid",))
+    return {name: nodes for names, nodes in _devices(named) for name in names}
+
+
 def qualified(kind: str, names: Iterable[str]) -> tuple[str, ...]:
     """`nvidia.com/gpu=0`."""
     return tuple(f"{kind}={name}" for name in names)

@@ -54,6 +54,11 @@ class Choice:
         del self._positions[:count]
         return chosen
 
+    def pass_over(self, container: str, resource: str, count: int) -> None:
+        """Leave out the devices of a container, as if it had got them."""
+        if self._ids.get(container, {}).get(resource) is None:
+            del self._positions[:count]
+
 
 def _named(one: str, free: Sequence[PhysicalDevice]) -> PhysicalDevice | None:
     by_id = next((device for device in free if device.id == one), None)

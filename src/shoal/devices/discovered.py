@@ -51,7 +51,12 @@ def _slot(gpu: InstalledGpu, island: int) -> GpuSlot:
 
 
 def _islands(gpus: Sequence[InstalledGpu]) -> dict[str, int]:
-    peers = {gpu.uuid: {peer.uuid for peer in gpu.peers} for gpu in gpus}
+    peers: dict[str, set[str]] = {gpu.uuid: {peer.uuid for peer in gpu.peers} for gpu in gpus}
+    # A lost GPU still names its peers, which name it no longer.
+    for gpu in gpus:
+        for peer in gpu.peers:
+            if peer.uuid in peers:
+                peers[peer.uuid].add(gpu.uuid)
     found: dict[str, int] = {}
     number = -1
     for gpu in gpus:

@@ -131,8 +131,8 @@ def _versions(versions: DriverVersions) -> dict[str, str]:
 def _clique(gpus: Iterable[InstalledGpu]) -> dict[str, str]:
     """Of the GPUs that are attached to a fabric, if all are in one clique."""
     cliques = {(gpu.fabric.cluster, gpu.fabric.clique) for gpu in gpus if gpu.fabric is not None}
-    complete = {(cluster, clique) for cluster, clique in cliques if cluster and clique}
-    return {"gpu.clique": ".".join(complete.pop())} if len(complete) == 1 else {}
+    (found,) = cliques if len(cliques) == 1 else (("", ""),)
+    return {"gpu.clique": ".".join(found)} if all(found) else {}
 
 
 def _capabilities(scene: LabelInput) -> dict[str, str]:
@@ -165,7 +165,7 @@ def _whole(scene: LabelInput) -> dict[str, str]:
     if gpu.memory_mib:
         found["memory"] = str(gpu.memory_mib)
     major, _, minor = (gpu.compute_capability or "").partition(".")
-    if major:
+    if major not in ("", "0"):
         found |= {"family": _family(int(major), int(minor or 0)), "compute.major": major, "compute.minor": minor}
     return _prefixed("gpu", found)
 

@@ -31,21 +31,21 @@ def own_words(
     found = {OWN_TOPOLOGY: _topology(scene, devices, unhealthy)}
     # The engine numbers the advertised whole GPUs; MIG instances are counted by name.
     if numbers:
-        found[OWN_ISLANDS] = _groups([scene.slots[index].island for index in places], numbers)
-        found[OWN_NUMA] = _groups([scene.slots[index].numa for index in places], numbers)
+        found[OWN_ISLANDS] = _groups([slot.island for slot in places], numbers)
+        found[OWN_NUMA] = _groups([slot.numa for slot in places], numbers)
     if scene.config.replicas_of(GPU) > 1:
         found[OWN_ONE_PER_REQUEST] = "true" if scene.config.one_per_request else "false"
     return found
 
 
-def _numbered(scene: AnnotatedNode) -> tuple[list[int], list[int]]:
+def _numbered(scene: AnnotatedNode) -> tuple[list[int], list[GpuSlot]]:
     """For each `nvidia.com/gpu` before replication: its number, and its GPU."""
-    places = []
+    places: list[GpuSlot] = []
     for slot, gpu in zip(scene.slots, scene.gpus, strict=True):
         if not gpu.is_mig or scene.config.mig_strategy == "none":
-            places.append(slot.index)
+            places.append(slot)
         elif scene.config.mig_strategy == "single":
-            places += [slot.index] * len(gpu.cuts)
+            places += [slot] * len(gpu.cuts)
     return list(range(len(places))), places
 
 

@@ -5,7 +5,6 @@ A fault is an error in the plugin's words. Unknown fields are ignored, as the pl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -84,7 +83,19 @@ def plugin_file(document: Any) -> PluginFile:
 
 def pattern_matches(pattern: str, text: str) -> bool:
     """Whether a pattern of `resources` matches all of a product or profile name; only `*` has a meaning of its own."""
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
+    first, *rest = pattern.split("*")
+    if not rest:
+        return text == pattern
+    *middle, last = rest
+    if not text.startswith(first):
+        return False
+    position = len(first)
+    for part in middle:
+        found = text.find(part, position)
+        if found < 0:
+            return False
+        position = found + len(part)
+    return len(text) - position >= len(last) and text.endswith(last)
 
 
 def _sharing(given: Mapping[str, Any]) -> tuple[SharingStrategy, SharingBlock | None, tuple[str, ...]]:

@@ -184,7 +184,7 @@ def _read(given: Mapping[str, Any], names: Mapping[str, str], defaults: msgspec.
 
 def _value(value: Any, name: str, default: Any, where: str) -> Any:
     if name == "sleep_interval_ns":
-        return _interval(value, where)
+        return interval_ns(value, where)
     if isinstance(default, tuple):
         listed = value if isinstance(value, list) else [value]
         if not all(isinstance(one, str) for one in listed):
@@ -200,7 +200,8 @@ def _value(value: Any, name: str, default: Any, where: str) -> Any:
     return str(value)
 
 
-def _interval(value: Any, where: str) -> int | None:
+def interval_ns(value: Any, where: str) -> int | None:
+    """None: infinite. Raises `PluginConfigError`."""
     if value == INFINITE:
         return None
     number = whole(value)

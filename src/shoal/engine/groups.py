@@ -84,7 +84,7 @@ def parts_fault(parts: tuple[GangSubgroup, ...]) -> str:
                 return f"part {name} is its own ancestor"
             path[name] = None
             if parents[name] and parents[name] not in parents:
-                return f"part {name} is inside part {parents[name]}, which is not there"
+                return f"part {name} is inside part {parents[name]}, which does not exist"
             name = parents[name]
         rooted.update(path)
     return ""

@@ -30,11 +30,14 @@ def gang_message(gang: GroupEvidence, pod: Evidence) -> str:
         case Code.GANG_TOO_SMALL:
             return f"{_subject(gang)} needs {pods_words(gang.needs)}, and only {gang.exist} {_exist(gang.exist)}."
         case _:
-            running = f", of which {gang.running} run" if gang.running else ""
-            together = f" in one {gang.level}" if gang.level else " at once"
-            return (
-                f"{_subject(gang)} needs {pods_words(gang.needs)}{together}{running}; for one of them, {kube_line(pod)}"
-            )
+            return f"{gang_shortage(gang).removesuffix('.')}; for one of them, {kube_line(pod)}"
+
+
+def gang_shortage(gang: GroupEvidence) -> str:
+    """How many pods have to start together."""
+    running = f", of which {gang.running} run" if gang.running else ""
+    together = f" in one {gang.level}" if gang.level else " at once"
+    return f"{_subject(gang)} needs {pods_words(gang.needs)}{together}{running}."
 
 
 def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
@@ -43,7 +46,7 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
         case Code.GANG_UNKNOWN:
             return "Add the PodGroup, or take the group's name off the pods."
         case Code.GANG_MALFORMED if gang.is_unreadable:
-            return "It is looked at again as soon as that is corrected."
+            return "It is tried again when that is corrected."
         case Code.GANG_MALFORMED:
             return "Correct the names and parents of the group's parts."
         case Code.GANG_TOO_SMALL:

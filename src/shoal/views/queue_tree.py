@@ -99,7 +99,7 @@ class _QueueTreeReader:
                     "localQueue",
                     facts.key,
                     waiting=backlog_of(self._by_local.get(facts.key, ())),
-                    closed=f"its ClusterQueue {facts.cluster_queue} is not there",
+                    closed=f"its ClusterQueue {facts.cluster_queue} does not exist",
                 )
                 for facts in astray
             ],
@@ -126,7 +126,7 @@ class _QueueTreeReader:
         lines = self._lines(queue, queue.nominal, queue.usage, asked)
         closed = f"it {queue.closed[1]}" if queue.closed is not None else ""
         if not closed and queue.facts.namespaces.requirements is None:
-            closed = "it has no namespaceSelector, so no namespace may use it; an empty one ({}) lets all"
+            closed = "it has no namespaceSelector, so no namespace may use it; an empty one ({}) allows all"
         return TreeNode("clusterQueue", queue.name, lines, backlog, _share(queue), closed, locals_)
 
     def _local(self, key: str) -> TreeNode:

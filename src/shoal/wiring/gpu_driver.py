@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shoal.agent.mig.nvml_mig import NvmlMigLibrary
     from shoal.agent.nvml_library import NvmlLibrary
     from shoal.embedded.gpus.device_manager import DeviceManager
+    from shoal.embedded.machines.machine import Machine
 
 
 def open_driver(fake: str = "") -> GpuDriver:
@@ -46,6 +47,11 @@ def _library() -> NvmlLibrary:
         raise _with_fake(error) from error
 
 
+def type_of_fake(fake: str) -> str:
+    """The product name in the firmware of a simulated machine."""
+    return _machine(fake).machine_type
+
+
 def _driver(library: NvmlLibrary) -> GpuDriver:
     from shoal.agent.nvml import NvmlDriver
 
@@ -69,6 +75,11 @@ def _simulated(node: DeviceManager) -> GpuDriver:
 
 def _simulated_node(spec: str) -> DeviceManager:
     from shoal.embedded.gpus.device_manager import DeviceManager
+
+    return DeviceManager(_machine(spec))
+
+
+def _machine(spec: str) -> Machine:
     from shoal.embedded.machines.fleet_spec import read_fleet
 
     machines = read_fleet(spec)
@@ -76,4 +87,4 @@ def _simulated_node(spec: str) -> DeviceManager:
         raise UserError(
             f"--fake describes {len(machines)} machines; an agent serves one", fix="such as --fake dgx-h100"
         )
-    return DeviceManager(machines[0])
+    return machines[0]

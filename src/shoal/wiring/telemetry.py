@@ -157,7 +157,7 @@ class Telemetry:
 
     def follow_work_queues(self, waiting: Callable[[], Sequence[tuple[str, int]]]) -> None:
         """The number of objects in the work queue of each controller; each name once."""
-        head = MetricHead("gauge", "workqueue_depth", "Objects that wait to be looked at.", ("name",))
+        head = MetricHead("gauge", "workqueue_depth", "Objects that wait in work queues.", ("name",))
         self.registry.reads(head, lambda: [((name,), count) for name, count in waiting()])
 
     # internals

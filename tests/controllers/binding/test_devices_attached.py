@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from build.live_schedulers import add_node, condition, is_bound, places, start_brain
+from build.live_schedulers import add_node, condition, is_bound, places, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
@@ -70,7 +70,7 @@ async def report(cluster: SmallCluster, pod: str, *true: str, **more: Any) -> No
 @virtual
 async def test_a_pod_is_bound_once_every_condition_of_its_device_holds(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [resource_claim_controller]) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await furnish(cluster, fabric=[{"name": "g0", **FABRIC}])
         await add_pod(cluster, "a")
         await cluster.pass_time(30)
@@ -97,7 +97,7 @@ async def test_a_pod_is_bound_once_every_condition_of_its_device_holds(tmp_path:
 @virtual
 async def test_a_device_that_cannot_be_attached_is_given_back_and_another_one_tried(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [resource_claim_controller]) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await furnish(cluster, fabric=[{"name": "g0", **FABRIC}, {"name": "g1", **FABRIC}])
         await add_pod(cluster, "a")
         await cluster.pass_time(5)
@@ -121,13 +121,13 @@ async def test_a_device_that_cannot_be_attached_is_given_back_and_another_one_tr
 @virtual
 async def test_the_wait_ends_ten_minutes_after_the_allocation_whoever_waits(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [resource_claim_controller]) as cluster:
-        first = start_brain(cluster)
+        first = start_scheduler(cluster)
         await furnish(cluster, fabric=[{"name": "g0", **FABRIC}])
         await add_pod(cluster, "a")
         await cluster.pass_time(300)
         since = (await claim_of(cluster, "a"))["status"]["allocation"]["allocationTimestamp"]
         await first.kill()
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.pass_time(290)
         assert (await claim_of(cluster, "a"))["status"]["allocation"]["allocationTimestamp"] == since
         await cluster.pass_time(30)
@@ -142,7 +142,7 @@ async def test_the_wait_ends_ten_minutes_after_the_allocation_whoever_waits(tmp_
 @virtual
 async def test_devices_that_are_ready_are_given_first(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [resource_claim_controller]) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await furnish(cluster, afabric=[{"name": "g0", **FABRIC}], here=[{"name": "plain"}])
         await add_pod(cluster, "a")
         await cluster.until(lambda: is_bound(cluster, "a"))
@@ -156,7 +156,7 @@ async def test_devices_that_are_ready_are_given_first(tmp_path: Path) -> None:
 @virtual
 async def test_a_pod_that_goes_while_its_device_is_attached_gives_it_back(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [resource_claim_controller]) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await furnish(cluster, fabric=[{"name": "g0", **FABRIC}])
         await add_pod(cluster, "a")
         await cluster.pass_time(5)

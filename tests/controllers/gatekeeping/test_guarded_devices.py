@@ -111,6 +111,28 @@ async def test_the_status_is_no_way_around(tmp_path: Path) -> None:
 
 
 @virtual
+async def test_an_agent_may_write_the_devices_of_pods_on_its_node_and_of_no_others(tmp_path: Path) -> None:
+    async with beside_tenant(tmp_path) as (cluster, _):
+        for name, node in (("here", "n"), ("there", "m"), ("pending", "")):
+            await cluster.create(PODS, asking(name, {}, **({"nodeName": node} if node else {})))
+        rules = [
+            {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]},
+            {"apiGroups": [""], "resources": ["pods/devices"], "verbs": ["update"]},
+        ]
+        await cluster.create(_ROLES, {"metadata": {"name": "s"}, "rules": rules})
+        await bind_role(cluster, "s", "agent")
+        extra = (("authentication.kubernetes.io/node-name", ("n",)),)
+        report = Patch("merge", {"metadata": {"annotations": DEVICES}})
+        own = InsideApi(cluster.plane, Actor("agent", ("system:authenticated",), extra=extra), "test")
+        await own.patch(PODS, "default", "here", report, "status")
+        for other in ("there", "pending"):
+            with pytest.raises(ForbiddenError, match="only a client that may create pods/binding"):
+                await own.patch(PODS, "default", other, report, "status")
+        unnamed = InsideApi(cluster.plane, Actor("agent", ("system:authenticated",)), "test")
+        await unnamed.patch(PODS, "default", "there", report, "status")
+
+
+@virtual
 async def test_a_kubelet_may_show_its_own_static_pods_and_nobody_else_may(tmp_path: Path) -> None:
     def shown(name: str, node: str) -> Obj:
         made = asking(name, FRACTION | DEVICES | {"kubernetes.io/config.mirror": "hash"}, nodeName=node)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.foreign_kinds import established
-from build.live_schedulers import add_node, pod, start_brain
+from build.live_schedulers import add_node, pod, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.context import Context, Controller
@@ -90,7 +90,7 @@ async def test_a_group_is_unschedulable_until_it_is_scheduled_and_scheduled_from
         await cluster.create(DEFINITIONS, _definition())
         await established(cluster)
         cluster.start(_controller)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await add_node(cluster, "n1", gpus=1)
         policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
         made = await cluster.create(GROUP_POD_GROUPS, {"metadata": {"name": "train"}, "spec": policy})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from build.live_schedulers import LiveScheduler, add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import LiveScheduler, add_node, is_bound, places, pod, start_scheduler
 from build.odd_writers import Broken, writing_by
 from build.small_clusters import small_cluster
 from build.virtual_time import in_virtual_time, virtual
@@ -50,7 +50,7 @@ async def test_a_round_that_breaks_after_pods_were_placed_binds_them_all_the_sam
             fault()
 
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, settings=SchedulingLoopSettings(steps=(allocate, odd)))
+        start_scheduler(cluster, settings=SchedulingLoopSettings(steps=(allocate, odd)))
         await add_node(cluster, "n1", gpus=1)
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a"), 5)
@@ -63,7 +63,7 @@ async def test_a_step_that_always_breaks_keeps_nobody_from_the_room_that_is_ther
         raise KeyError("one odd fact")
 
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, settings=SchedulingLoopSettings(steps=(*STEPS, odd)))
+        start_scheduler(cluster, settings=SchedulingLoopSettings(steps=(*STEPS, odd)))
         await add_node(cluster, "n1", gpus=2)
         for name in "abc":
             await cluster.create(PODS, pod(name, gpus=1))
@@ -89,7 +89,7 @@ class OddIntake(Intake):
 def test_what_could_not_be_taken_in_is_told_again_as_it_stands_then(kind: type, tmp_path: Path) -> None:
     async def story() -> None:
         async with small_cluster(tmp_path) as cluster:
-            live = start_brain(cluster)
+            live = start_scheduler(cluster)
             live.loop.intake = odd = OddIntake(live.loop.cluster, kind)
             await add_node(cluster, "n0", gpus=1)
             await cluster.create(PODS, pod("there", gpus=1, nodeName="n0"))
@@ -116,7 +116,7 @@ async def test_what_a_broken_step_would_have_done_is_done_a_moment_later(tmp_pat
             fault()
 
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, settings=SchedulingLoopSettings(steps=(allocate, odd, *STEPS[1:])))
+        start_scheduler(cluster, settings=SchedulingLoopSettings(steps=(allocate, odd, *STEPS[1:])))
         await add_node(cluster, "n1", gpus=1)
         await cluster.create(PODS, pod("low", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "low"), 5)
@@ -149,7 +149,7 @@ async def test_hands_that_break_leave_the_work_to_the_others(tmp_path: Path) -> 
         live.loop.executors = (_Counting(), *live.loop.executors)
 
     async with small_cluster(tmp_path) as cluster:
-        live = start_brain(cluster, prepare=beside)
+        live = start_scheduler(cluster, prepare=beside)
         await add_node(cluster, "n1", gpus=1)
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a"), 5)
@@ -161,7 +161,7 @@ def test_whatever_breaks_while_a_pod_is_bound_it_is_tried_again(times: int, tmp_
     async def story() -> None:
         writer = Broken(times, KeyError("deviceClassName"))
         async with small_cluster(tmp_path) as cluster:
-            start_brain(cluster, prepare=writing_by(writer))
+            start_scheduler(cluster, prepare=writing_by(writer))
             await add_node(cluster, "n1", gpus=1)
             await cluster.create(PODS, pod("a", gpus=1))
             await cluster.until(lambda: is_bound(cluster, "a"), 10)
@@ -184,7 +184,7 @@ async def test_a_pod_that_cannot_be_told_why_it_is_not_bound_gives_its_place_bac
     writer = Broken(3, ConflictError("taken"))
     async with small_cluster(tmp_path) as cluster:
         api = _Speechless(cluster.api, cluster.informers)
-        start_brain(cluster, api, prepare=writing_by(writer))
+        start_scheduler(cluster, api, prepare=writing_by(writer))
         await add_node(cluster, "n1", gpus=1)
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a"), 10)
@@ -209,7 +209,7 @@ async def test_a_place_that_nobody_carries_out_is_given_back_and_one_that_a_pod_
         def losing(one: LiveScheduler) -> None:
             one.loop.executors = (_Losing(one.context, one.loop, one.loop.watched),)
 
-        live = start_brain(cluster, prepare=losing)
+        live = start_scheduler(cluster, prepare=losing)
         (executors,) = live.loop.executors
         assert isinstance(executors, _Losing)
         await add_node(cluster, "n1", gpus=1)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from build.frozen_api import FrozenApi
-from build.live_schedulers import add_node, places, start_brain
+from build.live_schedulers import add_node, places, start_scheduler
 from build.live_schedulers import pod as plain
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
@@ -64,14 +64,14 @@ async def test_a_pod_whose_claim_a_killed_process_allocated_goes_where_it_can(tm
         await _fleet(cluster)
         # The finalizer and the allocation are written, and nothing after them.
         api = FrozenApi(cluster.api, writes=2)
-        first = start_brain(cluster, api)
+        first = start_scheduler(cluster, api)
         await cluster.create(PODS, _pod("a"))
         await cluster.until(lambda: api.frozen.is_set(), 10)
         await first.kill()
         node = (await _devices(cluster))["a"]
         assert node
         await _cordon(cluster, node)
-        start_brain(cluster)
+        start_scheduler(cluster)
         other = ({"n1", "n2"} - {node}).pop()
         await cluster.until(lambda: _is_at(cluster, "a", other), 10)
         assert await _devices(cluster) == {"a": other}
@@ -82,12 +82,12 @@ async def test_a_claim_that_fits_is_used_as_it_is(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [resource_claim_controller]) as cluster:
         await _fleet(cluster)
         api = FrozenApi(cluster.api, writes=2)
-        first = start_brain(cluster, api)
+        first = start_scheduler(cluster, api)
         await cluster.create(PODS, _pod("a"))
         await cluster.until(lambda: api.frozen.is_set(), 10)
         await first.kill()
         (before,) = await cluster.all(RESOURCE_CLAIMS)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.until(
             lambda: _is_at(cluster, "a", before["status"]["allocation"]["devices"]["results"][0]["pool"])
         )
@@ -113,7 +113,7 @@ async def test_a_pod_that_was_not_bound_where_its_claim_was_allocated_goes_elsew
     async with small_cluster(tmp_path, [resource_claim_controller]) as cluster:
         await _fleet(cluster)
         api = _Refusing(cluster.api, cluster.informers)
-        start_brain(cluster, api)
+        start_scheduler(cluster, api)
         await cluster.create(PODS, _pod("a"))
         await cluster.until(lambda: bool(api.node), 10)
         await _cordon(cluster, api.node)

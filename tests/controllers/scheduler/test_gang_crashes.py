@@ -1,4 +1,4 @@
-"""A brain that dies while it binds a gang, at every write there is: the successor completes the gang or undoes it."""
+"""A scheduler that dies while it binds a gang, at every write: the successor completes the gang or undoes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.frozen_api import FrozenApi
-from build.live_schedulers import LiveScheduler, add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import LiveScheduler, add_node, is_bound, places, pod, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
@@ -50,7 +50,7 @@ async def ending(cluster: SmallCluster) -> list[str]:
 
 async def dies_after(cluster: SmallCluster, writes: int, *, is_lost: bool) -> None:
     api = FrozenApi(cluster.api, writes, is_lost=is_lost)
-    live = start_brain(cluster, api)
+    live = start_scheduler(cluster, api)
     await asyncio.wait_for(api.frozen.wait(), 120)
     await live.kill()
     await cluster.pass_time(0.001)
@@ -64,7 +64,7 @@ async def test_the_successor_completes_a_gang_that_was_left_half(writes: int, is
         await gang_comes(cluster)
         await dies_after(cluster, writes, is_lost=is_lost)
         assert len(await bound(cluster)) == writes
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.until(lambda: is_bound(cluster, *NAMES), 5)
         await cluster.pass_time(60)
         assert not await ending(cluster)
@@ -115,7 +115,7 @@ async def test_whoever_dies_while_undoing_a_gang_is_followed_by_one_that_goes_on
         await add_thieves(cluster)
         # Two pods that wait are told, and two are marked and ended.
         await dies_after(cluster, writes, is_lost=is_lost)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.pass_time(60)
         assert await ending(cluster) == left
 
@@ -133,14 +133,14 @@ async def add_thieves(cluster: SmallCluster) -> None:
 async def test_a_gang_that_merely_lost_a_pod_is_left_alone(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await gang_comes(cluster)
-        first = start_brain(cluster)
+        first = start_scheduler(cluster)
         await cluster.until(lambda: is_bound(cluster, *NAMES))
         await first.kill()
         await cluster.pass_time(10)
         await cluster.delete(PODS, "train-1", Deletion(grace_s=0))
         await add_thieves(cluster)
         await cluster.create(PODS, member("train-1"))
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.pass_time(120)
         assert len(await bound(cluster)) == SIZE - 1
         assert not await ending(cluster)
@@ -153,7 +153,7 @@ async def test_a_gang_that_was_whole_and_whose_older_spare_finds_no_place_is_lef
             await add_node(cluster, f"n{number}", gpus=4)
         for name in (*NAMES, "train-4"):
             await cluster.create(PODS, member(name))
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.until(lambda: bound_count(cluster, SIZE))
         await cluster.pass_time(10)
         lost = next(name for name, node in (await places(cluster)).items() if node)
@@ -171,13 +171,13 @@ async def bound_count(cluster: SmallCluster, count: int) -> bool:
 
 @pytest.mark.parametrize("writes", range(1, 2 * SIZE))
 @virtual
-async def test_a_gang_that_has_to_yield_goes_whole_also_if_the_brain_dies_meanwhile(
+async def test_a_gang_that_has_to_yield_goes_whole_also_if_the_scheduler_dies_meanwhile(
     writes: int, tmp_path: Path
 ) -> None:
     async with small_cluster(tmp_path) as cluster:
         await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 100})
         await gang_comes(cluster)
-        first = start_brain(cluster)
+        first = start_scheduler(cluster)
         await cluster.until(lambda: is_bound(cluster, *NAMES))
         await first.kill()
         await cluster.create(PODS, pod("urgent", gpus=2, priorityClassName="high"))
@@ -186,7 +186,7 @@ async def test_a_gang_that_has_to_yield_goes_whole_also_if_the_brain_dies_meanwh
         for name in await ending(cluster):
             await cluster.delete(PODS, name, Deletion(grace_s=0))
             await cluster.create(PODS, member(name))
-        start_brain(cluster)
+        start_scheduler(cluster)
         for _ in range(12):
             await cluster.pass_time(10)
             for name in await ending(cluster):

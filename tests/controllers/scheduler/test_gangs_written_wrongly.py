@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from build.live_schedulers import add_node, is_bound, pod, start_brain
+from build.live_schedulers import add_node, is_bound, pod, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
@@ -50,7 +50,7 @@ async def _events(cluster: SmallCluster, name: str) -> list[str]:
 @virtual
 async def test_an_annotation_that_nobody_can_read_is_named_as_the_cause_until_it_is_mended(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await add_node(cluster, "n1", gpus=8)
         job = await _job(cluster, "sure")
         await _owned(cluster, JOBS, job, "train-0", "train-1")
@@ -66,7 +66,7 @@ async def test_an_annotation_that_nobody_can_read_is_named_as_the_cause_until_it
 @virtual
 async def test_a_set_that_starts_one_pod_after_the_other_can_be_no_gang(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await add_node(cluster, "n1", gpus=8)
         meta = {"name": "serve", "annotations": {"shoal.dev/gang": "true"}}
         spec = {
@@ -85,7 +85,7 @@ async def test_a_set_that_starts_one_pod_after_the_other_can_be_no_gang(tmp_path
 @virtual
 async def test_a_gang_of_more_pods_than_its_job_ever_has_is_told_on_the_job(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await add_node(cluster, "n1", gpus=8)
         job = await _job(cluster, "9")
         await _owned(cluster, JOBS, job, "train-0", "train-1")

@@ -10,7 +10,7 @@ import pytest
 from build.cluster_laws import Laws
 from build.depth import seeds
 from build.foreign_kinds import foreign_cluster
-from build.live_schedulers import add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import add_node, is_bound, places, pod, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import StormyApi, Weather
 from build.virtual_time import in_virtual_time, virtual
@@ -43,7 +43,7 @@ async def bound(cluster: SmallCluster) -> int:
 async def test_pods_that_carry_their_minimum_start_together(marks: Obj, tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=4)
-        start_brain(cluster)
+        start_scheduler(cluster)
         for name in "abc":
             await cluster.create(PODS, pod(name, gpus=2, **marks))
             await cluster.pass_time(5)
@@ -57,7 +57,7 @@ async def test_pods_that_carry_their_minimum_start_together(marks: Obj, tmp_path
 async def test_a_pod_of_a_serving_group_of_kueue_starts_before_the_others_exist(word: str, tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=4)
-        start_brain(cluster)
+        start_scheduler(cluster)
         marks = kueue("db", 3)
         marks["annotations"][f"kueue.x-k8s.io/{word}"] = "true"
         await cluster.create(PODS, pod("db-0", gpus=2, **marks))
@@ -69,7 +69,7 @@ async def test_while_kueue_itself_admits_pod_groups_each_of_their_pods_is_placed
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=4)
         runs = [False]
-        live = start_brain(cluster, watch=WatchSettings(kueue_admits=lambda: runs[0]))
+        live = start_scheduler(cluster, watch=WatchSettings(kueue_admits=lambda: runs[0]))
         await cluster.create(PODS, pod("fits", gpus=2, **kueue("train", 2)))
         await cluster.create(PODS, pod("too-large", gpus=8, **kueue("train", 2)))
         asked = kueue("asked", 2)
@@ -104,7 +104,7 @@ async def test_a_group_object_says_how_many_start_together(
 ) -> None:
     async with foreign_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=2)
-        start_brain(cluster)
+        start_scheduler(cluster)
         for name in "abc":
             await cluster.create(PODS, pod(name, gpus=1, **pod_marks))
         await cluster.pass_time(5)
@@ -125,7 +125,7 @@ async def bound_is(cluster: SmallCluster, count: int) -> bool:
 async def test_a_job_marked_as_a_gang_starts_as_a_whole(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [job_controller]) as cluster:
         await add_node(cluster, "n1", gpus=2)
-        start_brain(cluster)
+        start_scheduler(cluster)
         template = {"spec": {**pod("x", gpus=1)["spec"], "restartPolicy": "Never"}}
         meta = {"name": "train", "annotations": {"shoal.dev/gang": "true"}}
         await cluster.create(
@@ -160,11 +160,11 @@ async def _storm(seed: int, folder: Path) -> None:
             for number in range(64):
                 await cluster.create(PODS, pod(f"{group}-{number}", gpus=1, **light(group, 64)))
         for _ in range(draw.randrange(1, 4)):
-            live = start_brain(cluster, StormyApi(cluster.api, cluster.clock, draw, weather))
+            live = start_scheduler(cluster, StormyApi(cluster.api, cluster.clock, draw, weather))
             await cluster.pass_time(draw.uniform(0.2, 3))
             await live.kill()
         storm = StormyApi(cluster.api, cluster.clock, draw, weather)
-        start_brain(cluster, storm)
+        start_scheduler(cluster, storm)
         await cluster.pass_time(20)
         storm.calm()
         await cluster.until(lambda: bound_is(cluster, 64), 120)
@@ -187,7 +187,7 @@ async def test_a_gang_of_which_one_pod_can_never_be_bound_is_undone(tmp_path: Pa
 
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=4)
-        start_brain(cluster, Unwilling(cluster.api, cluster.clock, random.Random(1), Weather()))
+        start_scheduler(cluster, Unwilling(cluster.api, cluster.clock, random.Random(1), Weather()))
         for name in "abc":
             await cluster.create(PODS, pod(name, gpus=1, **light("train", 3)))
         await cluster.pass_time(120)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from build.live_schedulers import add_node, condition, is_bound, places, pod, start_brain
+from build.live_schedulers import add_node, condition, is_bound, places, pod, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Item, Obj
@@ -48,7 +48,7 @@ async def test_the_more_important_pod_takes_the_place_of_the_less_important(tmp_
     async with small_cluster(tmp_path) as cluster:
         await classes(cluster)
         await add_node(cluster, "n1", gpus=1)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("low", gpus=1, terminationGracePeriodSeconds=77))
         await runs(cluster, "low")
         await cluster.create(PODS, pod("urgent", gpus=1, priorityClassName="high"))
@@ -76,12 +76,12 @@ async def test_the_more_important_pod_takes_the_place_of_the_less_important(tmp_
 
 
 @virtual
-async def test_a_promise_outlives_the_brain_that_gave_it(tmp_path: Path) -> None:
+async def test_a_nomination_outlives_the_scheduler_that_made_it(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await classes(cluster)
         for name in ("n1", "n2"):
             await add_node(cluster, name, gpus=1)
-        first = start_brain(cluster)
+        first = start_scheduler(cluster)
         for name in ("a", "b"):
             await cluster.create(PODS, pod(name, gpus=1))
         await runs(cluster, "a", "b")
@@ -91,7 +91,7 @@ async def test_a_promise_outlives_the_brain_that_gave_it(tmp_path: Path) -> None
         left = await ending(cluster)
         assert len(left) == 1
         nominated = (await cluster.get(PODS, "urgent"))["status"]["nominatedNodeName"]
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.pass_time(60)
         assert await ending(cluster) == left
         await end(cluster, left[0])
@@ -104,7 +104,7 @@ async def test_a_promise_is_taken_back_when_somebody_more_important_takes_the_ro
     async with small_cluster(tmp_path) as cluster:
         await classes(cluster)
         await add_node(cluster, "n1", gpus=1)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("low", gpus=1))
         await runs(cluster, "low")
         await cluster.create(PODS, pod("urgent", gpus=1, priorityClassName="high"))
@@ -124,7 +124,7 @@ async def test_pods_under_a_budget_that_allows_nothing_stay_and_others_yield(tmp
     async with small_cluster(tmp_path, [disruption_controller]) as cluster:
         await classes(cluster)
         await add_node(cluster, "n1", gpus=1)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("kept", gpus=1, labels={"app": "kept"}))
         await runs(cluster, "kept")
         selector = {"matchLabels": {"app": "kept"}}
@@ -158,7 +158,7 @@ async def test_ends_that_are_refused_are_tried_more_and_more_seldom(tmp_path: Pa
         await classes(cluster)
         await add_node(cluster, "n1", gpus=1)
         api = NoEnds(cluster.api, cluster.informers)
-        live = start_brain(cluster, api)
+        live = start_scheduler(cluster, api)
         await cluster.create(PODS, pod("low", gpus=1))
         await runs(cluster, "low")
         await cluster.create(PODS, pod("urgent", gpus=1, priorityClassName="high"))
@@ -175,7 +175,7 @@ async def test_of_equals_the_one_that_loses_least_yields(tmp_path: Path) -> None
         await classes(cluster)
         for name in ("n1", "n2", "n3"):
             await add_node(cluster, name, gpus=1)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.pass_time(10_000)
         for name, annotations in (
             ("plain", {}),
@@ -198,7 +198,7 @@ async def test_whoever_says_so_never_yields(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await classes(cluster)
         await add_node(cluster, "n1", gpus=1)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("low", gpus=1, annotations={"shoal.dev/preemptible": "false"}))
         await runs(cluster, "low")
         await cluster.create(PODS, pod("urgent", gpus=1, priorityClassName="high"))
@@ -213,7 +213,7 @@ async def test_a_gang_yields_whole_and_the_gang_that_preempts_gets_the_room(tmp_
         await classes(cluster)
         for name in ("n1", "n2"):
             await add_node(cluster, name, gpus=2)
-        start_brain(cluster)
+        start_scheduler(cluster)
         for name in ("a", "b"):
             await cluster.create(PODS, gang_pod("low", name, 2))
         await runs(cluster, "low-a", "low-b")
@@ -234,7 +234,7 @@ async def test_a_member_with_a_place_is_not_told_that_others_make_room_for_it(tm
     async with small_cluster(tmp_path) as cluster:
         await classes(cluster)
         await add_node(cluster, "n1", gpus=2)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("low", gpus=2))
         await runs(cluster, "low")
         await add_node(cluster, "n2", gpus=2)
@@ -253,7 +253,7 @@ async def test_a_victim_is_told_by_whose_scheduler_it_had_to_go(tmp_path: Path) 
     async with small_cluster(tmp_path) as cluster:
         await classes(cluster)
         await add_node(cluster, "n1", gpus=1)
-        start_brain(cluster, watch=WatchSettings(schedulers=frozenset({"shoal", "default-scheduler"})))
+        start_scheduler(cluster, watch=WatchSettings(schedulers=frozenset({"shoal", "default-scheduler"})))
         await cluster.create(PODS, pod("low", gpus=1))
         await runs(cluster, "low")
         urgent = pod("urgent", gpus=1, priorityClassName="high")
@@ -275,7 +275,7 @@ async def test_pods_of_a_queued_workload_are_not_ended_from_here(tmp_path: Path)
     async with small_cluster(tmp_path) as cluster:
         await classes(cluster)
         await add_node(cluster, "n1", gpus=1)
-        live = start_brain(cluster)
+        live = start_scheduler(cluster)
         queued = pod("low", gpus=1, annotations={"kueue.x-k8s.io/workload": "job-low"})
         await cluster.create(PODS, queued)
         await runs(cluster, "low")
@@ -295,7 +295,7 @@ async def test_a_pod_that_comes_back_moves_so_that_a_larger_one_fits(tmp_path: P
             one["metadata"]["ownerReferences"] = [owner]
             await cluster.create(PODS, one)
         await runs(cluster, "a", "b")
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("big", gpus=2))
         await cluster.pass_time(2)
         (moved,) = await ending(cluster)
@@ -332,7 +332,7 @@ async def test_an_end_that_a_budget_refuses_at_the_door_is_no_end(tmp_path: Path
         await classes(cluster)
         await add_node(cluster, "n1", gpus=1)
         api = ClosedDoor(cluster.api, cluster.informers)
-        start_brain(cluster, api)
+        start_scheduler(cluster, api)
         await cluster.create(PODS, pod("kept", gpus=1, labels={"app": "kept"}))
         await runs(cluster, "kept")
         spec = {"minAvailable": 0, "selector": {"matchLabels": {"app": "kept"}}}
@@ -366,7 +366,7 @@ async def test_a_pod_that_has_not_begun_is_not_ended_but_waits_again(fails: bool
     async with small_cluster(tmp_path) as cluster:
         await classes(cluster)
         await add_node(cluster, "n1", gpus=1)
-        start_brain(cluster, Slow(cluster, fails=fails))
+        start_scheduler(cluster, Slow(cluster, fails=fails))
         await cluster.create(PODS, pod("low", gpus=1))
         await cluster.pass_time(2)
         await cluster.create(PODS, pod("urgent", gpus=1, priorityClassName="high"))

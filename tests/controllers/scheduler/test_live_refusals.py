@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from build.live_schedulers import add_node, condition, is_bound, pod, start_brain
+from build.live_schedulers import add_node, condition, is_bound, pod, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
@@ -29,7 +29,7 @@ async def test_a_refusal_counts_every_node_and_an_event_says_the_same(tmp_path: 
         await add_node(cluster, "n1", gpus=8, taints=[TAINT])
         for name in ("n2", "n3"):
             await add_node(cluster, name, gpus=2)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("big", gpus=4))
         await cluster.pass_time(1)
         words = await told(cluster, "big")
@@ -52,7 +52,7 @@ async def test_nodes_that_could_take_the_pod_if_they_were_empty_have_no_victims(
         await add_node(cluster, "n2", cpu="1")
         await add_node(cluster, "n3", cpu="8")
         await cluster.patch(NODES, "n3", {"spec": {"unschedulable": True}})
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("first", cpu="3"))
         await cluster.until(lambda: is_bound(cluster, "first"))
         await cluster.create(PODS, pod("second", cpu="2"))
@@ -68,7 +68,7 @@ async def test_nodes_that_could_take_the_pod_if_they_were_empty_have_no_victims(
 @virtual
 async def test_without_nodes_the_pod_is_told_so_and_goes_to_the_first_that_comes(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("a"))
         await cluster.pass_time(1)
         assert await told(cluster, "a") == "no nodes available to schedule pods"
@@ -80,7 +80,7 @@ async def test_without_nodes_the_pod_is_told_so_and_goes_to_the_first_that_comes
 async def test_what_was_said_is_said_anew_when_the_cluster_has_changed(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=1)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("a", gpus=2))
         await cluster.pass_time(1)
         assert "0/1 nodes are available: 1 Insufficient nvidia.com/gpu." in await told(cluster, "a")
@@ -95,13 +95,13 @@ async def test_what_was_said_is_said_anew_when_the_cluster_has_changed(tmp_path:
 async def test_nothing_is_written_again_while_nothing_changes_and_not_by_a_successor(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=1)
-        live = start_brain(cluster)
+        live = start_scheduler(cluster)
         await cluster.create(PODS, pod("a", gpus=2))
         await cluster.pass_time(5)
         version = (await cluster.get(PODS, "a"))["metadata"]["resourceVersion"]
         await cluster.pass_time(200)
         await live.kill()
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.pass_time(100)
         assert (await cluster.get(PODS, "a"))["metadata"]["resourceVersion"] == version
 
@@ -110,7 +110,7 @@ async def test_nothing_is_written_again_while_nothing_changes_and_not_by_a_succe
 async def test_a_condition_that_no_node_can_meet_is_named(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=1, labels={"zone": "a1"})
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("a", nodeSelector={"zone": "a"}))
         await cluster.pass_time(1)
         assert await told(cluster, "a") == (
@@ -126,7 +126,7 @@ async def test_a_pod_that_never_preempts_is_told_so(tmp_path: Path) -> None:
         polite = {"metadata": {"name": "polite"}, "value": 100, "preemptionPolicy": "Never"}
         await cluster.create(PRIORITY_CLASSES, polite)
         await add_node(cluster, "n1", gpus=1)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("low", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "low"))
         await cluster.create(PODS, pod("urgent", gpus=1, priorityClassName="polite"))
@@ -142,7 +142,7 @@ async def test_every_pod_of_a_gang_is_told_what_the_gang_lacks(tmp_path: Path) -
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=4)
         await add_node(cluster, "n2", gpus=1)
-        start_brain(cluster)
+        start_scheduler(cluster)
         labels = {"pod-group.scheduling.sigs.k8s.io/name": "train"}
         labels["pod-group.scheduling.sigs.k8s.io/min-available"] = "3"
         for name in "abc":
@@ -161,7 +161,7 @@ async def test_every_pod_of_a_gang_is_told_what_the_gang_lacks(tmp_path: Path) -
 async def test_a_gang_of_which_too_few_pods_exist_says_how_many(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=4)
-        start_brain(cluster)
+        start_scheduler(cluster)
         labels = {"pod-group.scheduling.sigs.k8s.io/name": "train"}
         labels["pod-group.scheduling.sigs.k8s.io/min-available"] = "3"
         await cluster.create(PODS, pod("a", gpus=1, labels=labels))
@@ -176,7 +176,7 @@ async def test_a_gang_of_which_too_few_pods_exist_says_how_many(tmp_path: Path) 
 async def test_a_gang_that_is_being_created_is_told_nothing_before_it_stops_growing(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=8)
-        start_brain(cluster)
+        start_scheduler(cluster)
         labels = {"pod-group.scheduling.sigs.k8s.io/name": "train"}
         labels["pod-group.scheduling.sigs.k8s.io/min-available"] = "6"
         for name in ("a", "b", "c", "d"):
@@ -195,7 +195,7 @@ async def test_a_gang_that_is_being_created_is_told_nothing_before_it_stops_grow
 async def test_an_object_that_cannot_be_read_costs_nobody_else_anything_and_is_told_its_fault(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=4)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("bad", gpus=1, annotations={"shoal.dev/checkpoint-every": "often"}))
         await cluster.create(PODS, pod("good", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "good"), 5)
@@ -213,7 +213,7 @@ async def test_an_object_that_cannot_be_read_costs_nobody_else_anything_and_is_t
 async def test_a_pod_that_waits_is_told_of_devices_that_cannot_be_read(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=1)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("odd", gpus=2, annotations={"shoal.dev/devices": "first"}))
         await cluster.pass_time(30)
         said = {event["reason"]: event["message"] for event in await cluster.events("odd")}
@@ -229,7 +229,7 @@ async def test_a_node_whose_topology_cannot_be_read_says_so_and_takes_pods_by_nu
         for name in ("n1", "n2"):
             await add_node(cluster, name, gpus=1)
             await cluster.patch(NODES, name, {"metadata": {"annotations": {"shoal.dev/topology": "{bad"}}})
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a"), 5)
         assert '["0"]' in (await cluster.get(PODS, "a"))["metadata"]["annotations"]["shoal.dev/devices"]
@@ -250,7 +250,7 @@ async def test_a_node_whose_topology_cannot_be_read_says_so_and_takes_pods_by_nu
 async def test_a_checkpoint_in_the_future_is_told_once_and_counts_as_now(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=2)
-        live = start_brain(cluster)
+        live = start_scheduler(cluster)
         for name, saved in (("ahead", "2031-01-01T00:00:00Z"), ("behind", "2025-01-01T00:00:00Z")):
             await cluster.create(PODS, pod(name, gpus=1, annotations={"shoal.dev/last-checkpoint": saved}))
         await cluster.until(lambda: is_bound(cluster, "ahead", "behind"), 5)
@@ -266,7 +266,7 @@ async def test_a_checkpoint_in_the_future_is_told_once_and_counts_as_now(tmp_pat
 async def test_gated_pods_and_pods_of_other_schedulers_are_left_alone(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1")
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
         await cluster.create(PODS, pod("other", schedulerName="somebody"))
         await cluster.pass_time(60)
@@ -281,7 +281,7 @@ async def test_gated_pods_and_pods_of_other_schedulers_are_left_alone(tmp_path: 
 async def test_a_backlog_is_told_slowly_and_whoever_goes_is_forgotten(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=1)
-        start_brain(cluster)
+        start_scheduler(cluster)
         for number in range(200):
             await cluster.create(PODS, pod(f"p{number}", gpus=2))
         await cluster.pass_time(1)
@@ -297,7 +297,7 @@ async def test_a_backlog_is_told_slowly_and_whoever_goes_is_forgotten(tmp_path: 
 async def test_a_pod_whose_volume_is_not_there_is_told_so_in_kube_schedulers_words(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1")
-        start_brain(cluster)
+        start_scheduler(cluster)
         volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
         await cluster.create(PODS, pod("a", volumes=[volume]))
         await cluster.pass_time(10)

@@ -1,4 +1,4 @@
-"""Pods placed by the brain on a whole control plane in virtual time: where they go, whatever others do meanwhile."""
+"""Pods that the scheduler places on a whole control plane in virtual time, whatever others do meanwhile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from build.cluster_laws import Laws
-from build.live_schedulers import add_node, condition, is_bound, places, pod, start_brain
+from build.live_schedulers import add_node, condition, is_bound, places, pod, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
@@ -28,7 +28,7 @@ async def bind(cluster: SmallCluster, name: str, node: str) -> None:
 @virtual
 async def test_a_pod_is_bound_and_an_event_says_where(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await add_node(cluster, "n1", gpus=8)
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a"))
@@ -46,7 +46,7 @@ async def test_a_pod_is_bound_and_an_event_says_where(tmp_path: Path) -> None:
 async def test_gpus_are_never_given_twice_and_come_free_when_pods_end(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=2)
-        start_brain(cluster)
+        start_scheduler(cluster)
         for name in "abc":
             await cluster.create(PODS, pod(name, gpus=1))
         await cluster.pass_time(2)
@@ -64,7 +64,7 @@ async def test_small_pods_leave_whole_nodes_to_large_ones_and_taints_are_minded(
         for name in ("n1", "n2"):
             await add_node(cluster, name, gpus=4)
         await add_node(cluster, "n3", gpus=4, taints=[taint])
-        start_brain(cluster)
+        start_scheduler(cluster)
         for number in range(4):
             await cluster.create(PODS, pod(f"small-{number}", gpus=1))
             await cluster.pass_time(1)
@@ -82,7 +82,7 @@ async def test_two_pods_with_one_host_port_go_to_two_nodes(tmp_path: Path) -> No
     async with small_cluster(tmp_path) as cluster:
         for name in ("n1", "n2"):
             await add_node(cluster, name)
-        start_brain(cluster)
+        start_scheduler(cluster)
         for name in "abc":
             one = pod(name)
             one["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
@@ -100,7 +100,7 @@ async def test_two_pods_with_one_host_port_go_to_two_nodes(tmp_path: Path) -> No
 async def test_a_pod_made_anew_under_its_name_is_another_pod(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=2)
-        start_brain(cluster)
+        start_scheduler(cluster)
         for number in range(12):
             await cluster.create(PODS, pod("a", gpus=1 + number % 2))
             if number % 3:
@@ -114,7 +114,7 @@ async def test_a_pod_made_anew_under_its_name_is_another_pod(tmp_path: Path) -> 
 async def test_pods_that_somebody_else_binds_hold_what_they_ask(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=2)
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, pod("theirs", gpus=1, schedulerName="theirs"))
         await bind(cluster, "theirs", "n1")
         await cluster.create(PODS, pod("large", gpus=2))
@@ -137,7 +137,7 @@ async def test_a_pod_that_somebody_else_bound_first_counts_where_it_is(tmp_path:
     async with small_cluster(tmp_path) as cluster:
         for name in ("n1", "n2"):
             await add_node(cluster, name, gpus=1)
-        live = start_brain(cluster, Interfering(cluster.api, cluster.informers))
+        live = start_scheduler(cluster, Interfering(cluster.api, cluster.informers))
         await cluster.create(PODS, pod("a", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a"), 5)
         await cluster.pass_time(1)
@@ -163,7 +163,7 @@ async def test_a_binding_that_is_refused_is_told_and_tried_more_and_more_seldom(
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=2)
         api = Unwilling(cluster.api, cluster.informers)
-        live = start_brain(cluster, api)
+        live = start_scheduler(cluster, api)
         await cluster.create(PODS, pod("bad", gpus=1))
         await cluster.create(PODS, pod("good", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "good"), 2)
@@ -200,7 +200,7 @@ async def test_a_busy_server_is_asked_again_for_the_same_place(tmp_path: Path) -
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=2)
         api = Hesitant(cluster)
-        start_brain(cluster, api)
+        start_scheduler(cluster, api)
         for name in ("a", "bb"):
             await cluster.create(PODS, pod(name, gpus=1))
         await cluster.until(lambda: is_bound(cluster, "a", "bb"), 10)
@@ -215,7 +215,7 @@ async def test_a_node_that_goes_while_a_pod_is_bound_to_it_is_not_tried_again(tm
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=1)
         api = Hesitant(cluster)
-        start_brain(cluster, api)
+        start_scheduler(cluster, api)
         await cluster.create(PODS, pod("bb", gpus=1))
         await cluster.until(lambda: api.tried.get("bb") == 1, 5)
         await cluster.delete(NODES, "n1")
@@ -233,7 +233,7 @@ async def test_two_schedulers_on_one_cluster_count_each_others_pods(tmp_path: Pa
     async with small_cluster(tmp_path, [default_scheduler]) as cluster:
         for number in range(4):
             await add_node(cluster, f"n{number}", gpus=4)
-        start_brain(cluster)
+        start_scheduler(cluster)
         laws = Laws(cluster)
         laws.watch({PODS: None, NODES: None})
         draw, ended = random.Random(7), 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from build.live_schedulers import add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import add_node, is_bound, places, pod, start_scheduler
 from build.odd_writers import Deaf, Waiting, writing_by
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time, virtual
@@ -42,7 +42,7 @@ async def test_a_pod_is_not_bound_where_another_scheduler_took_its_room_meanwhil
 ) -> None:
     writer = Waiting("p")
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, prepare=writing_by(writer))
+        start_scheduler(cluster, prepare=writing_by(writer))
         await add_node(cluster, "n1", gpus=1)
         await cluster.create(PODS, pod("p", **asks))
         await cluster.until(lambda: "n1" in writer.nodes, 5)
@@ -91,7 +91,7 @@ async def test_beside_another_scheduler_the_node_is_looked_at_before_each_bindin
     writer = Waiting("p")
     async with small_cluster(tmp_path) as cluster:
         api = LateWatches(cluster.api)
-        start_brain(cluster, api, prepare=writing_by(writer))
+        start_scheduler(cluster, api, prepare=writing_by(writer))
         await add_node(cluster, "n1", gpus=4)
         await bound_by_another(cluster, "first", 1)
         await cluster.pass_time(1)
@@ -111,7 +111,7 @@ async def test_beside_another_scheduler_the_node_is_looked_at_before_each_bindin
 async def test_alone_in_a_cluster_nothing_is_read_before_a_binding(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         api = LateWatches(cluster.api)
-        start_brain(cluster, api)
+        start_scheduler(cluster, api)
         await add_node(cluster, "n1", gpus=2)
         await cluster.create(PODS, pod("web", schedulerName="default-scheduler"))
         await cluster.create(PODS, pod("p", gpus=1))
@@ -130,7 +130,7 @@ async def test_free_devices_are_bound_while_another_pod_waits_for_those_of_one_t
         await cluster.delete(PODS, "ends")
         await cluster.create(PODS, pod("p", gpus=1))
         await cluster.create(PODS, pod("q", gpus=1))
-        start_brain(cluster)
+        start_scheduler(cluster)
 
         async def is_either_bound() -> bool:
             return await is_bound(cluster, "p") or await is_bound(cluster, "q")
@@ -145,7 +145,7 @@ def test_a_pod_is_not_bound_to_the_place_that_it_lost_while_it_was_made_ready(
     async def story() -> None:
         writer = made("p")
         async with small_cluster(tmp_path) as cluster:
-            start_brain(cluster, prepare=writing_by(writer))
+            start_scheduler(cluster, prepare=writing_by(writer))
             await _lose_the_place(cluster, writer)
             writer.go_on("n1")
             await cluster.pass_time(2)
@@ -162,7 +162,7 @@ def test_a_pod_is_not_bound_to_the_place_that_it_lost_while_it_was_made_ready(
 async def test_the_wait_for_a_place_that_is_lost_is_not_waited_out(tmp_path: Path) -> None:
     writer = Waiting("p")
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, prepare=writing_by(writer))
+        start_scheduler(cluster, prepare=writing_by(writer))
         await _lose_the_place(cluster, writer)
         await cluster.until(lambda: writer.nodes == ["n1", "n2"], 2)
 
@@ -171,7 +171,7 @@ async def test_the_wait_for_a_place_that_is_lost_is_not_waited_out(tmp_path: Pat
 async def test_a_pod_that_yields_before_it_is_bound_is_never_bound(tmp_path: Path) -> None:
     writer = Waiting("low")
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, prepare=writing_by(writer))
+        start_scheduler(cluster, prepare=writing_by(writer))
         await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
         await add_node(cluster, "n1", gpus=1)
         await cluster.create(PODS, pod("low", gpus=1))
@@ -188,7 +188,7 @@ async def test_pods_that_yield_while_they_wait_for_something_keep_no_others_from
     """Of all that write beside bindings, as many as may at once would wait for pods whose waiting nobody ends."""
     writer = Deaf("slow")
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, prepare=writing_by(writer))
+        start_scheduler(cluster, prepare=writing_by(writer))
         await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
         await add_node(cluster, "n1", gpus=20, labels={"disk": "slow"})
         for number in range(20):
@@ -214,7 +214,7 @@ async def test_a_node_that_refused_a_pod_is_tried_again_after_a_while_though_not
     tmp_path: Path,
 ) -> None:
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await add_node(cluster, "n1", gpus=2)
         await cluster.create(PODS, pod("p", gpus=1))
         await cluster.until(lambda: is_bound(cluster, "p"), 5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from build.live_schedulers import LiveScheduler, add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import LiveScheduler, add_node, is_bound, places, pod, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
@@ -58,7 +58,7 @@ async def end(cluster: SmallCluster, name: str) -> None:
 @virtual
 async def test_the_place_of_a_successor_is_given_to_nobody_else(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        live = start_brain(cluster, prepare=keeps)
+        live = start_scheduler(cluster, prepare=keeps)
         moved, source, target = await moving(cluster)
         await cluster.create(PODS, pod("thief", gpus=1))
         await cluster.pass_time(5)
@@ -77,7 +77,7 @@ async def test_the_place_of_a_successor_is_given_to_nobody_else(tmp_path: Path) 
 @virtual
 async def test_a_successor_of_the_same_name_has_the_place_as_well(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, prepare=keeps)
+        start_scheduler(cluster, prepare=keeps)
         moved, _, target = await moving(cluster)
         await end(cluster, moved)
         await cluster.create(PODS, pod("thief", gpus=1))
@@ -90,7 +90,7 @@ async def test_a_successor_of_the_same_name_has_the_place_as_well(tmp_path: Path
 @virtual
 async def test_a_place_for_which_nobody_comes_is_given_away(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, prepare=keeps)
+        start_scheduler(cluster, prepare=keeps)
         moved, _, target = await moving(cluster)
         await end(cluster, moved)
         await cluster.create(PODS, pod("thief", gpus=1))
@@ -103,7 +103,7 @@ async def test_a_place_for_which_nobody_comes_is_given_away(tmp_path: Path) -> N
 @virtual
 async def test_a_successor_that_asks_for_something_else_is_not_held_up(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        live = start_brain(cluster, prepare=keeps)
+        live = start_scheduler(cluster, prepare=keeps)
         moved, _, target = await moving(cluster)
         await end(cluster, moved)
         await cluster.create(PODS, owned("successor", cpu="1"))
@@ -115,7 +115,7 @@ async def test_a_successor_that_asks_for_something_else_is_not_held_up(tmp_path:
 @virtual
 async def test_pods_of_others_do_not_take_a_successors_place(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster, prepare=keeps)
+        start_scheduler(cluster, prepare=keeps)
         moved, _, _ = await moving(cluster)
         await end(cluster, moved)
         other = owned("other")

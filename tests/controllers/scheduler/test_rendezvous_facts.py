@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from build.live_schedulers import add_node, is_bound, places, pod, start_brain
+from build.live_schedulers import add_node, is_bound, places, pod, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
@@ -51,7 +51,7 @@ async def test_ranks_follow_the_numbers_and_everybody_knows_the_first(tmp_path: 
     async with small_cluster(tmp_path) as cluster:
         for number in range(3):
             await add_node(cluster, f"n{number}", gpus=4)
-        start_brain(cluster)
+        start_scheduler(cluster)
         for number in reversed(range(12)):
             await cluster.create(PODS, worker(number, 12))
         await cluster.until(lambda: is_bound(cluster, *(f"train-{number}" for number in range(12))))
@@ -71,13 +71,13 @@ async def test_ranks_follow_the_numbers_and_everybody_knows_the_first(tmp_path: 
 async def test_a_pod_that_replaces_another_takes_its_rank_also_from_a_successor(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=8)
-        first = start_brain(cluster)
+        first = start_scheduler(cluster)
         for number in range(4):
             await cluster.create(PODS, worker(number, 4))
         await cluster.until(lambda: is_bound(cluster, *(f"train-{number}" for number in range(4))))
         await first.kill()
         await cluster.delete(PODS, "train-2", Deletion(grace_s=0))
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PODS, worker(77, 4))
         await cluster.until(lambda: is_bound(cluster, "train-77"))
         assert (await facts(cluster, "train-77"))["rank"] == "2"
@@ -88,7 +88,7 @@ async def test_levels_of_the_network_are_told_where_closeness_was_wanted(tmp_pat
     async with small_cluster(tmp_path) as cluster:
         for number in range(4):
             await add_node(cluster, f"n{number}", gpus=1, labels={"rack": f"r{number // 2}"})
-        start_brain(cluster)
+        start_scheduler(cluster)
         near = {"kueue.x-k8s.io/podset-preferred-topology": "rack"}
         for number in range(4):
             await cluster.create(PODS, worker(number, 4, annotations=near))
@@ -105,7 +105,7 @@ async def test_without_a_wish_the_levels_that_nodes_are_usually_labelled_with_ar
     async with small_cluster(tmp_path) as cluster:
         labels = {"topology.kubernetes.io/zone": "a", "cloud.provider.com/topology-rack": "r1", "colour": "red"}
         await add_node(cluster, "n1", gpus=4, labels=labels)
-        start_brain(cluster)
+        start_scheduler(cluster)
         for number in range(2):
             await cluster.create(PODS, worker(number, 2))
         await cluster.until(lambda: is_bound(cluster, "train-0", "train-1"))
@@ -120,7 +120,7 @@ async def test_on_the_nodes_own_network_the_first_is_found_at_its_node(tmp_path:
         await add_node(cluster, "n1", gpus=8)
         addresses = [{"type": "InternalIP", "address": "10.0.0.7"}]
         await cluster.patch(NODES, "n1", {"status": {"addresses": addresses}}, subresource="status")
-        start_brain(cluster)
+        start_scheduler(cluster)
         one = worker(0, 1, annotations={"shoal.dev/master-port": "1234"})
         del one["spec"]["subdomain"], one["spec"]["hostname"]
         one["spec"]["hostNetwork"] = True
@@ -140,7 +140,7 @@ async def test_on_the_nodes_own_network_the_first_is_found_at_its_node(tmp_path:
 async def test_where_nobody_can_know_the_first_ones_address_it_says_so(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await add_node(cluster, "n1", gpus=8)
-        start_brain(cluster)
+        start_scheduler(cluster)
         for number in range(2):
             one = worker(number, 2)
             del one["spec"]["subdomain"]
@@ -172,7 +172,7 @@ async def a_job(cluster: SmallCluster, parallelism: int, **annotations: str) -> 
 async def test_pods_of_a_job_that_are_to_meet_start_together_without_another_word(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [job_controller]) as cluster:
         await add_node(cluster, "n1", gpus=2)
-        start_brain(cluster)
+        start_scheduler(cluster)
         names = await a_job(cluster, 3)
         await cluster.pass_time(20)
         assert set((await places(cluster)).values()) == {""}
@@ -187,7 +187,7 @@ async def test_pods_of_a_job_that_are_to_meet_start_together_without_another_wor
 async def test_a_pod_whose_fellows_go_their_own_way_is_told_so_and_no_rank(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, [job_controller]) as cluster:
         await add_node(cluster, "n1", gpus=2)
-        start_brain(cluster)
+        start_scheduler(cluster)
         names = await a_job(cluster, 2, **{"shoal.dev/gang": "false"})
         await cluster.until(lambda: is_bound(cluster, *names))
         await cluster.pass_time(5)

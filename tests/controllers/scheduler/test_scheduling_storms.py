@@ -16,7 +16,7 @@ from msgspec import structs
 from build.cluster_laws import Laws
 from build.crews import name_alike
 from build.depth import seeds
-from build.live_schedulers import LiveScheduler, add_node, places, pod, start_brain
+from build.live_schedulers import LiveScheduler, add_node, places, pod, start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.stormy_api import CALM, STORM, StormyApi
 from build.virtual_time import in_virtual_time
@@ -36,7 +36,7 @@ class Explanation:
         self.cluster = cluster
         self.draw = draw
         self.weather = WEATHER
-        self.brains: list[LiveScheduler] = []
+        self.schedulers: list[LiveScheduler] = []
         self.storms: list[StormyApi] = []
         self.number = 0
         self.bereft: set[str] = set()
@@ -45,7 +45,7 @@ class Explanation:
     def start(self) -> None:
         api = StormyApi(self.cluster.api, self.cluster.clock, self.draw, self.weather)
         self.storms.append(api)
-        self.brains.append(start_brain(self.cluster, api))
+        self.schedulers.append(start_scheduler(self.cluster, api))
 
     async def step(self) -> None:
         draw = self.draw
@@ -62,7 +62,7 @@ class Explanation:
         elif what == "end":
             await self._end()
         elif what == "kill":
-            await self.brains.pop().kill()
+            await self.schedulers.pop().kill()
             self.start()
         elif what == "node":
             await self._lose_node()

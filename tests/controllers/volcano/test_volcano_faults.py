@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from build.live_schedulers import LiveScheduler, add_node, start_brain
+from build.live_schedulers import LiveScheduler, add_node, start_scheduler
 from build.virtual_time import virtual
 from build.volcano_scenes import bare_volcano, volcano
 from shoal.controllers.scheduling_loop.disciplines import Disciplines
@@ -17,7 +17,7 @@ from shoal.store.watched.cluster import WatchSettings
 
 
 class Faulty:
-    """A brain whose places cannot be asked for, so many times."""
+    """A scheduler whose places cannot be asked for, so many times."""
 
     def __init__(self, live: SchedulerState, times: int) -> None:
         self._scheduling = live
@@ -47,7 +47,7 @@ async def test_pods_that_are_kept_wait_for_no_further_event(tmp_path: Path, capl
     async with bare_volcano(tmp_path) as scene:
         scene.cluster.start(volcano)
         await add_node(scene.cluster, "n1", gpus=8, cpu="64")
-        start_brain(scene.cluster, watch=WatchSettings(schedulers=frozenset({"volcano"})), prepare=prepare)
+        start_scheduler(scene.cluster, watch=WatchSettings(schedulers=frozenset({"volcano"})), prepare=prepare)
         await scene.queue("a", deserved={"nvidia.com/gpu": "4"})
         await scene.group("g", minMember=1, queue="a")
         await scene.cluster.pass_time(5)

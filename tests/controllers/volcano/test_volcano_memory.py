@@ -51,7 +51,7 @@ async def test_nothing_is_remembered_of_what_is_gone(tmp_path: Path) -> None:
     async with bare_volcano(tmp_path) as scene:
         scene.cluster.start(start)
         await add_node(scene.cluster, "n1", gpus=8, cpu="64")
-        scene.start_brain()
+        scene.start_scheduler()
         tending = asyncio.ensure_future(scene.keep_tending())
         scene.cluster.tasks.append(tending)
         await scene.group("passing-group", minMember=1, priorityClassName="none-such")

@@ -194,7 +194,7 @@ async def test_whoever_decides_next_knows_who_has_what(tmp_path: Path) -> None:
         await scene.queue("b", deserved=gpus(4))
         await singles(scene, "a", 8)
         await scene.cluster.pass_time(2)
-        second = scene.start_brain()
+        second = scene.start_scheduler()
         await scene.cluster.pass_time(2)
         await singles(scene, "b", 4)
         await scene.cluster.pass_time(15)

@@ -140,14 +140,14 @@ def test_killed_at_any_step_again_and_again(tmp_path: Path, seed: int, *, shares
         draw = random.Random(seed)
         async with bare_volcano(tmp_path, seed) as scene:
             await add_node(scene.cluster, "n1", gpus=8, cpu="64")
-            brains = [scene.start_brain()]
+            schedulers = [scene.start_scheduler()]
             unrest = Unrest(scene, draw)
             await unrest.create(shares=shares)
 
             async def check() -> None:
                 if draw.random() < 0.2:
-                    await brains.pop().kill()
-                    brains.append(scene.start_brain())
+                    await schedulers.pop().kill()
+                    schedulers.append(scene.start_scheduler())
                 await unrest.check()
 
             going = asyncio.ensure_future(unrest.go_on(60))
@@ -167,7 +167,7 @@ def test_through_a_storm_of_conflicts_lost_answers_and_broken_watches(tmp_path: 
         draw = random.Random(seed)
         async with bare_volcano(tmp_path, seed) as scene:
             await add_node(scene.cluster, "n1", gpus=8, cpu="64")
-            scene.start_brain()
+            scene.start_scheduler()
             storm = StormyApi(scene.cluster.api, scene.cluster.clock, draw, STORM)
             tasks = _start(scene.cluster, storm, draw)
             unrest = Unrest(scene, draw)

@@ -111,7 +111,7 @@ REFUSALS = {
     "subgroups that make no tree": (
         GroupFacts("t/g", parts=(GangSubgroup("p", "absent", 1),)),
         [member("a")],
-        "pod group t/g cannot be read: part p is inside part absent, which is not there",
+        "pod group t/g cannot be read: part p is inside part absent, which does not exist",
     ),
     "a subgroup without enough pods": (
         GroupFacts("t/g", parts=(GangSubgroup("p", minimum=3),)),

@@ -26,7 +26,14 @@ FAMILY = "sharing"
 def results_of_case(raw: Raw) -> list[Result]:
     if raw.get("stage") not in _STAGES:
         return [Result(str(raw.get("id", "")), FAMILY, "out_of_scope", reason=f"stage {raw.get('stage')}")]
-    return verdict(raw, FAMILY, decide, differences)
+    results = verdict(raw, FAMILY, decide, differences)
+    if raw["stage"] == "mps-limit":
+        # It is expected beside a refusal too.
+        wanted, most = (raw.get("expect") or {}).get("maxClients"), most_clients_of(str(raw["computeCapability"]))
+        if wanted not in (None, most):
+            results[0].status, results[0].level = "fail", 0
+            results[0].diff.append(f"maxClients: expected {wanted}, got {most}")
+    return results
 
 
 def decide(raw: Raw) -> Answer:

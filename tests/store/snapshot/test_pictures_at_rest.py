@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from build.live_schedulers import add_node, is_bound, pod, start_brain
+from build.live_schedulers import add_node, is_bound, pod, start_scheduler
 from build.queue_admission import (
     add_flavor,
     add_queue,
@@ -92,7 +92,7 @@ async def test_while_pods_of_the_preempted_end(tmp_path: Path) -> None:
 @virtual
 async def test_while_a_pod_waits_for_others_to_end(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
-        start_brain(cluster)
+        start_scheduler(cluster)
         await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
         await add_node(cluster, "n1", gpus=4)
         names = [f"low-{at}" for at in range(4)]

@@ -98,6 +98,11 @@ _MAY_BIND = (
     "authorizer.group('').resource('pods').subresource('binding')"
     ".namespace(object.metadata.namespace).check('create').allowed()"
 )
+_MAY_REPORT = (
+    "authorizer.group('').resource('pods').subresource('devices')"
+    ".namespace(object.metadata.namespace).check('update').allowed()"
+)
+_NODES_OF_AGENT = "request.userInfo.?extra[?'authentication.kubernetes.io/node-name'].orValue([])"
 DEVICES_MESSAGE = f"metadata.annotations[{_DEVICES}]: only a client that may create pods/binding may set or change it"
 FRACTION_MESSAGE = (
     f"metadata.annotations[{', '.join(_FRACTIONS)}]: only a client that may create pods/binding may use them "
@@ -143,7 +148,13 @@ def is_own_mirror_pod() -> str:
 
 def leaves_devices_alone() -> str:
     made = f"{_annotation('object', _DEVICES)} == '' || ({_is_trusted_maker()})"
-    return f"oldObject == null ? ({made}) : ({_unchanged(_DEVICES)} || {_MAY_BIND})"
+    return f"oldObject == null ? ({made}) : ({_unchanged(_DEVICES)} || {_MAY_BIND} || ({_is_report_of_its_node()}))"
+
+
+def _is_report_of_its_node() -> str:
+    """An agent writes the devices that its kubelet has allocated. Its token names its node, if the server does so."""
+    node = "object.spec.?nodeName.orValue('')"
+    return f"{node} != '' && {_NODES_OF_AGENT}.all(name, name == {node}) && {_MAY_REPORT}"
 
 
 def asks_before_it_is_bound() -> str:

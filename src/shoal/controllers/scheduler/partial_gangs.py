@@ -91,7 +91,7 @@ class PartialGangs:
             try:
                 self._look_at(gang, now_s, half, whole)
             except Exception:  # noqa: BLE001 - an error for one gang must not affect the others
-                _log.exception("gang %s cannot be looked at", gang.name)
+                _log.exception("gang %s cannot be tried", gang.name)
                 if gang.name in self._half:
                     half[gang.name] = self._half[gang.name]
                 if gang.name in self._whole:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from shoal.devices.advertised_devices import PhysicalDevice, inventory
 from shoal.devices.allocation import AllocationRules, DeviceAllocation, HeldDevices
 from shoal.devices.devices_in_status import held_in_status
 from shoal.devices.feature_labels import COMING_AND_GOING, FeatureError, LabelInput, feature_labels
-from shoal.devices.gpu_groups import pair_scores
+from shoal.devices.gpu_groups import Scores, pair_scores
 from shoal.devices.mig_instances import Gpu
 from shoal.devices.names import OWN_NUMA_POLICY
 from shoal.devices.node_annotations import AnnotatedNode, own_words
@@ -57,7 +58,8 @@ class DeviceManager:
         self._labels_before: set[str] = set()
         self._words_before: set[str] = set()
         self._found_features: Mapping[str, str] = {}
-        self._reported: tuple[tuple[Gpu, ...], tuple[InstalledGpu, ...]] | None = None
+        self._reported: tuple[InstalledGpu, ...] = ()
+        self._reported_for: tuple[Gpu, ...] | None = None
         self._problem = ""
         self._list_devices()
 
@@ -98,7 +100,7 @@ class DeviceManager:
     # Pods.
 
     def admit(self, pod: Obj) -> tuple[ContainerDevices, ...] | Refused:
-        rules = AllocationRules(self._policy, self._plugin.config, pair_scores(self.reported))
+        rules = AllocationRules(self._policy, self._plugin.config, self._scores)
         held = self._allocation.admit(pod, self._devices, rules)
         return held if isinstance(held, Refused) else self._grants(held)
 
@@ -182,9 +184,9 @@ class DeviceManager:
     def reported(self) -> tuple[InstalledGpu, ...]:
         """The GPUs as their driver reports them while none is lost."""
         layouts = self._mig.gpus
-        if self._reported is None or self._reported[0] is not layouts:
-            self._reported = layouts, reported_gpus(self.machine, layouts)
-        return self._reported[1]
+        if self._reported_for is not layouts:
+            self._reported_for, self._reported = layouts, reported_gpus(self.machine, layouts)
+        return self._reported
 
     @property
     def config(self) -> PluginConfig:
@@ -197,6 +199,11 @@ class DeviceManager:
         return [device for one in self._allocation.of(uid) if one.container == container for device in one.devices]
 
     # internals
+
+    @cached_property
+    def _scores(self) -> Scores:
+        """Of the connections between GPUs, which do not change."""
+        return pair_scores(self.reported)
 
     def _features(self) -> Mapping[str, str]:
         """Where feature discovery fails, its labels remain as they were."""

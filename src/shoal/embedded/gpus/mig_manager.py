@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shoal.data.gpus import find_model
+from shoal.devices.config_maps import in_order
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.mig_config import MigConfigError, parse_mig_config
 from shoal.devices.mig_gpus import gpu_of_slot, targets
@@ -18,7 +19,6 @@ from shoal.devices.mig_instances import Gpu
 from shoal.devices.mig_layout_checks import Problem
 from shoal.devices.mig_layouts import MigSpec, Specs, default_layouts
 from shoal.devices.mig_profile_names import parse_profile
-from shoal.embedded.gpus.config_maps import in_order
 from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.machines.machine import Machine
 from shoal.embedded.machines.mig_cuts import cut

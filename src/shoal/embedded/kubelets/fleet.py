@@ -22,7 +22,7 @@ from shoal.client.context import Context
 from shoal.client.informer import Handler, Informer
 from shoal.client.item import Item, Obj
 from shoal.client.kind import CONFIG_MAPS, NODES, PODS, Kind
-from shoal.embedded.gpus.config_maps import NAMESPACES
+from shoal.devices.config_maps import NAMESPACES
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.kubelets.addresses import NETWORK, SIZE, Addresses
 from shoal.embedded.kubelets.context import FleetContext

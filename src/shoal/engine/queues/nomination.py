@@ -206,6 +206,6 @@ def _wrong_namespace(queue: ClusterQueue, facts: WorkloadFacts) -> str:
     if queue.facts.namespaces.requirements is None:
         return (
             f"ClusterQueue {queue.name} has no namespaceSelector, so no namespace may use it; "
-            "an empty one ({}) lets all"
+            "an empty one ({}) allows all"
         )
     return f"Workload namespace {facts.namespace} doesn't match ClusterQueue selector"

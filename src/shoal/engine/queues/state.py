@@ -266,16 +266,16 @@ def inactive_reason(queues: Queues, queue: ClusterQueue) -> tuple[str, str] | No
     used = dict.fromkeys(flavor.name for group in facts.groups for flavor in group.flavors)
     missing = [name for name in used if name not in queues.flavors]
     if missing:
-        return "FlavorNotFound", f"uses ResourceFlavor {', '.join(missing)}, which is not there"
+        return "FlavorNotFound", f"uses ResourceFlavor {', '.join(missing)}, which does not exist"
     if "TopologyAwareScheduling" in queues.settings.gates:
         for name in used:
             topology = queues.flavors[name].topology
             if topology and topology not in queues.topologies:
-                return "TopologyNotFound", f"uses Topology {topology}, which is not there"
+                return "TopologyNotFound", f"uses Topology {topology}, which does not exist"
     for check in facts.checks:
         known = queues.checks.get(check.name)
         if known is None:
-            return "AdmissionCheckNotFound", f"demands AdmissionCheck {check.name}, which is not there"
+            return "AdmissionCheckNotFound", f"demands AdmissionCheck {check.name}, which does not exist"
         if not known.active:
             return "AdmissionCheckInactive", f"demands AdmissionCheck {check.name}, which is not active"
     return None

@@ -56,7 +56,7 @@ def waiting_table(
 def reason(one: DashboardPod | WorkloadFacts, fleet: Fleet) -> str:
     """Why it waits; where GPUs lack, also how many one node could give."""
     if isinstance(one, WorkloadFacts):
-        return one.why or "its queue has not looked at it yet"
+        return one.why or "its queue has not tried it yet"
     if _INSUFFICIENT not in one.why:
         return one.why
     name, free = fleet.most_free

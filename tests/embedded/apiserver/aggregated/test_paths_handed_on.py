@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from build.doors import InProcess, in_process
+from build.in_process import InProcess, in_process
 
 GROUP = "meters.example.com"
 READINGS = f"/apis/{GROUP}/v1/namespaces/default/readings"

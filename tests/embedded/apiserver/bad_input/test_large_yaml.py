@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from build.doors import in_process
+from build.in_process import in_process
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 _PATIENCE_S = 60

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from build import kind_objects as kinds
-from build.doors import APPLY, MERGE, InProcess, in_process
+from build.in_process import APPLY, MERGE, InProcess, in_process
 from shoal.embedded.apiserver.large_work import LargeWork
 
 MAPS = "/api/v1/namespaces/default/configmaps"

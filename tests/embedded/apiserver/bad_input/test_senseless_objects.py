@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import build.kind_objects as kinds
+from build.bad_objects import BadObjects
 from build.depth import seeds
-from build.doors import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, TABLE, InProcess, in_process
-from build.malice import Malice
+from build.in_process import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, TABLE, InProcess, in_process
 from shoal.embedded.apiserver.resource import Resource
 
 _ROUNDS = 90
@@ -39,11 +39,11 @@ def sound_objects() -> list[dict[str, Any]]:
 
 
 class Sender:
-    """Sends what the malice draws; every answer is looked at."""
+    """Sends what the generator of bad objects draws; every answer is looked at."""
 
     def __init__(self, api: InProcess, seed: int) -> None:
         self.api = api
-        self.malice = Malice(seed)
+        self.bad = BadObjects(seed)
         self.resources = [one for one in api.plane.context.catalog.all() if "create" in one.verbs]
 
     async def send(self, method: str, path: str, body: Any, media: str = JSON, accept: str = JSON) -> Any:
@@ -55,38 +55,38 @@ class Sender:
         return reply.body if reply.code < 300 else None
 
     async def any_object(self) -> None:
-        resource = self.malice.pick(self.resources)
-        await self.live(resource, self.malice.object_of(resource))
+        resource = self.bad.pick(self.resources)
+        await self.live(resource, self.bad.object_of(resource))
 
     async def worsened_object(self) -> None:
-        obj = self.malice.pick(sound_objects())
+        obj = self.bad.pick(sound_objects())
         resource = next(
             one for one in self.resources if (one.api_version, one.kind) == (obj["apiVersion"], obj["kind"])
         )
-        await self.live(resource, self.malice.worsened(obj, resource.schema, self.malice.pick((0, 1, 1, 2, 4))))
+        await self.live(resource, self.bad.worsened(obj, resource.schema, self.bad.pick((0, 1, 1, 2, 4))))
 
     async def live(self, resource: Resource, obj: dict[str, Any]) -> None:
         """Created, and if that was granted also changed, shown and deleted."""
-        made = await self.send("POST", path_of(resource) + self.malice.pick(("", "?fieldValidation=Strict")), obj)
+        made = await self.send("POST", path_of(resource) + self.bad.pick(("", "?fieldValidation=Strict")), obj)
         if not made or "get" not in resource.verbs:
             return
         path = path_of(resource, made["metadata"]["name"])
         for _ in range(3):
             doors = ["", *(f"/{one.name}" for one in resource.subresources if one.name in _DOORS)]
-            await self.change(path, self.malice.pick(doors), made, resource)
+            await self.change(path, self.bad.pick(doors), made, resource)
             await self.send("GET", path, b"", accept=TABLE)
-        await self.send("DELETE", path, {"gracePeriodSeconds": self.malice.pick((0, -1, 5, 10**18, 10**30, "x"))})
+        await self.send("DELETE", path, {"gracePeriodSeconds": self.bad.pick((0, -1, 5, 10**18, 10**30, "x"))})
 
     async def change(self, path: str, subresource: str, made: dict[str, Any], resource: Resource) -> None:
-        worse = self.malice.worsened(made, resource.schema, self.malice.pick((1, 2, 3)))
+        worse = self.bad.worsened(made, resource.schema, self.bad.pick((1, 2, 3)))
         if isinstance(worse.get("metadata"), dict):
             worse["metadata"].pop("resourceVersion", None)
-        if self.malice.random.random() < 0.4:
-            await self.send(self.malice.pick(("PUT", "POST")), path + subresource, worse)
+        if self.bad.random.random() < 0.4:
+            await self.send(self.bad.pick(("PUT", "POST")), path + subresource, worse)
             return
-        media = self.malice.pick(_PATCHES)
+        media = self.bad.pick(_PATCHES)
         if media == JSON_PATCH:
-            worse = [self.operation(worse) for _ in range(self.malice.pick((1, 1, 2)))]
+            worse = [self.operation(worse) for _ in range(self.bad.pick((1, 1, 2)))]
         elif isinstance(worse.get("metadata"), dict):
             worse["metadata"].pop("managedFields", None)
         await self.send(
@@ -95,12 +95,12 @@ class Sender:
 
     def operation(self, obj: dict[str, Any]) -> Any:
         path, place = "", obj
-        while isinstance(place, dict) and place and self.malice.random.random() < 0.7:
-            key = self.malice.pick(list(place))
+        while isinstance(place, dict) and place and self.bad.random.random() < 0.7:
+            key = self.bad.pick(list(place))
             path, place = f"{path}/{key}", place[key]
         paths = (path, path, path, f"{path}/-", f"{path}/01", "x", "/~2", None)
-        operation = self.malice.pick(("add", "replace", "remove", "test", "copy", "move", None))
-        return {"op": operation, "path": self.malice.pick(paths), "value": self.malice.junk(), "from": path}
+        operation = self.bad.pick(("add", "replace", "remove", "test", "copy", "move", None))
+        return {"op": operation, "path": self.bad.pick(paths), "value": self.bad.junk(), "from": path}
 
 
 @pytest.mark.parametrize("seed", seeds(2))
@@ -118,8 +118,8 @@ async def test_bodies_with_broken_bytes_break_nothing(seed: int, tmp_path: Path)
         sender = Sender(api, seed)
         for _ in range(_ROUNDS):
             for obj in sound_objects():
-                body = sender.malice.broken(json.dumps(obj).encode())
-                media = sender.malice.pick((JSON, JSON, "application/yaml", "application/vnd.kubernetes.protobuf"))
+                body = sender.bad.broken(json.dumps(obj).encode())
+                media = sender.bad.pick((JSON, JSON, "application/yaml", "application/vnd.kubernetes.protobuf"))
                 await sender.send("POST", "/api/v1/namespaces/default/configmaps", body, media)
                 await sender.send("PATCH", "/api/v1/namespaces/default/configmaps/c?fieldManager=m", body, APPLY)
 

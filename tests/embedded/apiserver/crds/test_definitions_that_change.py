@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from build.doors import JSON_PATCH, InProcess, in_process
+from build.in_process import JSON_PATCH, InProcess, in_process
 from shoal.embedded.apiserver.resource import Home
 from shoal.embedded.apiserver.storage.faulty import FaultyStorage
 from shoal.embedded.apiserver.storage.memory import MemoryStorage

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from build.doors import APPLY, MERGE, InProcess, in_process
+from build.in_process import APPLY, MERGE, InProcess, in_process
 from shoal.embedded.apiserver.crds.establish import terminate
 from shoal.embedded.apiserver.resource import Home
 from shoal.embedded.apiserver.storage.faulty import FaultyStorage

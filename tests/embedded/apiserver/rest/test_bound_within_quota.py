@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from build.doors import InProcess, in_process
+from build.in_process import InProcess, in_process
 
 NS = "/api/v1/namespaces/default"
 GPU = "requests.nvidia.com/gpu"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from build.doors import APPLY, InProcess, in_process
+from build.in_process import APPLY, InProcess, in_process
 from build.rbac import cluster_binding, cluster_role
 
 RIGHTS = "/apis/rbac.authorization.k8s.io/v1"

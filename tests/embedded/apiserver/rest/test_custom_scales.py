@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from build.doors import MERGE, InProcess, in_process
+from build.in_process import MERGE, InProcess, in_process
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/ex.io/v1/namespaces/default/widgets"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from build.doors import MERGE, STRATEGIC, InProcess, Reply, in_process
+from build.in_process import MERGE, STRATEGIC, InProcess, Reply, in_process
 from shoal.embedded.apiserver.storage.faulty import FaultyStorage
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 

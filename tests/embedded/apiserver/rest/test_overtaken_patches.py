@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from build.doors import APPLY, MERGE, InProcess, in_process
+from build.in_process import APPLY, MERGE, InProcess, in_process
 from shoal.embedded.apiserver.storage.faulty import FaultyStorage
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 

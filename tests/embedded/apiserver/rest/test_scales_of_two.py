@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from build.api_objects import deployment
-from build.doors import JSON_PATCH, MERGE, InProcess, in_process
+from build.in_process import JSON_PATCH, MERGE, InProcess, in_process
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from build.doors import MERGE, InProcess, in_process
+from build.in_process import MERGE, InProcess, in_process
 from shoal.embedded.apiserver.security.node_pods import references, volume_secrets
 from shoal.embedded.apiserver.security.node_restriction import forbidden_labels, object_reference
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from build.doors import in_process
+from build.in_process import in_process
 from build.signing_requests import PATCHES, unreadable_request
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from build.doors import InProcess, Reply, in_process
+from build.in_process import InProcess, Reply, in_process
 from shoal.embedded.apiserver.builtin import builtin_resources
 from shoal.embedded.apiserver.calls import Verb
 from shoal.embedded.apiserver.request_info import RequestInfo, parse_path

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from build.doors import InProcess, in_process
+from build.in_process import InProcess, in_process
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PODS = "/api/v1/namespaces/default/pods"

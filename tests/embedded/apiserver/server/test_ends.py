@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from build.doors import in_process
+from build.in_process import in_process
 from build.planes import operations
 from shoal.embedded.apiserver.resource import Home
 from shoal.embedded.apiserver.server.run import serve

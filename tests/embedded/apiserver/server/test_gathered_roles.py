@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from build.doors import MERGE, in_process
+from build.in_process import MERGE, in_process
 from shoal.embedded.apiserver.resource import Home, Obj, Ref
 from shoal.embedded.apiserver.storage.faulty import FaultyStorage
 from shoal.embedded.apiserver.storage.memory import MemoryStorage

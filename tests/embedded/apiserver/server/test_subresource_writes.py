@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from build.doors import JSON_PATCH, MERGE, STRATEGIC, InProcess, in_process
+from build.in_process import JSON_PATCH, MERGE, STRATEGIC, InProcess, in_process
 
 NS = "/api/v1/namespaces/default"
 PODS = f"{NS}/pods"

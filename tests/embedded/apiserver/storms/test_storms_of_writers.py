@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from build.doors import APPLY, JSON, MERGE, InProcess, in_process
 from build.followers import Follower
+from build.in_process import APPLY, JSON, MERGE, InProcess, in_process
 from shoal.embedded.apiserver.resource import Home, Ref
 from shoal.units.quantity import Quantity
 

@@ -82,7 +82,7 @@ def _topology_mismatch(
         return f'Flavor "{flavor.name}" does not support TopologyAwareScheduling'
     topology = queues.topologies.get(flavor.topology)
     if topology is None:
-        return f'Flavor "{flavor.name}" names a topology that is not there'
+        return f'Flavor "{flavor.name}" names a topology that does not exist'
     wanted = (request.required or request.preferred, request.slice_level, *(layer.level for layer in request.layers))
     if any(level and level not in topology.levels for level in wanted):
         return f'Flavor "{flavor.name}" does not contain the requested level'

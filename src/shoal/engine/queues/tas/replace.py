@@ -64,7 +64,7 @@ def _replace(
     missing = next((values for values, _ in left.domains if forest.leaf(left.levels, values) is None), None)
     if missing is not None:
         return (
-            f"Cannot replace the node, because the existing topologyAssignment is invalid: {missing[-1]} is not there"
+            f"Cannot replace the node, because the existing topologyAssignment is invalid: {missing[-1]} does not exist"
         )
     topology = _alone(pod_set.topology)
     ask = read(forest, topology, site.queues.settings.gates, implied=True)

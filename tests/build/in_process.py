@@ -1,4 +1,4 @@
-"""The door of a control plane without a socket: whole requests in, whole answers out, and what was logged of them."""
+"""A control plane in the process of the test, without a socket: whole requests, whole answers, and its log lines."""
 
 from __future__ import annotations
 

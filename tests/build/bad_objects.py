@@ -60,7 +60,7 @@ _JUNK: tuple[Any, ...] = (
 )
 
 
-class Malice:
+class BadObjects:
     """Draws by one seed, so that what was found can be found again."""
 
     def __init__(self, seed: int) -> None:

@@ -1,0 +1,1 @@
+"""Labels the node of this machine by its GPUs."""

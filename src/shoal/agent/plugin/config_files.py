@@ -1,0 +1,110 @@
+"""Follows the files with the device plugin's configuration, and applies changes while the plugin runs.
+
+A node is configured by one file, or by a folder with a file for each kind of node (a mounted ConfigMap), of which the
+Node's label `nvidia.com/device-plugin.config` names one. The files are compared at each check, because a kubelet
+replaces the files of a ConfigMap by renaming folders. A configuration with which the plugin would not start changes
+nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from shoal.devices.labelled_config import LabelledConfig, fallback_key
+from shoal.devices.plugin_resources import PluginConfigError
+
+_log = logging.getLogger("shoal.agent.plugin")
+T = TypeVar("T")
+Parse = Callable[[str], tuple[T, tuple[str, ...]]]
+"""Raises `PluginConfigError`; the notes say what is ignored."""
+_LONGEST_BYTES = 1 << 20
+
+
+class ConfigFile(Generic[T]):
+    """One file. `own`: what applies until the file can be read."""
+
+    def __init__(self, path: Path, own: T, parse: Parse[T], apply: Callable[[T], None]) -> None:
+        self._path, self._parse, self._apply = path, parse, apply
+        self.config = own
+        self._text: str | None = None
+        self._complaint = ""
+
+    def check(self) -> None:
+        try:
+            text = _text(self._path)
+        except (OSError, ValueError) as error:
+            self._complain(f"{self._path}: cannot be read: {error}")
+            return
+        if text == self._text:
+            return
+        self._text = text
+        try:
+            self.config, notes = self._parse(text)
+        except PluginConfigError as error:
+            self._complain(f"{self._path}: was not applied: {error}")
+            return
+        self._complaint = ""
+        _log.info("%s", "; ".join((f"{self._path}: was applied", *notes)))
+        self._apply(self.config)
+
+    def _complain(self, what: str) -> None:
+        """The same failure is logged once."""
+        if what != self._complaint:
+            _log.warning("%s", what)
+        self._complaint = what
+
+
+class ConfigFolder(Generic[T]):
+    """The files of a folder, by the Node's label.
+
+    `default`: the key of a node without it; if empty, `fallbacks` choose one.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        followed: LabelledConfig[T],
+        apply: Callable[[T], None],
+        default: str = "",
+        fallbacks: Sequence[str] = ("named", "single", "empty"),
+    ) -> None:
+        self._path, self._followed, self._apply = path, followed, apply
+        self._default, self._fallbacks = default, fallbacks
+        self._label = ""
+        self._complaint = ""
+
+    def set_label(self, key: str) -> None:
+        """The value of the Node's label, empty without one; used from the next check on."""
+        self._label = key
+
+    def check(self) -> None:
+        try:
+            # Names with dots in front are the kubelet's own.
+            files = [path for path in self._path.iterdir() if path.is_file() and not path.name.startswith(".")]
+            texts = {path.name: _text(path) for path in sorted(files)}
+        except (OSError, ValueError) as error:
+            self._complain(f"{self._path}: cannot be read: {error}")
+            return
+        self._complaint = ""
+        key = self._label or self._default or fallback_key([*texts], self._fallbacks)
+        before = self._followed.config
+        change = self._followed.follow(key, {str(self._path): {"data": texts}})
+        if change is not None:
+            _log.log(logging.WARNING if change.is_fault else logging.INFO, "%s", change.message)
+        if self._followed.config != before:
+            self._apply(self._followed.config)
+
+    def _complain(self, what: str) -> None:
+        if what != self._complaint:
+            _log.warning("%s", what)
+        self._complaint = what
+
+
+def _text(path: Path) -> str:
+    """Raises `OSError`, and `ValueError` for what is no text or too large."""
+    if path.stat().st_size > _LONGEST_BYTES:
+        raise ValueError(f"larger than {_LONGEST_BYTES} bytes")
+    return path.read_text()

@@ -1,0 +1,143 @@
+"""Composes what `shoal agent labels` needs: the settings of file and command line, the source of labels, and where they
+are written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from shoal.agent.features.blocking_read import BlockingRead
+from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
+from shoal.agent.features.labelling import LabelTarget, Read, keep_written, write_once
+from shoal.client.http.access import Access
+from shoal.client.port import Api
+from shoal.devices.plugin_config import DEFAULT_MPS_ROOT, PluginConfig, started_config
+from shoal.devices.plugin_file import PluginFile, parse_plugin_file
+from shoal.devices.plugin_flags import PluginFlags
+from shoal.devices.plugin_resources import PluginConfigError
+from shoal.devices.port import GpuDriver
+from shoal.units.errors import UserError, Where
+
+Destination = Literal["node", "nfd-file", "node-feature"]
+
+
+class LabelSettings(msgspec.Struct, frozen=True):
+    config: PluginConfig
+    flags: PluginFlags
+
+
+class Target(msgspec.Struct, frozen=True):
+    kind: Destination
+    node: str = ""
+    namespace: str = ""
+    pod: str = ""
+    access: Access | None = None
+    """Of the cluster; None for files."""
+
+
+def label_settings(
+    file: Path | None, given: Mapping[str, Any], features: Mapping[str, Any]
+) -> tuple[LabelSettings, tuple[str, ...]]:
+    """The settings, and notes about the file. `given`, `features`: flags of the command line by the names of
+    `PluginFlags` and `FeatureFlags`, which come before those of the file. Raises `UserError`.
+    """
+    try:
+        parsed = PluginFile() if file is None else parse_plugin_file(_text(file))
+        chosen = msgspec.structs.replace(
+            parsed,
+            flags=msgspec.structs.replace(
+                parsed.flags,
+                plugin={**parsed.flags.plugin, **given},
+                features={**parsed.flags.features, **features},
+            ),
+        )
+        defaults = PluginFlags(mps_root=DEFAULT_MPS_ROOT)
+        config = started_config(chosen, defaults)
+    except PluginConfigError as error:
+        where = Where(file=str(file)) if file is not None else Where()
+        raise UserError(str(error), where=where, fix="see the flags and sharing of the device plugin") from error
+    return LabelSettings(config, chosen.flags.over(defaults)), config.notes
+
+
+def label_source(open_driver: Callable[[], GpuDriver], settings: LabelSettings, fake_type: str | None) -> LabelSource:
+    """`fake_type`: the type of a simulated machine; None: this machine."""
+    features = settings.flags.features
+    return LabelSource(
+        open_driver,
+        SourceSettings(
+            settings.config,
+            timestamp_s=None if features.no_timestamp else int(time.time()),
+            needs_driver=settings.flags.fail_on_init_error,
+        ),
+        MachineFiles(Path(features.machine_type_file)) if fake_type is None else fake_type,
+    )
+
+
+def write_labels(source: LabelSource, target: Target, settings: LabelSettings, tell: Callable[[str], None]) -> None:
+    """Once if the settings say so, otherwise until SIGINT or SIGTERM."""
+    asyncio.run(_write_labels(BlockingRead(source.read), target, settings, tell))
+
+
+async def _write_labels(read: Read, target: Target, settings: LabelSettings, tell: Callable[[str], None]) -> None:
+    from shoal.client.clock import WallClock
+
+    api = _api(target)
+    features = settings.flags.features
+    interval_s = None if features.sleep_interval_ns is None else features.sleep_interval_ns / 10**9
+    opened = _opened(target, api, settings)
+    try:
+        if features.oneshot:
+            await write_once(read, opened, tell)
+            return
+        task = asyncio.ensure_future(keep_written(read, opened, WallClock(), interval_s, tell))
+        for name in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(name, task.cancel)
+        await asyncio.gather(task, return_exceptions=True)
+        if not task.cancelled():
+            task.result()
+    finally:
+        await opened.close()
+        if api is not None:
+            await api.close()
+
+
+def _api(target: Target) -> Api | None:
+    if target.access is None:
+        return None
+    from shoal.agent.features.node_object import MANAGER
+    from shoal.client.http.api import KubeApi
+    from shoal.client.http.settings import KubeSettings
+
+    return KubeApi(target.access, random.Random(), KubeSettings(manager=MANAGER, timeout_s=20.0))
+
+
+def _opened(target: Target, api: Api | None, settings: LabelSettings) -> LabelTarget:
+    features = settings.flags.features
+    if api is None:
+        from shoal.agent.features.nfd_file import NfdFile
+
+        is_lasting = features.oneshot or features.sleep_interval_ns is None
+        return NfdFile(Path(features.output_file), is_lasting=is_lasting)
+    if target.kind == "node":
+        from shoal.agent.features.node_object import NodeObject
+
+        return NodeObject(api, target.node)
+    from shoal.agent.features.node_feature import NodeFeatureObject, Owner
+
+    return NodeFeatureObject(api, target.node, Owner(target.namespace, target.pod))
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"cannot be read: {reason}", where=Where(file=str(file))) from error
