@@ -65,6 +65,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "agent mig apply": ("shoal agent mig apply -c all-1g.10gb", "shoal agent mig apply -f layouts.yaml -c custom"),
     "agent mig assert": ("shoal agent mig assert -c all-disabled", "shoal agent mig assert -f layouts.yaml -c custom"),
+    "agent mig run": ("shoal agent mig run", "shoal agent mig run --fake dgx-h100 --node gpu-0"),
     "agent mig export": ("shoal agent mig export > layouts.yaml", "shoal agent mig export --fake dgx-h100 -o json"),
     "agent cdi": ("shoal agent cdi --out /var/run/cdi/nvidia.json", "shoal agent cdi --fake dgx-h100"),
     "agent labels": ("shoal agent labels", "shoal agent labels --write node --mig-strategy single"),

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from build.fake_nvml import FakeGpu, FakeNvml
+from build.fake_nvml import GPU_IS_LOST, UNKNOWN, FakeGpu, FakeNvml
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.agent.mig.held_devices import HeldDevices, held_devices
 from shoal.agent.mig.label_controller import CONFIG, STATE, MigLabelController, MigSettings
 from shoal.agent.mig.layout_change import NodeMig
-from shoal.agent.mig.nvml_mig import NvmlMigControl
+from shoal.agent.mig.nvml_mig import NvmlMigControl, NvmlMigLibrary
 from shoal.agent.nvml import NvmlDriver
+from shoal.agent.nvml_library import NvmlLibrary
 from shoal.client.item import Obj
 from shoal.client.kind import NAMESPACES, NODES, PODS
 from shoal.client.port import Deletion
@@ -285,6 +286,38 @@ async def test_a_request_without_room_is_met_when_there_is_room(tmp_path: Path) 
         one.gpus[0].processes = []
         await controller.follow()
         assert profiles(one.gpus) == [["7g.80gb"]]
+
+
+FUNCTIONS = sorted(
+    name
+    for library in (NvmlLibrary, NvmlMigLibrary)
+    for name in vars(library)
+    if name.startswith("nvml") and name not in ("nvmlInit", "nvmlShutdown", "nvmlDeviceGetCount")
+)
+
+
+@virtual
+@pytest.mark.parametrize("code", [GPU_IS_LOST, UNKNOWN])
+@pytest.mark.parametrize("function", FUNCTIONS)
+async def test_a_function_of_the_driver_that_fails_does_not_end_the_controller(
+    tmp_path: Path, function: str, code: int
+) -> None:
+    async with site(tmp_path) as one:
+        controller = one.controller()
+        await one.label("all-1g.10gb")
+        await controller.follow()
+        one.library.fail(function, code, 0)
+        await one.label("all-balanced")
+        await controller.follow()
+        labels = await one.labels()
+        assert labels[STATE] in ("success", "failed")
+        assert labels[PLUGIN] == "true"
+        if labels[STATE] == "success":
+            assert profiles(one.gpus)[1] == BALANCED
+        one.library.fail(function, 0, 0)
+        await one.controller().follow()
+        assert profiles(one.gpus) == [BALANCED, BALANCED]
+        assert (await one.labels())[STATE] == "success"
 
 
 HELD: dict[str, tuple[Callable[[], Obj], HeldDevices]] = {

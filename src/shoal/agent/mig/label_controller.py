@@ -46,7 +46,7 @@ from shoal.devices.mig_demand import demand_plan, settings_of
 from shoal.devices.mig_layout_checks import Problem
 from shoal.devices.mig_layouts import Specs
 from shoal.devices.mig_plan import MigPlan, planned
-from shoal.units.errors import ShoalError
+from shoal.units.errors import ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.agent.mig")
 CONFIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
@@ -161,9 +161,11 @@ class MigLabelController:
         configs = self._settings.configs
         try:
             specs = selected_config(self._mig.layouts() if configs is None else configs(), config)
+            present = self._mig.present()
         except MigConfigError as error:
             return str(error)
-        present = self._mig.present()
+        except TemporaryError as error:
+            return error.what
         gpus = [one.gpu for one in present]
         is_mode_right = mode_matches(specs, gpus)
         if is_mode_right and layout_matches(specs, gpus):
@@ -181,7 +183,10 @@ class MigLabelController:
         return not failures
 
     def _created(self, requests: Mapping[str, str]) -> list[str]:
-        plan = demand_plan(requests, self._mig.present())
+        try:
+            plan = demand_plan(requests, self._mig.present())
+        except TemporaryError as error:
+            return [error.what]
         if not plan.steps:
             return list(plan.refusals)
         change = self._mig.apply(MigPlan(plan.steps, 0))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 
 import msgspec
 
@@ -21,10 +20,12 @@ from shoal.devices.mig_port import GpuInstance, MigChangeError, MigControl
 from shoal.devices.mig_profile_names import parse_profile
 from shoal.devices.names import GPU, MIG_PREFIX
 from shoal.devices.pci_ids import PciId, parse_pci_id
-from shoal.devices.port import GpuDriver, InstalledGpu, LostGpu
+from shoal.devices.port import GpuDriver, InstalledGpu, LostGpu, UnknownGpuError
 from shoal.devices.product_names import product_of_device
+from shoal.units.errors import TemporaryError
 
 _VENDOR = 0x10DE
+_RETRY_S = 5.0
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -45,6 +46,7 @@ class NodeMig:
         """The devices that pods of the node hold, also those without a process at present."""
 
     def present(self) -> tuple[PresentGpu, ...]:
+        """Raises `TemporaryError` if the instances of a GPU cannot be read: a plan must not take them for absent."""
         return tuple(map(self._present, self._driver.gpus().gpus))
 
     def layouts(self) -> dict[str, Specs]:
@@ -66,7 +68,7 @@ class NodeMig:
                 continue
             try:
                 is_done = self._do(step)
-            except MigChangeError as error:
+            except (MigChangeError, UnknownGpuError) as error:
                 return Change(tuple(done), failure=f"GPU {step.gpu}: {error}", undone=self._undo(done))
             if is_done:
                 done.append(step)
@@ -96,19 +98,19 @@ class NodeMig:
                     for one in self._control.instances(step.uuid):
                         if (one.profile, one.start) == (step.profile, step.start):
                             self._control.destroy(step.uuid, one.number)
-            except MigChangeError:
+            except (MigChangeError, UnknownGpuError):
                 complete = False
         return complete
 
     def _present(self, gpu: InstalledGpu) -> PresentGpu:
         held = self.held
-        instances: tuple[GpuInstance, ...] = ()
-        if gpu.is_mig:
-            with suppress(MigChangeError):
-                instances = self._control.instances(gpu.uuid)
+        try:
+            instances = self._control.instances(gpu.uuid) if gpu.is_mig else ()
+            readings = self._driver.read(gpu.uuid)
+        except (MigChangeError, UnknownGpuError) as error:
+            raise TemporaryError(f"the MIG instances of GPU {gpu.index} cannot be read: {error}", _RETRY_S) from error
         used = {one.instance for one in gpu.instances if one.uuid in held.ids and one.instance is not None}
         used |= {one.number for one in instances if _resource(one.profile) in held.resources}
-        readings = self._driver.read(gpu.uuid)
         processes = () if isinstance(readings, LostGpu) else readings.processes or ()
         used |= {one.instance for one in processes if one.instance is not None}
         if any(one.instance is None for one in processes):
