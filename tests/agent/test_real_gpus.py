@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Event
 from time import monotonic
 
@@ -15,9 +16,13 @@ from build.gpu_driver_contract import GpuDriverContract, readings_of
 from shoal.agent.exporter.node_state import NodeState
 from shoal.agent.exporter.node_watch import NodeWatch, Sources
 from shoal.agent.exporter.settings import ExporterSettings
+from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
 from shoal.agent.nvml import NvmlDriver
 from shoal.agent.nvml_library import nvml_library
 from shoal.data.gpus import find_model
+from shoal.devices.plugin_config import PluginConfig
+from shoal.devices.plugin_flags import FeatureFlags
+from shoal.devices.product_names import sanitised
 from shoal.units.errors import UserError
 
 _BETWEEN_SAMPLES_S = 0.2
@@ -126,3 +131,20 @@ def test_the_exporter_shows_the_figures_of_nvidia_smi(driver: NvmlDriver) -> Non
     for gpu in driver.gpus().gpus:
         assert str(gpu.index) in profiled or gpu.compute_capability not in _PROFILED
         assert str(gpu.index) not in profiled or float(gpu.compute_capability or 0) >= float(_PROFILED[0])
+
+
+@pytest.mark.gpu
+def test_labels_are_those_of_what_nvidia_smi_lists(driver: NvmlDriver) -> None:
+    source = LabelSource(
+        lambda: driver, SourceSettings(PluginConfig()), MachineFiles(Path(FeatureFlags().machine_type_file))
+    )
+    labels = source.read().labels
+    rows = _nvidia_smi("name", "memory.total", "compute_cap", "driver_version")
+    names = [row[0] for row in rows]
+    name, memory, capability, version = max(rows, key=lambda row: names.count(row[0]))
+    assert labels["nvidia.com/gpu.product"].startswith(sanitised(name))
+    assert labels["nvidia.com/gpu.count"] == str(names.count(name))
+    assert labels["nvidia.com/gpu.memory"] == memory
+    assert f"{labels['nvidia.com/gpu.compute.major']}.{labels['nvidia.com/gpu.compute.minor']}" == capability
+    assert labels["nvidia.com/cuda.driver-version.full"] == version
+    assert labels["nvidia.com/gpu.present"] == "true"

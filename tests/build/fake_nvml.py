@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from build.fake_nvml_mig import MigFunctions
+
 NOT_SUPPORTED, NOT_FOUND, TIMEOUT, GPU_IS_LOST, UNKNOWN = 3, 6, 10, 15, 999
 MIB = 2**20
 NO_INSTANCE = 0xFFFFFFFF
@@ -39,6 +41,8 @@ class FakeInstance:
     start: int
     width: int
     memory_mib: int
+    compute: list[int] = field(default_factory=list)
+    """The slices of each compute instance."""
 
     @property
     def uuid(self) -> str:
@@ -54,6 +58,11 @@ class FakeGpu:
     instances: list[FakeInstance] = field(default_factory=list)
     processes: list[tuple[int, int, int]] = field(default_factory=list)
     """Process, bytes, and GPU instance."""
+    needs_reset: bool = False
+    """Whether a change of MIG mode waits for a reset."""
+    pending_mode: bool | None = None
+    refuse_profile: str = ""
+    """No instance of this profile can be created."""
     memory_temperature: int = 52
     process_utils: list[tuple[int, int, int]] = field(default_factory=list)
     """Process, time in microseconds, and percent."""
@@ -75,6 +84,9 @@ class FakeGpu:
     def pci(self) -> str:
         return pci_of(self.index)
 
+    def new_instance(self, number: int, profile: str, start: int, width: int, memory_mib: int) -> FakeInstance:
+        return FakeInstance(number, profile, start, width, memory_mib)
+
 
 def pci_of(index: int) -> str:
     return f"00000000:{0x18 + index:02X}:00.0"
@@ -93,7 +105,7 @@ def _field_value(gpu: FakeGpu, field: int | tuple[int, int]) -> Any:
     return SimpleNamespace(nvmlReturn=code, value=SimpleNamespace(ullVal=found or 0))
 
 
-class FakeNvml:
+class FakeNvml(MigFunctions):
     """Like the library, it gives a new pointer object for a GPU at each call."""
 
     NVMLError = FakeError
@@ -166,7 +178,8 @@ class FakeNvml:
         return self._gpu("nvmlDeviceGetMinorNumber", handle).index
 
     def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
-        return SimpleNamespace(busId=self._gpu("nvmlDeviceGetPciInfo", handle).pci.encode())
+        bus = self._gpu("nvmlDeviceGetPciInfo", handle).pci.encode()
+        return SimpleNamespace(busId=bus, pciDeviceId=0x233010DE, pciSubSystemId=0x16C110DE)
 
     def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> tuple[int, int]:
         self._gpu("nvmlDeviceGetCudaComputeCapability", handle)
@@ -263,7 +276,7 @@ class FakeNvml:
 
     def nvmlDeviceGetMigMode(self, device: Any) -> list[int]:
         gpu = self._gpu("nvmlDeviceGetMigMode", device)
-        return [int(gpu.is_mig), int(gpu.is_mig)]
+        return [int(gpu.is_mig), int(gpu.is_mig if gpu.pending_mode is None else gpu.pending_mode)]
 
     def nvmlDeviceGetMaxMigDeviceCount(self, device: Any) -> int:
         self._gpu("nvmlDeviceGetMaxMigDeviceCount", device)
@@ -303,7 +316,8 @@ class FakeNvml:
 
     def nvmlGpuInstanceGetInfo(self, instance: Any) -> Any:
         self._check("nvmlGpuInstanceGetInfo")
-        return SimpleNamespace(placement=SimpleNamespace(start=instance.start, size=instance.width))
+        one = instance if isinstance(instance, FakeInstance) else self._instance("nvmlGpuInstanceGetInfo", instance)[1]
+        return SimpleNamespace(id=one.number, placement=SimpleNamespace(start=one.start, size=one.width))
 
     def nvmlDeviceGetEncoderUtilization(self, handle: Any) -> list[int]:
         self._gpu("nvmlDeviceGetEncoderUtilization", handle)
@@ -413,7 +427,8 @@ class FakeNvml:
     def _gpu(self, function: str, handle: Any) -> FakeGpu:
         index: int = handle.contents.number
         self._check(function, index)
-        return self.gpus[index]
+        found: FakeGpu = self.gpus[index]
+        return found
 
     def _check(self, function: str, gpu: int | None = None) -> None:
         code, only = self._faults.get(function, (0, None))

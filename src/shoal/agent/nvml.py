@@ -25,6 +25,7 @@ from shoal.agent.nvml_counters import brand_name
 from shoal.agent.nvml_library import Handle, NvmlLibrary, code_of, complete, identity, initialize
 from shoal.agent.nvml_profiling import NvmlProfiling
 from shoal.agent.nvml_readings import NvmlReadings
+from shoal.devices.pci_ids import PciId
 from shoal.devices.port import (
     DriverVersions,
     Fabric,
@@ -158,7 +159,8 @@ class NvmlDriver:
 
     def _gpu(self, index: int, handle: Handle) -> InstalledGpu:
         library = self._library
-        pci = _text(library.nvmlDeviceGetPciInfo(handle).busId)
+        address = library.nvmlDeviceGetPciInfo(handle)
+        pci = _text(address.busId)
         capability = self._value(library.nvmlDeviceGetCudaComputeCapability, handle)
         memory = self._value(library.nvmlDeviceGetMemoryInfo, handle)
         mode = self._value(library.nvmlDeviceGetMigMode, handle)
@@ -172,6 +174,7 @@ class NvmlDriver:
             compute_capability=None if capability is None else f"{capability[0]}.{capability[1]}",
             minor=self._value(library.nvmlDeviceGetMinorNumber, handle),
             numa=self._numa(pci),
+            pci_id=_pci_id(address),
             pci_class=self._pci_class(pci),
             fabric=self._fabric(handle),
             serial=self._value(library.nvmlDeviceGetSerial, handle),
@@ -343,6 +346,11 @@ def _with_peers(
 
 def _silent(error: Exception) -> TemporaryError:
     return TemporaryError(f"NVIDIA's driver does not respond: {error}", _RETRY_S)
+
+
+def _pci_id(address: Any) -> str | None:
+    device = getattr(address, "pciDeviceId", 0)
+    return str(PciId(device, getattr(address, "pciSubSystemId", 0) or None)) if device else None
 
 
 def _text(value: str | bytes) -> str:

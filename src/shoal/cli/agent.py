@@ -42,6 +42,12 @@ class AgentCommands(LazyGroup):
             "Write the CDI specification of this machine's GPUs and MIG instances.",
         ),
         CommandEntry(
+            "mig",
+            "shoal.cli.agent_mig:app",
+            _HEADING,
+            "Plan, apply, check and export the MIG layout of this machine's GPUs.",
+        ),
+        CommandEntry(
             "labels",
             "shoal.cli.agent_labels:labels",
             _HEADING,

@@ -103,6 +103,8 @@ class InstalledGpu(msgspec.Struct, frozen=True):
     """0x030000 for a GPU with displays, 0x030200 for one without."""
     fabric: Fabric | None = None
     """None: attached to no domain beyond this machine."""
+    pci_id: str | None = None
+    """Device and vendor, and those of the board: `0x233010DE:0x16C110DE`."""
 
 
 class LostGpu(msgspec.Struct, frozen=True):
