@@ -31,7 +31,7 @@ class MigFunctions:
     c_nvmlComputeInstance_t = ctypes.POINTER(_PartCell)
     c_nvmlGpuInstancePlacement_t = _Placement
     NVMLError: type[Exception]
-    _gpus: list[Any]
+    gpus: list[Any]
 
     def _gpu(self, function: str, handle: Any) -> Any:
         raise NotImplementedError
@@ -46,7 +46,7 @@ class MigFunctions:
         return self.NVMLError(code)
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Any:
-        gpu = next((one for one in self._gpus if one.uuid == uuid), None)
+        gpu = next((one for one in self.gpus if one.uuid == uuid), None)
         if gpu is None:
             raise self._fails(6)
         self._check("nvmlDeviceGetHandleByUUID", gpu.index)
@@ -142,7 +142,7 @@ class MigFunctions:
     def _instance(self, function: str, instance: Any) -> tuple[Any, Any]:
         cell = instance.contents
         self._check(function, cell.gpu)
-        gpu = self._gpus[cell.gpu]
+        gpu = self.gpus[cell.gpu]
         found = next((one for one in gpu.instances if one.number == cell.number), None)
         if found is None:
             raise self._fails(6)

@@ -21,7 +21,9 @@ from uuid import UUID
 import msgspec
 
 from shoal.agent import nvml_library
+from shoal.agent.nvml_counters import brand_name
 from shoal.agent.nvml_library import Handle, NvmlLibrary, code_of, complete, identity, initialize
+from shoal.agent.nvml_profiling import NvmlProfiling
 from shoal.agent.nvml_readings import NvmlReadings
 from shoal.devices.pci_ids import PciId
 from shoal.devices.port import (
@@ -30,6 +32,7 @@ from shoal.devices.port import (
     GpuList,
     GpuReadings,
     InstalledGpu,
+    InstanceReadings,
     LostGpu,
     MigAttributes,
     MigInstance,
@@ -74,6 +77,7 @@ class NvmlDriver:
         self._library, self._sysfs = complete(library), sysfs
         initialize(library)
         self._readings = NvmlReadings(self._library, self._value)
+        self._profiling = NvmlProfiling(self._library, self._value)
         self._handles: dict[str, tuple[int, Handle]] = {}
         self._uuids: dict[int, str] = {}
         """By index; what is known of GPUs that are lost later."""
@@ -106,9 +110,12 @@ class NvmlDriver:
             raise UnknownGpuError(uuid)
         index, handle = self._handles[uuid]
         try:
-            return self._readings.read(handle)
+            readings = self._readings.read(handle)
+            instances = tuple(self._instance_readings(uuid, handle))
+            profiling = self._profiling.read(uuid, handle)
         except _LostError as error:
             return LostGpu(index, uuid, str(error))
+        return msgspec.structs.replace(readings, profiling=profiling, instances=instances)
 
     def next_xid(self, timeout_s: float) -> XidEvent | None:
         """GPUs that do not support events are left out. Raises `TemporaryError` if the driver reports no events."""
@@ -131,6 +138,8 @@ class NvmlDriver:
 
     def close(self) -> None:
         self._forget_events()
+        with suppress(_LostError):
+            self._profiling.forget()
         self._value(self._library.nvmlShutdown)
 
     def _required(self, get: Callable[[], T]) -> T:
@@ -169,6 +178,8 @@ class NvmlDriver:
             pci_class=self._pci_class(pci),
             fabric=self._fabric(handle),
             serial=self._value(library.nvmlDeviceGetSerial, handle),
+            brand=brand_name(self._value(library.nvmlDeviceGetBrand, handle)),
+            vbios=self._value(library.nvmlDeviceGetVbiosVersion, handle),
             is_mig=is_mig,
             instances=tuple(self._instances(handle)) if is_mig else (),
         )
@@ -210,13 +221,25 @@ class NvmlDriver:
         self._library.nvmlDeviceGetGpuFabricInfo(handle, ctypes.byref(info))
         return info
 
-    def _instances(self, handle: Handle) -> Iterator[MigInstance]:
+    def _mig_devices(self, handle: Handle) -> Iterator[tuple[str, Handle]]:
         library = self._library
         for position in range(self._value(library.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
             device = self._value(library.nvmlDeviceGetMigDeviceHandleByIndex, handle, position)
             uuid = None if device is None else self._value(library.nvmlDeviceGetUUID, device)
-            if uuid is None:
-                continue
+            if uuid is not None:
+                yield uuid, device
+
+    def _instance_readings(self, gpu: str, handle: Handle) -> Iterator[InstanceReadings]:
+        mode = self._value(self._library.nvmlDeviceGetMigMode, handle)
+        for uuid, device in self._mig_devices(handle) if mode is not None and mode[0] == _MIG_ENABLED else ():
+            readings = self._readings.instance(uuid, device)
+            number = self._value(self._library.nvmlDeviceGetGpuInstanceId, device)
+            profiling = None if number is None else self._profiling.read(gpu, handle, number)
+            yield msgspec.structs.replace(readings, profiling=profiling)
+
+    def _instances(self, handle: Handle) -> Iterator[MigInstance]:
+        library = self._library
+        for uuid, device in self._mig_devices(handle):
             name = self._value(library.nvmlDeviceGetName, device) or ""
             attributes = self._value(library.nvmlDeviceGetAttributes, device)
             number = self._value(library.nvmlDeviceGetGpuInstanceId, device)

@@ -56,6 +56,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "completion": ('eval "$(shoal completion bash)"', "shoal completion fish | source"),
     "version": ("shoal version", "shoal version --client -o json"),
     "agent": ("shoal agent check", "shoal agent check --fake dgx-h100"),
+    "agent run": ("shoal agent run --node gpu-1", "shoal agent run --config plugin.yaml --mig-strategy mixed"),
+    "agent export": ("shoal agent export", "shoal agent export --once --fake dgx-h100"),
     "agent check": ("shoal agent check", "shoal agent check --fake dgx-h100 -o json"),
     "agent validate": ("shoal agent validate", "shoal agent validate --layers driver,cuda -o json"),
     "agent mig": ("shoal agent mig plan -c all-balanced", "shoal agent mig export"),

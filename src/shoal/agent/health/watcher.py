@@ -107,7 +107,10 @@ class HealthWatcher:
 
     def _wait_for_xids(self) -> None:
         while not self._stopped.is_set():
-            self.next_xid()
+            before_s = self._clock()
+            if not self.next_xid():
+                # A simulated driver does not wait.
+                self._stopped.wait(max(self._times.wait_s - (self._clock() - before_s), 0.0))
 
     def _read_repeatedly(self) -> None:
         while not self._stopped.wait(self._times.readings_s):

@@ -12,9 +12,8 @@ from typing import Any, Literal
 from shoal.api.partial import LabeledMeta, MetadataOf
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
-from shoal.devices.dcgm_text import PodName
 from shoal.embedded.apiserver.streams.terminal import CannedTerminal, CommandOutput, CommandPlace
-from shoal.embedded.gpus.dcgm import DcgmExporter
+from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import NodeGpus
 from shoal.embedded.kubelets import pod_actions

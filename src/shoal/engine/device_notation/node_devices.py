@@ -45,6 +45,8 @@ def layout_of_node(
             raise UserError(what, where=where.below("status.allocatable"), fix=f"at most {MOST_GPUS} are read")
     renamed = shared > 0 and plain == 0
     replicas, sharing = _sharing(labels, where, renamed=renamed)
+    if labels.get(names.REPLICAS) == "0" and (plain or shared):
+        replicas, sharing = _sharing_with_mig(node_ids(labels, annotations))
     gpus = (shared if renamed else plain) // replicas
     register = register_of(annotations, left)
     if register is not None:
@@ -107,6 +109,12 @@ def _sharing(labels: Mapping[str, str], where: Where, *, renamed: bool) -> tuple
     if not is_shared:
         return 1, "none"
     return replicas, "time-slicing" if strategy == "none" else strategy
+
+
+def _sharing_with_mig(ids: NodeIds) -> tuple[int, Sharing]:
+    """Feature discovery reports no replicas of GPUs in MIG mode, which the strategy `none` advertises as whole ones."""
+    replicas = max(ids.replicas.get(names.GPU, 1), ids.replicas.get(names.GPU_SHARED, 1))
+    return (replicas, "time-slicing") if replicas > 1 else (1, "none")
 
 
 def _one_per_request(settings: _NodeSettings, sharing: Sharing) -> bool:

@@ -1,0 +1,171 @@
+"""Implements `shoal agent run`: all parts of a node's agent in one process."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from shoal.cli.agent_options import FakeMachine
+from shoal.cli.cluster_access import AccessOptions
+from shoal.cli.log_options import LoggingOptions
+from shoal.cli.option_groups import with_options
+from shoal.units.errors import UserError, Where
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginOptions:
+    """Of NVIDIA's device plugin, with the variables that it reads."""
+
+    mig_strategy: Annotated[
+        str,
+        typer.Option("--mig-strategy", metavar="STRATEGY", envvar="MIG_STRATEGY", help="none, single or mixed."),
+    ] = ""
+    device_list_strategy: Annotated[
+        str,
+        typer.Option(
+            "--device-list-strategy",
+            metavar="LIST",
+            envvar="DEVICE_LIST_STRATEGY",
+            help="How containers get devices: of envvar, volume-mounts, cdi-annotations and cdi-cri.",
+        ),
+    ] = ""
+    device_id_strategy: Annotated[
+        str,
+        typer.Option("--device-id-strategy", metavar="NAME", envvar="DEVICE_ID_STRATEGY", help="uuid or index."),
+    ] = ""
+    pass_device_specs: Annotated[
+        bool | None,
+        typer.Option(
+            "--pass-device-specs/--no-pass-device-specs",
+            envvar="PASS_DEVICE_SPECS",
+            help="Whether containers get the device nodes too.",
+        ),
+    ] = None
+    driver_root: Annotated[
+        str,
+        typer.Option(
+            "--driver-root",
+            metavar="DIR",
+            envvar="NVIDIA_DRIVER_ROOT",
+            help="The folder of the host in which the driver is installed.",
+        ),
+    ] = ""
+    mps_root: Annotated[
+        str, typer.Option("--mps-root", metavar="DIR", envvar="MPS_ROOT", help="The folder of MPS on the host.")
+    ] = ""
+    fail_on_init_error: Annotated[
+        bool | None,
+        typer.Option(
+            "--fail-on-init-error/--no-fail-on-init-error",
+            envvar="FAIL_ON_INIT_ERROR",
+            help="Whether it is an error if there is no driver; otherwise the agent waits for it.",
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Those that are set, by the names of the plugin's flags."""
+        found: dict[str, Any] = {name: value for name, value in vars(self).items() if value not in ("", None)}
+        if self.device_list_strategy:
+            found["device_list_strategy"] = tuple(part.strip() for part in self.device_list_strategy.split(","))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeOptions:
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="PATH",
+            envvar="CONFIG_FILE",
+            help="The plugin's configuration: a file, or a folder of which the Node's label names a file.",
+        ),
+    ] = None
+    default_config: Annotated[
+        str,
+        typer.Option(
+            "--default-config", metavar="NAME", envvar="DEFAULT_CONFIG", help="The file of a Node without the label."
+        ),
+    ] = ""
+    device_plugin_dir: Annotated[
+        Path, typer.Option("--device-plugin-dir", metavar="DIR", help="The kubelet's folder for device plugins.")
+    ] = Path("/var/lib/kubelet/device-plugins")
+    pod_resources: Annotated[
+        Path, typer.Option("--pod-resources", metavar="SOCKET", help="The kubelet's socket for devices of pods.")
+    ] = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+    cdi_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--cdi-dir",
+            metavar="DIR",
+            help="Where the CDI specification is written; by default /var/run/cdi, nowhere with --fake.",
+        ),
+    ] = None
+    node: Annotated[
+        str,
+        typer.Option(
+            "--node",
+            metavar="NAME",
+            envvar="NODE_NAME",
+            help="The Node of this machine. Without it no cluster is asked.",
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentLogging(LoggingOptions):
+    log_level: Annotated[
+        str,
+        typer.Option(
+            "--log-level",
+            metavar="LEVEL",
+            help="The lowest level that is logged: debug, info, warning or error.",
+        ),
+    ] = "info"
+
+
+@with_options
+def run(
+    *,
+    fake: FakeMachine = "",
+    plugin: PluginOptions,
+    node: NodeOptions,
+    access: AccessOptions,
+    logs: AgentLogging,
+) -> None:
+    """Run the agent of this machine: its GPUs for the kubelet, and their health. Ctrl-C ends it."""
+    from shoal.agent.parts import Stop
+    from shoal.wiring.node_agent import AgentSettings, run_agent
+
+    logs.set_up()
+    if not node.device_plugin_dir.is_dir():
+        raise UserError(
+            "there is no such folder",
+            where=Where(path="--device-plugin-dir", file=str(node.device_plugin_dir)),
+            fix="start the kubelet first, or name its folder for device plugins",
+        )
+    settings = AgentSettings(
+        fake=fake,
+        folder=node.device_plugin_dir,
+        pod_resources=node.pod_resources,
+        cdi_folder=node.cdi_dir or (None if fake else Path("/var/run/cdi")),
+        config=node.config,
+        default_config=node.default_config,
+        flags=plugin.given(),
+        node=node.node,
+        access=access.access_for_change() if node.node else None,
+    )
+    stop = Stop()
+
+    def end(*_: object) -> None:
+        # A signal handler interrupts the thread that waits for the end, so another thread reports it.
+        threading.Thread(target=stop.set, daemon=True).start()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    run_agent(settings, stop)
