@@ -1,7 +1,6 @@
 """A kubelet's side of resource claims over its real interface: finds drivers in its registry folder, and calls them.
 
-The kubelet learns of sockets by a watch; here `look` reads the folder, so nothing sleeps. It remembers what was prepared
-for each pod over restarts, as the kubelet's own checkpoint does.
+The kubelet learns of sockets by a watch; here `look` reads the folder, so no test sleeps.
 """
 
 from __future__ import annotations

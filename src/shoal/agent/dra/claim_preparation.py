@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -99,7 +100,10 @@ class ClaimPreparation:
             try:
                 self._write(wanted)
             except ShoalError:
-                self._unprepare(asked.uid)
+                # The claim keeps its devices if this fails too; the kubelet unprepares it later.
+                with suppress(OSError, ShoalError):
+                    self._checkpoint.remove(asked.uid)
+                    self._path(asked.uid).unlink(missing_ok=True)
                 raise
         _log.info("prepared %s: %s", asked, ", ".join(one.device for one in wanted.devices))
         return wanted
