@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.kubelets.pod_conditions import conditions
-from shoal.embedded.kubelets.pod_facts import Container, PodFacts
-from shoal.embedded.kubelets.pod_run import ContainerRun, Ended, PodRun
-from shoal.embedded.kubelets.times import spelled, written
-from shoal.embedded.kubelets.timetable import back_off_s
+from shoal.client.kubelet.back_off import back_off_s
+from shoal.client.kubelet.pod_conditions import conditions
+from shoal.client.kubelet.pod_facts import Container, PodFacts
+from shoal.client.kubelet.pod_run import ContainerRun, Ended, PodRun
+from shoal.client.kubelet.times import spelled, written
 
 Obj = dict[str, Any]
 _INSTEAD = {"$patch": "replace"}

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from shoal.embedded.kubelets.pod_facts import PodFacts, Role, role_of
+from shoal.client.kubelet.pod_facts import PodFacts, Role, role_of
 
 PodStep = Literal["bound", "admitted", "running", "over"]
 ContainerStep = Literal["blocked", "waiting", "running", "stopping", "crashed", "ended"]
