@@ -1,4 +1,5 @@
-"""Defines what a container runtime does for the kubelet: start a container, wait for its end, stop it, run commands in it.
+"""Defines what a container runtime does for the kubelet: start a container, wait for its end, stop it, run
+commands in it.
 
 One adapter runs plain processes (`process/`). A run is identified by pod, container and attempt; all facts about it are
 outside this process, so that a kubelet that was killed continues with the runs that it finds.

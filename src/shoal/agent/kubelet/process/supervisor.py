@@ -5,9 +5,9 @@ imports of Shoal, because two hundred of them must start quickly and stay small.
 `launch.json`; it writes `claim` (its own process id and start time, created exclusively, so that a container never runs
 twice), `log` in the format of the Container Runtime Interface, and `exit.json`.
 
-SIGTERM is passed on to the container's main process. SIGUSR1 kills all processes of the container. When the main process
-ends, the others are killed, as in a container. `supervisor.py tty COMMAND...` runs a command on the terminal that is its
-standard input.
+SIGTERM is passed on to the container's main process. SIGUSR1 kills all processes of the container. When the main
+process ends, the others are killed, as in a container. `supervisor.py tty COMMAND...` runs a command on the terminal
+that is its standard input.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import select
 import signal
 import sys
 import time
+from typing import Any
 
 _LONGEST_LINE = 16 * 1024
 _LOG_BYTES = 10 * 1024 * 1024
@@ -30,6 +31,11 @@ def start_ticks(pid: int) -> str:
     """When a process started, which distinguishes it from later processes of the same id."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         return file.read().rpartition(")")[2].split()[19]
+
+
+def boot() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
 
 
 class Log:
@@ -117,7 +123,7 @@ def _write(path: str, value: object) -> None:
     os.replace(path + ".new", path)
 
 
-def _child(launch: dict, out: int, err: int, fault: int) -> None:
+def _child(launch: dict[str, Any], out: int, err: int, fault: int) -> None:
     """Become the container's program. It does not return."""
     step = "start"
     try:
@@ -156,12 +162,6 @@ def _child(launch: dict, out: int, err: int, fault: int) -> None:
 def run(folder: str) -> None:
     with open(f"{folder}/launch.json", encoding="utf-8") as file:
         launch = json.load(file)
-    try:
-        claim = os.open(f"{folder}/claim", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return
-    os.write(claim, f"{os.getpid()} {start_ticks(os.getpid())}\n".encode())
-    os.close(claim)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
@@ -169,11 +169,22 @@ def run(folder: str) -> None:
     signal.set_wakeup_fd(wake_write)
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
+    try:
+        claim = os.open(f"{folder}/claim", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    os.write(claim, f"{os.getpid()} {start_ticks(os.getpid())} {boot()}\n".encode())
+    os.close(claim)
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     fault_read, fault_write = os.pipe()
     started = time.time()
-    main = os.fork()
+    try:
+        main = os.fork()
+    except OSError as error:
+        now, words = time.time(), f"fork: {error.strerror}"
+        _write(f"{folder}/exit.json", {"code": 128, "started_s": now, "finished_s": now, "fault": words})
+        return
     if main == 0:
         _child(launch, out_write, err_write, fault_write)
     for one in (out_write, err_write, fault_write):
@@ -197,7 +208,7 @@ def _drain(source: int, name: str, log: Log) -> None:
         return
 
 
-def _follow(main: int, pipes: dict, wake: int, log: Log, launch: dict) -> int:
+def _follow(main: int, pipes: dict[int, str], wake: int, log: Log, launch: dict[str, Any]) -> int:
     """Write the log until the main process has ended and the others are killed; returns its exit code."""
     open_pipes = dict(pipes)
     while True:
