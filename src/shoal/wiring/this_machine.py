@@ -46,7 +46,7 @@ WARNING = (
 async def start_this_machine(tasks: ProcessTasks, client: Callable[[str], Api], folder: Path) -> str:
     """Returns the name of the node. `client` makes the client of a node's kubelet; `folder` has the state of its
     pods."""
-    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # noqa: ASYNC240
     machine = this_machine(folder)
     runtime = ProcessRuntime(folder / "pods")
     driver = _driver()
@@ -67,7 +67,7 @@ async def start_this_machine(tasks: ProcessTasks, client: Callable[[str], Api], 
         machine.name,
         machine.address,
         described.allocatable,
-        lambda uid: kubelets[0].report(uid),
+        lambda uid: kubelets[0].report(uid),  # noqa: PLW0108 - the kubelet does not exist yet
     )
     node = NodeOfThisMachine(context.api, context.clock, lambda: described)
     tasks.informers.of(NAMESPACES)

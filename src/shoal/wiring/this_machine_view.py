@@ -59,7 +59,7 @@ class ThisMachineView:
         except StartRefused as refused:
             raise UserError(refused.message) from None
 
-    def run(self, pod_uid: str, container: str, command: Sequence[str]) -> CommandOutput:
+    def run(self, pod_uid: str, container: str, command: Sequence[str]) -> CommandOutput:  # noqa: ARG002
         return CommandOutput(stderr="commands of this node run as processes\n", code=1)
 
     def usage(self) -> Usage:

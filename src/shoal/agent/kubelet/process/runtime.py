@@ -119,15 +119,12 @@ class ProcessRuntime:
 
     async def wait(self, key: RunKey) -> Exit:
         folder = self._of(key)
-        handle = self._handle(key)
-        if handle is not None:
-            try:
-                await _readable(handle)
-            finally:
-                os.close(handle)
+        await self._ended(key)
         child = self._children.pop(key, None)
         if child is not None:
             child.wait()
+            # The supervisor of a killed kubelet may have been faster; then ours has ended at once.
+            await self._ended(key)
         name = _name(key)
         try:
             ended = msgspec.json.decode((folder / "exit.json").read_bytes(), type=_ExitFile)
@@ -142,6 +139,14 @@ class ProcessRuntime:
         self._cgroups.remove(name)
         code = 128 if ended.fault else ended.code
         return Exit(code, ended.started_s, ended.finished_s, reason, ended.fault)
+
+    async def _ended(self, key: RunKey) -> None:
+        handle = self._handle(key)
+        if handle is not None:
+            try:
+                await _readable(handle)
+            finally:
+                os.close(handle)
 
     async def stop(self, key: RunKey, grace_s: float) -> None:
         handle = self._handle(key)
