@@ -28,7 +28,9 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.server = self._start()
-        self.kubectl = Kubectl(self.server.kubeconfig, folder / "home")
+        home = folder / "home"
+        home.mkdir()
+        self.kubectl = Kubectl(self.server.kubeconfig, home)
 
     def kill_and_start(self) -> None:
         self.server.stop(signal.SIGKILL)

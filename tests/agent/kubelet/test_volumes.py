@@ -44,7 +44,7 @@ def test_a_path_may_not_leave_the_volume(tmp_path: Path) -> None:
 
 
 def test_a_missing_object_is_named(tmp_path: Path) -> None:
-    with pytest.raises(VolumeFault, match='MountVolume.SetUp failed for volume "v" : secret "s" not found'):
+    with pytest.raises(VolumeFault, match=r'MountVolume\.SetUp failed for volume "v" : secret "s" not found'):
         volumes(tmp_path, {"name": "v", "secret": {"secretName": "s"}})
 
 
