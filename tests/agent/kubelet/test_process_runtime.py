@@ -182,3 +182,14 @@ async def test_long_lines_are_whole_again(runtime: ProcessRuntime, tmp_path: Pat
     await runtime.wait(KEY)
 
     assert lines(runtime) == ["x" * 50_000]
+
+
+@pytest.mark.skipif("pids" not in Cgroups().allowed(), reason="this user may not limit processes by cgroups")
+async def test_a_program_that_forks_without_limit_is_stopped_by_its_cgroup(tmp_path: Path) -> None:
+    runtime = ProcessRuntime(tmp_path / "pods", Cgroups(), processes=20)
+    script = "for i in $(seq 100); do sleep 1000 & done; wait"
+    await runtime.start(KEY, shell(tmp_path, script))
+    ended = await runtime.wait(KEY)
+
+    assert ended.code != 0
+    assert any("fork" in line for line in lines(runtime))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -128,8 +127,7 @@ class Kubelet:
             for one in pod.run.containers:
                 await self._parts.runtime.stop(RunKey(pod.run.uid, one.name, one.restarts), 0.0)
                 one.step = "ended"
-            with suppress(OSError):
-                pod.changed()
+            pod.changed()
         self._capacity.give(uid)
         self._parts.gpus.release(uid)
         self.report(uid)
@@ -189,11 +187,7 @@ class Kubelet:
                 pod.tell(refused.reason, refused.message, warns=True)
         else:
             run.step, run.ip, run.sandboxes = "running", self._parts.address, 1
-        try:
-            pod.changed()
-        except OSError as error:
-            run.step, run.phase, run.reason = "over", "Failed", "KubeletError"
-            run.message = f"the pod cannot be stored: {error.filename}: {error.strerror}"
+        pod.changed()
         self._adopt(pod)
 
     def _refusal(self, obj: Obj, facts: PodFacts, run: PodRun) -> Refused | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +27,7 @@ from shoal.units.errors import TemporaryError, UserError
 from shoal.units.quantity import Quantity
 
 Obj = dict[str, Any]
+_log = logging.getLogger("shoal.agent.kubelet")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KINDS = {"configmap": CONFIG_MAPS, "secret": SECRETS}
 _MESSAGE_BYTES, _LOG_LINES = 4096, 80
@@ -63,7 +65,11 @@ class PodOnNode:
 
     def changed(self) -> None:
         self.run.changes += 1
-        self._parts.store.put(StoredPod(self.run, self.pod, self._parts.gpus.held(self.run.uid)))
+        try:
+            self._parts.store.put(StoredPod(self.run, self.pod, self._parts.gpus.held(self.run.uid)))
+        except OSError as error:
+            # On a full disk running containers continue; a new one is refused, because its launch cannot be stored.
+            _log.warning("pod %s/%s cannot be stored: %s", self.run.namespace, self.run.name, error)
         self._parts.report(self.run.uid)
 
     def tell(self, reason: str, message: str, container: str = "", *, warns: bool = False) -> None:
