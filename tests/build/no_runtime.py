@@ -31,6 +31,3 @@ class NoRuntime:
 
     async def remove(self, pod: str) -> None:
         raise AssertionError(pod)
-
-    def pods(self) -> Sequence[str]:
-        raise AssertionError

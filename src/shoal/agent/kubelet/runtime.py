@@ -28,8 +28,14 @@ class Limits(msgspec.Struct, frozen=True):
     memory_bytes: int | None = None
 
 
+class ContainerMount(msgspec.Struct, frozen=True):
+    container_path: str
+    host_path: Path
+    is_read_only: bool = False
+
+
 class Launch(msgspec.Struct, frozen=True):
-    """What is started."""
+    """What is started. The fields behind `image` are for containers; processes have none of them."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -37,6 +43,11 @@ class Launch(msgspec.Struct, frozen=True):
     """The working directory."""
     limits: Limits = Limits()
     image: str = ""
+    args: tuple[str, ...] = ()
+    mounts: tuple[ContainerMount, ...] = ()
+    cdi_devices: tuple[str, ...] = ()
+    pod_name: str = ""
+    namespace: str = ""
 
 
 class Exit(msgspec.Struct, frozen=True):
@@ -105,8 +116,4 @@ class PodRuntime(Protocol):
 
     async def remove(self, pod: str) -> None:
         """Remove what is left of the runs of a pod, which have ended."""
-        ...
-
-    def pods(self) -> Sequence[str]:
-        """The uids of all pods that were started and not removed."""
         ...

@@ -109,7 +109,7 @@ class ProcessRuntime:
             return False
         if key in self._children or (folder / "exit.json").exists():
             return True
-        # The supervisor of a kubelet that was killed may be about to start. Whoever creates the file first decides.
+        # The supervisor of a kubelet that was killed may be about to start. The process that creates the file decides.
         try:
             os.close(os.open(folder / "claim", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
@@ -190,12 +190,6 @@ class ProcessRuntime:
 
     async def remove(self, pod: str) -> None:
         await asyncio.to_thread(shutil.rmtree, self._folder / pod, True)
-
-    def pods(self) -> Sequence[str]:
-        try:
-            return sorted(path.name for path in self._folder.iterdir() if path.is_dir())
-        except FileNotFoundError:
-            return ()
 
     def _of(self, key: RunKey) -> Path:
         return self._folder / key.pod / "containers" / key.container / str(key.attempt)

@@ -149,9 +149,10 @@ def _security(context: Obj, where: str, user: ProcessUser) -> Iterator[str]:
             yield f"{where}.{field} is not supported for process pods"
     for field, own in (("runAsUser", user.uid), ("runAsGroup", user.gid)):
         if context.get(field) not in (None, own):
-            yield f"{where}.{field}: {context[field]} is not possible: process pods run as {own}, who started Shoal"
+            wanted = f"{where}.{field}: {context[field]}"
+            yield f"{wanted} is not possible: process pods run as user {own}, which started Shoal"
     if context.get("runAsNonRoot") and user.uid == 0:
-        yield f"{where}.runAsNonRoot is not possible: process pods run as root, who started Shoal"
+        yield f"{where}.runAsNonRoot is not possible: process pods run as root, which started Shoal"
     for field in ("privileged", "readOnlyRootFilesystem"):
         if context.get(field):
             yield f"{where}.{field} is not supported for process pods"
