@@ -1,4 +1,4 @@
-"""Limits are written to cgroups of version 1 and 2; a controller that is not allowed limits nothing."""
+"""ContainerLimits are written to cgroups of version 1 and 2; a controller that is not allowed limits nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shoal.agent.kubelet.process.cgroups import Cgroups
-from shoal.agent.kubelet.runtime import Limits
+from shoal.agent.kubelet.runtime import ContainerLimits
 
 
 class Tree(Cgroups):
@@ -37,7 +37,7 @@ def separate(tmp_path: Path) -> Path:
 def test_version_1_has_a_group_in_each_hierarchy(separate: Path) -> None:
     cgroups = Cgroups(separate)
 
-    groups = cgroups.make("run", Limits(cpu_milli=500, memory_bytes=1024), 100)
+    groups = cgroups.make("run", ContainerLimits(cpu_milli=500, memory_bytes=1024), 100)
 
     assert groups == [str(separate / one / "shoal" / "run") for one in ("pids", "memory", "cpu")]
     assert (separate / "pids/shoal/run/pids.max").read_text() == "100"
@@ -55,7 +55,7 @@ def test_no_cgroups_are_allowed_without_a_hierarchy(tmp_path: Path) -> None:
     cgroups = Cgroups(tmp_path)
 
     assert cgroups.allowed() == frozenset()
-    assert cgroups.make("run", Limits(memory_bytes=1), 100) == []
+    assert cgroups.make("run", ContainerLimits(memory_bytes=1), 100) == []
 
 
 def test_version_2_requests_each_controller_and_allows_what_is_granted(unified: Path) -> None:
@@ -66,7 +66,7 @@ def test_version_2_requests_each_controller_and_allows_what_is_granted(unified: 
 
 
 def test_version_2_has_one_group_with_all_limits(unified: Path) -> None:
-    groups = Tree(unified).make("run", Limits(cpu_milli=500, memory_bytes=1024), 100)
+    groups = Tree(unified).make("run", ContainerLimits(cpu_milli=500, memory_bytes=1024), 100)
 
     assert groups == [str(unified / "shoal" / "run")]
     assert (unified / "shoal/run/pids.max").read_text() == "100"
@@ -76,7 +76,7 @@ def test_version_2_has_one_group_with_all_limits(unified: Path) -> None:
 
 def test_version_2_reports_processes_killed_for_memory(unified: Path) -> None:
     tree = Tree(unified)
-    tree.make("run", Limits(), 100)
+    tree.make("run", ContainerLimits(), 100)
     (unified / "shoal/run/memory.events").write_text("max 4\noom_kill 1\n")
 
     assert tree.was_out_of_memory("run")
@@ -85,7 +85,7 @@ def test_version_2_reports_processes_killed_for_memory(unified: Path) -> None:
 @pytest.mark.parametrize(("text", "is_killed"), [("oom_kill 0\n", False), ("low 3\noom_kill 2\n", True)])
 def test_version_1_reports_processes_killed_for_memory(separate: Path, text: str, is_killed: bool) -> None:
     cgroups = Cgroups(separate)
-    cgroups.make("run", Limits(), 100)
+    cgroups.make("run", ContainerLimits(), 100)
     (separate / "memory/shoal/run/memory.oom_control").write_text(text)
 
     assert cgroups.was_out_of_memory("run") is is_killed

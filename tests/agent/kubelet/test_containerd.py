@@ -11,7 +11,7 @@ from build.containerd import PAUSE, TOOLS, Containerd, may_run
 from shoal.agent.kubelet.cri.calls import RuntimeCalls
 from shoal.agent.kubelet.cri.runtime import CriRuntime
 from shoal.agent.kubelet.log_lines import log_lines
-from shoal.agent.kubelet.runtime import ContainerMount, Launch, Limits, RunKey, StartRefused
+from shoal.agent.kubelet.runtime import ContainerLimits, ContainerMount, Launch, RunKey, StartRefused
 
 pytestmark = [
     pytest.mark.external("containerd", "ctr", "runc", "busybox"),
@@ -107,7 +107,7 @@ async def test_a_command_runs_in_the_container(runtime: CriRuntime, key: RunKey)
 
 async def test_memory_is_limited(runtime: CriRuntime, key: RunKey) -> None:
     script = "x=a; while :; do x=$x$x$x$x; done"
-    await runtime.start(key, shell(script, limits=Limits(memory_bytes=32 * 2**20)))
+    await runtime.start(key, shell(script, limits=ContainerLimits(memory_bytes=32 * 2**20)))
 
     ended = await runtime.wait(key)
 

@@ -14,7 +14,7 @@ from shoal.agent.kubelet.environment import Surroundings, command_of, environmen
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.pod_store import PodStore, StoredPod
 from shoal.agent.kubelet.references import MissingSourceError, Reference, Sources, references_of, values_in
-from shoal.agent.kubelet.runtime import Launch, Limits, PodRuntime, RunKey, StartRefused
+from shoal.agent.kubelet.runtime import ContainerLimits, Launch, PodRuntime, RunKey, StartRefused
 from shoal.agent.kubelet.volumes import VolumeFault, audiences_of, provide
 from shoal.client.clock import Clock
 from shoal.client.kind import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
@@ -164,7 +164,7 @@ class PodOnNode:
         return found
 
 
-def limits_of(container: Obj) -> Limits:
+def limits_of(container: Obj) -> ContainerLimits:
     limits = (container.get("resources") or {}).get("limits") or {}
 
     def nano(resource: str) -> int | None:
@@ -174,7 +174,7 @@ def limits_of(container: Obj) -> Limits:
             return None
 
     cpu, memory = nano("cpu"), nano("memory")
-    return Limits(
+    return ContainerLimits(
         None if cpu is None else -(-cpu // 1_000_000), None if memory is None else -(-memory // 1_000_000_000)
     )
 

@@ -23,7 +23,7 @@ class RunKey(NamedTuple):
     attempt: int
 
 
-class Limits(msgspec.Struct, frozen=True):
+class ContainerLimits(msgspec.Struct, frozen=True):
     cpu_milli: int | None = None
     memory_bytes: int | None = None
 
@@ -41,7 +41,7 @@ class Launch(msgspec.Struct, frozen=True):
     environment: Mapping[str, str]
     folder: Path
     """The working directory."""
-    limits: Limits = Limits()
+    limits: ContainerLimits = ContainerLimits()
     image: str = ""
     args: tuple[str, ...] = ()
     mounts: tuple[ContainerMount, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,11 +13,12 @@ from shoal.agent.protos import cri_pb2 as messages
 
 T = TypeVar("T")
 _CALL_S, _START_S, _PULL_S = 30.0, 120.0, 3600.0
+_NOT_READY, _RETRY_S = "server is not initialized yet", 0.1
 _RUNTIME, _IMAGES = "/runtime.v1.RuntimeService/", "/runtime.v1.ImageService/"
 
 
 class RuntimeCalls:
-    """All methods raise `grpc.aio.AioRpcError`."""
+    """All methods raise `grpc.aio.AioRpcError`, and TimeoutError while the runtime starts for too long."""
 
     def __init__(self, socket: Path) -> None:
         self._channel = grpc.aio.insecure_channel(f"unix:{socket}", (("grpc.enable_http_proxy", 0),))
@@ -82,8 +84,17 @@ class RuntimeCalls:
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=decode.FromString,
         )
-        found: T = await method(request, timeout=timeout_s)
-        return found
+        async with asyncio.timeout(timeout_s):
+            while True:
+                try:
+                    found: T = await method(request, timeout=timeout_s, wait_for_ready=True)
+                except grpc.aio.AioRpcError as error:
+                    # A runtime that starts answers before its part for kubelets is ready.
+                    if _NOT_READY not in (error.details() or ""):
+                        raise
+                    await asyncio.sleep(_RETRY_S)
+                else:
+                    return found
 
 
 def _encoded(message: Any) -> bytes:

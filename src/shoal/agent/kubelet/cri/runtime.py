@@ -116,7 +116,7 @@ class CriRuntime:
     async def stop(self, key: RunKey, grace_s: float) -> None:
         id_ = await self._id(key)
         if id_ is not None:
-            with suppress(grpc.aio.AioRpcError):
+            with suppress(grpc.aio.AioRpcError, TimeoutError):
                 await self._calls.stop(id_, int(grace_s))
 
     async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False) -> CriCommand:
@@ -173,7 +173,7 @@ class CriRuntime:
 
     async def _poll(self) -> None:
         while self._waiting:
-            with suppress(grpc.aio.AioRpcError):
+            with suppress(grpc.aio.AioRpcError, TimeoutError):
                 states = {one.id: one.state for one in await self._calls.containers({_OWN: "true"})}
                 alive = (messages.CONTAINER_CREATED, messages.CONTAINER_RUNNING)
                 for id_ in [id_ for id_ in self._waiting if states.get(id_) not in alive]:

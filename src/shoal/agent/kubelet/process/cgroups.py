@@ -1,4 +1,4 @@
-"""Limits the processes of a container by cgroups, where this user may create them: version 1 or 2.
+"""ContainerLimits the processes of a container by cgroups, where this user may create them: version 1 or 2.
 
 Each container run has a group of its own below `shoal`. Rejected: one group for each pod with groups of containers in
 it. The pod's sum is not needed for limits, and removal would need an order.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from shoal.agent.kubelet.runtime import Limits
+from shoal.agent.kubelet.runtime import ContainerLimits
 
 ROOT = Path("/sys/fs/cgroup")
 _CONTROLLERS = ("pids", "memory", "cpu")
@@ -30,7 +30,7 @@ class Cgroups:
             self._allowed = self._unified() if self._is_unified else self._separate()
         return self._allowed
 
-    def make(self, name: str, limits: Limits, processes: int) -> list[str]:
+    def make(self, name: str, limits: ContainerLimits, processes: int) -> list[str]:
         """Create the groups of one run, with its limits; returns their folders. Raises OSError."""
         folders = self._folders(name)
         for folder in folders.values():
@@ -61,7 +61,7 @@ class Cgroups:
         below = self._root if self._is_unified else None
         return {one: (below or self._root / one) / "shoal" / name for one in _CONTROLLERS if one in self.allowed()}
 
-    def _values(self, limits: Limits, processes: int) -> list[tuple[str, str, str]]:
+    def _values(self, limits: ContainerLimits, processes: int) -> list[tuple[str, str, str]]:
         found = [("pids", "pids.max", str(processes))]
         if limits.memory_bytes:
             file = "memory.max" if self._is_unified else "memory.limit_in_bytes"

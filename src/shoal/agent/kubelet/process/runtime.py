@@ -25,7 +25,7 @@ from shoal.agent.kubelet.private_files import write_private
 from shoal.agent.kubelet.process import supervisor
 from shoal.agent.kubelet.process.cgroups import Cgroups
 from shoal.agent.kubelet.process.commands import ProcessCommand, run_command
-from shoal.agent.kubelet.runtime import Exit, Launch, Limits, RunKey, StartRefused
+from shoal.agent.kubelet.runtime import ContainerLimits, Exit, Launch, RunKey, StartRefused
 
 PROCESSES = 4096
 """How many processes and threads one container may have, at most."""
@@ -68,7 +68,7 @@ class ProcessRuntime:
             )
         return ""
 
-    def unenforced(self, limits: Limits) -> str:
+    def unenforced(self, limits: ContainerLimits) -> str:
         """The limit that cannot be enforced here; empty if there is none."""
         wanted = (("memory", limits.memory_bytes), ("cpu", limits.cpu_milli))
         return next((name for name, value in wanted if value and name not in self._cgroups.allowed()), "")
