@@ -70,7 +70,7 @@ class WaitingRequests:
 
     def set_pods(self, pods: Iterable[Obj]) -> None:
         """All pods of the node. Those that have ended hold no devices."""
-        found = (_pod(pod) for pod in sorted(pods, key=_age) if not _has_ended(pod))
+        found = (_waiting_pod(pod) for pod in sorted(pods, key=_age) if not _has_ended(pod))
         self._pods = [pod for pod in found if pod.requests]
         present = {one for pod in self._pods for one in pod.requests}
         self._given = {one: ids for one, ids in self._given.items() if one in present}
@@ -155,7 +155,7 @@ def _requests(pod: Obj) -> Iterator[WaitingRequest]:
             yield WaitingRequest(uid, name, ask.container, resource, count)
 
 
-def _pod(pod: Obj) -> _WaitingPod:
+def _waiting_pod(pod: Obj) -> _WaitingPod:
     metadata = pod["metadata"]
     is_chosen = bool((metadata.get("annotations") or {}).get(OWN_DEVICES))
     return _WaitingPod(pod, tuple(_requests(pod)), is_chosen, bool(metadata.get("deletionTimestamp")))

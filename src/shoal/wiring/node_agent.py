@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("shoal.agent")
 USUAL_FOLDER = Path("/var/lib/kubelet/device-plugins")
 _DRIVER_RETRY_S, _CONFIG_S, _SPEC_S = 30.0, 5.0, 5.0
+_FIRST_PODS_S = 5.0
+"""How long the devices are kept back at the start if the cluster does not answer."""
 _SIMULATED = HealthTimes(readings_s=5.0, wait_s=0.2)
 """A simulated driver does not wait for an Xid."""
 
@@ -83,7 +85,7 @@ def agent_parts(driver: GpuDriver, settings: AgentSettings) -> Sequence[AgentPar
     choice = SchedulerChoice() if settings.access is not None else None
     plugin = _plugin(driver, settings, _first(settings, reader), health, choice)
     files = _config_files(settings, reader, plugin)
-    parts = [_health_part(health), AgentPart("device plugin", plugin.run)]
+    parts = [_health_part(health), _plugin_part(plugin, choice)]
     if settings.cdi_folder is not None:
         spec = PluginSpec(settings.cdi_folder, driver, lambda: plugin.settings, _capabilities(driver, settings))
         # Containers must not refer to devices that no specification has yet.
@@ -147,6 +149,17 @@ def _plugin(
     plugin = DevicePlugin(settings.folder, parts, first, choice)
     health.listen(lambda _: plugin.wake())
     return plugin
+
+
+def _plugin_part(plugin: DevicePlugin, choice: SchedulerChoice | None) -> AgentPart:
+    def run(stop: Stop) -> None:
+        if choice is not None:
+            # A kubelet that learns of devices admits waiting pods at once, so their choices should be known by then.
+            with stop.calling(choice.known.set):
+                choice.known.wait(_FIRST_PODS_S)
+        plugin.run(stop)
+
+    return AgentPart("device plugin", run)
 
 
 def _capabilities(driver: GpuDriver, settings: AgentSettings) -> Callable[[], Mapping[str, int]]:
