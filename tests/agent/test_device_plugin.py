@@ -16,6 +16,7 @@ import pytest
 from build.fake_kubelet import FakeKubelet, fake_kubelet
 from build.gpu_pods import device_manager
 from shoal.agent.health.watcher import HealthTimes, HealthWatcher
+from shoal.agent.parts import Stop
 from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSettings
 from shoal.devices.device_ids import device_of_replica
 from shoal.devices.plugin_config import parse_plugin_config
@@ -330,7 +331,7 @@ def test_a_thousand_allocations_never_give_a_device_twice(node: Node, kubelet: F
 
 
 def test_the_plugin_runs_until_it_is_stopped(node: Node, kubelet: FakeKubelet) -> None:
-    stop = threading.Event()
+    stop = Stop()
     thread = threading.Thread(target=node.plugin.run, args=(stop, 3600.0), daemon=True)
     thread.start()
     kubelet.until(lambda: kubelet.allocatable() == 8)
@@ -339,7 +340,6 @@ def test_the_plugin_runs_until_it_is_stopped(node: Node, kubelet: FakeKubelet) -
     node.plugin.wake()
     kubelet.until(lambda: kubelet.allocatable() == 7)
     stop.set()
-    node.plugin.wake()
     thread.join(20)
     assert not thread.is_alive()
     kubelet.until(lambda: kubelet.allocatable() == 0)

@@ -27,9 +27,12 @@ from shoal.devices.port import (
     GpuReadings,
     LostGpu,
     MigAttributes,
+    NvlinkCounters,
     NvlinkPeer,
     PciePeer,
     RemappedRows,
+    RetiredPages,
+    Violations,
 )
 from shoal.units.errors import TemporaryError, UserError
 
@@ -364,3 +367,37 @@ def test_a_machine_without_a_driver_that_responds_is_an_error_that_says_what_to_
     with pytest.raises(UserError) as raised:
         driver_of(library)
     assert message in str(raised.value)
+
+
+def test_counters_of_the_library_are_in_the_readings() -> None:
+    library = FakeNvml([FakeGpu(0, links=["switch"] * 18, processes=[(77, MIB, NO_INSTANCE), (78, MIB, NO_INSTANCE)])])
+    library.gpus[0].process_utils = [(77, 2, 40), (77, 1, 90)]
+    driver = driver_of(library)
+    readings = readings_of(driver, driver.gpus().gpus[0])
+    assert readings.nvlink == NvlinkCounters(3_000 * 1024, 5_000 * 1024, 1, 2, 3, 4)
+    assert readings.violations == Violations(1_000, 2_000, 3_000, 4_000, 5_000, None)
+    assert readings.retired_pages == RetiredPages(2, 1, is_pending=True)
+    assert readings.ecc_lifetime == EccErrors(5, 1)
+    assert (readings.encoder_percent, readings.decoder_percent, readings.pcie_replays) == (7, 9, 3)
+    assert readings.is_vgpu_licensed is False
+    assert [one.util_percent for one in readings.processes or ()] == [40, 0]
+
+
+def test_a_gpu_without_links_has_no_counters_of_links_and_without_samples_no_use_per_process() -> None:
+    library = FakeNvml([FakeGpu(0, processes=[(77, MIB, NO_INSTANCE)])])
+    library.fail("nvmlDeviceGetNvLinkState", NOT_SUPPORTED)
+    driver = driver_of(library)
+    readings = readings_of(driver, driver.gpus().gpus[0])
+    assert readings.nvlink is None
+    assert [one.util_percent for one in readings.processes or ()] == [None]
+
+
+def test_instances_have_memory_of_their_own() -> None:
+    driver = driver_of(with_mig())
+    gpu, plain = driver.gpus().gpus
+    found = readings_of(driver, gpu).instances
+    assert [(one.uuid, one.used_mib, one.reserved_mib, one.free_mib) for one in found] == [
+        (gpu.instances[0].uuid, 100, 16, 9740),
+        (gpu.instances[1].uuid, 100, 16, 19980),
+    ]
+    assert readings_of(driver, plain).instances == ()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
+
+from build.fake_nvml_mig import MigFunctions
 
 NOT_SUPPORTED, NOT_FOUND, TIMEOUT, GPU_IS_LOST, UNKNOWN = 3, 6, 10, 15, 999
 MIB = 2**20
@@ -38,6 +41,8 @@ class FakeInstance:
     start: int
     width: int
     memory_mib: int
+    compute: list[int] = field(default_factory=list)
+    """The slices of each compute instance."""
 
     @property
     def uuid(self) -> str:
@@ -53,7 +58,17 @@ class FakeGpu:
     instances: list[FakeInstance] = field(default_factory=list)
     processes: list[tuple[int, int, int]] = field(default_factory=list)
     """Process, bytes, and GPU instance."""
+    needs_reset: bool = False
+    """Whether a change of MIG mode waits for a reset."""
+    pending_mode: bool | None = None
+    refuse_profile: str = ""
+    """No instance of this profile can be created."""
     memory_temperature: int = 52
+    process_utils: list[tuple[int, int, int]] = field(default_factory=list)
+    """Process, time in microseconds, and percent."""
+    activity: float = 50.0
+    """Of all performance counters, in percent or MiB/s."""
+    has_performance_counters: bool = True
     throttling: int = 0
     recovery_action: int | None = None
     switch: int = 0
@@ -69,23 +84,39 @@ class FakeGpu:
     def pci(self) -> str:
         return pci_of(self.index)
 
+    def new_instance(self, number: int, profile: str, start: int, width: int, memory_mib: int) -> FakeInstance:
+        return FakeInstance(number, profile, start, width, memory_mib)
+
 
 def pci_of(index: int) -> str:
     return f"00000000:{0x18 + index:02X}:00.0"
 
 
-class FakeNvml:
+_LINK_COUNTERS = {(138, 0xFFFFFFFF): 3_000, (139, 0xFFFFFFFF): 5_000, (38, 0): 1, (45, 0): 2, (52, 0): 3, (59, 0): 4}
+
+
+def _field_value(gpu: FakeGpu, field: int | tuple[int, int]) -> Any:
+    if isinstance(field, int):
+        value = {82: gpu.memory_temperature, 230: gpu.recovery_action}[field]
+        code = NOT_SUPPORTED if value is None else 0
+        return SimpleNamespace(nvmlReturn=code, value=SimpleNamespace(uiVal=value))
+    found = _LINK_COUNTERS.get(field)
+    code = 0 if found is not None else NOT_SUPPORTED
+    return SimpleNamespace(nvmlReturn=code, value=SimpleNamespace(ullVal=found or 0))
+
+
+class FakeNvml(MigFunctions):
     """Like the library, it gives a new pointer object for a GPU at each call."""
 
     NVMLError = FakeError
 
     def __init__(self, gpus: list[FakeGpu]) -> None:
-        self._gpus = gpus
+        self.gpus = gpus
         self._cells = [_Cell(gpu.index) for gpu in gpus]
         self._faults: dict[str, tuple[int, int | None]] = {}
         self._events: list[SimpleNamespace] = []
         self._watched: set[int] = set()
-        self.open_event_sets = self.created_event_sets = 0
+        self.open_event_sets = self.created_event_sets = self.open_samples = 0
         self.is_open = False
 
     # What tests do to it.
@@ -123,7 +154,7 @@ class FakeNvml:
 
     def nvmlDeviceGetCount(self) -> int:
         self._check("nvmlDeviceGetCount")
-        return len(self._gpus)
+        return len(self.gpus)
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
         self._check("nvmlDeviceGetHandleByIndex", index)
@@ -147,13 +178,17 @@ class FakeNvml:
         return self._gpu("nvmlDeviceGetMinorNumber", handle).index
 
     def nvmlDeviceGetPciInfo(self, handle: Any) -> Any:
-        return SimpleNamespace(busId=self._gpu("nvmlDeviceGetPciInfo", handle).pci.encode())
+        bus = self._gpu("nvmlDeviceGetPciInfo", handle).pci.encode()
+        return SimpleNamespace(busId=bus, pciDeviceId=0x233010DE, pciSubSystemId=0x16C110DE)
 
     def nvmlDeviceGetCudaComputeCapability(self, handle: Any) -> tuple[int, int]:
         self._gpu("nvmlDeviceGetCudaComputeCapability", handle)
         return 9, 0
 
     def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int | None = None) -> Any:
+        if isinstance(handle, FakeInstance):
+            total, used = handle.memory_mib * MIB, 100 * MIB
+            return SimpleNamespace(total=total, used=used, reserved=16 * MIB, free=total - used - 16 * MIB)
         gpu = self._gpu("nvmlDeviceGetMemoryInfo", handle)
         total, reserved, used = 81559 * MIB, 560 * MIB, sum(size for _, size, _ in gpu.processes)
         if version is None:
@@ -208,13 +243,7 @@ class FakeNvml:
 
     def nvmlDeviceGetFieldValues(self, handle: Any, fields: Any) -> list[Any]:
         gpu = self._gpu("nvmlDeviceGetFieldValues", handle)
-        values = {82: gpu.memory_temperature, 230: gpu.recovery_action}
-        return [
-            SimpleNamespace(
-                nvmlReturn=NOT_SUPPORTED if values[one] is None else 0, value=SimpleNamespace(uiVal=values[one])
-            )
-            for one in fields
-        ]
+        return [_field_value(gpu, field) for field in fields]
 
     def nvmlDeviceGetNvLinkState(self, device: Any, link: int) -> int:
         gpu = self._gpu("nvmlDeviceGetNvLinkState", device)
@@ -247,7 +276,7 @@ class FakeNvml:
 
     def nvmlDeviceGetMigMode(self, device: Any) -> list[int]:
         gpu = self._gpu("nvmlDeviceGetMigMode", device)
-        return [int(gpu.is_mig), int(gpu.is_mig)]
+        return [int(gpu.is_mig), int(gpu.is_mig if gpu.pending_mode is None else gpu.pending_mode)]
 
     def nvmlDeviceGetMaxMigDeviceCount(self, device: Any) -> int:
         self._gpu("nvmlDeviceGetMaxMigDeviceCount", device)
@@ -287,7 +316,88 @@ class FakeNvml:
 
     def nvmlGpuInstanceGetInfo(self, instance: Any) -> Any:
         self._check("nvmlGpuInstanceGetInfo")
-        return SimpleNamespace(placement=SimpleNamespace(start=instance.start, size=instance.width))
+        one = instance if isinstance(instance, FakeInstance) else self._instance("nvmlGpuInstanceGetInfo", instance)[1]
+        return SimpleNamespace(id=one.number, placement=SimpleNamespace(start=one.start, size=one.width))
+
+    def nvmlDeviceGetEncoderUtilization(self, handle: Any) -> list[int]:
+        self._gpu("nvmlDeviceGetEncoderUtilization", handle)
+        return [7, 100_000]
+
+    def nvmlDeviceGetDecoderUtilization(self, handle: Any) -> list[int]:
+        self._gpu("nvmlDeviceGetDecoderUtilization", handle)
+        return [9, 100_000]
+
+    def nvmlDeviceGetPcieReplayCounter(self, handle: Any) -> int:
+        self._gpu("nvmlDeviceGetPcieReplayCounter", handle)
+        return 3
+
+    def nvmlDeviceGetRetiredPages(self, device: Any, cause: int) -> list[int]:
+        self._gpu("nvmlDeviceGetRetiredPages", device)
+        return [[0x1000, 0x2000], [0x3000]][cause]
+
+    def nvmlDeviceGetRetiredPagesPendingStatus(self, device: Any) -> int:
+        self._gpu("nvmlDeviceGetRetiredPagesPendingStatus", device)
+        return 1
+
+    def nvmlDeviceGetViolationStatus(self, device: Any, policy: int) -> Any:
+        self._gpu("nvmlDeviceGetViolationStatus", device)
+        if policy == 5:
+            raise FakeError(NOT_SUPPORTED)
+        return SimpleNamespace(referenceTime=1, violationTime=1_000 * (policy + 1))
+
+    def nvmlDeviceGetGridLicensableFeatures(self, handle: Any) -> Any:
+        self._gpu("nvmlDeviceGetGridLicensableFeatures", handle)
+        features = [SimpleNamespace(featureState=0), SimpleNamespace(featureState=1)]
+        return SimpleNamespace(licensableFeaturesCount=1, gridLicensableFeatures=features)
+
+    def nvmlDeviceGetProcessUtilization(self, handle: Any, since_us: int) -> list[Any]:
+        gpu = self._gpu("nvmlDeviceGetProcessUtilization", handle)
+        if not gpu.process_utils:
+            raise FakeError(NOT_FOUND)
+        return [SimpleNamespace(pid=pid, timeStamp=at_us, smUtil=util) for pid, at_us, util in gpu.process_utils]
+
+    def nvmlDeviceGetBrand(self, handle: Any) -> int:
+        self._gpu("nvmlDeviceGetBrand", handle)
+        return 14
+
+    def nvmlDeviceGetVbiosVersion(self, handle: Any) -> str:
+        self._gpu("nvmlDeviceGetVbiosVersion", handle)
+        return "96.00.A5.00.1A"
+
+    def c_nvmlGpmMetricsGet_t(self) -> Any:
+        return SimpleNamespace(metrics=[SimpleNamespace(metricId=0, nvmlReturn=999, value=0.0) for _ in range(100)])
+
+    def nvmlGpmQueryDeviceSupport(self, device: Any) -> Any:
+        gpu = self._gpu("nvmlGpmQueryDeviceSupport", device)
+        return SimpleNamespace(isSupportedDevice=int(gpu.has_performance_counters))
+
+    def nvmlGpmSampleAlloc(self) -> Any:
+        self._check("nvmlGpmSampleAlloc")
+        self.open_samples += 1
+        return SimpleNamespace(gpu=None, instance=None)
+
+    def nvmlGpmSampleFree(self, sample: Any) -> None:
+        self._check("nvmlGpmSampleFree")
+        self.open_samples -= 1
+
+    def nvmlGpmSampleGet(self, device: Any, sample: Any) -> Any:
+        sample.gpu = self._gpu("nvmlGpmSampleGet", device)
+        return sample
+
+    def nvmlGpmMigSampleGet(self, device: Any, instance: int, sample: Any) -> Any:
+        sample.gpu, sample.instance = self._gpu("nvmlGpmMigSampleGet", device), instance
+        return sample
+
+    def nvmlGpmMetricsGet(self, request: Any) -> Any:
+        """Metric 11 is not a number and metric 12 is not supported."""
+        self._check("nvmlGpmMetricsGet")
+        first, second = request.sample1, request.sample2
+        assert (first.gpu, first.instance) == (second.gpu, second.instance)
+        assert request.version == 1
+        for metric in request.metrics[: request.numMetrics]:
+            metric.nvmlReturn = NOT_SUPPORTED if metric.metricId == 12 else 0
+            metric.value = math.nan if metric.metricId == 11 else second.gpu.activity + (first.instance or 0)
+        return request
 
     def nvmlEventSetCreate(self) -> Any:
         self._check("nvmlEventSetCreate")
@@ -317,7 +427,8 @@ class FakeNvml:
     def _gpu(self, function: str, handle: Any) -> FakeGpu:
         index: int = handle.contents.number
         self._check(function, index)
-        return self._gpus[index]
+        found: FakeGpu = self.gpus[index]
+        return found
 
     def _check(self, function: str, gpu: int | None = None) -> None:
         code, only = self._faults.get(function, (0, None))

@@ -9,7 +9,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from shoal.devices.port import GpuDriver, GpuReadings, InstalledGpu, LostGpu, UnknownGpuError
+from shoal.devices.port import GpuDriver, GpuReadings, InstalledGpu, LostGpu, Profiling, UnknownGpuError
 
 UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PCI = re.compile(r"[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-9]")
@@ -101,6 +101,20 @@ class GpuDriverContract:
         for gpu in driver.gpus().gpus:
             first, second = (readings_of(driver, gpu).energy_mj for _ in range(2))
             assert first is None or (second is not None and second >= first)
+
+    def test_counters_and_shares_are_in_their_ranges(self, driver: GpuDriver) -> None:
+        for gpu in driver.gpus().gpus:
+            for _ in range(2):
+                readings = readings_of(driver, gpu)
+                assert {one.uuid for one in readings.instances} <= {one.uuid for one in gpu.instances}
+                profiled = [readings.profiling, *(one.profiling for one in readings.instances)]
+                for struct in (readings.nvlink, readings.violations, *profiled):
+                    values = msgspec.structs.asdict(struct) if struct is not None else {}
+                    is_share = isinstance(struct, Profiling)
+                    most = {name: 1.0 for name in values if is_share and "bytes" not in name}
+                    assert all(
+                        0 <= value <= most.get(name, value) for name, value in values.items() if value is not None
+                    )
 
     def test_an_unknown_uuid_is_an_error(self, driver: GpuDriver) -> None:
         with pytest.raises(UnknownGpuError):

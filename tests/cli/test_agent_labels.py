@@ -158,6 +158,26 @@ def test_a_node_that_does_not_exist_is_one_line(tmp_path: Path) -> None:
     assert "the cluster has no node n1; name the node of this machine with --node" in line
 
 
+def test_a_changed_configuration_file_is_followed_and_a_wrong_one_changes_nothing(tmp_path: Path) -> None:
+    file, config = tmp_path / "gfd", tmp_path / "config.yaml"
+    config.write_text("version: v1\n")
+
+    async def run() -> None:
+        words = ("--write", "nfd-file", "--output-file", str(file), "--config", str(config), "--interval", "100ms")
+        process = await agent(*words)
+        await first_line(process, f"{file}: ")
+        config.write_text("version: v2\n")
+        assert "unknown version: v2" in await first_line(process, str(config))
+        assert "nvidia.com/gpu.replicas=1\n" in file.read_text()
+        config.write_text("version: v1\nsharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n")
+        await first_line(process, f"{file}: ")
+        assert "nvidia.com/gpu.replicas=4\n" in file.read_text()
+        process.terminate()
+        assert await process.wait() == 0
+
+    asyncio.run(run())
+
+
 def test_the_file_of_a_process_that_follows_the_driver_is_removed_at_its_end(tmp_path: Path) -> None:
     file = tmp_path / "gfd"
 

@@ -19,6 +19,7 @@ from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.cluster_faults import add_faults
 from shoal.cli.cluster_folder import cluster_folder
 from shoal.cli.exit_codes import exit_code
+from shoal.cli.main import main
 from shoal.client.http.api import KubeApi
 from shoal.client.http.locate import locate
 from shoal.client.item import Obj
@@ -280,4 +281,27 @@ def test_a_server_that_does_not_answer_is_a_failure_and_not_the_users_fault(
     url = next(line.split()[-1] for line in text.splitlines() if "server:" in line)
     elsewhere.write_text(text.replace(url, "https://127.0.0.1:1"))
     assert shoal("fail", "n", "--kubeconfig", str(elsewhere)) == 1
-    assert "no answer from https://127.0.0.1:1" in _only_line(capsys)
+    assert "the API server at https://127.0.0.1:1 does not answer: connection refused" in _only_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("shoal", "if it is a cluster of `shoal up`, it has ended: start it with `shoal up`"),
+        ("other", "check that the cluster runs, or name another one with --kubeconfig, --context or KUBECONFIG"),
+    ],
+)
+def test_a_copied_kubeconfig_of_an_ended_cluster_is_answered_with_file_address_and_what_to_do(
+    name: str, advice: str, tmp_path: Path, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy"
+    text = kubeconfig.read_text().replace(locate(kubeconfig).server, CLOSED)
+    for place in ("current-context: ", "contexts:\n- name: "):
+        text = text.replace(f"{place}shoal", f"{place}{name}")
+    copy.write_text(text)
+    for command in (["get", "pods"], ["cluster", "fail", "n"], ["version"]):
+        assert main([*command, "--kubeconfig", str(copy)]) == 1
+        line = capsys.readouterr().err.splitlines()[-1]
+        assert line.startswith(f'shoal: context "{name}" of {copy}: ')
+        assert f"the API server at {CLOSED} does not answer: connection refused; " in line
+        assert line.endswith(advice)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
-from build.manifests import Object, as_file, job, node, pod, volcano_group
+from build.manifests import Object, as_file, job, node, pod, thing, volcano_group
 from build.queue_manifests import flavor
 from shoal.cli.list_output import Listing, form_of
 from shoal.cli.list_watch import Shown
@@ -287,7 +287,7 @@ def test_a_jsonpath_template_is_filled_in(get: Get) -> None:
 
 
 def test_columns_can_be_chosen(get: Get) -> None:
-    text = get.text("pods", *pods(), options=("-o", "custom-columns=NAME:.pod,WHERE:.node,NONE:.x"))
+    text = get.text("pods", *pods(), options=("-o", "custom-columns=NAME:.pod,WHERE:.node,NONE:.instances.x"))
     assert text.splitlines()[0].split() == ["NAME", "WHERE", "NONE"]
     assert text.splitlines()[3].split() == ["t/runs", "n", "<none>"]
     assert "is not HEADING:PATH" in get.wrong("pods", "-o", "custom-columns=NAME", objects=pods())
@@ -314,3 +314,67 @@ def test_a_watch_prints_rows_that_changed_and_no_others(capsys: pytest.CaptureFi
     assert capsys.readouterr().out.split()[:4] == ["t/b", "runs", "1", "n"]
     shown.show(Listing(type_named("pods"), later))
     assert capsys.readouterr().out == ""
+
+
+def held_gangs() -> list[Object]:
+    """A queue of Volcano that keeps back a gang of two pods and one without pods."""
+    queue = thing("scheduling.volcano.sh/v1beta1", "Queue", "q", spec={"capability": {"nvidia.com/gpu": 4}})
+    asked = {"queue": "q", "minResources": {"nvidia.com/gpu": 8}}
+    groups = [volcano_group(f"t/{name}", 2, **asked) for name in ("hollow", "whole")]
+    pods = [pod(f"t/whole-{at}", 4, annotations={GROUP: "whole"}, schedulerName="volcano") for at in range(2)]
+    return [node("n", 8), queue, *groups, *pods]
+
+
+def test_only_pods_with_objects_are_pods_and_a_gang_without_them_is_a_gang(
+    get: Get, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert [each["pod"] for each in get.json("pods", *held_gangs())] == ["t/whole-0", "t/whole-1"]
+    found = {each["gang"]: each for each in get.json("gangs", *held_gangs())}
+    assert [(found[f"t/{name}"]["state"], found[f"t/{name}"]["waiting"]) for name in ("hollow", "whole")] == [
+        ("queued", 0),
+        ("queued", 2),
+    ]
+    assert found["t/hollow"]["message"].startswith("0 of 2 pods exist; ")
+    (queue,) = [each for each in get.json("queues", *held_gangs()) if each["queue"] == "q"]
+    assert queue["waiting"] == 2
+    assert main(["top", "-f", as_file(tmp_path, *held_gangs())]) == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith("; 2 pods wait; 1 gang without pods waits")
+
+
+def test_an_empty_gang_says_how_many_of_its_pods_exist(get: Get) -> None:
+    (found,) = get.json("gangs", node("n", 8), volcano_group("t/hollow", 3))
+    assert (found["state"], found["message"]) == ("empty", "0 of 3 pods exist")
+
+
+@pytest.mark.parametrize("what", ["pods", "gangs", "nodes"])
+def test_rows_have_the_name_of_their_object_where_kubectl_has_it(what: str, get: Get) -> None:
+    listed = get.text(what, *gangs(), options=("-o", "jsonpath={.items[*].metadata.name}")).split()
+    columns = ("-o", "custom-columns=NAME:.metadata.name", "--no-headers", "--sort-by", ".metadata.name")
+    by_column = get.text(what, *gangs(), options=columns).split()
+    names = [line.rpartition("/")[2] for line in get.text(what, *gangs(), options=("-o", "name")).split()]
+    assert names
+    assert listed == names
+    assert by_column == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        (("-o", "jsonpath={.items[*].metadata.nmae}"), "--output"),
+        (("-o", 'jsonpath={range .items[*]}{.nmae}{"\\n"}{end}'), "--output"),
+        (("-o", "custom-columns=NAME:.nmae"), "--output"),
+        (("--sort-by", ".nmae"), "--sort-by"),
+    ],
+)
+def test_a_field_that_no_row_has_names_the_fields(options: tuple[str, ...], option: str, get: Get) -> None:
+    line = get.wrong("pods", *options, objects=gangs())
+    assert line.startswith(f"shoal: {option}: ")
+    assert "is no field of the items" in line
+    assert "metadata.name, metadata.namespace, pod, state, gpus" in line
+
+
+def test_a_filter_that_fits_no_row_prints_nothing(get: Get) -> None:
+    template = '{.items[?(@.state=="failed")].metadata.name}'
+    assert get.text("pods", *gangs(), options=("-o", f"jsonpath={template}")) == ""
+    ranged = '{range .items[?(@.state=="runs")]}{.metadata.name} {end}'
+    assert get.text("pods", *gangs(), options=("-o", f"jsonpath={ranged}")) == "runs-0 runs-1 "

@@ -34,6 +34,7 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 WRONG_USAGE = {
     "an unknown command": (["fly"], "No such command 'fly'; see shoal --help"),
     "an unknown option": (["pack", "--colour"], "No such option: --colour"),
+    "a misspelled option": (["why", "x", "--namespce"], "--namespce; did you mean --namespace? see shoal why --help"),
     "a word for a number": (["pack", "--load", "much"], "Invalid value for '--load'"),
     "a negative seed": (["pack", "--seed", "-1"], "Invalid value for '--seed'"),
     "a bench without a name": (["bench"], "Missing command; see shoal bench --help"),

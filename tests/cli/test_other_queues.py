@@ -73,7 +73,8 @@ def test_a_pod_beyond_a_volcano_queues_capability_is_not_placed(doors: Doors) ->
     reason = decided["refused"][0]["reason"]
     assert reason["code"] == "NotEnoughResources"
     words = "queue resource quota insufficient: insufficient nvidia.com/gpu"
-    assert reason["message"] == f"Kept by Volcano queue small: {words}."
+    amounts = "requested 1 nvidia.com/gpu, used 8, capability 8 of queue small"
+    assert reason["message"] == f"Kept by Volcano queue small: {words}: {amounts}."
     assert "Queue" not in doors.err
 
 
@@ -118,7 +119,7 @@ def test_what_others_have_of_a_volcano_queue_is_not_taken_back_in_a_picture(door
     decided = doors.decided(*world)
     assert [each["pod"] for each in decided["placed"]] == ["t/b0-0"]
     (refused,) = decided["refused"]
-    assert "would have to be evicted" in refused["reason"]["message"]
+    assert "have to be evicted for it" in refused["reason"]["message"]
 
 
 def test_a_group_that_was_not_let_in_keeps_its_pods(doors: Doors) -> None:

@@ -162,3 +162,18 @@ def test_without_nodes_quota_alone_is_compared_and_hundreds_take_a_moment(comman
     assert time.process_time() - begun_s < 15, "it took half a minute when pods were tried again in every round"
     assert document["changes"]
     assert document["unchanged"] + len(document["changes"]) == len(work), "everybody is counted once"
+
+
+def test_all_invalid_objects_of_both_files_are_reported_and_the_others_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = [{**flavor(f"wrong-{at}"), "spec": {"nodeLabels": at}} for at in range(3)]
+    files = [
+        as_file(tmp_path, *now(), *wrong[:2], name="now.json"),
+        as_file(tmp_path, *gpu_queue("t", gpus(16)), wrong[2], name="proposed.json"),
+    ]
+    assert main(["queue", "diff", "-f", files[0], "-f", files[1], "-o", "json"]) == 2
+    out, err = capsys.readouterr()
+    assert [line.partition(":")[0] for line in err.splitlines()] == ["shoal"] * 3
+    assert all(f"wrong-{at}" in err for at in range(3))
+    assert [each["change"] for each in json.loads(out)["changes"]] == ["starts sooner"]

@@ -103,7 +103,7 @@ def test_a_queue_that_is_like_no_other_is_told_with_those_that_exist(explanation
     told = explanation.of("job/lost", *research(lost_job("zzz")))
     assert "LocalQueue t/zzz does not exist; those that exist in namespace t: q, research." in told
     alone = explanation.of("job/lost", node("n", 8), flavor(), *gpu_queue("u", gpus(8)), lost_job("q"))
-    assert "LocalQueue t/q does not exist, and no other LocalQueue exists in namespace t." in alone
+    assert "LocalQueue t/q does not exist; no other one exists in namespace t." in alone
 
 
 def test_a_missing_cluster_queue_is_told_once(explanation: Explanation) -> None:

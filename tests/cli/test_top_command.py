@@ -114,7 +114,17 @@ def test_gpus_too_few_for_what_is_asked_are_fragments(top: Top) -> None:
     world += [pod("t/a", 6, "a"), pod("t/b", 6, "b"), pod("t/new", 6)]
     (model,) = top.json(*world)["models"]
     assert (model["free"], model["fragmented"]) == (4, 4)
-    assert "fragments: 4 of the 4 free GPUs (100%) are of no use to typical pods" in top.text(*world)
+    assert "fragments: 4 of the 4 free GPUs (100%) are of no use to the pods that wait" in top.text(*world)
+
+
+def test_small_pods_that_run_do_not_hide_that_the_free_gpus_are_too_few_for_the_pod_that_waits(top: Top) -> None:
+    world = [node("a", 8, labels=H100), node("b", 8, labels=H100)]
+    world += [pod(f"t/{on}-{at}", 1, on) for on in "ab" for at in range(4)]
+    assert top.json(*world)["models"][0]["fragmented"] == 0
+    assert top.json(*world, pod("t/new", 8))["models"][0]["fragmented"] == 8
+    full = [node("c", 1, labels=H100), pod("t/half", on="c", annotations={"gpu-fraction": "0.5"})]
+    full += [pod(f"t/whole-{at}", 1, "a") for at in range(3)]
+    assert "(7%) are of no use to pods like those that run" in top.text(*world[:1], *full)
 
 
 def test_empty_nodes_are_no_fragments_though_somebody_wants_another_model(top: Top) -> None:
@@ -179,3 +189,22 @@ def test_holders_of_one_namespace(top: Top) -> None:
     assert [each["name"] for each in found["holders"]] == ["u/alone", "u/half"]
     assert len(found["nodes"]) == 3
     assert json.loads(top.text(*fleet(), options=("-n", "u", "-A", "-o", "json"))) == top.json(*fleet())
+
+
+def test_names_and_templates_are_printed_and_options_of_lists_name_the_list(
+    top: Top, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert top.text(*fleet(), options=("-o", "name")) == "node/sick\nnode/a\nnode/b\n"
+    assert top.text(*fleet(), options=("-o", "jsonpath={.models[*].gpus}")) == "14"
+    queues = [node("n", 8), flavor(), *gpu_queue("t", gpus(8))]
+    files = {"top": as_file(tmp_path, *fleet(), name="top.json"), "queue": as_file(tmp_path, *queues, name="q.json")}
+    assert main(["queue", "-f", files["queue"], "-o", "name"]) == 0
+    assert "localqueue/t/q" in capsys.readouterr().out.split()
+    assert main(["queue", "-f", files["queue"], "-o", "jsonpath={.roots[*].kind}"]) == 0
+    assert capsys.readouterr().out == "clusterQueue"
+    for command, listed in (("top", "nodes"), ("queue", "queues")):
+        for option in ("--no-headers", "-l"):
+            assert main([command, "-f", files[command], option, "x"]) == 2
+            assert f"`shoal get {listed}` lists rows and takes {option}" in capsys.readouterr().err
+        assert main([command, "-f", files[command], "-o", "custom-columns=A:.b"]) == 2
+        assert f"use `shoal get {listed} -o custom-columns=...`" in capsys.readouterr().err

@@ -87,6 +87,20 @@ def test_once_ready_standard_output_is_one_line_for_the_shell(home: Path, capsys
     assert running(home / "state") is None
 
 
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_the_last_line_says_that_the_cluster_ended_and_what_is_left_of_it(
+    is_stored: bool, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = home / "state"
+    run_in(folder, Settings(folder if is_stored else None, folder / "kubeconfig"), lambda _, ready: ready(URL))
+    last = capsys.readouterr().err.splitlines()[-1]
+    again = f"`shoal up --state {folder}` starts it again with its objects" if is_stored else "its objects are lost"
+    assert last.startswith(
+        f"the cluster has ended; {again}. KUBECONFIG, if it was exported as {folder / 'kubeconfig'},"
+    )
+    assert last.endswith("points to a cluster that does not run: unset KUBECONFIG")
+
+
 def test_a_server_that_fails_leaves_the_folder_free(home: Path) -> None:
     def serve(_: Settings, __: Callable[[str], None]) -> None:
         raise UserError("it broke")

@@ -115,6 +115,15 @@ def test_a_pod_that_is_created_again_with_higher_priority_is_no_remedy(told: Tol
     assert "t/web-0 is created again and then waits behind it." in told("pod/low", *objects)
 
 
+def test_a_member_of_a_group_without_a_controller_is_not_created_again(told: Told) -> None:
+    group = volcano_group("t/g", 1) | {"status": {"phase": "Running"}}
+    member = pod("t/g-0", 8, on="n", annotations={GROUP: "g"})
+    waits = pod("t/first", 8, priority=10, preemptionPolicy="Never")
+    text = told("pod/first", node("n", 8), group, member, waits)
+    assert "Free 8 GPUs on n (t/g-0)." in text
+    assert "created again" not in text
+
+
 # -- labels, taints, cordons -------------------------------------------------------------------------------------
 
 
@@ -372,3 +381,57 @@ def test_no_line_ends_in_blanks_and_commands_are_not_folded(told: Told) -> None:
 def test_the_document_has_the_remedies_with_their_commands(told: Told) -> None:
     document = told.document("pod/a", of_cluster(node("n", 8, spec={"unschedulable": True})), pod("t/a", 8))
     assert document["remedies"] == [{"words": "Uncordon node n.", "commands": ["kubectl uncordon n"]}]
+
+
+# -- MIG profiles that no model offers ---------------------------------------------------------------------------
+
+A100 = {**H100, "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+OFFERED = "offers 1g.10gb, 1g.10gb.me, 1g.20gb, 2g.20gb, 3g.40gb, 4g.40gb, 7g.80gb"
+
+
+def asks(profile: str, name: str = "t/wrong", **spec: Any) -> Object:
+    return pod(name, limits={f"nvidia.com/mig-{profile}": 1}, **spec)
+
+
+@pytest.mark.parametrize("profile", ["3g.30gb", "3g.20gb"])
+def test_a_profile_that_no_model_offers_is_named_with_the_nearest_of_as_many_slices(told: Told, profile: str) -> None:
+    waits = asks(profile)
+    text = told("pod/wrong", of_cluster(node("n", 8, labels=A100)), waits)
+    assert f"offers the MIG profile {profile}; did you mean 3g.40gb? NVIDIA-A100-SXM4-80GB {OFFERED}" in text
+    assert "The nearest node is n: with the change below, it takes the pod." in text
+    assert f"rename nvidia.com/mig-{profile} to nvidia.com/mig-3g.40gb" in text
+    assert "Then: Change the MIG layout of node n to all-3g.40gb: no pod uses its GPUs." in text
+    (remedy,) = told.document("pod/wrong", of_cluster(node("n", 8, labels=A100)), waits)["remedies"]
+    replace, relabel = remedy["commands"]
+    assert replace.startswith("kubectl get pod wrong -n t -o yaml | kubectl patch -f -")
+    assert f"nvidia.com~1mig-{profile}" in replace
+    assert relabel == "kubectl label node n nvidia.com/mig.config=all-3g.40gb --overwrite"
+
+
+def test_the_corrected_profile_alone_is_enough_where_nodes_have_it(told: Told) -> None:
+    divided = of_cluster(node("n", 0, labels={**A100, "nvidia.com/mig.config": "all-3g.40gb"}))
+    divided["status"]["allocatable"][SLICE] = 2
+    whole = of_cluster(node("a", 8, labels={**A100, "nvidia.com/mig.capable": "false"}))
+    text = told("pod/wrong", whole, divided, asks("3g.30gb"))
+    assert "would help In pod t/wrong" in text
+    assert "The nearest node is n: with the change below, it takes the pod." in text
+    assert "Two changes" not in text
+
+
+def test_only_models_of_nodes_that_may_take_the_pod_count_and_all_are_listed(told: Told) -> None:
+    other = {**H100, "nvidia.com/gpu.product": "NVIDIA-H200"}
+    nodes = [of_cluster(node("a", 8, labels=A100)), of_cluster(node("b", 8, labels=other))]
+    on_a100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+    text = told("pod/wrong", *nodes, asks("3g.71gb", nodeSelector=on_a100))
+    assert "did you mean 3g.40gb?" in text
+    assert "NVIDIA-H200 offers" in text
+    assert "The nearest node is a:" in text
+    assert "did you mean" not in told("pod/wrong", *nodes, asks("3g.71gb"))
+
+
+def test_a_corrected_profile_without_a_place_is_named_and_no_remedy(told: Told) -> None:
+    full = of_cluster(node("n", 8, labels={**A100, "nvidia.com/mig.capable": "false"}))
+    text = told("pod/wrong", full, asks("3g.30gb"))
+    assert "did you mean 3g.40gb?" in text
+    assert "would help" not in text
+    assert "did you mean" not in told("pod/wrong", full, asks("9g.30gb"))

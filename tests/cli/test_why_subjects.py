@@ -13,6 +13,7 @@ from build.queue_manifests import condition, flavor
 from shoal.cli.main import main
 
 GROUP = "scheduling.k8s.io/group-name"
+CaptureFixture = pytest.CaptureFixture[str]
 PENDING = {"phase": "Pending"}
 
 
@@ -109,8 +110,46 @@ def test_an_admitted_workload_of_a_living_cluster_does_not_run_before_its_pods_e
     assert told.startswith(
         "workload t/w is admitted and waits: its controller has not created 2 pods yet; it would run on"
     )
-    assert "pods n: t/w-main-0, t/w-main-1" in told
+    assert "pods n: 2 pods not created yet" in told
+    assert "t/w-main" not in told
     assert why.told("gang/t/w", *world).startswith("gang t/w waits: its controller has not created 2 pods yet")
+
+
+def test_a_pod_that_does_not_exist_yet_is_not_named_on_a_cluster(why: Why) -> None:
+    """A Job has no pods in the moment between two of them."""
+    held = gpu_workload("t/job-j", 1, 4, "f")
+    held["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "controller": True}
+    ]
+    held["status"]["conditions"] = [condition("QuotaReserved"), condition("Admitted")]
+    started = gpu_job("t/j", 1, 4)
+    started["spec"]["suspend"] = False
+    told = why.told("job/j", living_node(), flavor(), *gpu_queue("t", gpus(8)), started, held)
+    assert "is admitted and waits: its controller has not created 1 pod yet" in told
+    assert "1 pod not created yet" in told
+    assert "t/j-0" not in told
+    told = why.told("job/k", living_node(), pod("t/x", 8, "n", status={"phase": "Running"}), job("t/k", 2, 8))
+    assert told.startswith("job t/k: waits: NoDeviceFits pods 2 wait those that wait: 2 pods not created yet")
+    assert "t/k-" not in told
+
+
+def test_a_refused_pod_names_the_field_to_set_and_its_object(why: Why) -> None:
+    quota = thing("v1", "ResourceQuota", "t/q", spec={"hard": {"requests.cpu": "4", "memory": "1Gi"}})
+    silent = job("t/j", 1, 1)
+    told = why.told("job/j", living_node(), quota, silent)
+    assert told.startswith("job t/j: waits: its pods are not created: Forbidden")
+    containers = "spec.template.spec.containers[0].resources.requests"
+    assert f"In job t/j, set {containers}.memory, {containers}.cpu: ResourceQuota t/q requires them." in told
+    assert "delete it and create it again. Or set defaults in a LimitRange of namespace t." in told
+    assert "j-0" not in told
+    of_pod = why.told("pod/a", node("n", 8), quota, pod("t/a", 1))
+    assert "In pod t/a, set spec.containers[0].resources.requests.memory" in of_pod
+    made = replicas("ReplicaSet", "t/web-1", 1)
+    made["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "1", "controller": True}
+    ]
+    of_web = why.told("deploy/web", node("n", 8), quota, replicas("Deployment", "t/web", 1), made)
+    assert "In deployment t/web, set spec.template.spec.containers[0].resources.requests.memory" in of_web
 
 
 def test_a_workload_that_is_admitted_and_preempted_in_one_round_is_explained(
@@ -253,3 +292,61 @@ def test_a_training_job_written_by_hand_is_told_of_by_the_pods_that_its_operator
     torch["metadata"]["annotations"] = {"shoal.dev/gang": "true"}
     assert why.told("pytorchjob/llm", node("n", 8), torch).startswith("pytorchjob t/llm, a gang, runs with 2 pods")
     assert "GangDoesNotFit" in why.told("pytorchjob/llm", node("n", 4), torch)
+
+
+TAINT = {"key": "dedicated", "value": "research", "effect": "NoSchedule"}
+
+
+def test_a_taint_is_told_once_with_its_remedy(why: Why) -> None:
+    """Shoal's scheduler writes the nearest node and the toleration into the condition of the pod as well."""
+    message = (
+        "0/1 nodes are available: 1 node(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/1 "
+        "nodes are available: 1 Preemption is not helpful for scheduling. No node may take this pod, however empty: "
+        "its rules about nodes, or their taints, leave none. Tolerate dedicated=research:NoSchedule (1 node)."
+    )
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    waiting = pod("t/a", 1, status={**PENDING, "conditions": [said]})
+    told = why.told("t/a", node("n", 4, spec={"taints": [TAINT]}), waiting)
+    assert "Preemption is not helpful for scheduling. turn" in told
+    assert told.count("Tolerate dedicated=research:NoSchedule") == 1
+    assert told.count("however empty") == 1
+    members = [pod(f"t/g-{at}", 1, annotations={GROUP: "g"}) for at in range(2)]
+    gang = why.told("gang/g", node("n", 4, spec={"taints": [TAINT]}), volcano_group("t/g", 2), *members)
+    assert "short the gang needs 2 pods at once. nodes" in gang
+    assert gang.count("untolerated taint") == 1
+
+
+def test_what_a_scheduler_says_of_its_own_is_kept(why: Why) -> None:
+    said = {"type": "PodScheduled", "status": "False", "reason": "X", "message": "It is late. The queue is long."}
+    waiting = pod("t/a", 8, status={**PENDING, "conditions": [said]})
+    assert "default-scheduler says: It is late. The queue is long." in why.told("t/a", node("n", 4), waiting)
+
+
+@pytest.mark.parametrize("words", [("pod", "a"), ("po", "t/a"), ("pod/a",)], ids=" ".join)
+def test_type_and_name_may_be_two_words(words: tuple[str, ...], tmp_path: Path, capsys: CaptureFixture) -> None:
+    world = as_file(tmp_path, node("n", 4), pod("t/a", 2))
+    assert main(["why", *words, "-f", world]) == 0
+    assert capsys.readouterr().out.startswith("t/a runs on n")
+
+
+def test_one_object_is_explained_at_a_time(tmp_path: Path, capsys: CaptureFixture) -> None:
+    world = as_file(tmp_path, node("n", 4), pod("t/a", 2))
+    for words in (("pod", "a", "b"), ("pod/a", "pod/b")):
+        assert main(["why", *words, "-f", world]) == 2
+        assert "one object is explained at a time: TYPE/NAME, or TYPE NAME" in capsys.readouterr().err
+
+
+def test_a_misspelled_type_gets_the_nearest_one(why: Why, tmp_path: Path, capsys: CaptureFixture) -> None:
+    world = [node("n", 4), pod("t/a", 2), pod("u/b", 1)]
+    assert why.refused("pdo/a", *world) == 'shoal: type "pdo" not found; did you mean pod/a?\n'
+    assert why.refused("pods/c", *world).startswith('shoal: pod "c" not found')
+    assert "type" not in why.refused("t/b", *world)
+    assert main(["why", "jbo", "a", "-f", as_file(tmp_path, *world, job("t/a", 1, 1))]) == 2
+    assert 'type "jbo" not found; did you mean job/a?' in capsys.readouterr().err
+
+
+def test_a_gang_without_pods_is_no_pod(why: Why) -> None:
+    queue = thing("scheduling.volcano.sh/v1beta1", "Queue", "q", spec={"capability": {"nvidia.com/gpu": 4}})
+    world = [node("n", 8), queue, volcano_group("t/g", 2, queue="q", minResources={"nvidia.com/gpu": 8}), pod("t/a", 1)]
+    assert why.refused("pod/g", *world).endswith('shoal: pod "g" not found; 1 pod exists\n')
+    assert why.told("t/g", *world).startswith("gang t/g")

@@ -20,7 +20,7 @@ from shoal.client.lease_lock import Lock, Timing
 from shoal.client.leased import LeasedApi
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
-from shoal.client.refusals import BusyError, ForbiddenError, NotFoundError
+from shoal.client.refusals import NO_ANSWER, BusyError, ForbiddenError, NotFoundError
 
 TIMING = Timing()
 YEARS_S = 10 * 365 * 86_400.0
@@ -303,6 +303,26 @@ async def test_work_that_ends_by_itself_ends_the_election_and_leaves_the_lease_f
     await election.run(work)
     assert (await lease(server))["spec"]["holderIdentity"] == ""
     assert not election.is_leading
+
+
+@virtual
+async def test_a_candidate_without_an_answer_says_so_at_growing_intervals(caplog: pytest.LogCaptureFixture) -> None:
+    class Gone(ScriptedApi):
+        async def get(self, kind: Kind, namespace: str, name: str) -> Item:
+            raise BusyError("no answer from x", reason=NO_ANSWER)
+
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    clock = LoopClock(START_S)
+    election = LeaderElection(Gone(), clock, random.Random(1), Lock("kube-system", "shoal", "me"))
+    running = asyncio.ensure_future(election.run(work))
+    await clock.sleep(300)
+    running.cancel()
+    said = [one.message for one in caplog.records if one.levelname == "WARNING"]
+    assert said == [
+        f"no answer from x; retrying{lasting} until it answers" for lasting in ("", " for 1 min", " for 3 min")
+    ]
 
 
 @virtual

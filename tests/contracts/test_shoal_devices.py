@@ -126,3 +126,32 @@ async def test_replicas_of_shared_gpus_are_chosen_one_by_one(api: Api, kubeconfi
         ids = [held(one)[0] for one in running]
         assert len(set(ids)) == 8
         assert len({one.partition("::")[0] for one in ids}) == 4
+
+
+async def test_instances_that_pods_request_are_created_and_those_of_running_pods_stay(
+    api: Api, kubeconfig: Path
+) -> None:
+    async with joined(api, kubeconfig, "dgx-h100", "mig=dynamic") as node:
+        two, seven = "nvidia.com/mig-2g.20gb", "nvidia.com/mig-7g.80gb"
+        await ask(api, "first", node, taking(1, two))
+        first = await until_phase(api, "Running", "first")
+        assert chosen(first)["main"][two] == held(first, two)
+        for number in range(8):
+            await ask(api, f"whole-{number}", node, taking(1, seven))
+        await until_items(
+            api,
+            api.core("pods"),
+            lambda pods: (
+                sum(one["status"].get("phase") == "Running" for one in pods) == 8 and any(map(is_refused, pods))
+            ),
+        )
+        found = (await api.get(api.core("pods", "first"))).ok()
+        assert held(found, two) == held(first, two)
+        # Its instance is idle now, and makes room.
+        await api.delete(api.core("pods", "first"), gracePeriodSeconds=0)
+        await until_items(
+            api, api.core("pods"), lambda pods: sum(one["status"].get("phase") == "Running" for one in pods) == 8
+        )
+        left = (await api.get(f"/api/v1/nodes/{node}")).ok()
+        assert [name for name in left["metadata"]["annotations"] if name.startswith("mig.shoal.dev/")] == []
+        assert left["status"]["allocatable"][seven] == "8"

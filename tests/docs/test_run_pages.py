@@ -10,6 +10,9 @@ import pytest
 from docs.pages import ROOT
 from shoal.client.clock import WallClock
 from shoal.data.permissions import ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PARTS
+from shoal.devices.agent_series import ALL as AGENT_SERIES
+from shoal.devices.dcgm_fields import FIELDS, XID
+from shoal.devices.dcgm_selection import CLOCK_EVENTS, XID_COUNT
 from shoal.engine.cluster import Cluster
 from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure
@@ -17,7 +20,9 @@ from shoal.telemetry.queues import QueueMetrics
 from shoal.telemetry.unadmitted import UnadmittedFigure
 from shoal.wiring.telemetry import Measured, Telemetry
 
-METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+OF_GPUS = PAGE[PAGE.index("\n## GPUs of a node\n") : PAGE.index("\n## The process\n")]
+METRICS = PAGE.replace(OF_GPUS, "")
 PERMISSIONS = (ROOT / "docs" / "permissions.md").read_text(encoding="utf-8")
 
 
@@ -53,6 +58,21 @@ def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
             assert row[1].strip() == there[name].type
             assert labels <= {*re.findall(r"`(\w+)`", row[2])}, name
             assert bool(labels) == ("`" in row[2])
+
+
+def test_the_metrics_of_gpus_are_named_once_with_their_type_and_whether_they_are_shown_by_default() -> None:
+    fields = {field.counter.field: field for field in FIELDS}
+    own = {series.name: series for series in AGENT_SERIES}
+    rows = [line.split(" | ") for line in OF_GPUS.splitlines() if re.match(r"\| `(\w+)`", line)]
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
+    assert sorted(named) == sorted([*fields, *own, XID, XID_COUNT, CLOCK_EVENTS])
+    for row in rows:
+        for name in re.findall(r"`(\w+)`", row[0]):
+            if name in fields:
+                kind, is_default = fields[name].counter.type, "yes" if fields[name].is_default else "no"
+                assert [cell.strip() for cell in row[1:3]] == [kind, is_default], name
+            elif name in own:
+                assert row[1].strip() == own[name].kind
 
 
 def _rows(lines: tuple[str, ...]) -> list[str]:

@@ -97,6 +97,25 @@ def test_among_nodes_of_one_price_the_loss_decides() -> None:
     assert world.choice(ask().cpu(4).share(500)) == ("begun", (3,))
 
 
+@pytest.mark.parametrize("cpu", [1, 4, 24])
+@pytest.mark.parametrize("gpus", [1, 2, 4])
+def test_pods_on_an_idle_fleet_fill_one_node_before_the_next(cpu: int, gpus: int) -> None:
+    wanted = ask().cpu(cpu).gpus(gpus)
+    nodes = [node(f"h{at}").cpu(192).gpus(8).model("NVIDIA-H100-80GB-HBM3") for at in range(8)]
+    world = Scenario(*nodes, mix=PodMix.of([class_of(wanted.made())] * (16 // gpus)))
+    for at in range(16 // gpus):
+        world.arrive(f"pod-{at}", wanted)
+    world.confirm(world.round())
+    assert len(world.placed()) == 16 // gpus
+    assert len({*world.placed().values()}) == 2
+
+
+def test_a_node_in_use_does_not_outweigh_the_price() -> None:
+    world = Scenario(A100, H100, mix=MIXES["of the pod"])
+    world.bind("runs", ask().cpu(1).gpus(1), "h100", devices=(0,))
+    assert world.choice(ask().cpu(1).gpus(1)) == ("a100", (0,))
+
+
 BEGUN = ask().cpu(2).share(600)
 SHARE = ask().cpu(2).share(400)
 LARGE = ask().cpu(64).gpus(8)

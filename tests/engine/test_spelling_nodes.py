@@ -121,6 +121,20 @@ SAID: dict[str, tuple[Words, Words, dict[str, int], int, Layout]] = {
         2,
         Layout(memory_mib=81920, mig="A100-80GB", mig_devices=(0, 1)),
     ),
+    "MIG on demand, of which one GPU is still in use as a whole": (
+        {PRODUCT: A100, "nvidia.com/gpu.count": "2", "shoal.dev/mig-layout": "dynamic"},
+        {"shoal.dev/topology": '{"gpus":[{"uuid":"GPU-0"},{"uuid":"GPU-1","mig":[]}]}'},
+        {GPU: 1},
+        2,
+        Layout(memory_mib=81920, mig="A100-80GB", mig_devices=(1,)),
+    ),
+    "MIG on demand before the node has changed a GPU": (
+        {PRODUCT: A100, "nvidia.com/gpu.count": "2", "shoal.dev/mig-layout": "dynamic"},
+        {"shoal.dev/topology": '{"gpus":[{"uuid":"GPU-0"},{"uuid":"GPU-1"}]}'},
+        {GPU: 2},
+        2,
+        Layout(memory_mib=81920),
+    ),
     "MIG on demand beside whole GPUs": (
         {PRODUCT: A100, "nvidia.com/gpu.memory": "81920"},
         {"shoal.dev/mig-layout": "dynamic", "shoal.dev/mig-devices": "2-3"},

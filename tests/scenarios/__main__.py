@@ -17,8 +17,10 @@ from shoal.units.errors import ShoalError
 from . import judge, nodescore
 from .case import Case
 from .devices import labels, preferred, sharing
+from .exporter import results as exporter
 from .kueue import results as kueue
 from .kueue.results import Options, results_of_case
+from .mig import results as mig
 from .result import Result, said
 from .run import decide
 from .scope import contested, out_of_scope
@@ -71,6 +73,8 @@ def _alone(raw: dict[str, Any]) -> list[Result]:
 
 
 _FAMILIES: Mapping[str, tuple[str, Callable[[dict[str, Any]], list[Result]]]] = {
+    exporter.FAMILY: (exporter.FAMILY, exporter.results_of_case),
+    mig.FAMILY: (mig.FAMILY, mig.results_of_case),
     labels.FAMILY: (labels.FAMILY, labels.results_of_case),
     preferred.FAMILY: (preferred.FAMILY, preferred.results_of_case),
     sharing.FAMILY: (sharing.FAMILY, sharing.results_of_case),

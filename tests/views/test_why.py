@@ -6,7 +6,7 @@ import pytest
 
 from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, Cause, Code, Evidence, Shortfall
 from shoal.views.remedies import HINDRANCES
-from shoal.views.why import CAUSES, kube_line, nearest_sentence, why
+from shoal.views.why import CAUSES, NEAREST_BEGINNINGS, kube_line, nearest_sentence, why
 
 GIB = 1 << 30
 
@@ -123,6 +123,7 @@ SENTENCES: dict[str, tuple[Evidence, str]] = {
 @pytest.mark.parametrize(("evidence", "sentence"), SENTENCES.values(), ids=SENTENCES)
 def test_nearest_sentence(evidence: Evidence, sentence: str) -> None:
     assert nearest_sentence(evidence) == sentence
+    assert sentence.startswith(NEAREST_BEGINNINGS)
 
 
 def test_the_whole_answer_is_one_line() -> None:

@@ -1,4 +1,4 @@
-"""A process that is started before its server waits for it, and says so once."""
+"""A process that is started before its server waits for it, and says so at growing intervals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from build.virtual_time import virtual
-from shoal.client.clock import WallClock
+from shoal.client.clock import LoopClock, WallClock
 from shoal.client.port import Api, ServedKind
 from shoal.client.refusals import BusyError, RefusedError, UnauthorizedError
 from shoal.wiring.first_answer import first_answer
@@ -33,13 +33,17 @@ def api(server: _Answers) -> Api:
 
 
 @virtual
-async def test_it_is_asked_with_growing_pauses_and_told_once() -> None:
+async def test_it_is_asked_with_growing_pauses_and_that_is_said_at_growing_intervals() -> None:
     server = _Answers(*(BusyError(f"no answer {number}") for number in range(8)))
     said: list[str] = []
-    await first_answer(api(server), WallClock(), said.append)
+    await first_answer(api(server), LoopClock(0.0), said.append)
     pauses = [round(late - early) for early, late in zip(server.asked_s, server.asked_s[1:], strict=False)]
     assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
-    assert said == ["no answer 0; retrying until it answers", "the server answers"]
+    assert said == [
+        "no answer 0; retrying until it answers",
+        "no answer 6; retrying for 1 min until it answers",
+        "the server answers",
+    ]
 
 
 @virtual

@@ -21,14 +21,18 @@ from uuid import UUID
 import msgspec
 
 from shoal.agent import nvml_library
+from shoal.agent.nvml_counters import brand_name
 from shoal.agent.nvml_library import Handle, NvmlLibrary, code_of, complete, identity, initialize
+from shoal.agent.nvml_profiling import NvmlProfiling
 from shoal.agent.nvml_readings import NvmlReadings
+from shoal.devices.pci_ids import PciId
 from shoal.devices.port import (
     DriverVersions,
     Fabric,
     GpuList,
     GpuReadings,
     InstalledGpu,
+    InstanceReadings,
     LostGpu,
     MigAttributes,
     MigInstance,
@@ -73,6 +77,7 @@ class NvmlDriver:
         self._library, self._sysfs = complete(library), sysfs
         initialize(library)
         self._readings = NvmlReadings(self._library, self._value)
+        self._profiling = NvmlProfiling(self._library, self._value)
         self._handles: dict[str, tuple[int, Handle]] = {}
         self._uuids: dict[int, str] = {}
         """By index; what is known of GPUs that are lost later."""
@@ -105,9 +110,12 @@ class NvmlDriver:
             raise UnknownGpuError(uuid)
         index, handle = self._handles[uuid]
         try:
-            return self._readings.read(handle)
+            readings = self._readings.read(handle)
+            instances = tuple(self._instance_readings(uuid, handle))
+            profiling = self._profiling.read(uuid, handle)
         except _LostError as error:
             return LostGpu(index, uuid, str(error))
+        return msgspec.structs.replace(readings, profiling=profiling, instances=instances)
 
     def next_xid(self, timeout_s: float) -> XidEvent | None:
         """GPUs that do not support events are left out. Raises `TemporaryError` if the driver reports no events."""
@@ -130,6 +138,8 @@ class NvmlDriver:
 
     def close(self) -> None:
         self._forget_events()
+        with suppress(_LostError):
+            self._profiling.forget()
         self._value(self._library.nvmlShutdown)
 
     def _required(self, get: Callable[[], T]) -> T:
@@ -149,7 +159,8 @@ class NvmlDriver:
 
     def _gpu(self, index: int, handle: Handle) -> InstalledGpu:
         library = self._library
-        pci = _text(library.nvmlDeviceGetPciInfo(handle).busId)
+        address = library.nvmlDeviceGetPciInfo(handle)
+        pci = _text(address.busId)
         capability = self._value(library.nvmlDeviceGetCudaComputeCapability, handle)
         memory = self._value(library.nvmlDeviceGetMemoryInfo, handle)
         mode = self._value(library.nvmlDeviceGetMigMode, handle)
@@ -163,9 +174,12 @@ class NvmlDriver:
             compute_capability=None if capability is None else f"{capability[0]}.{capability[1]}",
             minor=self._value(library.nvmlDeviceGetMinorNumber, handle),
             numa=self._numa(pci),
+            pci_id=_pci_id(address),
             pci_class=self._pci_class(pci),
             fabric=self._fabric(handle),
             serial=self._value(library.nvmlDeviceGetSerial, handle),
+            brand=brand_name(self._value(library.nvmlDeviceGetBrand, handle)),
+            vbios=self._value(library.nvmlDeviceGetVbiosVersion, handle),
             is_mig=is_mig,
             instances=tuple(self._instances(handle)) if is_mig else (),
         )
@@ -207,13 +221,25 @@ class NvmlDriver:
         self._library.nvmlDeviceGetGpuFabricInfo(handle, ctypes.byref(info))
         return info
 
-    def _instances(self, handle: Handle) -> Iterator[MigInstance]:
+    def _mig_devices(self, handle: Handle) -> Iterator[tuple[str, Handle]]:
         library = self._library
         for position in range(self._value(library.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
             device = self._value(library.nvmlDeviceGetMigDeviceHandleByIndex, handle, position)
             uuid = None if device is None else self._value(library.nvmlDeviceGetUUID, device)
-            if uuid is None:
-                continue
+            if uuid is not None:
+                yield uuid, device
+
+    def _instance_readings(self, gpu: str, handle: Handle) -> Iterator[InstanceReadings]:
+        mode = self._value(self._library.nvmlDeviceGetMigMode, handle)
+        for uuid, device in self._mig_devices(handle) if mode is not None and mode[0] == _MIG_ENABLED else ():
+            readings = self._readings.instance(uuid, device)
+            number = self._value(self._library.nvmlDeviceGetGpuInstanceId, device)
+            profiling = None if number is None else self._profiling.read(gpu, handle, number)
+            yield msgspec.structs.replace(readings, profiling=profiling)
+
+    def _instances(self, handle: Handle) -> Iterator[MigInstance]:
+        library = self._library
+        for uuid, device in self._mig_devices(handle):
             name = self._value(library.nvmlDeviceGetName, device) or ""
             attributes = self._value(library.nvmlDeviceGetAttributes, device)
             number = self._value(library.nvmlDeviceGetGpuInstanceId, device)
@@ -320,6 +346,11 @@ def _with_peers(
 
 def _silent(error: Exception) -> TemporaryError:
     return TemporaryError(f"NVIDIA's driver does not respond: {error}", _RETRY_S)
+
+
+def _pci_id(address: Any) -> str | None:
+    device = getattr(address, "pciDeviceId", 0)
+    return str(PciId(device, getattr(address, "pciSubSystemId", 0) or None)) if device else None
 
 
 def _text(value: str | bytes) -> str:

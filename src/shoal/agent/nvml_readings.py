@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from shoal.agent.nvml_counters import NvmlCounters
 from shoal.agent.nvml_library import Handle, NvmlLibrary
-from shoal.devices.port import EccErrors, GpuProcess, GpuReadings, RecoveryAction, RemappedRows
+from shoal.devices.port import EccErrors, GpuProcess, GpuReadings, InstanceReadings, RecoveryAction, RemappedRows
 
 T = TypeVar("T")
 _MIB = 2**20
 _GPU_SENSOR = 0
 _SM_CLOCK, _MEMORY_CLOCK = 1, 2
 _CORRECTED, _UNCORRECTED = 0, 1
-_SINCE_DRIVER_LOAD = 0
+_SINCE_DRIVER_LOAD, _LIFETIME = 0, 1
 _MEMORY_TEMPERATURE, _RECOVERY_ACTION = 82, 230
 _RECOVERY_ACTIONS: dict[int, RecoveryAction] = {
     0: "none",
@@ -51,6 +52,7 @@ class NvmlReadings:
     def __init__(self, library: NvmlLibrary, value: _Value) -> None:
         """`value` calls a function of the library and handles its errors."""
         self._library, self._value = library, value
+        self._counters = NvmlCounters(library, value)
 
     def read(self, handle: Handle) -> GpuReadings:
         library, value = self._library, self._value
@@ -70,12 +72,27 @@ class NvmlReadings:
             sm_mhz=value(library.nvmlDeviceGetClockInfo, handle, _SM_CLOCK),
             memory_mhz=value(library.nvmlDeviceGetClockInfo, handle, _MEMORY_CLOCK),
             energy_mj=value(library.nvmlDeviceGetTotalEnergyConsumption, handle),
-            ecc=self._ecc(handle),
+            ecc=self._ecc(handle, _SINCE_DRIVER_LOAD),
+            ecc_lifetime=self._ecc(handle, _LIFETIME),
             remapped_rows=self._remapped_rows(handle),
             throttle_reasons=self._throttle_reasons(handle),
-            processes=_processes(value(library.nvmlDeviceGetComputeRunningProcesses, handle)),
+            processes=_processes(
+                value(library.nvmlDeviceGetComputeRunningProcesses, handle), self._counters.process_utils(handle)
+            ),
+            encoder_percent=self._counters.engine(library.nvmlDeviceGetEncoderUtilization, handle),
+            decoder_percent=self._counters.engine(library.nvmlDeviceGetDecoderUtilization, handle),
+            pcie_replays=value(library.nvmlDeviceGetPcieReplayCounter, handle),
+            nvlink=self._counters.nvlink(handle),
+            violations=self._counters.violations(handle),
+            retired_pages=self._counters.retired_pages(handle),
+            is_vgpu_licensed=self._counters.is_vgpu_licensed(handle),
             recovery_action=self._recovery_action(handle),
         )
+
+    def instance(self, uuid: str, handle: Handle) -> InstanceReadings:
+        """Of a MIG device."""
+        _, used, reserved, free = self._memory(handle)
+        return InstanceReadings(uuid, used_mib=used, reserved_mib=reserved, free_mib=free)
 
     def _memory(self, handle: Handle) -> tuple[int | None, int | None, int | None, int | None]:
         """Total, used, reserved and free MiB; old drivers count the reserved memory as used."""
@@ -101,9 +118,9 @@ class NvmlReadings:
             return None
         return _RECOVERY_ACTIONS.get(fields[0].value.uiVal)
 
-    def _ecc(self, handle: Handle) -> EccErrors | None:
+    def _ecc(self, handle: Handle, since: int) -> EccErrors | None:
         corrected, uncorrected = (
-            self._value(self._library.nvmlDeviceGetTotalEccErrors, handle, kind, _SINCE_DRIVER_LOAD)
+            self._value(self._library.nvmlDeviceGetTotalEccErrors, handle, kind, since)
             for kind in (_CORRECTED, _UNCORRECTED)
         )
         return None if corrected is None and uncorrected is None else EccErrors(corrected, uncorrected)
@@ -124,7 +141,7 @@ def _watts(milliwatts: int | None) -> float | None:
     return None if milliwatts is None else milliwatts / 1000
 
 
-def _processes(found: Sequence[Any] | None) -> tuple[GpuProcess, ...] | None:
+def _processes(found: Sequence[Any] | None, utils: Mapping[int, int] | None) -> tuple[GpuProcess, ...] | None:
     if found is None:
         return None
     return tuple(
@@ -132,6 +149,7 @@ def _processes(found: Sequence[Any] | None) -> tuple[GpuProcess, ...] | None:
             pid=one.pid,
             memory_mib=None if one.usedGpuMemory is None else one.usedGpuMemory // _MIB,
             instance=None if one.gpuInstanceId in (None, _NO_INSTANCE) else one.gpuInstanceId,
+            util_percent=None if utils is None else utils.get(one.pid, 0),
         )
         for one in found
     )

@@ -46,6 +46,10 @@ class Template:
         """`value`: of JSON types."""
         return "".join(_rendered(self._parts, value, value))
 
+    def paths(self) -> list[str]:
+        """All of its paths from the top; those of a range begin with that of the range."""
+        return list(_paths(self._parts, ""))
+
 
 def path_of(text: str) -> str:
     """A path that may lack its braces and its first dot. Raises PathError for one that cannot be read."""
@@ -90,6 +94,16 @@ def _parts(text: str) -> list[Part]:
     if len(stack) > 1:
         raise PathError("{range} without {end}")
     return stack[0][1]
+
+
+def _paths(parts: Sequence[Part], above: str) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, _Text):
+            continue
+        path = part.path if part.path.startswith("$") else above + part.path.removeprefix("@")
+        yield path
+        if isinstance(part, _Range):
+            yield from _paths(part.inner, path)
 
 
 def _rendered(parts: Sequence[Part], value: Any, root: Any) -> Iterator[str]:

@@ -12,10 +12,22 @@ _HEADING = "Commands"
 class AgentCommands(LazyGroup):
     entries = (
         CommandEntry(
+            "run",
+            "shoal.cli.agent_run:run",
+            _HEADING,
+            "Run the agent of this machine: its GPUs for the kubelet, and their health.",
+        ),
+        CommandEntry(
             "check",
             "shoal.cli.agent_check:check",
             _HEADING,
             "Print the GPUs of this machine, with their readings and faults.",
+        ),
+        CommandEntry(
+            "export",
+            "shoal.cli.agent_export:export",
+            _HEADING,
+            "Serve the metrics of this machine's GPUs for Prometheus, as the DCGM exporter does.",
         ),
         CommandEntry(
             "validate",
@@ -28,6 +40,12 @@ class AgentCommands(LazyGroup):
             "shoal.cli.agent_cdi:cdi",
             _HEADING,
             "Write the CDI specification of this machine's GPUs and MIG instances.",
+        ),
+        CommandEntry(
+            "mig",
+            "shoal.cli.agent_mig:app",
+            _HEADING,
+            "Plan, apply, check and export the MIG layout of this machine's GPUs.",
         ),
         CommandEntry(
             "labels",

@@ -45,12 +45,14 @@ def _advice(missing: Path) -> str:
 
 
 def silence_words(access: Access, words: str) -> str:
-    """The words for a server that does not answer. If it is one of `shoal up` they say how to start it."""
+    """The words for a server that does not answer, with what to do. If it is one of `shoal up` they say how to start
+    it."""
     from shoal.embedded.apiserver.security.kubeconfig import NAME
     from shoal.embedded.apiserver.security.state_folder import MARKER, is_claimed, running
 
+    other = f"{words}; check that the cluster runs, or name another one with --kubeconfig, --context or KUBECONFIG"
     if access.file is None or access.name != NAME or not any(word in access.server for word in _LOOPBACK):
-        return words
+        return other
     folder, usual = access.file.parent, cluster_folder(None)
     if (folder / MARKER).exists():
         start = "shoal up" if folder == usual else f"shoal up --state {folder}"
@@ -58,5 +60,6 @@ def silence_words(access: Access, words: str) -> str:
         return words if is_claimed(folder) else ended
     # The file may be shared with other clusters: `shoal up --kubeconfig FILE`.
     found = running(usual)
-    is_running = found is not None and found.url == access.server
-    return words if is_running else f"{words}; if it is a cluster of `shoal up`, start it again"
+    if found is not None and found.url == access.server:
+        return words
+    return f"{words}; if it is a cluster of `shoal up`, it has ended: start it with `shoal up`"

@@ -97,7 +97,11 @@ def cluster_queues(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def subjects(ctx: typer.Context, incomplete: str) -> list[str]:
-    """`pod/`, `job/` and so on; behind one of them, or where no other can be meant, the names."""
+    """`pod/`, `job/` and so on; behind one of them, or where no other can be meant, the names. Behind `pod ` the names
+    of pods."""
+    if given := ctx.params.get("what"):
+        known = _known().get(given[0])
+        return [] if known is None else _begun(_asked(ctx, known), incomplete)
     word, slash, _ = incomplete.partition("/")
     kinds = [kind for kind in _KINDS if kind == word or (not slash and kind.startswith(word))]
     if len(kinds) != 1:

@@ -54,7 +54,11 @@ class DecideOptions:
 
 @with_options
 def decide(options: DecideOptions) -> None:
-    """Decide for manifests: which pods are placed where, are preempted, or wait, and why."""
+    """Decide for manifests: which pods are placed where, are preempted, or wait, and why.
+
+    A round is one pass of the scheduler over everything that waits. Preempted pods and admitted workloads have an
+    effect in the next round, so rounds are run until one changes nothing; that one is counted too.
+    """
     checked(options.output, TEXTS)
     from msgspec import structs
 

@@ -35,6 +35,10 @@ _PATH_ERRORS = {
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+_OF_LISTS = ("-w", "--watch", "-l", "--selector", "--sort-by", "--no-headers")
+_LISTS = {"shoal queue": "shoal get queues", "shoal top": "shoal get nodes"}
+"""Commands that show a summary, and the lists of the same objects."""
+
 _ending: ContextVar[list[int] | None] = ContextVar("ending", default=None)
 
 
@@ -85,8 +89,15 @@ def _os_error(error: OSError, debug: bool) -> tuple[str, int]:
 def _usage(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "shoal"
+    see = f"see {command} --help"
+    option, near = getattr(error, "option_name", ""), getattr(error, "possibilities", None)
+    if option in _OF_LISTS and command in _LISTS:
+        return f"{option}: {command} prints several tables; `{_LISTS[command]}` lists rows and takes {option}"
+    if option and near:
+        # The nearest comes first.
+        return f"No such option: {option}; did you mean {near[0]}? {see}"
     message = getattr(error, "format_message", error.__str__)()
-    return f"{message.rstrip('.')}; see {command} --help"
+    return f"{message.rstrip('.')}; {see}"
 
 
 def _complain(line: str, code: int, debug: bool) -> int:

@@ -42,21 +42,20 @@ from shoal.engine.from_api.queues import is_finished
 from shoal.engine.reasons import Code
 from shoal.sim.explanation import explain
 from shoal.sim.held_by_queues import without_queue_objects
+from shoal.sim.held_help import tell_held_help
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.remedies import Objects, fits_beside
 from shoal.sim.rounds import Rounds
 from shoal.sim.workload_explanation import queue_names
-from shoal.store.held_pods import HeldPod
+from shoal.store.held_pods import HeldPod, pods_of
 from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
 from shoal.views.asks import pods_words
-from shoal.views.enumeration import few
 from shoal.views.explanation import WOULD_RUN, Explanation
 from shoal.views.refused_pods import tell_refusal
 
 GoOn = Callable[[], bool]
-_MOST_PODS = 4
 
 
 class Explainer:
@@ -76,7 +75,12 @@ class Explainer:
         cluster = loaded.cluster
         self._queued = set(self._rounds.workloads) if isinstance(self._rounds, QueueRounds) else set[str]()
         held_back = queue_names(self._rounds) - self._queued
-        self._known = {*cluster.pods, *cluster.pending.in_order(), *loaded.manifests.gated, *held_back}
+        self._known = {
+            *cluster.pods,
+            *cluster.pending.in_order(),
+            *pods_of(loaded.manifests.gated, self._pods),
+            *held_back,
+        }
         """Pods that have not ended, those that are to be made too."""
         written = {meta_of(each.value).key for each in documents if isinstance(each.value, Job)}
         # A job that is held back is no gang yet, though it is known that it will be one.
@@ -184,7 +188,7 @@ class Explainer:
         explanation = self._told(key)
         if pod is not None and pod.status.phase:
             tell_as_living(explanation, pod, self._pods.values())
-            insert(explanation, "scheduler", said(pod))
+            insert(explanation, "scheduler", said(pod, explanation))
         elif pod is None and self._is_living and explanation.outcome.startswith("runs on "):
             where = explanation.outcome.removeprefix("runs on ")
             explanation.outcome = f"waits: its controller has not created it yet; {WOULD_RUN}{where}"
@@ -203,7 +207,7 @@ class Explainer:
         if not self._tell_missing(key, explanation, "waits:") and any(pod.status.phase for pod in members):
             tell_gang_as_living(explanation, members)
         explanation.add("lost", *lost_of_gang(self._lost, key, self._loaded.manifests.events))
-        insert(explanation, "scheduler", next((words for pod in waiting if (words := said(pod))), ""))
+        insert(explanation, "scheduler", next((words for pod in waiting if (words := said(pod, explanation))), ""))
         if waiting:
             explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
         return explanation
@@ -212,11 +216,16 @@ class Explainer:
         """Says of an object of a cluster that pods which its controller has yet to create do not run. The rounds place
         such pods, so this is called after them."""
         gang = self._loaded.cluster.gangs.find(key)
-        missing = sum(name not in self._pods for name in ([] if gang is None else [*gang.waiting, *gang.running]))
+        names = [] if gang is None else [*gang.waiting, *gang.running]
+        if gang is None and isinstance(self._rounds, QueueRounds):
+            names = list(self._rounds.pods.running_of(key))
+        missing = sum(name not in self._pods for name in names)
         is_told = self._is_living and missing > 0 and not explanation.outcome.startswith("waits")
         if is_told:
             pods = pods_words(missing)
-            explanation.outcome = f"{state} its controller has not created {pods} yet; {WOULD_RUN}the nodes below"
+            explanation.outcome = f"{state} its controller has not created {pods} yet"
+            if gang is not None:
+                explanation.outcome += f"; {WOULD_RUN}the nodes below"
         return is_told
 
     # -- a workload ------------------------------------------------------------------------------------------
@@ -280,8 +289,14 @@ class Explainer:
             return explanation
         # Those that the API server refuses to create say more than those that would be placed.
         first = next(iter(self._refused(subject)), waiting[0])
-        explanation = renamed(self._pod(first), f"{subject.kind} {subject.key}: {first}")
-        explanation.chapters.insert(0, ("pods", [counts, f"those that wait: {few(waiting, _MOST_PODS)}", *lost]))
+        # On a cluster, a pod that does not exist yet has no name yet.
+        is_named = not self._is_living or first in self._pods
+        title = f"{subject.kind} {subject.key}: {first}" if is_named else f"{subject.kind} {subject.key}:"
+        explanation = renamed(self._pod(first), title)
+        if not is_named and explanation.code == Code.FORBIDDEN:
+            explanation.outcome = "waits: its pods are not created"
+        named = self._objects.pod_names(waiting)
+        explanation.chapters.insert(0, ("pods", [counts, f"those that wait: {named}", *lost]))
         return explanation
 
     def _workload_of(self, subject: Subject) -> str:
@@ -329,7 +344,10 @@ class Explainer:
         return found
 
     def _told(self, key: str) -> Explanation:
-        return explain(self._rounds, self._loaded.manifests.gated, key, self._go_on, self._objects)
+        manifests = self._loaded.manifests
+        found = explain(self._rounds, manifests.gated, key, self._go_on, self._objects)
+        tell_held_help(found, key, self._documents, manifests, self._rounds, self._objects, self._go_on)
+        return found
 
 
 def _is(document: Document, subject: Subject) -> bool:

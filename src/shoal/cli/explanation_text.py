@@ -6,6 +6,7 @@ What decides nothing stays out of `sim/explanation.py`, which tells what would b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from shoal.api.conditions import is_condition_true
@@ -20,6 +21,7 @@ from shoal.store.pod_makers import GANG
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
 from shoal.views.enumeration import few
 from shoal.views.explanation import Explanation
+from shoal.views.why import NEAREST_BEGINNINGS
 
 _MOST_PODS = 4
 _MOST_WORDS = 3
@@ -27,6 +29,7 @@ _TOLD = ("QuotaReserved", "Admitted", "Evicted", "Preempted", "PodsReady", "Requ
 _STOPPED = ("Evicted", "Preempted")
 _HEAD = ("asks", "conditions", "gang", "gates", "queue", "needs")
 """Chapters that come before what others say of it."""
+_SENTENCES = re.compile(r"(?<=[.?]) (?=[A-Z])")
 NOT_CONSIDERED = "it has not been considered yet; are the queue controllers running?"
 
 
@@ -99,13 +102,21 @@ def _end_of(pod: Pod) -> str:
     return f"{pod.metadata.key}, until {until:%H:%M:%S} UTC at the latest" if until is not None else pod.metadata.key
 
 
-def said(pod: Pod) -> str:
-    """Returns the last message of its scheduler."""
+def said(pod: Pod, explanation: Explanation) -> str:
+    """Returns the last message of its scheduler, without the sentences that the explanation has under other headings.
+    Shoal's scheduler adds the nearest node and what would help, as they were at that time."""
     for each in pod.status.conditions:
         if each.type == "PodScheduled" and each.status == "False" and (each.message or each.reason):
-            return f"{pod.spec.scheduler_name} says: {each.message or each.reason}"
+            told = {_alike(line) for _, lines in explanation.chapters for line in lines}
+            sentences = _SENTENCES.split(each.message or each.reason)
+            kept = [one for one in sentences if not (_alike(one) in told or one.startswith(NEAREST_BEGINNINGS))]
+            return f"{pod.spec.scheduler_name} says: {' '.join(kept or sentences)}"
     is_silent = pod.status.phase == "Pending" and not pod.spec.node_name and not pod.spec.scheduling_gates
     return f"{pod.spec.scheduler_name} has said nothing of it yet; does it run?" if is_silent else ""
+
+
+def _alike(sentence: str) -> str:
+    return sentence.rstrip(".").casefold()
 
 
 def is_admitted(workload: Workload | None) -> bool:

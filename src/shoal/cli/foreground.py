@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from shoal.cli.cluster_folder import cluster_folder
+
 if TYPE_CHECKING:
     from shoal.cli.log_options import LoggingOptions
     from shoal.embedded.apiserver.settings import Settings
@@ -35,6 +37,16 @@ def run_in(folder: Path, settings: Settings, serve: Serve, notify: int | None = 
             sys.stdout.flush()
 
         serve(settings, ready)
+    if notify is None:
+        typer.echo(end_line(folder, settings), err=True)
+
+
+def end_line(folder: Path, settings: Settings) -> str:
+    """The last line on the terminal. Without it that would be the `export` of a cluster that no longer runs."""
+    start = "shoal up" if folder == cluster_folder(None) else f"shoal up --state {shlex.quote(str(folder))}"
+    again = "its objects are lost" if settings.state_dir is None else f"`{start}` starts it again with its objects"
+    left = f"KUBECONFIG, if it was exported as {settings.kubeconfig}, points to a cluster that does not run"
+    return f"the cluster has ended; {again}. {left}: unset KUBECONFIG"
 
 
 def export_line(kubeconfig: Path) -> str:

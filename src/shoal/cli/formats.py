@@ -36,6 +36,17 @@ TableOutput = Annotated[
         autocompletion=one_of(TABLES),
     ),
 ]
+SUMMARIES = (*TABLES, "name", "jsonpath=")
+SummaryOutput = Annotated[
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FORMAT",
+        help="table, wide (more columns), name, json, yaml or jsonpath=TEMPLATE.",
+        autocompletion=one_of(SUMMARIES),
+    ),
+]
 TextOutput = Annotated[
     str,
     typer.Option("-o", "--output", metavar="FORMAT", help="text, json or yaml.", autocompletion=one_of(TEXTS)),
@@ -54,13 +65,19 @@ def write(document: Any, output: str, cluster: str = "") -> None:
     """For programs. `cluster`: the name of the cluster that the document is about, as its first field."""
     import msgspec
 
-    if cluster:
-        document = {"cluster": cluster, **msgspec.to_builtins(document)}
-
+    document = with_cluster(document, cluster)
     if output == "yaml":
         sys.stdout.write(msgspec.yaml.encode(msgspec.to_builtins(document)).decode())
         return
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n")
+
+
+def with_cluster(document: Any, cluster: str) -> Any:
+    """In JSON types, with the name of the cluster as its first field, if there is one."""
+    import msgspec
+
+    found = msgspec.to_builtins(document)
+    return {"cluster": cluster, **found} if cluster else found
 
 
 def console(*, is_folded: bool = False) -> Console:

@@ -99,7 +99,7 @@ def _listing(of: ListedType, names: Sequence[str], source: Source, options: List
     if options.selector:
         rows = list(_selected(of, rows, source, options.selector))
     if form.sort_by:
-        rows = sorted_by(form.sort_by, rows)
+        rows = sorted_by(form.sort_by, of, rows)
     return Listing(of, rows, source.cluster, is_one=len(names) == 1)
 
 

@@ -15,7 +15,7 @@ from shoal.engine.pods import PodAllocation
 from shoal.engine.reasons import Evidence
 from shoal.sim.device_names import device_names
 from shoal.sim.queue_outlook import outlook
-from shoal.store.held_pods import HeldPod
+from shoal.store.held_pods import HeldPod, pods_of
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
 from shoal.views.decision import Reason
 from shoal.views.pod_list import PodLine
@@ -28,14 +28,17 @@ _ENDED = {"Succeeded": "succeeded", "Failed": "failed"}
 
 
 def pods_of_source(source: Source) -> list[PodLine]:
-    """Pods that wait come first, pods that have ended last."""
+    """Pods that wait come first, pods that have ended last. Of a cluster only pods with an object are listed, of
+    manifests also those that their jobs would make."""
     loaded = source.taken()
     pods = {each.value.metadata.key: each.value for each in source.documents if isinstance(each.value, Pod)}
     lines = {line.pod: line for line in (*_placed(loaded, pods), *_waiting(loaded, pods))}
     reasons = _reasons(loaded)
-    for key in dict.fromkeys((*loaded.manifests.gated, *pods)):
+    for key in dict.fromkeys((*pods_of(loaded.manifests.gated, pods), *pods)):
         if key not in lines:
             lines[key] = _held(loaded, key, pods.get(key), reasons)
+    if source.access is not None:
+        lines = {key: line for key, line in lines.items() if key in pods}
     return sorted(lines.values(), key=lambda line: (_ORDER.index(line.state), line.pod))
 
 

@@ -16,6 +16,7 @@ from shoal.cli.cluster_access import speak
 from shoal.cli.explanation_text import insert
 from shoal.cli.object_names import GANG, POD
 from shoal.cli.quota_raises import also_exceeded
+from shoal.views.explanation import REFUSED
 from shoal.views.history import Happening, history_lines
 from shoal.views.pod_failures import failure_lines, job_lines
 from shoal.views.refused_pods import EXCEEDED, FAILED_CREATE, exceeded, tell_refusal
@@ -74,8 +75,8 @@ def show_history(explanation: Explanation, family: Family, documents: Sequence[D
     is_told = explanation.code == EXCEEDED
     if short and not is_told:
         tell_refusal(explanation, short, namespace, would_run=family.would_run)
-    elif refused and not is_told:
-        insert(explanation, "refused", refused[-1])
+    elif refused and not is_told and all(heading != REFUSED for heading, _ in explanation.chapters):
+        insert(explanation, REFUSED, refused[-1])
     names = {meta.uid: meta.key for document in documents if (meta := meta_of(document.value)).uid}
     happenings = [*_of_events(of_present_objects(read.events, documents)), *_of_conditions([*read.pods, *read.jobs])]
     explanation.add(HISTORY, *history_lines(happenings, names, family.kind))

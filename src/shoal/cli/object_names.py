@@ -113,6 +113,8 @@ class Subjects:
         return Subject(next((kind for kind in _FIRST if kind in kinds), next(iter(kinds))), key)
 
     def _nothing(self, text: str, kind: str, name: str) -> UserError:
+        if not kind and (meant := self._with_nearest_kind(text)):
+            return UserError(f"type {excerpt(text.partition('/')[0])} not found", fix=f"did you mean {meant}?")
         names = sorted(key for key, kinds in self._kinds.items() if not kind or kind in kinds)
         bare = {known.partition("/")[2]: known for known in names}
         near = difflib.get_close_matches(name, names, n=_NEAR, cutoff=_ALIKE)
@@ -123,6 +125,18 @@ class Subjects:
         many = f"{len(names):,} {kind or 'pods and gang'}s exist" if len(names) != 1 else f"1 {what} exists"
         fix = f"did you mean {' or '.join(shown)}?" if shown else many
         return UserError(f"{what} {excerpt(name if kind else text)} not found", fix=fix)
+
+    def _with_nearest_kind(self, text: str) -> str:
+        """An object that exists, whose kind is misspelled: `pdo/x`. Empty where the word is a namespace."""
+        word, slash, name = text.partition("/")
+        if not slash or any(key.startswith(f"{word}/") for key in self._kinds):
+            return ""
+        known = dict.fromkeys([*_ALIASES, *(kind for kinds in self._kinds.values() for kind in kinds)])
+        for near in difflib.get_close_matches(word.lower(), known, _NEAR):
+            kind = _ALIASES.get(near, near)
+            if any(True for _ in self._matching(kind, name, "")):
+                return f"{kind}/{name}"
+        return ""
 
 
 def _elsewhere(kind: str, name: str, namespace: str, found: Sequence[str]) -> UserError:

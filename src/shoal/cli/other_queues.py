@@ -38,9 +38,12 @@ def other_queues_of(source: Source) -> list[OtherQueue]:
     if not has_other_queues(source.documents):
         return []
     loaded = source.taken()
-    waiting = Counter(
-        hold.queue for hold in loaded.manifests.gated.values() if isinstance(hold, HeldPod) and hold.queue
-    )
+    held = {
+        (hold.queue, hold.group or key)
+        for key, hold in loaded.manifests.gated.items()
+        if isinstance(hold, HeldPod) and hold.queue
+    }
+    waiting = Counter(queue for queue, _ in held)
     return [*_of_volcano(source.documents, waiting), *_of_kai(source.documents, loaded, waiting)]
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Container
+
 from msgspec import structs
 
 from shoal.api.node import Node
+from shoal.api.pod import Pod
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
 from shoal.sim.queue_outlook import outlook
-from shoal.store.held_pods import HeldPod
+from shoal.store.held_pods import HeldPod, pods_of
 from shoal.store.inventory import Inventory
 from shoal.store.queues.members import Members
 from shoal.views.decision import Reason
 from shoal.views.gang_list import GangLine, gang_order, gangs_of
-from shoal.views.top import Top, top_of
+from shoal.views.top import HeldBack, Top, top_of
 
 _SEED = 42
 _LET_IN = Reason("", "", "")
@@ -34,14 +38,39 @@ def top_of_source(source: Source) -> Top:
     queued = loaded.queued
     held = set[str]() if queued is None else set(queued.kueue.queues.held)
     workloads = 0 if queued is None else sum(1 for each in queued.workloads if each.key not in held)
-    return top_of(loaded.cluster, nodes, owner_of, gated=len(loaded.manifests.gated), workloads=workloads)
+    gated = pods_of(loaded.manifests.gated, members.pods)
+    gangs = len(loaded.manifests.gated) - len(gated)
+    return top_of(loaded.cluster, nodes, owner_of, HeldBack(len(gated), workloads, gangs))
 
 
 def gangs_of_source(source: Source) -> list[GangLine]:
     loaded = source.taken()
     lines = gangs_of(loaded.placement, _SEED)
     words = _queued(loaded)
-    return sorted((_with_queue(line, words.get(line.gang)) for line in lines), key=gang_order)
+    pods = {placed.value.metadata.key for placed in Inventory(source.documents).of(Pod)}
+    held = _held_pods(loaded, pods)
+    return sorted(
+        (_with_queue(_existing(line, held[line.gang]), words.get(line.gang)) for line in lines), key=gang_order
+    )
+
+
+def _held_pods(loaded: Loaded, pods: Container[str]) -> Counter[str]:
+    """By gang: its pods that a queue keeps back, which the facts do not have."""
+    gated = loaded.manifests.gated
+    holds = [gated[key] for key in pods_of(gated, pods)]
+    found = Counter(hold.group for hold in holds if isinstance(hold, HeldPod) and hold.group)
+    if loaded.queued is not None:
+        for facts in loaded.queued.workloads:
+            for group in loaded.queued.pods.groups_of(facts.key):
+                found[group] = sum(1 for key in loaded.queued.pods.each_of(facts.key) if key in pods)
+    return found
+
+
+def _existing(line: GangLine, held: int) -> GangLine:
+    """With the pods that a queue keeps back, or a message that it has none."""
+    if line.state != "empty":
+        return line
+    return structs.replace(line, waiting=held, message="" if held else f"0 of {line.needs:,} pods exist")
 
 
 def _with_queue(line: GangLine, word: tuple[str, Reason] | None) -> GangLine:
@@ -50,7 +79,8 @@ def _with_queue(line: GangLine, word: tuple[str, Reason] | None) -> GangLine:
     queue, reason = word
     if line.state != "empty" or not reason.code:
         return structs.replace(line, queue=queue)
-    return structs.replace(line, state="queued", queue=queue, code=reason.code, message=reason.message)
+    message = f"{line.message}; {reason.message}" if line.message else reason.message
+    return structs.replace(line, state="queued", queue=queue, code=reason.code, message=message)
 
 
 def _queued(loaded: Loaded) -> dict[str, tuple[str, Reason]]:

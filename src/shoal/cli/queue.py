@@ -13,7 +13,7 @@ import typer
 from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.command_help import HelpCommand
 from shoal.cli.completion_values import cluster_queues
-from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
+from shoal.cli.formats import FOR_PROGRAMS, TABLES, SummaryOutput, TableOutput, checked
 from shoal.cli.list_options import AllNamespaces
 from shoal.cli.named_group import NamedGroup
 from shoal.cli.named_nodes import Machines
@@ -23,10 +23,11 @@ from shoal.cli.options import Seed
 from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from shoal.cli.list_output import OutputForm
     from shoal.views.other_queues import OtherQueue
-    from shoal.views.queue_tree import Tree
+    from shoal.views.queue_tree import Tree, TreeNode
     from shoal.views.queue_workloads import Workloads
 
 app = typer.Typer(
@@ -63,7 +64,7 @@ class QueueOptions:
     filename: Files = None
     nodes: Machines = None
     namespace: Namespace = ""
-    output: TableOutput = _TABLE
+    output: SummaryOutput = _TABLE
     workloads: Annotated[
         bool,
         typer.Option("--workloads", help="Also list workloads that hold quota, and those that wait, with reasons."),
@@ -83,7 +84,7 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
         if options != QueueOptions() or access != AccessOptions():
             raise UserError("options of a command stand behind its name", where=Where(path="shoal queue"))
         return
-    checked(options.output, TABLES)
+    from shoal.cli.list_output import summary_form
     from shoal.cli.manifests import warn
     from shoal.cli.object_source import source_from
     from shoal.cli.other_queues import named, other_queues_in_use, other_queues_of
@@ -95,15 +96,16 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
     from shoal.views.queue_tree import Tree, queue_tree
     from shoal.views.queue_workloads import workloads_of
 
+    form = summary_form(options.output, "shoal queue", "queues")
     source = source_from(options.filename, access, options.namespace, nodes=options.nodes, reads_pods=False)
     namespace = "" if options.all_namespaces else source.namespace
     of_name = named(other_queues_of(source), options.name) if options.name else other_queues_in_use(source)
     if of_name and (options.name or not are_queues(source.documents)):
-        _show(Tree([]), None, options.output, of_name, source.cluster)
+        _show(Tree([]), None, form, of_name, source.cluster)
         return
     if not are_queues(source.documents) and source.access is not None and not options.name:
-        if options.output in FOR_PROGRAMS:
-            _show(Tree([]), None, options.output, (), source.cluster)
+        if not form.is_table:
+            _show(Tree([]), None, form, (), source.cluster)
         typer.echo("no queues found; create a ClusterQueue of Kueue, or a queue of Volcano or KAI", err=True)
         return
     manifests = queues_of(source.documents, options.filename or [source.words])
@@ -113,27 +115,34 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
     waiters = waiters_of(kueue, {facts.key: facts for facts in manifests.workloads})
     tree = queue_tree(kueue.queues, waiters)
     listed = None
-    if options.workloads or options.name or options.output == "wide":
+    if options.workloads or options.name or form.name == "wide":
         reasons = outlook(kueue_of(manifests, manifests.now_s), manifests.now_s)
         listed = workloads_of(kueue.queues.held.values(), waiters, reasons)
     if options.name:
         part = part_of(tree, options.name, namespace, is_only=bool(namespace and options.namespace))
         tree = Tree([part.shown])
         listed = None if listed is None else workloads_in(listed, part.meant)
-    _show(tree, listed, options.output, of_name, source.cluster)
+    _show(tree, listed, form, of_name, source.cluster)
 
 
 def _show(
-    tree: Tree, listed: Workloads | None, output: str, others: Sequence[OtherQueue] = (), cluster: str = ""
+    tree: Tree, listed: Workloads | None, form: OutputForm, others: Sequence[OtherQueue] = (), cluster: str = ""
 ) -> None:
-    from shoal.cli.formats import console, write
+    from shoal.cli.formats import console, with_cluster
 
-    if output in FOR_PROGRAMS:
+    if form.name == "name":
+        names = [*_names([*tree.roots, *tree.astray]), *(f"queue/{each.queue}" for each in others)]
+        typer.echo("".join(f"{name}\n" for name in names), nl=False)
+        return
+    if not form.is_table:
         import msgspec
+
+        from shoal.cli.list_output import write_document
 
         document = msgspec.to_builtins(tree)
         document |= {} if listed is None else {"workloads": msgspec.to_builtins(listed)}
-        write(document | ({"others": msgspec.to_builtins(others)} if others else {}), output, cluster)
+        document |= {"others": msgspec.to_builtins(others)} if others else {}
+        write_document(with_cluster(document, cluster), form)
         return
     from shoal.views.other_queues import show_other_queues
     from shoal.views.queue_text import show_tree
@@ -145,6 +154,13 @@ def _show(
     if listed is not None:
         show_workloads(screen, listed)
     show_other_queues(screen, others)
+
+
+def _names(nodes: Sequence[TreeNode]) -> Iterator[str]:
+    """Of the tree from the top: cohort/x, clusterqueue/x, localqueue/team-a/x."""
+    for node in nodes:
+        yield f"{node.kind.lower()}/{node.name}"
+        yield from _names(node.children)
 
 
 @app.command("diff", cls=HelpCommand)

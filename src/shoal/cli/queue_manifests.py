@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from shoal.api.decode import Document, Unknown, meta_of
 from shoal.api.files import STANDARD_INPUT, read_manifests
@@ -16,6 +16,7 @@ from shoal.api.kueue import (
     WorkloadPriorityClass,
 )
 from shoal.api.topology import KueueTopology
+from shoal.cli.manifest_errors import read_valid, report_errors
 from shoal.cli.manifests import Loaded, loaded_of, rounds_of, warn
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.sim.queue_future import Future, future_of
@@ -60,12 +61,19 @@ def futures_of(paths: Sequence[str], seed: int) -> tuple[Lived, Lived]:
         raise UserError(many, where=Where(path="--filename"), fix="give it twice: -f NOW -f PROPOSED")
     if paths[0] == paths[1] == STANDARD_INPUT:
         raise UserError("standard input can be read once only", where=Where(path="--filename"))
-    now, proposed = (read_manifests([path]) for path in paths)
+    now, present, errors = read_valid(lambda report: read_manifests([paths[0]], report=report), loaded_of)
+    report_errors(errors)
+
+    def read_proposed(report: Callable[[UserError], None]) -> list[Document]:
+        proposed = read_manifests([paths[1]], report=report)
+        is_change = bool(proposed) and all(isinstance(document.value, RULES) for document in proposed)
+        return replaced(now, proposed) if is_change else proposed
+
+    proposed, then, errors = read_valid(read_proposed, loaded_of)
+    report_errors(errors)
     if not proposed:
         raise _no_queues(paths[1:])
-    if all(isinstance(document.value, RULES) for document in proposed):
-        proposed = replaced(now, proposed)
-    worlds = [loaded_of(now), loaded_of(proposed)]
+    worlds = [present, then]
     warn(dict.fromkeys(warning for loaded in worlds for warning in loaded.warnings))
     one, other = (_lived(loaded, path, seed) for loaded, path in zip(worlds, paths, strict=True))
     return one, other

@@ -12,10 +12,11 @@ from shoal.cli.progress import progress
 from shoal.engine.cluster import Cluster
 from shoal.engine.profile import POLICIES, Builder
 from shoal.sim.repacking import PlacedFleet, as_placed, fleet_of, repacked, with_clones
+from shoal.store.held_pods import pods_of
 from shoal.store.inventory import Inventory
 from shoal.units.errors import UserError
 from shoal.views.repacking import AS_PLACED, Comparison, Prices, RepackedRow, conclusion, prices_of, row_of
-from shoal.views.top import top_of
+from shoal.views.top import NodeTop, all_requests, top_of
 
 _FULL_MILLI = 1000
 
@@ -29,7 +30,7 @@ def compare_placements(
     fleet = fleet_of(loaded.manifests.events, loaded.now_s)
     _require(fleet, nodes)
     labels = {node.metadata.name: node.metadata.labels for node in nodes}
-    top = top_of(as_placed(fleet), nodes, str).nodes
+    top = _nodes_of(as_placed(fleet), nodes)
     prices = prices_of({node.name: labels[node.name] for node in top if node.gpus})
     row = partial(_row, nodes=nodes, prices=prices)
     now = row(AS_PLACED, as_placed(fleet))
@@ -43,11 +44,16 @@ def compare_placements(
         for name, builder in builders.items():
             rows.append(row(name, repacked(fleet, builder, seed)))
             watch(name, arriving)
-    return Comparison(pods, fleet.clones, len(loaded.manifests.gated), rows, conclusion(rows, prices))
+    return Comparison(pods, fleet.clones, len(pods_of(loaded.manifests.gated, ())), rows, conclusion(rows, prices))
 
 
 def _row(policy: str, cluster: Cluster, *, nodes: Sequence[Node], prices: Prices) -> RepackedRow:
-    return row_of(policy, cluster, top_of(cluster, nodes, str).nodes, prices)
+    return row_of(policy, cluster, _nodes_of(cluster, nodes), prices)
+
+
+def _nodes_of(cluster: Cluster, nodes: Sequence[Node]) -> list[NodeTop]:
+    """Fragmentation is measured by all pods, so that the rows can be compared."""
+    return top_of(cluster, nodes, str, typical=all_requests(cluster)).nodes
 
 
 def _require(fleet: PlacedFleet, nodes: Sequence[Node]) -> None:

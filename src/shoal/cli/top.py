@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from shoal.cli.cluster_access import AccessOptions
-from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
+from shoal.cli.formats import TABLES, SummaryOutput
 from shoal.cli.list_options import HolderScope
 from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files
@@ -26,14 +26,16 @@ Watch = Annotated[
 def top(
     filename: Files = None,
     nodes: Machines = None,
-    output: TableOutput = TABLES[0],
+    output: SummaryOutput = TABLES[0],
     watch: Watch = False,
     *,
     scope: HolderScope,
     access: AccessOptions,
 ) -> None:
     """Show what the GPUs are doing: per model, per holder, per node, and how much of what is free is fragments."""
-    checked(output, TABLES)
+    from shoal.cli.list_output import summary_form, write_document
+
+    form = summary_form(output, "shoal top", "nodes")
     if watch:
         from shoal.cli.dashboard_runs import watch_cluster
         from shoal.cli.foreground import wants_dashboard
@@ -48,7 +50,7 @@ def top(
         return
     from msgspec import structs
 
-    from shoal.cli.formats import console, write
+    from shoal.cli.formats import console, with_cluster
     from shoal.cli.object_source import source_from
     from shoal.cli.overview import top_of_source
     from shoal.views.top_text import show_top
@@ -56,7 +58,9 @@ def top(
     source = source_from(filename, access, nodes=nodes)
     found = top_of_source(source)
     found = structs.replace(found, holders=[each for each in found.holders if scope.has(each.name)])
-    if output in FOR_PROGRAMS:
-        write(found, output, source.cluster)
-        return
-    show_top(console(), found, is_wide=output == "wide")
+    if form.name == "name":
+        typer.echo("".join(f"node/{node.name}\n" for node in found.nodes), nl=False)
+    elif form.is_table:
+        show_top(console(), found, is_wide=form.name == "wide")
+    else:
+        write_document(with_cluster(found, source.cluster), form)

@@ -17,6 +17,8 @@ from shoal.cli.option_groups import with_options
 from shoal.cli.options import Policy, SchedulerConfigFile, Seed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from shoal.cli.object_source import Source
     from shoal.client.http.access import Access
     from shoal.views.explanation import Explanation
@@ -40,11 +42,11 @@ class WhyOptions:
 
 @with_options
 def why(
-    name: Annotated[
-        str,
+    what: Annotated[
+        list[str],
         typer.Argument(
             metavar="NAME",
-            help="pod/x, job/x, workload/x, deployment/x, gang/x ...; or namespace/name, or a name alone.",
+            help="pod/x, pod x, job/x, workload/x, deployment/x, gang/x ...; or namespace/name, or a name alone.",
             autocompletion=subjects,
         ),
     ],
@@ -53,6 +55,7 @@ def why(
 ) -> None:
     """Tell why a pod, gang, workload or job waits, or where it went: what it asks, the nodes, what would help."""
     checked(options.output, TEXTS)
+    name = one_name(what)
     from shoal.cli.addressed_commands import address_commands, cluster_flags
     from shoal.cli.advice_events import show_advice
     from shoal.cli.explainer import Explainer
@@ -98,6 +101,19 @@ def why(
         write(document_of(explanation), options.output, source.cluster)
         return
     show_explanation(console(is_folded=True), explanation)
+
+
+def one_name(words: Sequence[str]) -> str:
+    """`TYPE/NAME`, for `TYPE NAME` as well."""
+    from shoal.units.errors import UserError, Where
+
+    if len(words) == 1:
+        return words[0]
+    kind, name = words[0], words[1]
+    if len(words) > 2 or "/" in kind:
+        fix = "one object is explained at a time: TYPE/NAME, or TYPE NAME"
+        raise UserError(f"{len(words)} words are given", where=Where(path="NAME"), fix=fix)
+    return f"{kind}/{name}"
 
 
 def _of_unread(name: str, namespace: str, source: Source, access: Access, *, is_only: bool) -> Explanation | None:

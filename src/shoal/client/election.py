@@ -23,6 +23,7 @@ from shoal.client.clock import Clock
 from shoal.client.item import WatchEvent
 from shoal.client.kind import LEASES
 from shoal.client.lease_lock import JITTER, LeaseLock, Lock, now_s
+from shoal.client.outage import Outage
 from shoal.client.port import Api, Select
 from shoal.client.recorder import Recorder
 from shoal.client.refusals import AlreadyExistsError, ForbiddenError
@@ -65,6 +66,9 @@ class LeaderElection:
         self._draw = draw
         self._events = events
         self._waits = waits
+        self._clock = clock
+        self.outage = Outage()
+        """The outage reporter of the server; shared with the caches of the process where it has any."""
         self._said = ""
         """The last refusal, which is logged once although it repeats at each retry."""
 
@@ -136,7 +140,9 @@ class LeaderElection:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline_s):
                     try:
-                        return await self._lease.attempt()
+                        is_renewed = await self._lease.attempt()
+                        self.outage.ends(self)
+                        return is_renewed
                     except ShoalError as error:
                         wait_s = self._wait_after(error)
                     await asyncio.sleep(wait_s)
@@ -160,7 +166,9 @@ class LeaderElection:
                 # A server that does not answer must not prevent the next try of a candidate.
                 async with asyncio.timeout(self._timing.renew_s):
                     if await self._lease.attempt() and self.is_leading:
+                        self.outage.ends(self)
                         break
+                self.outage.ends(self)
                 most_s = self._lease.expires_in_s + self._draw.uniform(0, _APART_S)
                 self._seen.set()
                 if self.leader not in ("", waits_for):
@@ -210,7 +218,8 @@ class LeaderElection:
         will_pass = is_reported or isinstance(error, TemporaryError | ConflictError | AlreadyExistsError)
         is_news, self._said = str(error) != self._said, str(error)
         level = logging.WARNING if is_news and not will_pass else logging.INFO
-        _log.log(level, "the lease %s/%s: %s", self._lock.namespace, self._lock.name, error)
+        if not self.outage.takes(self, error, self._clock.seconds()):
+            _log.log(level, "the lease %s/%s: %s", self._lock.namespace, self._lock.name, error)
         return max(self._timing.retry_s, error.delay_s if isinstance(error, TemporaryError) else 0.0)
 
     def _report(self, what: str) -> None:

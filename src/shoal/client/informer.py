@@ -173,7 +173,8 @@ class Informer:
         words, now_s = str(error), self._clock.seconds()
         if isinstance(error, ForbiddenError) and error.is_reported:
             return
-        if self._outage.takes(self, error) or (words == self._reported and now_s < self._reported_s + _TOLD_AGAIN_S):
+        is_known = words == self._reported and now_s < self._reported_s + _TOLD_AGAIN_S
+        if self._outage.takes(self, error, now_s) or is_known:
             return
         self._reported, self._reported_s = words, now_s
         if _RELOADS in words:

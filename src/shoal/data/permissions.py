@@ -106,6 +106,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         "create pods/eviction",
         "delete pods",
         "patch,update pods/status",
+        # MIG instances that a node creates for a pod are requested by an annotation of the node.
+        "patch nodes",
         "patch,update persistentvolumeclaims,persistentvolumes",
         f"create,patch,update resourceclaims {_DRA}",
         f"patch,update resourceclaims/status {_DRA}",

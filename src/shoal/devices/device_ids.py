@@ -8,7 +8,7 @@ import msgspec
 
 from shoal.units.numbers import LONGEST_HELD
 
-_REPLICA = "::"
+_REPLICA, _GKE_REPLICA = "::", "/vgpu"
 
 
 def replica_id(device: str, number: int) -> str:
@@ -24,6 +24,14 @@ def device_of_replica(device: str) -> str:
 def number_of_replica(device: str) -> str:
     """Empty for a device that is no replica."""
     return device.partition(_REPLICA)[2]
+
+
+def share_of(device: str) -> str | None:
+    """The number of a replica, of NVIDIA's device plugin or of GKE's; None for a device that is not shared."""
+    for mark in (_GKE_REPLICA, _REPLICA):
+        if mark in device:
+            return device.split(mark)[1]
+    return None
 
 
 def ids_in(text: str) -> Mapping[str, Mapping[str, tuple[str, ...]]]:

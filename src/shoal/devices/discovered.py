@@ -46,6 +46,7 @@ def _slot(gpu: InstalledGpu, island: int) -> GpuSlot:
         serial=gpu.serial or "",
         compute_capability=gpu.compute_capability or "",
         is_mig_capable=gpu.is_mig is not None,
+        pci_id=gpu.pci_id or "",
     )
 
 

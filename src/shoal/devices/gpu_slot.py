@@ -25,3 +25,5 @@ class GpuSlot(msgspec.Struct, frozen=True):
     compute_capability: str = ""
     """`9.0`; empty if unknown."""
     is_mig_capable: bool = False
+    pci_id: str = ""
+    """Device and vendor, and where known those of the board: `0x233010DE:0x16C110DE`; empty if unknown."""

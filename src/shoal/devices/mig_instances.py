@@ -11,9 +11,8 @@ from functools import lru_cache
 import msgspec
 
 from shoal.data.mig import Layout, Profile
+from shoal.devices.mig_layouts import Counts
 from shoal.devices.tiling import Tiling, tiling
-
-Counts = tuple[tuple[str, int], ...]
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -43,14 +42,30 @@ def fits(facts: Layout, counts: Counts) -> bool:
 @lru_cache(maxsize=1024)
 def places(facts: Layout, counts: Counts) -> tuple[tuple[str, int], ...] | None:
     """Profile and first memory slice of each instance, by start; None if they do not fit."""
+    tiles = tiling(facts.name)
+    return named_places(tiles, tiles.empty, counts)
+
+
+def named_places(tiles: Tiling, free: int, counts: Counts) -> tuple[tuple[str, int], ...] | None:
+    """The same on a GPU of which these slices are free."""
     wanted = tuple((name, count) for name, count in counts if count)
-    profiles = {name: facts.profile(name) for name, _ in wanted}
+    profiles = {name: tiles.facts.profile(name) for name, _ in wanted}
     known = {name: profile for name, profile in profiles.items() if profile is not None}
     if len(known) < len(profiles) or any(count > known[name].max for name, count in wanted):
         return None
-    tiles = tiling(facts.name)
-    placed = tiles.place([(0, tiles.empty)], wanted) if wanted else []
+    placed = tiles.place([(0, free)], wanted) if wanted else []
     return None if placed is None else tuple(_named(tiles, [mask for _, mask in placed], wanted, known))
+
+
+@lru_cache(maxsize=64)
+def possible_counts(layout: str) -> tuple[Counts, ...]:
+    """Every set of instances that one GPU can have, none included."""
+    tiles = tiling(layout)
+    names = tuple(profile.name for profile in tiles.facts.profiles)
+    return tuple(
+        tuple(sorted((name, count) for name, count in zip(names, counts, strict=True) if count))
+        for counts in tiles.ways(names, tiles.empty)
+    )
 
 
 def _named(tiles: Tiling, masks: Sequence[int], wanted: Counts, profiles: dict[str, Profile]) -> list[tuple[str, int]]:

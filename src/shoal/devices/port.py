@@ -91,6 +91,9 @@ class InstalledGpu(msgspec.Struct, frozen=True):
     """The number in the name of its device node, `/dev/nvidia0`; it can differ from the index."""
     numa: int | None = None
     serial: str | None = None
+    brand: str | None = None
+    """`Tesla`, `NVIDIA`, ..."""
+    vbios: str | None = None
     is_mig: bool | None = None
     """Whether MIG mode is enabled; None: the GPU has no MIG."""
     instances: tuple[MigInstance, ...] = ()
@@ -100,6 +103,8 @@ class InstalledGpu(msgspec.Struct, frozen=True):
     """0x030000 for a GPU with displays, 0x030200 for one without."""
     fabric: Fabric | None = None
     """None: attached to no domain beyond this machine."""
+    pci_id: str | None = None
+    """Device and vendor, and those of the board: `0x233010DE:0x16C110DE`."""
 
 
 class LostGpu(msgspec.Struct, frozen=True):
@@ -123,11 +128,11 @@ class GpuProcess(msgspec.Struct, frozen=True):
     memory_mib: int | None
     instance: int | None = None
     """The GPU instance of the process."""
+    util_percent: int | None = None
+    """Of the multiprocessors; not measured with MIG."""
 
 
 class EccErrors(msgspec.Struct, frozen=True):
-    """Errors since the driver was loaded."""
-
     corrected: int | None
     uncorrected: int | None
 
@@ -138,6 +143,70 @@ class RemappedRows(msgspec.Struct, frozen=True):
     is_pending: bool
     """Whether a reset is needed to remap a row."""
     has_failed: bool
+
+
+class RetiredPages(msgspec.Struct, frozen=True):
+    """GPUs before Ampere retire pages, later ones remap rows."""
+
+    single_bit: int
+    double_bit: int
+    is_pending: bool | None
+
+
+class NvlinkCounters(msgspec.Struct, frozen=True):
+    """Over all links of the GPU, since the driver was loaded."""
+
+    tx_bytes: int | None = None
+    rx_bytes: int | None = None
+    """Data without protocol headers."""
+    crc_flit_errors: int | None = None
+    crc_data_errors: int | None = None
+    replay_errors: int | None = None
+    recovery_errors: int | None = None
+
+
+class Violations(msgspec.Struct, frozen=True):
+    """How long each limit has reduced the clocks, in nanoseconds since the driver was loaded."""
+
+    power_ns: int | None = None
+    thermal_ns: int | None = None
+    sync_boost_ns: int | None = None
+    board_limit_ns: int | None = None
+    low_utilization_ns: int | None = None
+    reliability_ns: int | None = None
+
+
+class Profiling(msgspec.Struct, frozen=True):
+    """What the performance counters of a GPU or MIG instance measured between the last two readings: ratios from 0 to
+    1, and rates.
+    """
+
+    graphics: float | None = None
+    sm: float | None = None
+    sm_occupancy: float | None = None
+    tensor: float | None = None
+    dram: float | None = None
+    fp64: float | None = None
+    fp32: float | None = None
+    fp16: float | None = None
+    integer: float | None = None
+    tensor_dfma: float | None = None
+    tensor_hmma: float | None = None
+    tensor_imma: float | None = None
+    pcie_tx_bytes_s: float | None = None
+    pcie_rx_bytes_s: float | None = None
+    nvlink_tx_bytes_s: float | None = None
+    nvlink_rx_bytes_s: float | None = None
+
+
+class InstanceReadings(msgspec.Struct, frozen=True):
+    """The values of one MIG device, as far as it has sensors of its own."""
+
+    uuid: str
+    used_mib: int | None = None
+    reserved_mib: int | None = None
+    free_mib: int | None = None
+    profiling: Profiling | None = None
 
 
 RecoveryAction = Literal["none", "reset", "reboot", "drain-p2p", "drain-and-reset", "recover-imex", "bus-reset"]
@@ -162,10 +231,25 @@ class GpuReadings(msgspec.Struct, frozen=True):
     energy_mj: int | None = None
     """Millijoules since the driver was loaded."""
     ecc: EccErrors | None = None
+    """Since the driver was loaded."""
+    ecc_lifetime: EccErrors | None = None
+    """Since the GPU was made."""
+    retired_pages: RetiredPages | None = None
     remapped_rows: RemappedRows | None = None
     throttle_reasons: tuple[str, ...] | None = None
     """`sw_power_cap`, `hw_thermal_slowdown`, ...; empty: the clocks are not reduced."""
     processes: tuple[GpuProcess, ...] | None = None
+    encoder_percent: int | None = None
+    decoder_percent: int | None = None
+    pcie_replays: int | None = None
+    nvlink: NvlinkCounters | None = None
+    """None for a GPU without NVLink."""
+    violations: Violations | None = None
+    is_vgpu_licensed: bool | None = None
+    profiling: Profiling | None = None
+    """None for GPUs before Hopper, and until there are two readings."""
+    instances: tuple[InstanceReadings, ...] = ()
+    """Of GPUs with MIG."""
     recovery_action: RecoveryAction | None = None
     """What the driver recommends after a fault; None: drivers before 550 do not say."""
 

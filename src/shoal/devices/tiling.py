@@ -115,7 +115,7 @@ class Tiling:
         for device, free in states:
             reached: dict[Counts, list[Tile]] = {}
             for missing, placed in ways.items():
-                for taken, masks in self._ways(names, free).items():
+                for taken, masks in self.ways(names, free).items():
                     left = tuple(max(m - t, 0) for m, t in zip(missing, taken, strict=True))
                     if all(t <= m for m, t in zip(missing, taken, strict=True)) and left not in reached:
                         reached[left] = [*placed, *((device, mask) for mask in masks)]
@@ -125,7 +125,7 @@ class Tiling:
         return None
 
     @lru_cache(maxsize=4096)  # noqa: B019
-    def _ways(self, names: tuple[str, ...], free: int) -> dict[Counts, tuple[int, ...]]:
+    def ways(self, names: tuple[str, ...], free: int) -> dict[Counts, tuple[int, ...]]:
         """Every number of tiles of each profile that one device holds, and their masks."""
         ways: dict[Counts, tuple[int, ...]] = {(0,) * len(names): ()}
         for index, name in enumerate(names):
@@ -133,7 +133,7 @@ class Tiling:
             for mask in self.places(profile) if profile is not None else ():
                 if mask & free != mask:
                     continue
-                for taken, masks in self._ways(names, free & ~mask).items():
+                for taken, masks in self.ways(names, free & ~mask).items():
                     more = (*taken[:index], taken[index] + 1, *taken[index + 1 :])
                     ways.setdefault(more, (mask, *masks))
         return ways

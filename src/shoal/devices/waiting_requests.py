@@ -51,9 +51,17 @@ class ActualDevices(msgspec.Struct, frozen=True):
     devices: Held
 
 
+class _WaitingPod(msgspec.Struct, frozen=True):
+    obj: Obj
+    requests: tuple[WaitingRequest, ...]
+    is_chosen: bool
+    """Whether its annotation chooses devices."""
+    is_ending: bool
+
+
 class WaitingRequests:
     def __init__(self) -> None:
-        self._pods: list[tuple[Obj, tuple[WaitingRequest, ...]]] = []
+        self._pods: list[_WaitingPod] = []
         """Those that can hold devices, the oldest first."""
         self._given: dict[WaitingRequest, frozenset[str]] = {}
         """The devices that a container has, or seems to have until the kubelet names its pods."""
@@ -62,9 +70,9 @@ class WaitingRequests:
 
     def set_pods(self, pods: Iterable[Obj]) -> None:
         """All pods of the node. Those that have ended hold no devices."""
-        found = ((pod, tuple(_requests(pod))) for pod in sorted(pods, key=_age) if not _has_ended(pod))
-        self._pods = [(pod, requests) for pod, requests in found if requests]
-        present = {one for _, requests in self._pods for one in requests}
+        found = (_waiting_pod(pod) for pod in sorted(pods, key=_age) if not _has_ended(pod))
+        self._pods = [pod for pod in found if pod.requests]
+        present = {one for pod in self._pods for one in pod.requests}
         self._given = {one: ids for one, ids in self._given.items() if one in present}
 
     def is_awaited(self, resource: str, count: int) -> bool:
@@ -101,13 +109,14 @@ class WaitingRequests:
         """The kubelet's own list. Returns the pods about which the cluster has to learn other devices than it knows."""
         certain: dict[WaitingRequest, frozenset[str]] = {}
         actual: list[ActualDevices] = []
-        for pod, requests in self._pods:
-            held = holders.get(requests[0].pod, {})
-            own = {one: tuple(held.get(one.container, {}).get(one.resource, ())) for one in requests}
+        for pod in self._pods:
+            name = pod.requests[0].pod
+            held = holders.get(name, {})
+            own = {one: tuple(held.get(one.container, {}).get(one.resource, ())) for one in pod.requests}
             certain |= {one: frozenset(ids) for one, ids in own.items() if ids}
             devices = _by_container(own)
-            if devices and not _is_known(pod, devices):
-                actual.append(ActualDevices(requests[0].uid, requests[0].pod, devices))
+            if devices and not _is_known(pod.obj, devices):
+                actual.append(ActualDevices(pod.requests[0].uid, name, devices))
         taken = {(one.resource, each) for one, ids in certain.items() for each in ids}
         # A container that was only matched does not have what the kubelet gave to another one.
         kept = {one: ids for one, ids in self._given.items() if not any((one.resource, each) in taken for each in ids)}
@@ -121,10 +130,10 @@ class WaitingRequests:
             for one, ids in self._given.items()
         )
 
-    def _waiting(self, resource: str, count: int | None = None) -> Iterator[tuple[WaitingRequest, Obj]]:
-        for pod, requests in self._pods:
+    def _waiting(self, resource: str, count: int | None = None) -> Iterator[tuple[WaitingRequest, _WaitingPod]]:
+        for pod in self._pods:
             # The kubelet admits no pod that is being deleted.
-            for request in () if pod["metadata"].get("deletionTimestamp") else requests:
+            for request in () if pod.is_ending else pod.requests:
                 is_asked = request.resource == resource and count in (None, request.count)
                 if is_asked and request not in self._given:
                     yield request, pod
@@ -146,15 +155,23 @@ def _requests(pod: Obj) -> Iterator[WaitingRequest]:
             yield WaitingRequest(uid, name, ask.container, resource, count)
 
 
-def _choice(request: WaitingRequest, pod: Obj, available: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
+def _waiting_pod(pod: Obj) -> _WaitingPod:
+    metadata = pod["metadata"]
+    is_chosen = bool((metadata.get("annotations") or {}).get(OWN_DEVICES))
+    return _WaitingPod(pod, tuple(_requests(pod)), is_chosen, bool(metadata.get("deletionTimestamp")))
+
+
+def _choice(request: WaitingRequest, pod: _WaitingPod, available: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
     """Numbers are assigned to the containers in order, so those of the containers before are passed over."""
-    choice = Choice(pod)
-    for before in _requests(pod):
-        if before == request:
-            wanted = choice.wanted(request.container, request.resource, request.count, available)
-            return wanted if isinstance(wanted, list) and len(wanted) == request.count else []
+    if not pod.is_chosen:
+        return []
+    choice = Choice(pod.obj)
+    for before in pod.requests:
+        if before is request:
+            break
         choice.pass_over(before.container, before.resource, before.count)
-    return []
+    wanted = choice.wanted(request.container, request.resource, request.count, available)
+    return wanted if isinstance(wanted, list) and len(wanted) == request.count else []
 
 
 def _by_container(own: Mapping[WaitingRequest, tuple[str, ...]]) -> Held:

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from msgspec import structs
 
 from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask
@@ -39,10 +40,10 @@ from shoal.views.asks import ask_words, condition_words, pods_words
 from shoal.views.decision_text import device_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import REFUSED, Explanation, cause_lines
-from shoal.views.gangs import gang_help, gang_message, lost_pods, lost_words
+from shoal.views.gangs import gang_help, gang_message, gang_shortage, lost_pods, lost_words
 from shoal.views.queue_help import cut_words
 from shoal.views.remedies import SHARED_MEMORY, health_words, unmatched_words
-from shoal.views.why import nearest_sentence
+from shoal.views.why import changed_nodes_sentence, nearest_sentence
 
 _NEAR = 3
 _MOST_PODS = 4
@@ -196,6 +197,10 @@ class _Told:
 
     def _held(self, title: str, hold: Hold) -> Explanation:
         reason = hold_reason(hold)
+        if self._objects.is_living and title not in self._objects.pods and reason.code == Code.FORBIDDEN:
+            # A pod that was refused has no name yet.
+            _, _, name = title.partition("/")
+            reason = structs.replace(reason, message=reason.message.replace(f'pods "{name}" is', "pods are"))
         explanation = Explanation(title, "waits", reason.code)
         label = "volumes" if reason.code == Code.VOLUMES else REFUSED if reason.code == Code.FORBIDDEN else "gates"
         explanation.add("queue" if isinstance(hold, HeldPod) and hold.queue else label, reason.message, reason.help)
@@ -228,6 +233,12 @@ class _Told:
         explanation.remedies = found.remedies
         lines = [line for remedy in found.remedies for line in remedy.lines()]
         cut = cut_words(MOST_TRIALS - trial.left) if trial.is_short else ""
+        changed = found.candidates[0].nodes if found.candidates else ()
+        if changed:
+            explanation.chapters = [
+                (heading, [changed_nodes_sentence(changed)] if heading == "nearest" else lines)
+                for heading, lines in explanation.chapters
+            ]
         explanation.add("MIG", *found.facts)
         explanation.add("would help", unmatched_words(found.unmet) or limit, *lines, found.note, cut)
 
@@ -255,7 +266,7 @@ class _Told:
             explanation.add("pods", *self._where(gang))
             explanation.add("preempted", few(self._yielded.get(gang.name, []), _MOST_PODS))
             if gang.waiting:
-                explanation.add("waiting", few(list(gang.waiting), _MOST_PODS), "they are beyond its minimum")
+                explanation.add("waiting", self._objects.pod_names(list(gang.waiting)), "they are beyond its minimum")
             return explanation
         held = next(
             (hold for hold in self._gated.values() if isinstance(hold, HeldPod) and hold.group == gang.name), None
@@ -276,12 +287,19 @@ class _Told:
         first = cluster.pending[found.pod]
         explanation = Explanation(f"gang {gang.name}", "waits", found.code)
         explanation.add("needs", *self._needs(gang))
-        explanation.add("asks", f"{ask_words(first.charge.ask)} (each pod like {found.pod})")
+        is_named = not self._objects.is_living or found.pod in self._objects.pods
+        like = f"each pod like {found.pod}" if is_named else "each pod"
+        explanation.add("asks", f"{ask_words(first.charge.ask)} ({like})")
         explanation.add("conditions", *condition_words(first.charge.ask))
         explanation.add("turn", before)
-        explanation.add("short", gang_message(found, evidence))
-        if found.code is not Code.GANG_MALFORMED:
-            # However many nodes there are, they are not looked at.
+        are_counted = found.code is not Code.GANG_MALFORMED
+        # The lines about nodes say what one of its pods lacks.
+        message = gang_message(found, evidence)
+        explanation.add(
+            "short", gang_shortage(found) if are_counted and found.code not in _NOT_ABOUT_NODES else message
+        )
+        if are_counted:
+            # However many nodes there are, they are not looked at for a malformed gang.
             explanation.add("nodes", *cause_lines(evidence))
         self._tell_gang_help(explanation, gang, found, evidence)
         explanation.add("preemption", self._explainer.gang_hindrance(gang.name))
@@ -309,7 +327,7 @@ class _Told:
         for pod in gang.running:
             by_node.setdefault(self._cluster.names[self._cluster.pods[pod].row], []).append(pod)
         for node, pods in sorted(by_node.items()):
-            yield f"{node}: {few(pods, _MOST_PODS)}"
+            yield f"{node}: {self._objects.pod_names(pods)}"
 
     def _needs(self, gang: Gang) -> Iterator[str]:
         facts = gang.facts

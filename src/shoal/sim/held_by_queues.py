@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from shoal.api.decode import Document, Unknown, meta_of
 from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.api.pod import Pod
-from shoal.engine.events import NodeSeen, PodArrived
+from shoal.engine.events import Event, NodeSeen, PodArrived
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL, KUEUE_TOTAL_ANNOTATION
 from shoal.engine.reasons import Code
 from shoal.sim import kai_queues, volcano_queues
@@ -48,15 +48,20 @@ def _is_volcano_job(document: Document, grouped_jobs: set[tuple[str, str]]) -> b
     return is_job and (meta_of(value).namespace, meta_of(value).name) in grouped_jobs
 
 
+def held_under(documents: Sequence[Document], world: ManifestCluster, events: Sequence[Event]) -> dict[str, HeldPod]:
+    """The reasons by held pod and group under the queues of these documents."""
+    priorities = {event.key: event.priority for event in events if isinstance(event, PodArrived)}
+    waiting = [placed.value for placed in world.waiting]
+    nodes = [event.node for event in events if isinstance(event, NodeSeen)]
+    kept = volcano_queues.held_by_volcano(documents, waiting, priorities, nodes)
+    return kept | kai_queues.held_by_kai(documents, events, world.now_s)
+
+
 def hold_queued_pods(documents: Sequence[Document], world: ManifestCluster) -> None:
     """Removes held pods from the events of `world`, and adds the reasons for them and for gated pods of Kueue."""
-    arrived = [event for event in world.events if isinstance(event, PodArrived)]
-    priorities = {event.key: event.priority for event in arrived}
-    waiting = [placed.value for placed in world.waiting]
-    nodes = [event.node for event in world.events if isinstance(event, NodeSeen)]
-    kept = volcano_queues.held_by_volcano(documents, waiting, priorities, nodes)
-    kept |= kai_queues.held_by_kai(documents, world.events, world.now_s)
+    kept = held_under(documents, world, world.events)
     if kept:
+        world.before_queues = world.events
         world.events = [event for event in world.events if not (isinstance(event, PodArrived) and event.key in kept)]
         world.gated |= kept
     gated = {key for key, hold in world.gated.items() if not isinstance(hold, HeldPod) and GATES.intersection(hold)}

@@ -21,10 +21,11 @@ from shoal.engine.queues.disciplines.kai.objects import Queue, minimum_of, parts
 from shoal.engine.queues.disciplines.kai.queue_quotas import SETTINGS
 from shoal.engine.queues.disciplines.kai.queue_usage import queue_usage
 from shoal.engine.queues.disciplines.kai.quota_tree_updater import QuotaTreeUpdater
-from shoal.engine.queues.disciplines.kai.unschedulable_reasons import POD_SCHEDULING_ERRORS, unschedulable_reason
 from shoal.engine.queues.facts import Amounts
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
+from shoal.sim.kai_changes import held_by_kai_queue
 from shoal.store.held_pods import HeldPod
 
 _GROUP = "scheduling.run.ai/"
@@ -64,7 +65,7 @@ def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: f
     if not queues:
         return {}
     units = kai_units(documents, events, now_s)
-    _admit_all(units, _quota_tree(queues, events, units, now_s), now_s)
+    victims = _admit_all(units, _quota_tree(queues, events, units, now_s), now_s)
     usage = queue_usage(queues, units.all.values())
 
     def usage_of(queue: str, is_non_preemptible: bool) -> Amounts:
@@ -75,14 +76,7 @@ def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: f
         if not unit.waiting or not unit.spec.is_known or not unit.is_ready:
             # A gang with missing pods waits for them, not for quota.
             continue
-        requested = unit.amounts(unit.waiting.values())
-        code, message = unschedulable_reason(
-            queues, unit.spec.queue, requested, usage_of, is_non_preemptible=unit.is_non_preemptible
-        )
-        if code == POD_SCHEDULING_ERRORS:
-            message = "other workloads that exceed their quota would have to be evicted; not decided on files"
-        group = unit.spec.name if unit.spec.name not in unit.waiting else ""
-        kept = HeldPod(code, message, queue=f"KAI queue {unit.spec.queue}", group=group)
+        kept = held_by_kai_queue(queues, unit, usage_of, victims.get(unit.key))
         found |= dict.fromkeys(unit.waiting, kept)
     return found
 
@@ -100,13 +94,22 @@ def _quota_tree(queues: Mapping[str, Queue], events: Iterable[Event], units: Adm
     return kueue
 
 
-def _admit_all(units: AdmissionUnits, kueue: Kueue, now_s: float) -> None:
+def _admit_all(units: AdmissionUnits, kueue: Kueue, now_s: float) -> dict[str, list[str]]:
+    """Returns the units for which others have to be evicted, with these."""
+    victims: dict[str, list[str]] = {}
     for _ in range(_MAX_CYCLES):
         if kueue.is_idle:
-            return
-        for admitted in kueue.cycle(now_s).admitted:
+            break
+        decisions = kueue.cycle(now_s)
+        for waiting in decisions.waiting:
+            if waiting.why is Wait.VICTIMS:
+                victims.setdefault(waiting.workload, [])
+        for preempted in decisions.preempted:
+            victims.setdefault(preempted.beneficiary, []).append(preempted.workload)
+        for admitted in decisions.admitted:
             unit: AdmissionUnit = units.all[admitted.workload]
             units.admit(unit, now_s)
+    return victims
 
 
 def _gang_spec(groups: Mapping[str, KaiPodGroup], pod: str, who: PodIdentity) -> GangSpec | None:

@@ -32,13 +32,11 @@ def nearest_name(name: str, names: Collection[str]) -> str:
     return next(iter(difflib.get_close_matches(name, sorted(names), 1, _LEAST_LIKE)), "")
 
 
-def missing_words(what: str, names: Collection[str], near: str, where: str = "") -> str:
-    """Says that a queue does not exist, and which ones do."""
+def choice_words(names: Collection[str], near: str, where: str = "") -> str:
+    """Which queues exist, of which another one was named."""
     if near:
-        return f'{what} does not exist; did you mean "{near}"?'
-    if not names:
-        return f"{what} does not exist, and no other {what.partition(' ')[0]} exists{where}."
-    return f"{what} does not exist; those that exist{where}: {few(sorted(names), _MOST_NAMES)}."
+        return f'did you mean "{near}"?'
+    return f"those that exist{where}: {few(sorted(names), _MOST_NAMES)}." if names else f"no other one exists{where}."
 
 
 class QueueCorrection:
@@ -58,7 +56,7 @@ class QueueCorrection:
     def words(self) -> str:
         """Facts, with the nearest name."""
         where = f" in namespace {self._namespace}"
-        return missing_words(f"LocalQueue {self._facts.queue}", self._names, self._near, where)
+        return f"LocalQueue {self._facts.queue} does not exist; {choice_words(self._names, self._near, where)}"
 
     def tried(
         self, quota: Callable[[], Sequence[QuotaRemedy]], told: Callable[[QuotaRemedy], Remedy]
@@ -93,8 +91,8 @@ class QueueCorrection:
         if kind == "Workload":
             words = f"In workload {namespace}/{name}, spec.queueName: {self._near} instead of {self._name}."
             body = json.dumps({"spec": {"queueName": self._near}}, separators=(",", ":"))
-            patch = (f"kubectl patch workload {name} -n {namespace} --type=merge -p='{body}'",)
-            return Remedy(words, patch if self._objects.is_living else ())
+            command = f"kubectl patch workload {name} -n {namespace} --type=merge -p='{body}'"
+            return Remedy(words, (command,) if self._objects.is_living else ())
         pods = [pod for pod in self._rounds.pods.each_of(self._facts.key) if pod in self._objects.pods]
         keys = pods if kind in ("Pod", "PodGroup") and pods else [f"{namespace}/{name}"]
         called = "pod" if keys is pods else kind.lower()

@@ -129,6 +129,9 @@ class _QueuedHelp:
 
     def _with_quota(self, candidate: Candidate, admission: QuotaAssignment) -> Remedy | None:
         """The change, with more quota where that is lacking as well."""
+        if candidate.changes_requests:
+            # The quotas of the other resource were not tried.
+            return None
         if candidate.changes_pods:
             # The nodes were tried with the changed pods; their quota is the same.
             flavors = {flavor for each in admission.pod_sets for flavor in each.flavors.values()}

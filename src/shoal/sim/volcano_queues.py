@@ -34,6 +34,14 @@ from shoal.engine.queues.disciplines.volcano.objects import (
 from shoal.engine.queues.disciplines.volcano.pod_counts import count_pods
 from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas, total_capacity
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
+from shoal.sim.volcano_changes import (
+    held_by_capability,
+    held_by_share,
+    held_without_queue,
+    requested_by,
+    summed,
+    together,
+)
 from shoal.sim.volcano_quotas import held_by_quotas
 from shoal.store.held_pods import HeldPod
 
@@ -74,10 +82,14 @@ def held_by_volcano(
     candidates = [
         PodGroupCandidate(group, count_pods(members.get(name, ())), ranks[name]) for name, group in groups.items()
     ]
-    refused = {"/".join(key): refusal for key, refusal in enqueue(tree, candidates).refused.items()}
+    decided = enqueue(tree, candidates)
+    refused = {"/".join(key): refusal for key, refusal in decided.refused.items()}
     enqueued = {name: group for name, group in groups.items() if name not in refused}
     found = held_by_quotas(QueueQuotas(tree, total_capacity(nodes)), enqueued, members, ranks)
     usage = _usage(tree, groups, members)
+    refusals: dict[str, GroupRefusal] = {}
+    left: dict[str, list[GroupPod]] = {}
+    shared = {id(hold): hold for hold in found.values()}
     for name, group in sorted(groups.items(), key=lambda one: (-ranks[one[0]], one[1].metadata.created_s, one[0])):
         unplaced = [pod for pod in members.get(name, ()) if not pod.spec.node_name and not pod.is_finished]
         unplaced = [pod for pod in unplaced if _key(pod) not in found]
@@ -88,12 +100,30 @@ def held_by_volcano(
             chosen, refusal = choose_pods(tree, group, unplaced, active, usage)
         if refusal is None:
             continue
-        kept = _reason(name, group, refusal)
+        refusals[name] = refusal
         admitted = {_key(pod) for pod in chosen}
-        found |= {_key(pod): kept for pod in unplaced if _key(pod) not in admitted}
+        left[name] = [pod for pod in unplaced if _key(pod) not in admitted]
+    taken = together(usage, summed(decided.allocated, decided.reserved))
+    for name, refusal in refusals.items():
+        kept = _reason(tree, groups[name], refusal, requested_by(*_parts(groups[name], members, left[name])), taken)
+        found |= {_key(pod): kept for pod in left[name]}
         if not members.get(name):
             found[name] = kept
+    for hold in shared.values():
+        group = groups[hold.group]
+        held = [pod for pod in members[hold.group] if found.get(_key(pod)) is hold]
+        kept = held_by_share(tree, hold, group, requested_by(*_parts(group, members, held)), usage)
+        found |= {key: kept for key, each in found.items() if each is hold}
     return found
+
+
+def _parts(
+    group: QueuedPodGroup, members: Mapping[str, Sequence[GroupPod]], waiting: Sequence[GroupPod]
+) -> tuple[QueuedPodGroup, Sequence[GroupPod], Sequence[GroupPod]]:
+    """The group with its waiting and its other pods."""
+    held = {_key(pod) for pod in waiting}
+    pods = members.get("/".join(group.metadata.key), ())
+    return group, waiting, [pod for pod in pods if _key(pod) not in held and not pod.is_finished]
 
 
 def _usage(tree: QueueTree, groups: Mapping[str, QueuedPodGroup], members: Mapping[str, list[GroupPod]]) -> Usage:
@@ -105,13 +135,12 @@ def _usage(tree: QueueTree, groups: Mapping[str, QueuedPodGroup], members: Mappi
     return usage
 
 
-def _reason(name: str, group: QueuedPodGroup, refusal: GroupRefusal) -> HeldPod:
-    more = (
-        "The group continues when other groups of the queue finish, or with more capability."
-        if refusal.is_quota
-        else ""
-    )
-    return HeldPod(refusal.reason, refusal.message, more, f"Volcano queue {group.queue}", name)
+def _reason(
+    tree: QueueTree, group: QueuedPodGroup, refusal: GroupRefusal, requested: Mapping[str, int], usage: Usage
+) -> HeldPod:
+    if refusal.is_quota:
+        return held_by_capability(tree, refusal.reason, refusal.message, group, requested, usage)
+    return held_without_queue(tree, refusal.reason, refusal.message, group)
 
 
 def _queue(document: Document) -> Queue | None:

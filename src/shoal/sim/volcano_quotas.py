@@ -23,7 +23,7 @@ from shoal.engine.queues.state import Queues
 from shoal.store.held_pods import HeldPod
 
 _MAX_CYCLES = 10_000
-_NEEDS_PREEMPTION = "other groups that exceed what their queues deserve would have to be evicted; not decided on files"
+_NEEDS_PREEMPTION = "other groups, which use more than their queues deserve, have to be evicted for it"
 
 
 def held_by_quotas(
@@ -84,7 +84,9 @@ class _ManifestQuotas:
                 if unit.key in self._needs_preemption
                 else f"queue resource quota insufficient in queue {unit.queue}"
             )
-            more = "The group continues when other groups of the queue finish, or when the queue deserves more."
+            more = "The group continues when other groups finish, or when the queue deserves more."
+            if unit.key in self._needs_preemption:
+                more = "A scheduler evicts them; a decision about manifests evicts nothing."
             reason = HeldPod(NOT_ENOUGH_RESOURCES, words, more, f"Volcano queue {unit.queue}", unit.group)
             found |= dict.fromkeys(unit.waiting, reason)
         return found

@@ -14,13 +14,10 @@ from shoal.sim.queued_help import tell_queued_help
 from shoal.sim.remedies import NO_OBJECTS, Objects
 from shoal.sim.rounds import MOST_ROUNDS, Record, Rounds
 from shoal.views.asks import amount_words
-from shoal.views.enumeration import few
 from shoal.views.explanation import Explanation
 from shoal.views.waits import unproven_sentence, wait_reason
 
 GoOn = Callable[[], bool]
-
-_MOST_NAMES = 4
 
 
 def queue_names(rounds: Rounds) -> set[str]:
@@ -52,7 +49,7 @@ def explain_workload(
         _tell_ask(explanation, facts)
         explanation.add("holds", *_holding(held))
         explanation.add("proof", unproven_sentence(rounds.unproven()) if rounds.unproven() else "")
-        explanation.add("pods", few(rounds.pods.running_of(workload), _MOST_NAMES))
+        explanation.add("pods", objects.pod_names(rounds.pods.running_of(workload)))
         return explanation
     stand = last.waiting if isinstance(last, QueueRecord) else []
     waiting = next((each for each in stand if each.workload == workload), None)

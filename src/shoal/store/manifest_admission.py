@@ -48,7 +48,6 @@ _CONTROLLERS: Mapping[type[ApiStruct], tuple[str, Evaluator]] = {
     )
 }
 _HELP_RAISE = "End what uses the quota, or raise it."
-_HELP_BOUNDS = "Correct the requests and limits, or the LimitRange."
 
 
 class ManifestAdmission:
@@ -62,6 +61,7 @@ class ManifestAdmission:
             complete(plain)
             self._ranges.setdefault(each.value.metadata.namespace, []).append(plain)
         self._refused_controllers = self._controllers(inventory)
+        self._owners = _owners_of_replica_sets(inventory)
         self.refused: dict[str, HeldPod] = {}
         """The pods that are not created, with the reason."""
 
@@ -97,16 +97,20 @@ class ManifestAdmission:
             set_defaults(obj, limit_range)
         for limit_range in self._ranges.get(namespace, ()):
             if faults := faults_of(obj, limit_range):
-                return _refusal(pod, aggregate(faults), _HELP_BOUNDS)
+                name = limit_range["metadata"]["name"]
+                return _refusal(
+                    pod, aggregate(faults), f"{self._correction(placed)}, or LimitRange {namespace}/{name}."
+                )
         return self._charge(placed, obj)
 
     def _charge(self, placed: Placed[Pod], obj: Obj) -> Placed[Pod] | HeldPod:
         pod = placed.value
         quotas = self._quotas.get(pod.metadata.namespace, ())
         for quota in quotas:
-            silent = _PODS.missing(_PODS.matching(quota.hard), obj) if quota.counts(_PODS, obj) else ""
-            if silent:
-                return _refusal(pod, f"failed quota: {quota.name}: {silent}", "Set them in the pod.")
+            required = _PODS.matching(quota.hard) if quota.counts(_PODS, obj) else set()
+            if silent := _PODS.missing(required, obj):
+                help_ = self._settings(placed, _PODS.silent_containers(required, obj), quota.name)
+                return _refusal(pod, f"failed quota: {quota.name}: {silent}", help_)
         used = [quota.usage(_PODS, obj) for quota in quotas]
         for quota, amounts in zip(quotas, used, strict=True):
             if fault := quota.exceeded(amounts, quota.said or {}):
@@ -117,6 +121,29 @@ class ManifestAdmission:
             return placed
         spec = convert(obj["spec"], PodSpec, placed.at("spec"))
         return Placed(structs.replace(pod, spec=spec), placed.where, placed.inside)
+
+    def _correction(self, placed: Placed[Pod]) -> str:
+        """Where the requests and limits of a pod are written."""
+        return f"Correct the requests and limits below {placed.at('spec').path} of {self._written_in(placed)}"
+
+    def _settings(self, placed: Placed[Pod], silent: Mapping[str, Mapping[str, str]], quota: str) -> str:
+        """Which fields of which object have to be set."""
+        fields = []
+        for resource, containers in silent.items():
+            side, _, name = resource.rpartition(".")
+            fields += [placed.at(f"{path}.resources.{side or 'requests'}.{name}").path for path in containers]
+        namespace, it = placed.value.metadata.namespace, "it" if len(fields) == 1 else "them"
+        written = self._written_in(placed)
+        words = f"In {written}, set {', '.join(fields)}: ResourceQuota {namespace}/{quota} requires {it}."
+        if written.startswith("job "):
+            words += " The template of an existing job cannot be changed: delete it and create it again."
+        return f"{words} Or set defaults in a LimitRange of namespace {namespace}."
+
+    def _written_in(self, placed: Placed[Pod]) -> str:
+        """The object that has the fields of the pod."""
+        kind, _, key = placed.where.obj.partition(" ")
+        found = f"{kind.lower()} {key}" if key else f"pod {placed.value.metadata.key}"
+        return self._owners.get(found, found)
 
     def _controllers(self, inventory: Inventory) -> dict[str, str]:
         """Why controllers that are not created yet are refused, by their places in the manifests."""
@@ -138,6 +165,17 @@ class ManifestAdmission:
 
 def _refusal(pod: Pod, fault: str, help_: str) -> HeldPod:
     return HeldPod(Code.FORBIDDEN, f'pods "{pod.metadata.name}" is forbidden: {fault}', help_)
+
+
+def _owners_of_replica_sets(inventory: Inventory) -> dict[str, str]:
+    """The Deployments in whose templates the pods of ReplicaSets are written."""
+    found = {}
+    for placed in inventory.of(ReplicaSet):
+        meta = placed.value.metadata
+        owner = meta.controller()
+        if owner is not None and owner.kind == "Deployment":
+            found[f"replicaset {meta.key}"] = f"deployment {meta.namespace}/{owner.name}"
+    return found
 
 
 def _exists(pod: Pod) -> bool:

@@ -83,6 +83,8 @@ class ManifestCluster:
     """Names of the schedulers that waiting pods ask for, in order of first mention."""
     waiting: list[Placed[Pod]] = field(default_factory=list)
     """Pods to be scheduled, in the order of the manifests."""
+    before_queues: list[Event] = field(default_factory=list)
+    """The events with the pods that queues of Volcano and KAI hold back; empty if they hold none."""
     now_s: float = 0.0
     """The latest time in the manifests, which is taken as the time of the snapshot."""
 

@@ -31,14 +31,14 @@ def strategy_of(node: Node) -> str:
 
 def has_profile(node: Node, profile: str) -> bool:
     """Whether its GPUs can have instances of the profile."""
-    facts = _layout(node)
+    facts = layout_of_node(node)
     return facts is not None and facts.profile(profile) is not None
 
 
 def layouts_for(node: Node, profiles: Profiles, whole: int) -> Iterator[str]:
     """Layouts under which the node's GPUs would have these instances, or so many whole GPUs, other than its own."""
     labels = node.metadata.labels
-    facts = _layout(node)
+    facts = layout_of_node(node)
     if facts is None or labels.get(_CAPABLE) != "true" or names.OWN_MIG_LAYOUT in labels:
         return
     gpus, now = _gpus(node), labels.get(MIG_CONFIG, "")
@@ -56,7 +56,7 @@ def layouts_for(node: Node, profiles: Profiles, whole: int) -> Iterator[str]:
 
 def relabelled(facts: NodeFacts, node: Node, layout: str) -> NodeFacts:
     """The facts of the node under the layout; cordons and taints stay as they are in `facts`."""
-    found = _layout(node)
+    found = layout_of_node(node)
     specs = default_layouts(found.name)[layout] if found is not None else ()
     gpus = _gpus(node)
     enabled = any(spec.enabled for spec in specs)
@@ -78,7 +78,8 @@ def relabelled(facts: NodeFacts, node: Node, layout: str) -> NodeFacts:
     )
 
 
-def _layout(node: Node) -> Layout | None:
+def layout_of_node(node: Node) -> Layout | None:
+    """The MIG profiles that its GPU model offers."""
     return layout_of_product(read_product(node.metadata.labels.get(names.PRODUCT, "")).name)
 
 

@@ -112,6 +112,10 @@ def show_gangs(
 
 def _row(gang: GangLine, *, is_wide: bool) -> list[Cell]:
     because = f"{gang.code}: {gang.message}" if is_wide and gang.message else gang.code
+    if not is_wide and not gang.running and not gang.waiting and gang.needs:
+        because = f"{gang.code}, 0 of {gang.needs:,} pods exist".removeprefix(", ")
+    elif is_wide and gang.message and not gang.code:
+        because = gang.message
     if gang.code == Code.PLACED:
         because = "it fits by now"
     more: list[Cell] = [f"{gang.nodes:,}", gang.queue] if is_wide else []

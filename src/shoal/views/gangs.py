@@ -30,11 +30,14 @@ def gang_message(gang: GroupEvidence, pod: Evidence) -> str:
         case Code.GANG_TOO_SMALL:
             return f"{_subject(gang)} needs {pods_words(gang.needs)}, and only {gang.exist} {_exist(gang.exist)}."
         case _:
-            running = f", of which {gang.running} run" if gang.running else ""
-            together = f" in one {gang.level}" if gang.level else " at once"
-            return (
-                f"{_subject(gang)} needs {pods_words(gang.needs)}{together}{running}; for one of them, {kube_line(pod)}"
-            )
+            return f"{gang_shortage(gang).removesuffix('.')}; for one of them, {kube_line(pod)}"
+
+
+def gang_shortage(gang: GroupEvidence) -> str:
+    """How many pods have to start together."""
+    running = f", of which {gang.running} run" if gang.running else ""
+    together = f" in one {gang.level}" if gang.level else " at once"
+    return f"{_subject(gang)} needs {pods_words(gang.needs)}{together}{running}."
 
 
 def gang_help(gang: GroupEvidence, pod: Evidence) -> str:

@@ -28,7 +28,7 @@ class OtherQueue(msgspec.Struct, frozen=True):
     used: Amounts
     """By pods on nodes, its own and those of queues below it."""
     waiting: int
-    """Pods and groups that it keeps back."""
+    """Gangs, and pods of no gang, that it keeps back."""
 
 
 def show_other_queues(console: Console, queues: Sequence[OtherQueue]) -> None:

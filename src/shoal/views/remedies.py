@@ -17,6 +17,7 @@ from shoal.views.enumeration import few
 
 _MOST = 4
 _MOST_TAINTS = 3
+_MOST_PROFILES = 12
 
 SHARED_MEMORY = (
     "Time-slicing does not divide the memory of a GPU: pods take it first come, first served, and it is not swapped. "
@@ -158,6 +159,16 @@ def single_request_words(amount: int, profile: str, product: str) -> str:
         f"Request nvidia.com/gpu: {amount} instead of nvidia.com/mig-{profile}, with the node selector "
         f"nvidia.com/gpu.product={product}."
     )
+
+
+def unknown_profile_words(profile: str, near: Sequence[str]) -> str:
+    """Of a MIG profile that no node which may take the pod offers."""
+    words = f"no GPU of the nodes that may take the pod offers the MIG profile {profile}"
+    return f"{words}; did you mean {near[0]}?" if near else words
+
+
+def offered_profiles_words(product: str, profiles: Sequence[str]) -> str:
+    return f"{product} offers {few(profiles, _MOST_PROFILES)}"
 
 
 def _broken(node: str, health: GpuHealth) -> str:

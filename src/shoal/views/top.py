@@ -3,21 +3,24 @@
 Read off the facts as they are; nothing is decided. GPUs are counted in whole ones and parts of them. A node whose GPUs
 are cut into fixed MIG instances tells of those by profile, since no other request can use them.
 
-Fragmentation is F of the FGD paper (`engine/fragmentation.py`): free GPU compute that pods which want GPUs, as those do
-that run and those that wait, could not use. Rejected: the share of nodes that are partly used. It rises with
-every pod that starts.
+Fragmentation is F of the FGD paper (`engine/fragmentation.py`): free GPU compute that a typical pod could not use, as
+the mean over the pods that wait for GPUs, or over those that run where none waits. Rejected: the mean over both. Many
+small pods that run then hide that the free GPUs are of no use to the large pod that waits. Rejected as well: the share
+of nodes that are partly used. It rises with every pod that starts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
 
 from shoal.api.node import Node
 from shoal.engine import facts
+from shoal.engine.asks import Ask
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
 from shoal.engine.device_demand import FULL_MILLI
 from shoal.engine.device_notation import names
@@ -92,24 +95,62 @@ class Top(msgspec.Struct, frozen=True):
     models: list[ModelTop]
     holders: list[HolderTop]
     waiting: dict[str, float]
-    """`pods` that have no node, and the `gpus` that they ask for; `workloads` whose quota is not free yet."""
+    """`pods` that have no node, and the `gpus` that they ask for; `workloads` whose quota is not free yet; `gangs` that
+    a queue keeps back before they have pods."""
 
 
-def top_of(cluster: Cluster, nodes: Iterable[Node], owner_of: OwnerOf, *, gated: int = 0, workloads: int = 0) -> Top:
-    """`gated`: pods that no scheduler may place yet. `workloads`: those that wait in queues."""
-    values = _lost(cluster)
+class HeldBack(NamedTuple):
+    """What no scheduler may place yet."""
+
+    pods: int = 0
+    workloads: int = 0
+    """In queues of Kueue."""
+    gangs: int = 0
+    """Without pods."""
+
+
+NOTHING_HELD = HeldBack()
+
+
+def top_of(
+    cluster: Cluster,
+    nodes: Iterable[Node],
+    owner_of: OwnerOf,
+    held: HeldBack = NOTHING_HELD,
+    typical: Sequence[Ask] | None = None,
+) -> Top:
+    """`typical`: the requests that fragmentation is measured by; by default those of waiting pods, if any wait."""
+    values = _lost(cluster, (_waiting(cluster) or _placed(cluster)) if typical is None else typical)
     told = [_node(cluster, node, values, owner_of) for node in nodes if node.metadata.name in cluster.row_of]
     told.sort(key=lambda node: (node.state == "ready", -node.gpus, -node.free, node.name))
     asked = sum(cluster.pending[pod].charge.gpu_milli for pod in cluster.pending.in_order())
-    waiting = {"pods": float(len(cluster.pending) + gated), "gpus": _gpus(asked), "workloads": float(workloads)}
+    waiting = {
+        "pods": float(len(cluster.pending) + held.pods),
+        "gpus": _gpus(asked),
+        "workloads": float(held.workloads),
+        "gangs": float(held.gangs),
+    }
     return Top(told, _models(told), _holders(cluster, owner_of), waiting)
 
 
-def _lost(cluster: Cluster) -> list[float]:
+def _placed(cluster: Cluster) -> list[Ask]:
+    return [holding.ask for holding in cluster.pods.values()]
+
+
+def _waiting(cluster: Cluster) -> list[Ask]:
+    """Only requests for GPUs."""
+    asks = [cluster.pending[pod].charge.ask for pod in cluster.pending.in_order()]
+    return [ask for ask in asks if ask.devices is not None]
+
+
+def all_requests(cluster: Cluster) -> list[Ask]:
+    """Of placed and of waiting pods: the same for all placements of these pods."""
+    return [*_placed(cluster), *_waiting(cluster)]
+
+
+def _lost(cluster: Cluster, asks: Iterable[Ask]) -> list[float]:
     """F by row, of the pods that want GPUs. The model they ask for is ignored: a GPU of another model is no
     fragment."""
-    asks = [holding.ask for holding in cluster.pods.values()]
-    asks += [cluster.pending[pod].charge.ask for pod in cluster.pending.in_order()]
     classes = (structs.replace(class_of(ask), models="") for ask in asks if ask.devices is not None)
     mix = PodMix.of(each for each in classes if each.gpus)
     values: list[float] = [0.0] * cluster.rows

@@ -32,7 +32,8 @@ def show_top(console: Console, top: Top, *, is_wide: bool = False) -> None:
     free = sum(model.free for model in top.models)
     if round(lost, 2):
         share = f"{number(lost)} of the {number(free)} free GPUs ({lost / free:.0%})"
-        console.print(Text(f"fragments: {share} are of no use to typical pods", "yellow"))
+        pods = "the pods that wait" if top.waiting["gpus"] else "pods like those that run"
+        console.print(Text(f"fragments: {share} are of no use to {pods}", "yellow"))
     if top.models:
         _models(console, top.models)
     if top.holders:
@@ -81,7 +82,9 @@ def _waiting(top: Top) -> str:
     wanted = f" for {number(asked)} GPU{'' if asked == 1 else 's'}" if asked else ""
     told = f"; {pods:,.0f} pod{' waits' if pods == 1 else 's wait'}{wanted}" if pods else ""
     many = f"{workloads:,.0f} workload{' waits' if workloads == 1 else 's wait'}"
-    return told + (f"; {many} in queues" if workloads else "")
+    gangs = top.waiting["gangs"]
+    hollow = f"; {gangs:,.0f} gang{' without pods waits' if gangs == 1 else 's without pods wait'}" if gangs else ""
+    return told + hollow + (f"; {many} in queues" if workloads else "")
 
 
 def _models(console: Console, models: Sequence[ModelTop]) -> None:

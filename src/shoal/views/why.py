@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from shoal.engine.reasons import EMPTY_GPUS, GPU_PIECE, Cause, Code, Evidence, Shortfall
+from shoal.views.enumeration import few
 
 CAUSES: Mapping[Code, str] = {
     Code.NODE_NAME: "node(s) didn't match the requested node name",
@@ -36,6 +37,17 @@ CAUSES: Mapping[Code, str] = {
     Code.KEPT_AWAY: "node(s) didn't satisfy existing pods anti-affinity rules",
 }
 
+NEAREST_BEGINNINGS = (
+    "The cluster has no nodes yet",
+    "Nodes are not examined until",
+    "No node may take this pod, however empty",
+    "No node that may take this pod is large enough",
+    "It fits by now, for example on ",
+    "The nearest node is ",
+)
+"""How a sentence about the nearest node begins."""
+
+_MOST_NODES = 4
 _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 _BYTE_RESOURCES = ("memory", "ephemeral-storage")
 
@@ -87,6 +99,13 @@ def nearest_sentence(evidence: Evidence) -> str:
         if lack not in scarce
     ]
     return f"The nearest node is {evidence.nearest}: it {_listed(clauses)}."
+
+
+def changed_nodes_sentence(nodes: Sequence[str]) -> str:
+    """Of nodes that take the pod after a change; their capacity as it is says nothing."""
+    if len(nodes) == 1:
+        return f"The nearest node is {nodes[0]}: with the change below, it takes the pod."
+    return f"The nearest nodes are {few(nodes, _MOST_NODES)}: with the changes below, they take the pod."
 
 
 _WITHOUT_AMOUNT: Mapping[Code, str] = {

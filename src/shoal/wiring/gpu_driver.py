@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from shoal.devices.mig_port import MigControl
 from shoal.devices.port import GpuDriver
 from shoal.units.errors import UserError
 
 if TYPE_CHECKING:
+    from shoal.agent.mig.nvml_mig import NvmlMigLibrary
+    from shoal.agent.nvml_library import NvmlLibrary
+    from shoal.embedded.gpus.device_manager import DeviceManager
     from shoal.embedded.machines.machine import Machine
 
 
@@ -17,15 +21,30 @@ def open_driver(fake: str = "") -> GpuDriver:
     it the driver of this machine is opened. Raises `UserError` if there is none.
     """
     if fake:
-        return _simulated(fake)
-    from shoal.agent.nvml import NvmlDriver
+        return _simulated(_simulated_node(fake))
+    return _driver(_library())
+
+
+def open_mig(fake: str = "") -> tuple[GpuDriver, MigControl]:
+    """The driver, and the control of the MIG layouts of the same GPUs."""
+    if fake:
+        from shoal.embedded.gpus.simulated_mig import SimulatedMigControl
+
+        node = _simulated_node(fake)
+        return _simulated(node), SimulatedMigControl(node)
+    from shoal.agent.mig.nvml_mig import NvmlMigControl
+
+    library = _library()
+    return _driver(library), NvmlMigControl(cast("NvmlMigLibrary", library))
+
+
+def _library() -> NvmlLibrary:
     from shoal.agent.nvml_library import nvml_library
 
     try:
-        return NvmlDriver(nvml_library())
+        return nvml_library()
     except UserError as error:
-        fix = f"{error.fix}; to try the agent without a GPU: --fake dgx-h100"
-        raise UserError(error.what, where=error.where, fix=fix) from error
+        raise _with_fake(error) from error
 
 
 def type_of_fake(fake: str) -> str:
@@ -33,13 +52,31 @@ def type_of_fake(fake: str) -> str:
     return _machine(fake).machine_type
 
 
-def _simulated(spec: str) -> GpuDriver:
+def _driver(library: NvmlLibrary) -> GpuDriver:
+    from shoal.agent.nvml import NvmlDriver
+
+    try:
+        return NvmlDriver(library)
+    except UserError as error:
+        raise _with_fake(error) from error
+
+
+def _with_fake(error: UserError) -> UserError:
+    fix = f"{error.fix}; to try the agent without a GPU: --fake dgx-h100"
+    return UserError(error.what, where=error.where, fix=fix)
+
+
+def _simulated(node: DeviceManager) -> GpuDriver:
     from shoal.embedded.gpus.dcgm import DcgmExporter
-    from shoal.embedded.gpus.device_manager import DeviceManager
     from shoal.embedded.gpus.simulated_driver import SimulatedDriver
 
-    device_manager = DeviceManager(_machine(spec))
-    return SimulatedDriver(device_manager, DcgmExporter(device_manager, booted_s=time.monotonic()), time.monotonic)
+    return SimulatedDriver(node, DcgmExporter(node, booted_s=time.monotonic()), time.monotonic)
+
+
+def _simulated_node(spec: str) -> DeviceManager:
+    from shoal.embedded.gpus.device_manager import DeviceManager
+
+    return DeviceManager(_machine(spec))
 
 
 def _machine(spec: str) -> Machine:

@@ -17,8 +17,10 @@ import msgspec
 from shoal.agent.features.blocking_read import BlockingRead
 from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
 from shoal.agent.features.labelling import LabelTarget, Read, keep_written, write_once
+from shoal.agent.plugin.config_files import ConfigFile, Parse
 from shoal.client.http.access import Access
 from shoal.client.port import Api
+from shoal.devices.node_metadata import NodeMetadata
 from shoal.devices.plugin_config import DEFAULT_MPS_ROOT, PluginConfig, started_config
 from shoal.devices.plugin_file import PluginFile, parse_plugin_file
 from shoal.devices.plugin_flags import PluginFlags
@@ -32,6 +34,9 @@ Destination = Literal["node", "nfd-file", "node-feature"]
 class LabelSettings(msgspec.Struct, frozen=True):
     config: PluginConfig
     flags: PluginFlags
+    parse: Parse[PluginConfig]
+    """What applies when the file has another text."""
+    file: Path | None = None
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -49,22 +54,27 @@ def label_settings(
     """The settings, and notes about the file. `given`, `features`: flags of the command line by the names of
     `PluginFlags` and `FeatureFlags`, which come before those of the file. Raises `UserError`.
     """
-    try:
-        parsed = PluginFile() if file is None else parse_plugin_file(_text(file))
-        chosen = msgspec.structs.replace(
-            parsed,
-            flags=msgspec.structs.replace(
-                parsed.flags,
-                plugin={**parsed.flags.plugin, **given},
-                features={**parsed.flags.features, **features},
-            ),
+    defaults = PluginFlags(mps_root=DEFAULT_MPS_ROOT)
+
+    def chosen(text: str) -> PluginFile:
+        parsed = parse_plugin_file(text)
+        flags = msgspec.structs.replace(
+            parsed.flags, plugin={**parsed.flags.plugin, **given}, features={**parsed.flags.features, **features}
         )
-        defaults = PluginFlags(mps_root=DEFAULT_MPS_ROOT)
-        config = started_config(chosen, defaults)
+        return msgspec.structs.replace(parsed, flags=flags)
+
+    def parse(text: str) -> tuple[PluginConfig, tuple[str, ...]]:
+        config = started_config(chosen(text), defaults)
+        return config, config.notes
+
+    text = "" if file is None else _text(file)
+    try:
+        config, notes = parse(text)
+        flags = chosen(text).flags.over(defaults)
     except PluginConfigError as error:
         where = Where(file=str(file)) if file is not None else Where()
         raise UserError(str(error), where=where, fix="see the flags and sharing of the device plugin") from error
-    return LabelSettings(config, chosen.flags.over(defaults)), config.notes
+    return LabelSettings(config, flags, parse, file), notes
 
 
 def label_source(open_driver: Callable[[], GpuDriver], settings: LabelSettings, fake_type: str | None) -> LabelSource:
@@ -83,7 +93,20 @@ def label_source(open_driver: Callable[[], GpuDriver], settings: LabelSettings, 
 
 def write_labels(source: LabelSource, target: Target, settings: LabelSettings, tell: Callable[[str], None]) -> None:
     """Once if the settings say so, otherwise until SIGINT or SIGTERM."""
-    asyncio.run(_write_labels(BlockingRead(source.read), target, settings, tell))
+    asyncio.run(_write_labels(BlockingRead(_following(source, settings)), target, settings, tell))
+
+
+def _following(source: LabelSource, settings: LabelSettings) -> Callable[[], NodeMetadata]:
+    """The reports of the source, with the configuration as its file is now."""
+    if settings.file is None or settings.flags.features.oneshot:
+        return source.read
+    followed = ConfigFile(settings.file, settings.config, settings.parse, source.use)
+
+    def read() -> NodeMetadata:
+        followed.check()
+        return source.read()
+
+    return read
 
 
 async def _write_labels(read: Read, target: Target, settings: LabelSettings, tell: Callable[[str], None]) -> None:

@@ -96,6 +96,7 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
         telemetry.stands_by()
         load_parts()
         chosen = LeaderElection(own, tasks.clock, tasks.random, lock, events)
+        chosen.outage = tasks.informers.outage
         elections.append(chosen)
         tasks.start("election", lambda: chosen.run(lead))
 

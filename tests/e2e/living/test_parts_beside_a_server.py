@@ -95,7 +95,7 @@ def test_a_server_that_does_not_answer_is_told_in_one_line(what: str, bare: Serv
     assert (refused.code != 0, refused.out) == (True, "")
     named, line = refused.err.splitlines()
     assert named == "cluster: shoal (https://127.0.0.1:1, from --kubeconfig)"
-    assert "no answer from https://127.0.0.1:1" in line
+    assert "the API server at https://127.0.0.1:1 does not answer: connection refused" in line
 
 
 def test_a_kubeconfig_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from build.gpu_pods import device_manager, gpu_pod, granted
-from shoal.devices.dcgm_text import PodName
-from shoal.embedded.gpus.dcgm import DcgmExporter
+from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import Use
 

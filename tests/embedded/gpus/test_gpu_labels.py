@@ -91,6 +91,9 @@ def test_labels_that_another_process_left_are_taken_away_too() -> None:
         ("p5.48xlarge", 8, (0,) * 8, (0, 0, 0, 0, 1, 1, 1, 1)),
         ("h100-nvl-box-4", 4, (0, 0, 1, 1), (0, 0, 1, 1)),
         ("g5.12xlarge[time-slicing=4]", 4, (0, 1, 2, 3), (0, 0, 0, 0)),
+        ("dgx-a100-40[mig=all-1g.5gb,strategy=none,time-slicing=4]", 8, (0,) * 8, (0, 0, 0, 0, 1, 1, 1, 1)),
+        ("dgx-a100-40[mig=all-1g.5gb,strategy=none,time-slicing=4,rename]", 8, (0,) * 8, (0, 0, 0, 0, 1, 1, 1, 1)),
+        ("dgx-a100-40[mig=all-1g.5gb,strategy=none]", 8, (0,) * 8, (0, 0, 0, 0, 1, 1, 1, 1)),
     ],
 )
 def test_the_engine_reads_the_devices_as_they_are(

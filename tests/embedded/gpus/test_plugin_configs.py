@@ -110,10 +110,12 @@ def test_mig_instances_are_shared_by_their_own_name() -> None:
 
 def test_mps_does_not_start_on_mig_instances() -> None:
     node = device_manager("dgx-a100-40[mig=all-1g.5gb]")
+    before = node.labels()
     text = sharing("{resources: [{name: nvidia.com/mig-1g.5gb, replicas: 4}]}", "mps")
     said = node.configure({LABEL: "any"}, {"a/b": config_map(any=text)})
     assert "sharing.mps is not supported for MIG devices" in said[-1]
     assert node.resources()["nvidia.com/mig-1g.5gb"].capacity == 0
+    assert node.labels() == before
 
 
 def test_replicas_without_resources_mean_all_gpus_and_a_warning_says_so() -> None:

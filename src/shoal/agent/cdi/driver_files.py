@@ -40,15 +40,19 @@ _MOST_CAPABILITIES_BYTES = 2**20
 
 def driver_files(version: str, root: Path = Path("/"), dev_root: Path | None = None) -> DriverFiles:
     """`root`: of the driver; `dev_root`: of its device nodes, the same root without it."""
-    dev = (dev_root or root) / "dev"
     return DriverFiles(
         libraries=tuple(_libraries(version, root)),
         programs=(*_programs(root), *_firmware(version, root)),
         sockets=tuple(_file(root / name, root) for name in _SOCKETS if (root / name).exists()),
-        nodes=tuple(f"/dev/{name}" for name in _NODES if (dev / name).exists()),
+        nodes=driver_nodes(dev_root or root),
         # A hook runs on the host, so it is looked up there.
         hook=next((f"/{name}" for name in _HOOKS if os.access(Path("/") / name, os.X_OK)), ""),
     )
+
+
+def driver_nodes(dev_root: Path) -> tuple[str, ...]:
+    """The device nodes of the driver itself that this machine has."""
+    return tuple(f"/dev/{name}" for name in _NODES if (dev_root / "dev" / name).exists())
 
 
 def mig_capabilities(proc: Path = Path("/proc")) -> Mapping[str, int]:

@@ -66,6 +66,10 @@ class LabelSource:
         )
         return node_metadata(scene, has_device=found.has_gpu, lost=lost)
 
+    def use(self, config: PluginConfig) -> None:
+        """From the next report on."""
+        self._settings = msgspec.structs.replace(self._settings, config=config)
+
     def close(self) -> None:
         if self._driver is not None:
             self._driver.close()

@@ -1,1 +1,1 @@
-"""Shoal's own small kubelet, which runs the pods of one node as processes of this machine."""
+"""Shoal's own small kubelet, which runs the pods of this machine; and clients of the interfaces of another kubelet."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import grpc
 import msgspec
 
+from shoal.agent.parts import Stop
 from shoal.agent.plugin.kubelet_calls import KUBELET_SOCKET
 from shoal.agent.plugin.resource_server import DeviceChoice, ResourceServer, ServedDevices, unhealthy_ids
 from shoal.devices.advertised_devices import PhysicalDevice, inventory
@@ -73,6 +74,13 @@ class DevicePlugin:
         """The number of listed devices of each resource."""
         return {name: len(server.served.devices) for name, server in self._servers.items()}
 
+    def server(self, resource: str) -> ResourceServer:
+        return self._servers[resource]
+
+    @property
+    def settings(self) -> PluginSettings:
+        return self._settings
+
     def configure(self, settings: PluginSettings) -> None:
         """Used from the next check on."""
         self._settings = settings
@@ -82,15 +90,16 @@ class DevicePlugin:
         """Let `run` check now, as when the health of a GPU has changed."""
         self._due.set()
 
-    def run(self, stop: threading.Event, interval_s: float = 1.0) -> None:
+    def run(self, stop: Stop, interval_s: float = 1.0) -> None:
         """Checks until `stop` is set; then all servers are stopped."""
-        try:
-            while not stop.is_set():
-                self._due.clear()
-                self.check()
-                self._due.wait(interval_s)
-        finally:
-            self.stop()
+        with stop.calling(self.wake):
+            try:
+                while not stop.is_set():
+                    self._due.clear()
+                    self.check()
+                    self._due.wait(interval_s)
+            finally:
+                self.stop()
 
     def stop(self) -> None:
         for server in self._servers.values():

@@ -22,19 +22,19 @@ class SchedulerChoice:
         self._wait_s = wait_s
         self._requests = WaitingRequests()
         self._changed = threading.Condition()
-        self._is_following = False
-        self._listeners: list[Callable[[], None]] = []
+        self.known = threading.Event()
+        """Set as soon as the pods of the node were listed once."""
+        self._listener: Callable[[], object] = lambda: None
 
-    def on_allocation(self, listener: Callable[[], None]) -> None:
-        """Called after each allocation, in the thread of the kubelet's request."""
-        self._listeners.append(listener)
+    def on_allocation(self, listener: Callable[[], object]) -> None:
+        """Called after each allocation, in the thread of the kubelet's request; in place of an earlier one."""
+        self._listener = listener
 
     # For the resource servers.
 
     def wanted(self, resource: str, count: int, available: Sequence[PhysicalDevice]) -> Sequence[PhysicalDevice]:
         with self._changed:
-            if self._is_following:
-                self._changed.wait_for(lambda: self._requests.is_awaited(resource, count), self._wait_s)
+            self._changed.wait_for(lambda: self._requests.is_awaited(resource, count), self._wait_s)
             return self._requests.chosen(resource, count, available)
 
     def kept_for_others(self, resource: str, count: int, available: Sequence[PhysicalDevice]) -> frozenset[str]:
@@ -45,17 +45,16 @@ class SchedulerChoice:
     def allocated(self, resource: str, ids: Sequence[str]) -> None:
         with self._changed:
             self._requests.record(resource, ids)
-        for listener in self._listeners:
-            listener()
+        self._listener()
 
     # For those who follow the pods and ask the kubelet.
 
     def set_pods(self, pods: Iterable[Obj]) -> None:
         """All pods that are bound to the node."""
         with self._changed:
-            self._is_following = True
             self._requests.set_pods(pods)
             self._changed.notify_all()
+        self.known.set()
 
     def verify(self, holders: Mapping[PodName, Held]) -> tuple[ActualDevices, ...]:
         with self._changed:

@@ -11,6 +11,8 @@ A request with rejected credentials had no effect: if others are available by th
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -188,9 +190,19 @@ class Connection:
             return UserError(what, where=where, fix="take a kubeconfig with the right certificate-authority and server")
         if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError) and any(word in str(error) for word in _NO_TLS):
             return UserError(f"{self.access.server} does not speak TLS", where=where, fix="does it begin with http://?")
-        said = f"none within {self._settings.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
-        words = f"no answer from {self.access.server}: {said or type(error).__name__}"
+        said = f"no answer within {self._settings.timeout_s:g} s" if isinstance(error, TimeoutError) else _cause(error)
+        words = f"the API server at {self.access.server} does not answer: {said}"
         return BusyError(words, reason=NO_ANSWER)
+
+
+def _cause(error: Exception) -> str:
+    """The error of the operating system in its own words: libraries add addresses that the message names already."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its host name is not known"
+    inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(inner, OSError) and inner.errno is not None and inner.errno in errno.errorcode:
+        return os.strerror(inner.errno).lower()
+    return str(error) or type(error).__name__
 
 
 def _seconds(retry_after: str) -> float:

@@ -91,7 +91,9 @@ class Advisor:
         context = self._context
         if not watched.is_partial:
             return context.informers.of(kind)
-        informer = PartialInformer(context.api, kind, context.clock, context.draw, watched.hints)
+        informer = PartialInformer(
+            context.api, kind, context.clock, context.draw, watched.hints, context.informers.outage
+        )
         self._cluster.own[kind] = informer
         return informer
 

@@ -14,14 +14,23 @@ from shoal.client.clock import Clock
 from shoal.client.informer import Informer
 from shoal.client.item import Item
 from shoal.client.kind import Kind
+from shoal.client.outage import Outage
 from shoal.client.port import Api
 
 
 class PartialInformer(Informer):
     """Objects with one of the `hints` are kept whole, others without their content."""
 
-    def __init__(self, api: Api, kind: Kind, clock: Clock, draw: random.Random, hints: tuple[bytes, ...]) -> None:
-        super().__init__(api, kind, clock, draw)
+    def __init__(
+        self,
+        api: Api,
+        kind: Kind,
+        clock: Clock,
+        draw: random.Random,
+        hints: tuple[bytes, ...],
+        outage: Outage | None = None,
+    ) -> None:
+        super().__init__(api, kind, clock, draw, outage=outage)
         self._hints = hints
 
     def _learn(self, item: Item) -> None:

@@ -22,17 +22,19 @@ from shoal.controllers.bind_preparation.attachment import Attachment
 from shoal.controllers.bind_preparation.claims import ClaimWriter
 from shoal.controllers.bind_preparation.device_demands import DeviceDemands
 from shoal.controllers.bind_preparation.extended_claims import ExtendedClaims
+from shoal.controllers.bind_preparation.instances import MigInstances
 from shoal.controllers.bind_preparation.used_devices import UsedDevices
 from shoal.controllers.bind_preparation.users import User
 from shoal.controllers.bind_preparation.volumes import VolumeWriter
-from shoal.engine.device_demand import Demand
+from shoal.devices.mig_demand import WantedPlace
+from shoal.engine.device_demand import Demand, DeviceGrant, MigTiles
 from shoal.engine.device_notation import names
 from shoal.engine.dra.requests import ClaimGrant, Picks
 from shoal.engine.from_api import ask_of_pod
 from shoal.engine.plan import Place
 from shoal.store.dra.extended import EXTENDED
 from shoal.store.volumes.rules import NOWHERE
-from shoal.store.watched.device_ids import chosen_ids, devices_annotation, needs_taken
+from shoal.store.watched.device_ids import chosen_ids, devices_annotation, needs_taken, placed_tiles
 from shoal.store.watched.devices import WatchedDevices
 from shoal.store.watched.pod_views import PodView
 from shoal.store.watched.reading import value_of
@@ -56,6 +58,7 @@ class Writer:
         self._held = UsedDevices(context)
         self._asking = DeviceDemands()
         self._attached = Attachment(context, devices.claims.by_key)
+        self._instances = MigInstances(context, devices.ids)
 
     async def prepare(
         self, view: PodView, place: Place, is_wanted: Callable[[], bool] = lambda: True
@@ -78,6 +81,8 @@ class Writer:
             return {}
         if claims:
             await self._serve_claims(value_of(PODS, item, Pod), user, claims, place.node)
+        if isinstance(demand, MigTiles) and grant is not None and grant.parts:
+            await self._serve_instances(user, demand, grant, place.node)
         return self._named(item, demand, place)
 
     async def free(self, view: PodView) -> None:
@@ -162,6 +167,13 @@ class Writer:
             others = self._devices.claims.holders(pick.device) - {own}
             if others and not pick.admin and not self._devices.pools.is_shared(pick.device):
                 raise ConflictError(f'device {pick.device} was given to resourceclaim "{min(others)}" meanwhile')
+
+    async def _serve_instances(self, user: User, demand: MigTiles, grant: DeviceGrant, node: str) -> None:
+        layout = self._devices.ids(node).layout
+        placed = placed_tiles(layout, demand, grant) if layout else {}
+        places = [WantedPlace(gpu, name, start) for name, each in placed.items() for gpu, start in each]
+        if places:
+            await self._instances.ready(user, node, sorted(places))
 
     # -- names of devices -------------------------------------------------------------------------------------------
 

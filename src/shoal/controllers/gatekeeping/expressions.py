@@ -102,7 +102,7 @@ _MAY_REPORT = (
     "authorizer.group('').resource('pods').subresource('devices')"
     ".namespace(object.metadata.namespace).check('update').allowed()"
 )
-_NODES_OF_AGENT = "request.userInfo.?extra[?'authentication.kubernetes.io/node-name'].orValue([])"
+_NODES_OF_AGENT = "request.userInfo.?extra.orValue({})[?'authentication.kubernetes.io/node-name'].orValue([])"
 DEVICES_MESSAGE = f"metadata.annotations[{_DEVICES}]: only a client that may create pods/binding may set or change it"
 FRACTION_MESSAGE = (
     f"metadata.annotations[{', '.join(_FRACTIONS)}]: only a client that may create pods/binding may use them "

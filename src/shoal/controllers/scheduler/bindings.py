@@ -32,6 +32,7 @@ from shoal.controllers.scheduler.pod_state import ServerPodState, state_of
 from shoal.controllers.scheduler.rendezvous import Rendezvous
 from shoal.controllers.scheduler.write_pool import WritePool
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
+from shoal.engine.device_demand import SLICES
 from shoal.engine.events import PodRejected
 from shoal.engine.overcommitment import is_overcommitted
 from shoal.engine.plan import Place
@@ -262,8 +263,8 @@ class Bindings:
         return True
 
     def _may_wait(self, place: Place, view: PodView) -> bool:
-        """Whether claims or volumes must be prepared: most pods have none."""
-        if place.grant is not None and place.grant.claims:
+        """Whether claims, volumes or MIG instances must be prepared: most pods have none."""
+        if place.grant is not None and (place.grant.claims or any(part[1] == SLICES for part in place.grant.parts)):
             return True
         item = self._pods.get(view.namespace, view.name)
         return item is not None and any(word in item.data for word in _MOUNTS)

@@ -31,6 +31,7 @@ from shoal.embedded.gpus.contention import DOCUMENTED, ContentionSettings
 from shoal.embedded.gpus.driver import CUDA, DRIVER
 from shoal.embedded.gpus.gpu_processes import GpuProcesses
 from shoal.embedded.gpus.mig_manager import MigManager
+from shoal.embedded.gpus.mig_on_demand import MigOnDemand
 from shoal.embedded.gpus.node_gpus import Complaint, ContainerDevices, ExtendedResourceAmounts, Use
 from shoal.embedded.gpus.plugin_manager import PluginManager
 from shoal.embedded.gpus.reported_gpus import reported_gpus
@@ -46,6 +47,7 @@ class DeviceManager:
         self.machine = machine
         self._mig = MigManager(machine)
         self._plugin = PluginManager(machine)
+        self._on_demand = MigOnDemand(self)
         self._xids: dict[int, Xid] = {}
         self._unhealthy: set[int] = set()
         self._allocation = DeviceAllocation(lambda gpu: gpu not in self._unhealthy)
@@ -90,6 +92,7 @@ class DeviceManager:
         happened = [self._plugin.follow(labels.get(plugin_manager.LABEL, ""), configs, strategy)]
         if wanted := labels.get(mig_manager.LABEL):
             happened.append(self._mig.follow(wanted, configs, self._allocation.is_used, source))
+        happened += self._on_demand.follow(labels)
         if any(happened):
             happened.append(self._list_devices())
         return [words for words in happened if words]
@@ -114,6 +117,21 @@ class DeviceManager:
     def held(self) -> Iterator[tuple[str, tuple[HeldDevices, ...]]]:
         """The devices of each container, by pod."""
         return self._allocation.items()
+
+    # The MIG layout, changed GPU by GPU.
+
+    def recall(self, annotations: Mapping[str, str]) -> None:
+        self._on_demand.recall(annotations)
+
+    def is_used(self, gpu: int) -> bool:
+        return self._allocation.is_used(gpu)
+
+    def is_instance_used(self, uuid: str) -> bool:
+        return any(device.physical == uuid for _, held in self.held() for one in held for device in one.devices)
+
+    def change_gpu(self, index: int, gpu: Gpu) -> None:
+        self._mig.put(index, gpu)
+        self._list_devices()
 
     # Programs.
 

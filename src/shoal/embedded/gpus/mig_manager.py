@@ -13,10 +13,12 @@ from typing import Any
 from shoal.data.gpus import find_model
 from shoal.devices.config_maps import in_order
 from shoal.devices.gpu_slot import GpuSlot
-from shoal.devices.mig_config import MigConfigError, parse_mig_config, targets
+from shoal.devices.mig_config import MigConfigError, parse_mig_config
+from shoal.devices.mig_gpus import gpu_of_slot, targets
 from shoal.devices.mig_instances import Gpu
 from shoal.devices.mig_layout_checks import Problem
 from shoal.devices.mig_layouts import MigSpec, Specs, default_layouts
+from shoal.devices.mig_profile_names import parse_profile
 from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.machines.machine import Machine
 from shoal.embedded.machines.mig_cuts import cut
@@ -66,6 +68,10 @@ class MigManager:
             return Complaint(f"MIG layout {config} was not applied: {problem.what}; {problem.fix}")
         return f"MIG layout {config} was applied"
 
+    def put(self, index: int, gpu: Gpu) -> None:
+        """Another program has changed the GPU."""
+        self.gpus = (*self.gpus[:index], gpu, *self.gpus[index + 1 :])
+
     def _unmanaged(self, config: str) -> str:
         """Handles nodes without MIG-capable GPUs: the GPU operator runs no MIG manager there, so no state is
         written.
@@ -93,9 +99,14 @@ class MigManager:
         return known.get(config) or Problem(complaint or "no such layout", f"known are {', '.join(known)}")
 
     def _apply(self, specs: Specs, is_used: Callable[[int], bool]) -> Problem | None:
-        wanted = targets(specs, self._installed_gpus)
+        present = [gpu_of_slot(slot, gpu) for slot, gpu in zip(self._installed_gpus, self.gpus, strict=True)]
+        wanted = targets(specs, present)
         if isinstance(wanted, Problem):
             return wanted
+        parts = [name for spec in wanted.values() for name, _ in spec.counts if not parse_profile(name).is_whole]
+        if parts:
+            what = f"simulated GPUs have one compute instance in each GPU instance, not {parts[0]}"
+            return Problem(what, f"use {parse_profile(parts[0]).instance}")
         gpus = list(self.gpus)
         for index, spec in wanted.items():
             gpu = self._gpu(self._installed_gpus[index], spec)

@@ -72,6 +72,11 @@ class NodeGpus(Protocol):
         `labels()` (mig.config.state: failed)."""
         ...
 
+    def recall(self, annotations: Mapping[str, str]) -> None:
+        """The MIG instances that were created on demand before this process started, from the annotations of the node,
+        before the first `configure`."""
+        ...
+
     def admit(self, pod: Obj) -> tuple[ContainerDevices, ...] | Refused:
         """Devices for all containers of a pod (init containers share with the others as the kubelet does it). Honours
         the pod's annotation `shoal.dev/devices` {"container":{"resource":["id"]}}: whole GPUs that other pods hold are

@@ -10,8 +10,10 @@ from collections.abc import Callable, Container, Mapping, Sequence
 
 import msgspec
 
-from shoal.devices.dcgm_fields import Totals
+from shoal.data.gpus import Model, find_model
 from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.mig_instances import Cut
+from shoal.devices.nvlink import links_of
 from shoal.devices.port import (
     DriverVersions,
     EccErrors,
@@ -19,17 +21,25 @@ from shoal.devices.port import (
     GpuProcess,
     GpuReadings,
     InstalledGpu,
+    InstanceReadings,
     LostGpu,
+    NvlinkCounters,
+    Profiling,
     RecoveryAction,
     RemappedRows,
     UnknownGpuError,
     XidEvent,
 )
 from shoal.devices.xids import Xid
-from shoal.embedded.gpus.dcgm import DcgmExporter
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.driver import CUDA, DRIVER
+from shoal.embedded.gpus.readings import read_instance
 from shoal.embedded.gpus.smi_node import processes_on
+from shoal.embedded.gpus.usage_counters import Totals, UsageCounters
+
+_PROFILED_BY_DRIVERS = 9
+"""Drivers read the performance counters of Hopper and later; older ones need DCGM."""
+_MEMORY_LOAD, _MB = 0.45, 1_000_000
 
 _FIRST_CAPABILITY = 3
 """Lower numbers are those of the node itself: its configuration and its monitoring."""
@@ -49,9 +59,18 @@ def simulated_capabilities(gpus: Sequence[InstalledGpu]) -> Mapping[str, int]:
 class SimulatedDriver:
     """Implements GpuDriver."""
 
-    def __init__(self, device_manager: DeviceManager, exporter: DcgmExporter, at_s: Callable[[], float]) -> None:
-        """`exporter`: it has the counters of the node's GPUs. `at_s`: the time."""
-        self._device_manager, self._exporter, self._at_s = device_manager, exporter, at_s
+    def __init__(
+        self,
+        device_manager: DeviceManager,
+        counters: UsageCounters,
+        at_s: Callable[[], float],
+        profiled_from: int = _PROFILED_BY_DRIVERS,
+    ) -> None:
+        """`counters`: those of the node's GPUs. `at_s`: the time. `profiled_from`: the first major compute capability
+        whose performance counters are read.
+        """
+        self._profiled_from = profiled_from
+        self._device_manager, self._counters, self._at_s = device_manager, counters, at_s
         self._reported: dict[int, int] = {}
         """The Xid of each GPU that has one, as reported."""
 
@@ -93,12 +112,20 @@ class SimulatedDriver:
 
     def _readings(self, slot: GpuSlot) -> GpuReadings:
         at_s = self._at_s()
-        self._exporter.account(at_s)
-        sample = self._exporter.sample(slot, at_s)
+        self._counters.account(at_s)
+        sample = self._counters.sample(slot, at_s)
         reading, totals = sample.reading, sample.totals
-        gpu = self._device_manager.gpus[slot.index]
+        gpu, model = self._device_manager.gpus[slot.index], find_model(slot.model)
         return GpuReadings(
             util_percent=None if gpu.is_mig else round(100 * reading.util),
+            memory_util_percent=None if gpu.is_mig else round(100 * _MEMORY_LOAD * reading.util),
+            encoder_percent=None if gpu.is_mig else 0,
+            decoder_percent=None if gpu.is_mig else 0,
+            pcie_replays=0,
+            nvlink=_nvlink(totals) if links_of(model) else None,
+            is_vgpu_licensed=False,
+            profiling=self._profiling(model, reading.util),
+            instances=tuple(self._instance(slot, one, model, at_s) for one in gpu.cuts),
             memory_mib=slot.memory_mib,
             used_mib=reading.used_mib,
             reserved_mib=reading.reserved_mib,
@@ -119,6 +146,34 @@ class SimulatedDriver:
             ),
             recovery_action=_recovery_action(self._device_manager.xid(slot.index)),
         )
+
+    def _instance(self, slot: GpuSlot, one: Cut, model: Model | None, at_s: float) -> InstanceReadings:
+        reading = read_instance(self._device_manager, slot, one.uuid, one.memory_mib, at_s)
+        return InstanceReadings(
+            one.uuid,
+            used_mib=reading.used_mib,
+            reserved_mib=reading.reserved_mib,
+            free_mib=reading.free_mib,
+            profiling=self._profiling(model, reading.util),
+        )
+
+    def _profiling(self, model: Model | None, util: float) -> Profiling | None:
+        if model is None or int(model.compute_capability.partition(".")[0]) < self._profiled_from:
+            return None
+        return Profiling(
+            graphics=util,
+            sm=0.92 * util,
+            sm_occupancy=0.41 * util,
+            tensor=0.58 * util,
+            dram=0.47 * util,
+            pcie_tx_bytes_s=2.4e9 * util,
+            pcie_rx_bytes_s=3.1e9 * util,
+        )
+
+
+def _nvlink(totals: Totals) -> NvlinkCounters:
+    half = int(totals.link_mb) * _MB // 2
+    return NvlinkCounters(half, half, 0, 0, 0, 0)
 
 
 def _without(gpu: InstalledGpu, gone: Container[str | None]) -> InstalledGpu:

@@ -18,6 +18,8 @@ from shoal.client.kubelet.leases import Leases
 from shoal.client.kubelet.times import written
 from shoal.client.port import Api, Deletion, Patch
 from shoal.client.refusals import NotFoundError
+from shoal.devices.mig_demand import settings_of
+from shoal.devices.names import OWN_MIG_LAYOUT
 from shoal.embedded.gpus.mig_manager import STATE
 from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.kubelets.cluster_policy import ClusterPolicy
@@ -69,7 +71,8 @@ class NodeFaults:
                 self._faults[node.name] = fault
                 self._begin(node, fault, item)
         if node.is_reachable():
-            self._follow_gpus(node, head.labels, gpu_faults, configs)
+            settings = {**head.labels, **settings_of(head.annotations)}
+            self._follow_gpus(node, settings, gpu_faults, configs)
 
     def _read(self, node: SimulatedNode, annotation: str, read: Callable[[], T], present: T) -> T:
         """An annotation that cannot be parsed changes nothing and is reported once."""
@@ -94,7 +97,7 @@ class NodeFaults:
                 type_ = "Normal" if words.endswith("again") else "Warning"
                 record_node_event(self._context, node, "XidError" if type_ == "Warning" else "GpuMended", words, type_)
         if node.machine.gpus:
-            if labels.get(STATE) == "failed":
+            if labels.get(STATE) == "failed" or OWN_MIG_LAYOUT in labels:
                 node.recall_devices()
             before = dict(node.gpus.labels())
             if self.policy is not None:

@@ -19,6 +19,8 @@ from shoal.client.kubelet.node_conditions import conditions
 from shoal.client.kubelet.writes import Writes
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
+from shoal.devices.mig_demand import DYNAMIC
+from shoal.devices.names import OWN_MIG_LAYOUT
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.node_object import node_of, node_status
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
@@ -62,6 +64,10 @@ class NodeRegistration:
             else:
                 record_node_event(self._context, node, "Starting", "Starting kubelet.")
                 return
+        else:
+            annotations = present.read(NodeHead).metadata.annotations
+            if DYNAMIC in (annotations.get(OWN_MIG_LAYOUT), present.read(NodeHead).metadata.labels.get(OWN_MIG_LAYOUT)):
+                node.gpus.recall(annotations)
         await self._write(node.name)
 
     def see(self, node: SimulatedNode, item: Item) -> None:

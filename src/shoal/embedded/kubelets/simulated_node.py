@@ -15,9 +15,8 @@ from shoal.client.item import Item
 from shoal.client.kubelet.admission import NodeCapacity, amount
 from shoal.client.kubelet.pod_facts import PodFacts, facts_of
 from shoal.client.kubelet.pod_run import PodRun
-from shoal.devices.dcgm_text import PodName
 from shoal.embedded.apiserver.streams.terminal import CannedTerminal, CommandOutput, CommandPlace
-from shoal.embedded.gpus.dcgm import DcgmExporter
+from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import NodeGpus
 from shoal.embedded.kubelets import pod_actions

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shoal.devices.names import OWN_NUMA_POLICY
+from shoal.devices.mig_demand import DYNAMIC
+from shoal.devices.names import OWN_MIG_LAYOUT, OWN_NUMA_POLICY
 from shoal.devices.nvlink import nvlink_labels
 from shoal.devices.port import Fabric
 from shoal.embedded.machines.fleet_entry import FleetEntry
@@ -29,7 +30,7 @@ def machine(name: str, entry: FleetEntry, place: MachineTopology) -> Machine:
     return Machine(
         name=name,
         profile=shape.name,
-        labels={**_labels(name, entry, place), **entry.labels},
+        labels={**_labels(name, entry, place), **_on_demand(entry), **entry.labels},
         capacity=_capacity(shape),
         allocatable={**_capacity(shape), **_left(shape)},
         gpus=slots,
@@ -40,11 +41,15 @@ def machine(name: str, entry: FleetEntry, place: MachineTopology) -> Machine:
         fabric=_fabric(entry, place),
         provider_id=_provider_id(name, shape, place),
         mig_strategy=entry.mig_strategy or ("mixed" if cuttable else "none"),
-        mig_config=entry.mig_config,
+        mig_config="" if entry.mig_config == DYNAMIC else entry.mig_config,
         sharing=entry.sharing,
         is_spot=entry.is_spot,
         usd_per_hour=shape.spot_usd_per_hour if entry.is_spot else shape.usd_per_hour,
     )
+
+
+def _on_demand(entry: FleetEntry) -> Mapping[str, str]:
+    return {OWN_MIG_LAYOUT: DYNAMIC} if entry.mig_config == DYNAMIC else {}
 
 
 def _labels(name: str, entry: FleetEntry, place: MachineTopology) -> Mapping[str, str]:

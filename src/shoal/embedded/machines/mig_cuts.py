@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shoal.data.mig import Layout
-from shoal.devices.mig_instances import Counts, Cut, places
+from shoal.devices.mig_instances import Cut, places
+from shoal.devices.mig_layouts import Counts
 from shoal.embedded.machines.installed_gpus import identity
 
 
@@ -12,10 +13,12 @@ def cut(node: str, gpu: int, facts: Layout, counts: Counts, memory_mib: int) -> 
     placed = places(facts, counts)
     if placed is None:
         return None
-    return tuple(_cut(node, gpu, facts, name, start, memory_mib) for name, start in placed)
+    return tuple(new_cut(node, gpu, facts, place, memory_mib) for place in placed)
 
 
-def _cut(node: str, gpu: int, facts: Layout, name: str, start: int, memory_mib: int) -> Cut:
+def new_cut(node: str, gpu: int, facts: Layout, place: tuple[str, int], memory_mib: int) -> Cut:
+    """`place`: profile and first memory slice."""
+    name, start = place
     profile = facts.profile(name)
     assert profile is not None, name  # noqa: S101 - positions belong to known profiles only
     parts = facts.memory_slices // profile.width

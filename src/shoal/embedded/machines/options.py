@@ -1,6 +1,7 @@
 """Parses the options in brackets after a machine: `4xp4d.24xlarge[mig=all-1g.5gb,strategy=mixed,spot]`.
 
-    mig=LAYOUT            how the GPUs are cut at the start: all-1g.10gb, all-balanced, all-disabled, ...
+    mig=LAYOUT            how the GPUs are cut at the start: all-1g.10gb, all-balanced, all-disabled, ...;
+                          dynamic: instances are created when pods request them
     strategy=STRATEGY     how cut GPUs are advertised: none, single, mixed (mixed)
     time-slicing=N        each GPU offered N times, its users taking turns
     mps=N                 each GPU offered N times, its users side by side
@@ -24,6 +25,7 @@ from typing import get_args
 import msgspec
 
 from shoal.devices.layout import NumaPolicy
+from shoal.devices.mig_demand import DYNAMIC
 from shoal.devices.mig_layout_checks import layout_problem
 from shoal.devices.mps_limits import most_mps_clients
 from shoal.embedded.machines.fleet_entry import FleetEntry
@@ -83,7 +85,8 @@ def _check_gpus(entry: FleetEntry) -> None:
         if entry.mig_config or entry.sharing or entry.mig_strategy:
             raise UserError(f"{entry.shape.name} has no GPU of NVIDIA to cut or share", where=where)
         return
-    problem = layout_problem(entry.mig_config, model, entry.shape.gpus) if entry.mig_config else None
+    is_named = entry.mig_config not in ("", DYNAMIC) or (entry.mig_config and not model.mig)
+    problem = layout_problem(entry.mig_config, model, entry.shape.gpus) if is_named else None
     if problem is not None:
         raise UserError(problem.what, where=where, fix=problem.fix)
     if entry.sharing is None:

@@ -13,7 +13,7 @@ from shoal.data.gpus import read_product
 from shoal.data.mig import layout_of_product
 from shoal.devices.layout import SLOTS_PER_DEVICE, Layout, NumaPolicy, Sharing
 from shoal.engine.device_notation import names
-from shoal.engine.device_notation.node_ids import NodeIds, node_ids
+from shoal.engine.device_notation.node_ids import NodeIds, gpus_in_mig_mode, node_ids
 from shoal.engine.device_notation.pod_devices import MOST_GPUS
 from shoal.engine.device_notation.registers import register_of
 from shoal.engine.devices.planes import MOST_NUMA
@@ -45,6 +45,8 @@ def layout_of_node(
             raise UserError(what, where=where.below("status.allocatable"), fix=f"at most {MOST_GPUS} are read")
     renamed = shared > 0 and plain == 0
     replicas, sharing = _sharing(labels, where, renamed=renamed)
+    if labels.get(names.REPLICAS) == "0" and (plain or shared):
+        replicas, sharing = _sharing_with_mig(node_ids(labels, annotations))
     gpus = (shared if renamed else plain) // replicas
     register = register_of(annotations, left)
     if register is not None:
@@ -54,6 +56,11 @@ def layout_of_node(
         gpus, broken = _with_broken(node_ids(labels, annotations), gpus)
     settings = _NodeSettings(labels, annotations, where)
     mig, mig_devices = _mig(settings, labels, gpus)
+    in_mode = gpus_in_mig_mode(annotations) if mig else None
+    if in_mode is not None:
+        # Other GPUs that may be divided are whole until the node has changed their mode.
+        mig_devices = tuple(device for device in mig_devices if device in in_mode)
+        mig = mig if mig_devices else ""
     if mig:
         gpus = max(gpus + len(mig_devices), max(mig_devices, default=-1) + 1)
         left = {name: amount for name, amount in left.items() if not name.startswith(names.MIG_PREFIX)}
@@ -84,6 +91,7 @@ class _NodeSettings:
     """Shoal's own labels and annotations of a node; annotations take precedence."""
 
     def __init__(self, labels: Mapping[str, str], annotations: Mapping[str, str], where: Where) -> None:
+        self.annotations = annotations
         self._places = ((annotations, where.below(_ANNOTATIONS)), (labels, where.below(_LABELS)))
 
     def find(self, name: str) -> tuple[str, Where] | None:
@@ -101,6 +109,12 @@ def _sharing(labels: Mapping[str, str], where: Where, *, renamed: bool) -> tuple
     if not is_shared:
         return 1, "none"
     return replicas, "time-slicing" if strategy == "none" else strategy
+
+
+def _sharing_with_mig(ids: NodeIds) -> tuple[int, Sharing]:
+    """Feature discovery reports no replicas of GPUs in MIG mode, which the strategy `none` advertises as whole ones."""
+    replicas = max(ids.replicas.get(names.GPU, 1), ids.replicas.get(names.GPU_SHARED, 1))
+    return (replicas, "time-slicing") if replicas > 1 else (1, "none")
 
 
 def _one_per_request(settings: _NodeSettings, sharing: Sharing) -> bool:
@@ -146,7 +160,7 @@ def _mig(settings: _NodeSettings, labels: Mapping[str, str], gpus: int) -> tuple
     count = whole_number(total, found[1].with_path(f"{_LABELS}[{names.COUNT}]"), most=MOST_GPUS) if total else gpus
     if count == 0:
         raise UserError("the number of divided GPUs is not given", where=found[1], fix=f"set {names.OWN_MIG_DEVICES}")
-    if count > gpus:
+    if count > gpus and names.OWN_TOPOLOGY not in settings.annotations:
         return layout.name, tuple(range(gpus, count))
     return layout.name, tuple(range(count))
 

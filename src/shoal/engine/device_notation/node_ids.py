@@ -30,6 +30,8 @@ class NodeIds(msgspec.Struct, frozen=True):
     """The id of each device by number."""
     cuts: Mapping[DevicePosition, str] = {}
     """Instances on devices that are cut on demand."""
+    profiles: Mapping[DevicePosition, str] = {}
+    """The profiles of these, as in names of resources."""
     layout: str = ""
     """The MIG layout of these."""
     instances: Mapping[str, tuple[str, ...]] = {}
@@ -84,6 +86,7 @@ def node_ids(labels: StringMap, annotations: StringMap) -> NodeIds:
     if not topology.gpus and not registered and not layout:
         return UNKNOWN_IDS
     cuts: dict[DevicePosition, str] = {}
+    profiles: dict[DevicePosition, str] = {}
     instances: dict[str, list[str]] = {}
     numbers: list[str] = []
     broken: list[int] = []
@@ -93,6 +96,7 @@ def node_ids(labels: StringMap, annotations: StringMap) -> NodeIds:
         if layout:
             numbers.append(gpu.uuid)
             cuts |= {(index, cut.start): cut.uuid for cut in gpu.mig or ()}
+            profiles |= {(index, cut.start): cut.profile.replace("+", ".") for cut in gpu.mig or ()}
         elif gpu.mig is None or strategy not in ("single", "mixed"):
             numbers.append(gpu.uuid)
         elif strategy == "single":
@@ -105,7 +109,24 @@ def node_ids(labels: StringMap, annotations: StringMap) -> NodeIds:
     positions: dict[str, DevicePosition] = {each: (number, 0) for number, each in enumerate(found) if each}
     positions |= {each: position for position, each in cuts.items()}
     counted = {name: tuple(ids) for name, ids in instances.items()}
-    return NodeIds(found, cuts, layout, counted, topology.replicas, positions, () if registered else tuple(broken))
+    return NodeIds(
+        numbers=found,
+        cuts=cuts,
+        profiles=profiles,
+        layout=layout,
+        instances=counted,
+        replicas=topology.replicas,
+        positions=positions,
+        broken=() if registered else tuple(broken),
+    )
+
+
+def gpus_in_mig_mode(annotations: StringMap) -> frozenset[int] | None:
+    """The indexes of the GPUs in MIG mode; None if the node does not report its GPUs."""
+    topology = _read(annotations.get(names.OWN_TOPOLOGY, ""))
+    if not topology.gpus:
+        return None
+    return frozenset(index for index, gpu in enumerate(topology.gpus) if gpu.mig is not None)
 
 
 def topology_fault(annotations: StringMap) -> str:

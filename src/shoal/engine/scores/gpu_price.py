@@ -25,10 +25,11 @@ from shoal.engine.asks import Ask
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
 from shoal.engine.device_notation.names import MEMORY_MIB
 from shoal.engine.scores.rule import Points, Rows
+from shoal.engine.scores.worth import IN_USE
 from shoal.engine.worth.tables import Tables
 
-PER_LEVEL: Final = 1 << 11
-"""Steps of loss to a price level: more than the packing rule loses by a pod on an idle fleet."""
+PER_LEVEL: Final = 2 * IN_USE
+"""Steps of loss to a price level: more than a node in use is preferred by, and a pod loses, on an idle fleet."""
 
 _INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 

@@ -5,6 +5,10 @@ The loss of a placement is the worth of the node before, minus its worth after, 
 the price of its model: nothing when the pod takes exactly what the room was worth, much when it spoils a whole device
 for a sliver, takes the last CPU beside an empty GPU, breaks up eight GPUs that eight-GPU jobs want, or sits on a model
 that others cannot do without. Losses are rounded to steps; within a step the fixed order of nodes fills one node first.
+
+While the fleet is idle (see `Tables.is_idle`), a loss is no reason to leave a node that already has work: nodes with
+GPUs in use come before the others, and the loss decides among equals. Otherwise small differences of the balance would
+spread pods over idle nodes.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_choice import TIGHTEST
 from shoal.engine.device_demand import FULL_MILLI, DeviceGrant, GpuShare, WholeGpus, compute_grant
+from shoal.engine.facts import GPU_MILLI
 from shoal.engine.pod_mix import PodMix
 from shoal.engine.scores.fullest import fullest
 from shoal.engine.scores.rule import NodeRule, Points
@@ -30,6 +35,8 @@ Ints = NDArray[np.int64]
 
 _NOT_HERE: Final = -(1 << 36)
 """Far below any loss, and far above what would make a key infeasible: whether a node fits is not for scores to say."""
+IN_USE: Final = 1 << 11
+"""Steps of loss that a node with GPUs in use is preferred by on an idle fleet: more than a pod loses there."""
 _UNIT_SHIFT: Final = np.array(UNIT_BITS)
 _GRAIN: Final = np.array(GRAIN, np.int32)
 
@@ -40,6 +47,7 @@ class LeastLoss:
     def __init__(self, cluster: Cluster, mix: PodMix, temper: WorthParameters | None = None) -> None:
         self.tables = Tables(cluster, mix, temper or WorthParameters())
         self.columns = WorthColumns(cluster, self.tables)
+        self._cluster = cluster
         self._rules: dict[tuple[int, int], _ShareRule] = {}
 
     def renewed(self) -> int:
@@ -51,9 +59,9 @@ class LeastLoss:
             case GpuShare(milli):
                 return self._share_rule(ask.request("cpu"), milli).points
             case WholeGpus(count):
-                return _WholeRule(self.tables, self.columns, ask.request("cpu"), count).points
+                return _WholeRule(cluster, self.tables, self.columns, ask.request("cpu"), count).points
             case None:
-                return _WholeRule(self.tables, self.columns, ask.request("cpu"), 0).points
+                return _WholeRule(cluster, self.tables, self.columns, ask.request("cpu"), 0).points
             case _:
                 return fullest(cluster, ask)
 
@@ -68,14 +76,17 @@ class LeastLoss:
     def _share_rule(self, cpu_milli: int, milli: int) -> _ShareRule:
         rule = self._rules.get((cpu_milli, milli))
         if rule is None:
-            rule = self._rules[cpu_milli, milli] = _ShareRule(self.tables, self.columns, cpu_milli, milli)
+            rule = self._rules[cpu_milli, milli] = _ShareRule(
+                self._cluster, self.tables, self.columns, cpu_milli, milli
+            )
         return rule
 
 
 class _Rule:
     """What both kinds of ask share: tables of their own per epoch, and the balance of what is left."""
 
-    def __init__(self, tables: Tables, columns: WorthColumns, cpu_milli: int, gpu_milli: int) -> None:
+    def __init__(self, cluster: Cluster, tables: Tables, columns: WorthColumns, cpu_milli: int, gpu_milli: int) -> None:
+        self._cluster = cluster
         self._tables = tables
         self._columns = columns
         self._cpu = cpu_milli
@@ -102,14 +113,17 @@ class _Rule:
         worth -= self._tables.balance[at]
         worth += self._balance_after[at]
         worth >>= _UNIT_SHIFT
+        if self._gpu and self._tables.is_idle:
+            cluster = self._cluster
+            worth += IN_USE * (cluster.free[rows, GPU_MILLI] < cluster.total[rows, GPU_MILLI])
         return worth
 
 
 class _WholeRule(_Rule):
     """Points for taking some empty devices, or none."""
 
-    def __init__(self, tables: Tables, columns: WorthColumns, cpu_milli: int, count: int) -> None:
-        super().__init__(tables, columns, cpu_milli, count * FULL_MILLI)
+    def __init__(self, cluster: Cluster, tables: Tables, columns: WorthColumns, cpu_milli: int, count: int) -> None:
+        super().__init__(cluster, tables, columns, cpu_milli, count * FULL_MILLI)
         self._count = count
         self._taken: Ints = np.zeros(0, np.int64)
 
@@ -134,8 +148,8 @@ class _WholeRule(_Rule):
 class _ShareRule(_Rule):
     """Points for taking a share of one device: the best that the node offers."""
 
-    def __init__(self, tables: Tables, columns: WorthColumns, cpu_milli: int, milli: int) -> None:
-        super().__init__(tables, columns, cpu_milli, milli)
+    def __init__(self, cluster: Cluster, tables: Tables, columns: WorthColumns, cpu_milli: int, milli: int) -> None:
+        super().__init__(cluster, tables, columns, cpu_milli, milli)
         self._started: Ints = np.zeros(0, np.int64)
         self._opened: Ints = np.zeros(0, np.int64)
 

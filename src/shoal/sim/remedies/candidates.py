@@ -27,6 +27,10 @@ class Candidate(msgspec.Struct, frozen=True):
     apply: Callable[[ExitStack], None]
     changes_pods: bool = False
     """Whether the pods of the subject themselves change."""
+    changes_requests: bool = False
+    """Whether they then request other resources, for which other quotas count."""
+    nodes: tuple[str, ...] = ()
+    """The nodes that change."""
 
 
 class NodeCandidates(msgspec.Struct, frozen=True):
@@ -43,4 +47,4 @@ class NodeCandidates(msgspec.Struct, frozen=True):
             for name in names:
                 self.apply(stack, name)
 
-        return Candidate(self.remedy(names), apply)
+        return Candidate(self.remedy(names), apply, nodes=names)

@@ -28,7 +28,7 @@ _MOST_LAYOUTS = 3
 
 def uncordon(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[NodeCandidates]:
     cordoned = [name for name, node in trial.nodes.items() if node.unschedulable]
-    names = _admitted(trial, subject, cordoned, Code.UNSCHEDULABLE)[:_MOST_NODES]
+    names = admitted(trial, subject, cordoned, Code.UNSCHEDULABLE)[:_MOST_NODES]
     if names:
 
         def apply(stack: ExitStack, name: str) -> None:
@@ -47,7 +47,7 @@ def repair(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Ite
         for name, node in objects.nodes.items()
         if name in trial.nodes and (health := gpu_health(node)) is not None and health.total
     }
-    names = _admitted(trial, subject, found)[:_MOST_NODES]
+    names = admitted(trial, subject, found)[:_MOST_NODES]
     if names:
 
         def apply(stack: ExitStack, name: str) -> None:
@@ -82,7 +82,7 @@ def disturbing_mig_layouts(trial: RemedyTrial, subject: WaitingSubject, objects:
                 relabel.apply(stack)
 
             commands = (*delete_commands(holders), *relabel.remedy.commands) if objects.is_living else ()
-            yield Candidate(Remedy(mig_words(layout, (name,), holders), commands), apply)
+            yield Candidate(Remedy(mig_words(layout, (name,), holders), commands), apply, nodes=(name,))
 
 
 def _relabel(trial: RemedyTrial, objects: Objects, layout: str, names: tuple[str, ...]) -> NodeCandidates:
@@ -107,14 +107,14 @@ def _by_layout(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) ->
     found: dict[str, list[str]] = {}
     if not profiles and not whole:
         return found
-    for name in _admitted(trial, subject, objects.nodes):
+    for name in admitted(trial, subject, objects.nodes):
         for layout in layouts_for(objects.nodes[name], profiles, whole):
             found.setdefault(layout, []).append(name)
     first = sorted(found, key=lambda layout: (-len(found[layout]), layout))
     return {layout: found[layout] for layout in first[:_MOST_LAYOUTS]}
 
 
-def _admitted(
+def admitted(
     trial: RemedyTrial, subject: WaitingSubject, names: Iterable[str], ignored: Code | None = None
 ) -> tuple[str, ...]:
     """Nodes that the rules about names, labels and taints let through; a change of others does not help."""

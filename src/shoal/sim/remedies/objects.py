@@ -18,8 +18,11 @@ from shoal.engine.queues.remedies.remedy import FieldChange
 from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members, Owner
+from shoal.views.asks import pods_words
+from shoal.views.enumeration import few
 from shoal.views.remedy_commands import FieldEdit, PatchTarget
 
+_MOST_NAMES = 4
 _TEMPLATES = (Deployment, StatefulSet, ReplicaSet, DaemonSet)
 
 
@@ -63,6 +66,16 @@ class Objects:
             elif isinstance(document.value, Job) and (meta.namespace, f"job-{meta.name}") == (namespace, name):
                 owner = (namespace, "Job", meta.name)
         return owner
+
+    def pod_names(self, pods: Sequence[str]) -> str:
+        """A few names. On a cluster, pods that their controllers have yet to create are counted, because they have no
+        names yet."""
+        there = [pod for pod in pods if pod in self.pods] if self.is_living else pods
+        missing = len(pods) - len(there)
+        parts = [few(there, _MOST_NAMES)] if there else []
+        if missing:
+            parts.append(f"{pods_words(missing)} not created yet")
+        return ", ".join(parts)
 
     def workload_words(self, key: str) -> str:
         """`job default/train` of a workload with an owner, else the key of the workload."""
@@ -130,6 +143,21 @@ class Objects:
         if pod is None:
             return []
         return [*_selector_edits(pod, old, new, values), *([] if values else _topology_edits(pod, old, new))]
+
+    def resource_edits(self, key: str, old: str, new: str) -> list[FieldEdit]:
+        """Every place where the pod requests a resource, which is renamed."""
+        pod = self.pod(key)
+        if pod is None:
+            return []
+        found = []
+        for kind, containers in (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)):
+            for at, container in enumerate(containers):
+                amounts = (("limits", container.resources.limits), ("requests", container.resources.requests))
+                for side, each in amounts:
+                    if old in each:
+                        path = ("spec", kind, str(at), "resources", side)
+                        found.append(FieldEdit.renamed(path, old, new, str(each[old])))
+        return found
 
     def quota_path(self, change: FieldChange) -> tuple[str, ...]:
         """Where a queue or cohort has the quota that is changed; empty where it is not written."""

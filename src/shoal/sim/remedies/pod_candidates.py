@@ -102,7 +102,7 @@ def _toleration(trial: RemedyTrial, subject: WaitingSubject, objects: Objects, f
 
 def strategy_single(cluster: Cluster, subject: WaitingSubject, objects: Objects) -> Iterator[str]:
     """Facts about nodes whose MIG instances do not have the name that the subject requests."""
-    for profile, _ in _profiles(cluster.pending[subject.pods[0]].charge.ask):
+    for profile, _ in profiles_of(cluster.pending[subject.pods[0]].charge.ask):
         nodes = [
             name
             for name, node in objects.nodes.items()
@@ -114,7 +114,7 @@ def strategy_single(cluster: Cluster, subject: WaitingSubject, objects: Objects)
 
 def requests_by_gpu(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[Candidate]:
     """The same instances by the name that they have under strategy single."""
-    profiles = _profiles(trial.cluster.pending[subject.pods[0]].charge.ask)
+    profiles = profiles_of(trial.cluster.pending[subject.pods[0]].charge.ask)
     if len(profiles) != 1:
         return
     profile, amount = profiles[0]
@@ -138,7 +138,8 @@ def _by_gpu(ask: Ask, amount: int, product: str) -> Ask:
     return structs.replace(ask, requests=requests, devices=WholeGpus(amount), nodes=nodes)
 
 
-def _profiles(ask: Ask) -> list[tuple[str, int]]:
+def profiles_of(ask: Ask) -> list[tuple[str, int]]:
+    """The requested MIG profiles with their amounts."""
     return [
         (name.removeprefix(RESOURCE_PREFIX), amount)
         for name, amount in sorted(counted(ask).items())

@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 
+from msgspec import structs
+
 from shoal.engine.preemption.evidence import NodeShortage, what_would_help
 from shoal.engine.preemption.preemptor import gang_preemptor, pod_preemptor
 from shoal.engine.unmatched import Unmatched
@@ -18,6 +20,7 @@ from shoal.sim.remedies.candidates import Candidate, NodeCandidates, WaitingSubj
 from shoal.sim.remedies.node_candidates import disturbing_mig_layouts, mig_layouts, repair, uncordon
 from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.pod_candidates import requests_by_gpu, spelling, strategy_single, tolerations, unmet_labels
+from shoal.sim.remedies.profile_candidates import WrongProfile
 from shoal.sim.remedies.trial import RemedyTrial
 from shoal.views.remedies import Remedy, both, free_words, overtaken_words
 from shoal.views.remedy_commands import delete_commands
@@ -62,6 +65,12 @@ class _Search:
             respelt = spelling(self._trial, self._subject, self._objects, unmet)
             remedies = [] if respelt is None else self._from(respelt)
             return Found(unmet, remedies, note=self._note)
+        wrong = WrongProfile(self._trial, self._subject, self._objects)
+        if wrong.name:
+            corrected = next(filter(None, map(self._from, wrong.corrections())), [])
+            # The last trial was the one that the subject ran in.
+            corrected = [structs.replace(each, nodes=self._trial.takers) for each in corrected]
+            return Found((), corrected, tuple(wrong.facts()), self._note)
         singles = list(self._singles())
         remedies = [*singles, *self._freed()] if len(singles) < _MOST_REMEDIES else singles
         if not remedies:
@@ -74,7 +83,9 @@ class _Search:
         with self._trial.applied(first.apply):
             if self._runs():
                 return [first]
-            more = next(chain(self._singles(), self._freed()), None)
+            more = next(
+                chain(self._singles(), self._freed(), self._disturbing() if first.changes_requests else ()), None
+            )
         return [] if more is None else [_both(first, more)]
 
     def _pairs(self) -> list[Candidate]:
@@ -141,7 +152,10 @@ class _Search:
             takers = [pod for pod in self._trial.placed if pod not in {*victims, *self._subject.pods}]
             self._note = overtaken_words(shortages, takers) if takers else ""
             return
-        returning = [pod for pod in victims if self._trial.cluster.pods[pod].who.returns]
+        # Pods of groups count as pods that return in the trial; without a controller they are not created again.
+        returning = [
+            pod for pod in victims if self._trial.cluster.pods[pod].who.returns and self._objects.owner(pod) is not None
+        ]
         commands = delete_commands(victims) if self._objects.is_living else ()
         remedy = Remedy(free_words(shortages, returning), commands)
         yield Candidate(remedy, lambda stack: self._trial.end_pods(stack, victims))
@@ -165,5 +179,10 @@ def _both(first: Candidate, second: Candidate) -> Candidate:
         first.apply(stack)
         second.apply(stack)
 
-    changes_pods = first.changes_pods or second.changes_pods
-    return Candidate(both(first.remedy, second.remedy), apply, changes_pods)
+    return Candidate(
+        both(first.remedy, second.remedy),
+        apply,
+        changes_pods=first.changes_pods or second.changes_pods,
+        changes_requests=first.changes_requests or second.changes_requests,
+        nodes=(*first.nodes, *second.nodes),
+    )

@@ -51,6 +51,8 @@ class RemedyTrial:
         self.left = MOST_TRIALS
         self.placed: list[str] = []
         """Pods that the last trial placed."""
+        self.takers: tuple[str, ...] = ()
+        """The nodes on which the last trial had pods of the subject."""
         self.is_short = False
         """The search was ended before everything was tried."""
 
@@ -74,6 +76,8 @@ class RemedyTrial:
         try:
             allocate(CycleState(self.cluster, self._rounds.placement, fitter.ledger, fitter, self._rounds.now_s))
             self.placed = fitter.ledger.placed_since(mark)
+            rows = {self.cluster.pods[pod].row: None for pod in subject.pods if pod in self.cluster.pods}
+            self.takers = tuple(self.cluster.names[row] for row in rows)
             gang = self.cluster.gangs.find(subject.name) if subject.is_gang else None
             if gang is not None and not subject.is_whole:
                 return is_running(self.cluster, gang)

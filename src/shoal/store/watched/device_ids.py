@@ -99,7 +99,9 @@ class _Chooser:
     def tiles(self, demand: MigTiles, grant: DeviceGrant | None) -> None:
         """MIG instances: the positions of new ones, or some of the existing ones."""
         is_cut = grant is None or not grant.parts
-        placed = {} if grant is None or is_cut or not self._ids.layout else _placed(self._ids.layout, demand, grant)
+        placed = (
+            {} if grant is None or is_cut or not self._ids.layout else placed_tiles(self._ids.layout, demand, grant)
+        )
         for name, count in demand.tiles:
             resource = names.MIG_PREFIX + name
             units = [self._ids.id_of(device, start) for device, start in placed.get(name, ())]
@@ -200,7 +202,7 @@ def _sidecars_before(spec: PodSpec, container: Container) -> list[Container]:
     return [one for one in spec.init_containers[:at] if one.is_sidecar()]
 
 
-def _placed(layout: str, demand: MigTiles, grant: DeviceGrant) -> dict[str, list[DevicePosition]]:
+def placed_tiles(layout: str, demand: MigTiles, grant: DeviceGrant) -> dict[str, list[DevicePosition]]:
     """Assigns the parts of the grant to profiles. A part has the slices in use, which may be equal for two profiles:
     the profile with fewer legal placements chooses first.
     """

@@ -52,17 +52,23 @@ class PodEvaluator(Evaluator):
         return pod_in_scope(scope, obj["spec"])
 
     def missing(self, required: set[str], obj: Obj) -> str:
+        silent = self.silent_containers(required, obj)
+        listed = "; ".join(f"{name} for: {','.join(sorted(set(silent[name].values())))}" for name in sorted(silent))
+        return f"must specify {listed}" if listed else ""
+
+    def silent_containers(self, required: set[str], obj: Obj) -> dict[str, dict[str, str]]:
+        """By required resource, the paths and the names of the containers that do not specify it."""
         spec = obj["spec"]
         wanted = required & _MUST_BE_SAID
+        silent: dict[str, dict[str, str]] = {}
         if not wanted or _speaks_for_its_containers(spec):
-            return ""
-        silent: dict[str, set[str]] = {}
-        for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
-            said = _names(*(container_amounts(container, field) for field in _FIELDS))
-            for name in wanted.difference(said):
-                silent.setdefault(name, set()).add(container["name"])
-        listed = "; ".join(f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
-        return f"must specify {listed}" if listed else ""
+            return silent
+        for kind in ("containers", "initContainers"):
+            for at, container in enumerate(spec.get(kind) or ()):
+                said = _names(*(container_amounts(container, field) for field in _FIELDS))
+                for name in sorted(wanted.difference(said)):
+                    silent.setdefault(name, {})[f"spec.{kind}[{at}]"] = container["name"]
+        return silent
 
     def usage(self, obj: Obj) -> Amounts:
         found = {"count/pods": ONE}

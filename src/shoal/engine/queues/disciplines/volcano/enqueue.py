@@ -44,6 +44,8 @@ class EnqueueResult(msgspec.Struct, frozen=True):
     enqueued: frozenset[Key]
     refused: dict[Key, GroupRefusal]
     allocated: Usage
+    reserved: Usage = {}
+    """For admitted groups, beyond what their pods use."""
 
 
 def enqueue(tree: QueueTree, candidates: Iterable[PodGroupCandidate]) -> EnqueueResult:
@@ -72,4 +74,4 @@ def enqueue(tree: QueueTree, candidates: Iterable[PodGroupCandidate]) -> Enqueue
         known_queue = tree.queues.get(queue)
         if refusal.is_quota and known_queue is not None and known_queue.spec.dequeue_strategy == "fifo":
             blocked[queue] = refusal
-    return EnqueueResult(frozenset(enqueued), refused, allocated)
+    return EnqueueResult(frozenset(enqueued), refused, allocated, reserved)

@@ -1,0 +1,62 @@
+"""Writes the CDI specification to which the device plugin's answers refer, where its strategies use CDI.
+
+The file is replaced when GPUs, MIG instances or the driver change. If it cannot be written, the former one remains and
+the fault is logged once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from shoal.agent.cdi.driver_files import driver_files
+from shoal.agent.cdi.spec_file import write_spec
+from shoal.agent.plugin.device_plugin import PluginSettings
+from shoal.devices.cdi_devices import PLUGIN_KIND, CdiInput, node_spec
+from shoal.devices.port import GpuDriver
+from shoal.units.errors import TemporaryError, UserError
+
+_log = logging.getLogger("shoal.agent.plugin")
+_CDI = frozenset({"cdi-annotations", "cdi-cri"})
+
+
+class PluginSpec:
+    """`folder`: where runtimes look for specifications. `capabilities`: the minor numbers of MIG capabilities."""
+
+    def __init__(
+        self,
+        folder: Path,
+        driver: GpuDriver,
+        settings: Callable[[], PluginSettings],
+        capabilities: Callable[[], Mapping[str, int]],
+    ) -> None:
+        self.path = folder / f"{PLUGIN_KIND.replace('/', '-')}.json"
+        self._driver, self._settings, self._capabilities = driver, settings, capabilities
+        self._complaint = ""
+
+    def check(self) -> None:
+        """Write the file if it has to be changed."""
+        flags = self._settings().flags
+        if not _CDI & {*flags.device_list_strategy}:
+            return
+        try:
+            version = self._driver.versions().driver
+            root, dev_root = Path(flags.driver_root), Path(flags.dev_root or flags.driver_root)
+            given = CdiInput(
+                gpus=self._driver.gpus().gpus,
+                driver=version,
+                files=driver_files(version, root, dev_root),
+                capabilities=self._capabilities(),
+                namings=("index", "uuid"),
+                dev_root=str(dev_root),
+            )
+            is_changed = write_spec(node_spec(given, PLUGIN_KIND), self.path)
+        except (TemporaryError, UserError) as error:
+            if str(error) != self._complaint:
+                _log.warning("%s", error)
+            self._complaint = str(error)
+            return
+        self._complaint = ""
+        if is_changed:
+            _log.info("%s: was written", self.path)

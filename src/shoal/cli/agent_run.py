@@ -1,0 +1,242 @@
+"""Implements `shoal agent run`: all parts of a node's agent in one process."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shoal.cli.agent_options import FakeMachine
+from shoal.cli.cluster_access import AccessOptions
+from shoal.cli.log_options import LoggingOptions
+from shoal.cli.option_groups import with_options
+from shoal.units.errors import UserError, Where
+
+if TYPE_CHECKING:
+    from shoal.wiring.agent_node_parts import NodePartSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginOptions:
+    """Of NVIDIA's device plugin, with the variables that it reads."""
+
+    mig_strategy: Annotated[
+        str,
+        typer.Option("--mig-strategy", metavar="STRATEGY", envvar="MIG_STRATEGY", help="none, single or mixed."),
+    ] = ""
+    device_list_strategy: Annotated[
+        str,
+        typer.Option(
+            "--device-list-strategy",
+            metavar="LIST",
+            envvar="DEVICE_LIST_STRATEGY",
+            help="How containers get devices: of envvar, volume-mounts, cdi-annotations and cdi-cri.",
+        ),
+    ] = ""
+    device_id_strategy: Annotated[
+        str,
+        typer.Option("--device-id-strategy", metavar="NAME", envvar="DEVICE_ID_STRATEGY", help="uuid or index."),
+    ] = ""
+    pass_device_specs: Annotated[
+        bool | None,
+        typer.Option(
+            "--pass-device-specs/--no-pass-device-specs",
+            envvar="PASS_DEVICE_SPECS",
+            help="Whether containers get the device nodes too.",
+        ),
+    ] = None
+    driver_root: Annotated[
+        str,
+        typer.Option(
+            "--driver-root",
+            metavar="DIR",
+            envvar="NVIDIA_DRIVER_ROOT",
+            help="The folder of the host in which the driver is installed.",
+        ),
+    ] = ""
+    mps_root: Annotated[
+        str, typer.Option("--mps-root", metavar="DIR", envvar="MPS_ROOT", help="The folder of MPS on the host.")
+    ] = ""
+    fail_on_init_error: Annotated[
+        bool | None,
+        typer.Option(
+            "--fail-on-init-error/--no-fail-on-init-error",
+            envvar="FAIL_ON_INIT_ERROR",
+            help="Whether it is an error if there is no driver; otherwise the agent waits for it.",
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Those that are set, by the names of the plugin's flags."""
+        found: dict[str, Any] = {name: value for name, value in vars(self).items() if value not in ("", None)}
+        if self.device_list_strategy:
+            found["device_list_strategy"] = tuple(part.strip() for part in self.device_list_strategy.split(","))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeOptions:
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="PATH",
+            envvar="CONFIG_FILE",
+            help="The plugin's configuration: a file, or a folder of which the Node's label names a file.",
+        ),
+    ] = None
+    default_config: Annotated[
+        str,
+        typer.Option(
+            "--default-config", metavar="NAME", envvar="DEFAULT_CONFIG", help="The file of a Node without the label."
+        ),
+    ] = ""
+    device_plugin_dir: Annotated[
+        Path, typer.Option("--device-plugin-dir", metavar="DIR", help="The kubelet's folder for device plugins.")
+    ] = Path("/var/lib/kubelet/device-plugins")
+    pod_resources: Annotated[
+        Path, typer.Option("--pod-resources", metavar="SOCKET", help="The kubelet's socket for devices of pods.")
+    ] = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+    cdi_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--cdi-dir",
+            metavar="DIR",
+            help="Where the CDI specification is written; by default /var/run/cdi, nowhere with --fake.",
+        ),
+    ] = None
+    node: Annotated[
+        str,
+        typer.Option(
+            "--node",
+            metavar="NAME",
+            envvar="NODE_NAME",
+            help="The Node of this machine. Without it no cluster is asked.",
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartOptions:
+    """The parts beyond the device plugin and the health."""
+
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics", metavar="HOST:PORT", help="Serve the metrics of the GPUs there, as shoal agent export."
+        ),
+    ] = ""
+    labels: Annotated[
+        bool, typer.Option("--labels/--no-labels", help="Write the labels of the Node, as shoal agent labels.")
+    ] = False
+    mig: Annotated[
+        bool,
+        typer.Option(
+            "--mig/--no-mig", help="Follow the label nvidia.com/mig.config of the Node, as shoal agent mig run."
+        ),
+    ] = False
+    mig_config_file: Annotated[
+        Path | None,
+        typer.Option("--mig-config-file", metavar="FILE", help="MIG layouts; by default those generated for the GPUs."),
+    ] = None
+    gpu_clients_namespace: Annotated[
+        str,
+        typer.Option(
+            "--gpu-clients-namespace",
+            metavar="NAME",
+            envvar="DEFAULT_GPU_CLIENTS_NAMESPACE",
+            help="The namespace of the GPU clients that are stopped for a change of the MIG layout.",
+        ),
+    ] = "gpu-operator"
+    health_taint: Annotated[
+        str,
+        typer.Option(
+            "--health-taint",
+            metavar="TAINT",
+            help="Taint the Node while a GPU is unhealthy, such as gpu-health=failed:NoSchedule.",
+        ),
+    ] = ""
+
+    def needing_cluster(self) -> str:
+        """The first option that is set and needs the Node; empty without one."""
+        named = {"--labels": self.labels, "--mig": self.mig, "--health-taint": bool(self.health_taint)}
+        return next((name for name, is_set in named.items() if is_set), "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentLogging(LoggingOptions):
+    log_level: Annotated[
+        str,
+        typer.Option(
+            "--log-level",
+            metavar="LEVEL",
+            help="The lowest level that is logged: debug, info, warning or error.",
+        ),
+    ] = "info"
+
+
+@with_options
+def run(
+    *,
+    fake: FakeMachine = "",
+    plugin: PluginOptions,
+    node: NodeOptions,
+    parts: PartOptions,
+    access: AccessOptions,
+    logs: AgentLogging,
+) -> None:
+    """Run the agent of this machine: its GPUs for the kubelet, and their health. Ctrl-C ends it.
+
+    With --node the condition GPUHealthy of the Node, and Events about faults, are written too.
+    """
+    from shoal.agent.parts import Stop
+    from shoal.wiring.node_agent import AgentSettings, run_agent
+
+    logs.set_up()
+    if not node.device_plugin_dir.is_dir():
+        raise UserError(
+            "there is no such folder",
+            where=Where(path="--device-plugin-dir", file=str(node.device_plugin_dir)),
+            fix="start the kubelet first, or name its folder for device plugins",
+        )
+    option = parts.needing_cluster()
+    if option and not node.node:
+        raise UserError("needs the Node of this machine", where=Where(path=option), fix="name it with --node")
+    settings = AgentSettings(
+        fake=fake,
+        folder=node.device_plugin_dir,
+        pod_resources=node.pod_resources,
+        cdi_folder=node.cdi_dir or (None if fake else Path("/var/run/cdi")),
+        config=node.config,
+        default_config=node.default_config,
+        flags=plugin.given(),
+        node=node.node,
+        access=access.access_for_change() if node.node else None,
+        parts=_parts(parts),
+    )
+    stop = Stop()
+
+    def end(*_: object) -> None:
+        # A signal handler interrupts the thread that waits for the end, so another thread reports it.
+        threading.Thread(target=stop.set, daemon=True).start()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    run_agent(settings, stop)
+
+
+def _parts(options: PartOptions) -> NodePartSettings:
+    from shoal.agent.exporter.metrics_server import listen_address
+    from shoal.devices.health_reports import parse_taint
+    from shoal.wiring.agent_node_parts import MigChoice, NodePartSettings
+
+    return NodePartSettings(
+        metrics=listen_address(options.metrics) if options.metrics else None,
+        taint=parse_taint(options.health_taint) if options.health_taint else None,
+        has_labels=options.labels,
+        mig=MigChoice(options.gpu_clients_namespace, options.mig_config_file) if options.mig else None,
+    )

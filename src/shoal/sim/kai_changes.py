@@ -1,0 +1,146 @@
+"""Says why a queue of KAI holds a workload, with the field that is the cause, and which changes may let it go.
+
+Whether a change suffices has to be tried: other workloads may come first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from shoal.api.groups.kai import QUEUE_LABEL
+from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit
+from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
+from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
+    NO_QUEUE,
+    OVER_LIMIT,
+    OVER_QUOTA,
+    POD_SCHEDULING_ERRORS,
+    unschedulable_reason,
+)
+from shoal.engine.queues.facts import Amounts
+from shoal.sim.queue_corrections import choice_words, nearest_name
+from shoal.store.held_pods import HeldPod, QueueChange
+from shoal.views.enumeration import few
+
+_QUEUES, _GROUPS = "queues.scheduling.run.ai", "podgroups.scheduling.run.ai"
+_UNITS = {"gpu": 1000, "cpu": 1, "memory": 1_000_000}
+"""The engine's units per unit of a queue's fields."""
+_NAMES = {"gpu": "GPUs", "cpu": "thousandths of a core", "memory": "MB of memory"}
+_MOST_LEAVES = 3
+_MOST_NAMES = 4
+
+UsageOf = Callable[[str, bool], Amounts]
+
+
+def held_by_kai_queue(
+    queues: Mapping[str, Queue], unit: AdmissionUnit, usage_of: UsageOf, victims: Sequence[str] | None
+) -> HeldPod:
+    """`victims`: the workloads that have to be evicted for it; None if it would not start after evictions."""
+    requested = unit.amounts(unit.waiting.values())
+    is_bound = unit.is_non_preemptible
+    name = unit.spec.queue
+    code, message = unschedulable_reason(queues, name, requested, usage_of, is_non_preemptible=is_bound)
+    group = unit.spec.name if unit.spec.name not in unit.waiting else ""
+    path = path_to_root(queues, name)
+    help_, changes = "", tuple[tuple[QueueChange, ...], ...]()
+    if code == NO_QUEUE:
+        help_, changes = _other_queue(queues, unit, group)
+    elif code in (OVER_LIMIT, OVER_QUOTA):
+        field = "limit" if code == OVER_LIMIT else "quota"
+        short = list(_shortages(path, field, requested, usage_of, is_non_preemptible=code == OVER_QUOTA))
+        changes = (tuple(each.raised() for each in short),)
+        if field == "limit" and any(each.requested > each.most for each in short):
+            help_ = "The workload alone requests more than the limit: waiting does not help."
+    elif code == POD_SCHEDULING_ERRORS:
+        short = [each for each in _shortages(path, "quota", requested, usage_of) if not each.weight]
+        if victims is not None:
+            names = few(sorted(victims), _MOST_NAMES)
+            message = "other workloads have to be evicted for it" + (f": {names}" if names else "")
+        elif short:
+            message = "; ".join(each.words() for each in short)
+            changes = (tuple(each.weighted() for each in short), tuple(each.raised() for each in short))
+    return HeldPod(code, message, help_, f"KAI queue {name}", group, changes)
+
+
+class _Shortage(NamedTuple):
+    queue: Queue
+    field: str
+    resource: str
+    requested: int
+    used: int
+    most: int
+
+    @property
+    def weight(self) -> float:
+        return self.queue.weight(self.resource)
+
+    def words(self) -> str:
+        requested, used, quota = (
+            f"{each / _UNITS[self.resource]:g}" for each in (self.requested, self.used, self.most)
+        )
+        what = _NAMES[self.resource]
+        return (
+            f"requested {requested} {what}, used {used}, quota {quota} of queue {self.queue.name}, whose "
+            f"spec.resources.{self.resource}.overQuotaWeight is 0 or not set, so that it gets nothing beyond its quota"
+        )
+
+    def raised(self) -> QueueChange:
+        after = math.ceil((self.used + self.requested) / _UNITS[self.resource])
+        before = self.most / _UNITS[self.resource]
+        return self._change(self.field, int(before) if before.is_integer() else before, after)
+
+    def weighted(self) -> QueueChange:
+        return self._change("overQuotaWeight", 0, 1)
+
+    def _change(self, field: str, before: float, after: float) -> QueueChange:
+        return QueueChange(_QUEUES, self.queue.name, ("spec", "resources", self.resource, field), before, after)
+
+
+def _shortages(
+    path: Sequence[Queue], field: str, requested: Amounts, usage_of: UsageOf, *, is_non_preemptible: bool = False
+) -> Iterator[_Shortage]:
+    for queue in path:
+        for resource in RESOURCES:
+            most = queue.limit(resource) if field == "limit" else queue.quota(resource)
+            used, amount = usage_of(queue.name, is_non_preemptible).get(resource, 0), requested.get(resource, 0)
+            if most is not None and amount and used + amount > most:
+                yield _Shortage(queue, field, resource, amount, used, most)
+
+
+def _other_queue(
+    queues: Mapping[str, Queue], unit: AdmissionUnit, group: str
+) -> tuple[str, tuple[tuple[QueueChange, ...], ...]]:
+    """The queues that could be meant instead, the nearest first."""
+    name = unit.spec.queue
+    parents = {queue.spec.parent_queue for queue in queues.values()}
+    leaves = {each for each in queues if each not in parents}
+    if name in queues and name in parents:
+        below = sorted(each for each in leaves if name in [one.name for one in path_to_root(queues, each)])
+        return f"Its child queues: {', '.join(below)}.", tuple(
+            _renamed(unit, group, each) for each in below[:_MOST_LEAVES]
+        )
+    path = path_to_root(queues, name)
+    if not path:
+        near = nearest_name(name, leaves)
+        return _capital(choice_words(leaves, near)), (_renamed(unit, group, near),) if near else ()
+    top = path[-1]
+    others = {each for each in queues if each not in [one.name for one in path]}
+    near = nearest_name(top.spec.parent_queue, others)
+    words = f"Queue {top.name} names it as parentQueue; {choice_words(others, near)}"
+    change = QueueChange(_QUEUES, top.name, ("spec", "parentQueue"), top.spec.parent_queue, near)
+    return words, ((change,),) if near else ()
+
+
+def _renamed(unit: AdmissionUnit, group: str, queue: str) -> tuple[QueueChange, ...]:
+    """Where the workload names its queue: in its group, or on its pods."""
+    before = unit.spec.queue
+    if group:
+        return (QueueChange(_GROUPS, group, ("spec", "queue"), before, queue),)
+    path = ("metadata", "labels", QUEUE_LABEL)
+    return tuple(QueueChange("pod", pod, path, before, queue) for pod in sorted(unit.waiting))
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,281 @@
+"""Composes the agent of a node: the list of its parts, each with what it needs of the others.
+
+A part that is added is one function here, and one line in `agent_parts`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from shoal.agent.cdi.driver_files import mig_capabilities
+from shoal.agent.health.watcher import HealthTimes, HealthWatcher
+from shoal.agent.kubelet.pod_resources import USUAL_SOCKET, KubeletPodDevices
+from shoal.agent.parts import AgentPart, Stop, async_part, periodic_part, run_parts
+from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder
+from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSettings
+from shoal.agent.plugin.plugin_spec import PluginSpec
+from shoal.agent.plugin.scheduler_choice import SchedulerChoice
+from shoal.devices.labelled_config import LABEL, LabelledConfig
+from shoal.devices.mig_port import MigControl
+from shoal.devices.plugin_resources import PluginConfigError
+from shoal.devices.port import GpuDriver
+from shoal.devices.waiting_requests import Held, PodName
+from shoal.devices.xids import health_checks
+from shoal.units.errors import UserError, Where
+from shoal.wiring.agent_node_parts import (
+    AgentNode,
+    NodePartSettings,
+    condition_part,
+    labels_part,
+    metrics_part,
+    mig_part,
+)
+from shoal.wiring.gpu_driver import open_mig, type_of_fake
+from shoal.wiring.plugin_settings import SettingsReader, most_mps_clients
+
+if TYPE_CHECKING:
+    from shoal.client.clock import Clock
+    from shoal.client.http.access import Access
+    from shoal.client.item import Item
+    from shoal.client.port import Api
+
+_log = logging.getLogger("shoal.agent")
+USUAL_FOLDER = Path("/var/lib/kubelet/device-plugins")
+_DRIVER_RETRY_S, _CONFIG_S, _SPEC_S = 30.0, 5.0, 5.0
+_FIRST_PODS_S = 5.0
+"""How long the devices are kept back at the start if the cluster does not answer."""
+_SIMULATED = HealthTimes(readings_s=5.0, wait_s=0.2)
+"""A simulated driver does not wait for an Xid."""
+
+
+class AgentSettings(msgspec.Struct, frozen=True):
+    fake: str = ""
+    """A machine to simulate; empty: the driver of this machine."""
+    folder: Path = USUAL_FOLDER
+    """Where the kubelet's socket for device plugins is."""
+    pod_resources: Path = USUAL_SOCKET
+    cdi_folder: Path | None = None
+    """Where CDI specifications are written; None: nowhere."""
+    config: Path | None = None
+    """The plugin's configuration: a file, or a folder with one for each kind of node."""
+    default_config: str = ""
+    """The file of a node without label."""
+    flags: Mapping[str, Any] = {}
+    """Options of the plugin, by the names of `PluginFlags`."""
+    node: str = ""
+    access: Access | None = None
+    """Of the node's cluster; None: no cluster is asked."""
+    parts: NodePartSettings = NodePartSettings()
+
+
+def run_agent(settings: AgentSettings, stop: Stop) -> None:
+    """Until `stop` is set. Raises `UserError` for a configuration with which the plugin would not start; and if there
+    is no driver, unless the settings let it come later.
+    """
+    opened = _driver(settings, stop)
+    if opened is None:
+        return
+    driver, mig = opened
+    try:
+        run_parts(agent_parts(driver, mig, settings), stop)
+    finally:
+        driver.close()
+
+
+def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> Sequence[AgentPart]:
+    reader = SettingsReader(settings.flags, most_mps_clients(driver))
+    health = _health(driver, settings)
+    choice = SchedulerChoice() if settings.access is not None else None
+    plugin = _plugin(driver, settings, _first(settings, reader), health, choice)
+    files = _config_files(settings, reader, plugin)
+    parts = [_health_part(health), _plugin_part(plugin, choice)]
+    if settings.cdi_folder is not None:
+        spec = PluginSpec(settings.cdi_folder, driver, lambda: plugin.settings, _capabilities(driver, settings))
+        # Containers must not refer to devices that no specification has yet.
+        spec.check()
+        parts.append(periodic_part("CDI specification", spec.check, _SPEC_S))
+    if files is not None:
+        parts.append(periodic_part("configuration", files.check, _CONFIG_S))
+    if settings.access is not None and choice is not None:
+        parts.append(_pods_part(settings, settings.access, choice))
+        if isinstance(files, ConfigFolder):
+            parts.append(_label_part(settings, settings.access, files.set_label))
+    node = _node(driver, mig, settings, health, plugin)
+    if settings.parts.metrics is not None:
+        parts.append(metrics_part(node, settings.parts.metrics, is_simulated=bool(settings.fake)))
+    return [*parts, *(_cluster_parts(node, settings) if settings.access is not None else ())]
+
+
+def _cluster_parts(node: AgentNode, settings: AgentSettings) -> Iterator[AgentPart]:
+    chosen = settings.parts
+    yield condition_part(node, chosen.taint)
+    if chosen.has_labels:
+        yield labels_part(node, type_of_fake(settings.fake) if settings.fake else None)
+    if chosen.mig is not None:
+        yield mig_part(node, chosen.mig)
+
+
+def _node(
+    driver: GpuDriver, mig: MigControl, settings: AgentSettings, health: HealthWatcher, plugin: DevicePlugin
+) -> AgentNode:
+    def cluster(work: Callable[[Api, Clock], Any], manager: str) -> Any:
+        if settings.access is None:
+            raise UserError("no cluster is known", fix="name the Node of this machine with --node")
+        return _in_cluster(settings.access, work, manager)
+
+    return AgentNode(
+        name=settings.node,
+        driver=driver,
+        mig=mig,
+        health=health,
+        kubelet=KubeletPodDevices(settings.pod_resources),
+        cluster=cluster,
+        config=lambda: plugin.settings.config,
+        changed=plugin.wake,
+    )
+
+
+def _driver(settings: AgentSettings, stop: Stop) -> tuple[GpuDriver, MigControl] | None:
+    waits = not _first(settings, SettingsReader(settings.flags)).flags.fail_on_init_error
+    while not stop.is_set():
+        try:
+            return open_mig(settings.fake)
+        except UserError as error:
+            if not waits:
+                raise
+            _log.warning("%s; again in %.0f s", error, _DRIVER_RETRY_S)
+        stop.wait(_DRIVER_RETRY_S)
+    return None
+
+
+def _first(settings: AgentSettings, reader: SettingsReader) -> PluginSettings:
+    """What the plugin starts with. The file of a folder is chosen later, because it depends on the Node."""
+    file = settings.config if settings.config is not None and not settings.config.is_dir() else None
+    try:
+        found, _ = reader.read("" if file is None else _text(file))
+    except PluginConfigError as error:
+        where = Where(file=str(file)) if file is not None else Where()
+        raise UserError(str(error), where=where, fix="see the flags and sharing of the device plugin") from error
+    return found
+
+
+def _health(driver: GpuDriver, settings: AgentSettings) -> HealthWatcher:
+    checks = health_checks(os.environ.get("DP_DISABLE_HEALTHCHECKS", ""), os.environ.get("DP_ENABLE_HEALTHCHECKS", ""))
+    return HealthWatcher(driver, monotonic, checks, _SIMULATED if settings.fake else None)
+
+
+def _health_part(health: HealthWatcher) -> AgentPart:
+    def run(stop: Stop) -> None:
+        health.start()
+        stop.wait()
+        health.stop()
+
+    return AgentPart("health", run)
+
+
+def _plugin(
+    driver: GpuDriver,
+    settings: AgentSettings,
+    first: PluginSettings,
+    health: HealthWatcher,
+    choice: SchedulerChoice | None,
+) -> DevicePlugin:
+    parts = NodeParts(driver, health.is_usable, monotonic, _capabilities(driver, settings))
+    plugin = DevicePlugin(settings.folder, parts, first, choice)
+    health.listen(lambda _: plugin.wake())
+    return plugin
+
+
+def _plugin_part(plugin: DevicePlugin, choice: SchedulerChoice | None) -> AgentPart:
+    def run(stop: Stop) -> None:
+        if choice is not None:
+            # A kubelet that learns of devices admits waiting pods at once, so their choices should be known by then.
+            with stop.calling(choice.known.set):
+                choice.known.wait(_FIRST_PODS_S)
+        plugin.run(stop)
+
+    return AgentPart("device plugin", run)
+
+
+def _capabilities(driver: GpuDriver, settings: AgentSettings) -> Callable[[], Mapping[str, int]]:
+    if not settings.fake:
+        return mig_capabilities
+    from shoal.embedded.gpus.simulated_driver import simulated_capabilities
+
+    return lambda: simulated_capabilities(driver.gpus().gpus)
+
+
+def _config_files(
+    settings: AgentSettings, reader: SettingsReader, plugin: DevicePlugin
+) -> ConfigFile[PluginSettings] | ConfigFolder[PluginSettings] | None:
+    if settings.config is None:
+        return None
+    if not settings.config.is_dir():
+        return ConfigFile(settings.config, reader.read()[0], reader.read, plugin.configure)
+    followed = LabelledConfig(reader.read()[0], reader.read)
+    return ConfigFolder(settings.config, followed, plugin.configure, settings.default_config)
+
+
+def _pods_part(settings: AgentSettings, access: Access, choice: SchedulerChoice) -> AgentPart:
+    kubelet = KubeletPodDevices(settings.pod_resources)
+
+    def holders() -> dict[PodName, Held]:
+        found: dict[PodName, dict[str, dict[str, tuple[str, ...]]]] = {}
+        for one in kubelet.holdings():
+            of_pod = found.setdefault(PodName(one.namespace, one.pod), {}).setdefault(one.container, {})
+            # A resource whose devices are on several NUMA nodes is listed once for each.
+            of_pod[one.resource] = (*of_pod.get(one.resource, ()), *one.device_ids)
+        return dict(found)
+
+    async def work(api: Api, clock: Clock) -> None:
+        from shoal.agent.plugin.node_pods import FollowedPods
+
+        await FollowedPods(api, clock, settings.node, choice, holders).run()
+
+    return async_part("pods", lambda: _in_cluster(access, work))
+
+
+def _label_part(settings: AgentSettings, access: Access, apply: Callable[[str], None]) -> AgentPart:
+    async def work(api: Api, clock: Clock) -> None:
+        from shoal.client.informer import Informer
+        from shoal.client.kind import NODES
+        from shoal.client.port import Select
+
+        node = Informer(api, NODES, clock, random.Random(), Select(fields=f"metadata.name={settings.node}"))
+
+        def follow(_: Item | None, after: Item | None) -> None:
+            if after is not None:
+                apply((after.obj()["metadata"].get("labels") or {}).get(LABEL, ""))
+
+        node.on_change(follow)
+        await node.run()
+
+    return async_part("label of the node", lambda: _in_cluster(access, work))
+
+
+async def _in_cluster(access: Access, work: Callable[[Api, Clock], Any], manager: str = "shoal-agent") -> None:
+    from shoal.client.clock import WallClock
+    from shoal.client.http.api import KubeApi
+    from shoal.client.http.settings import KubeSettings
+
+    api = KubeApi(access, random.Random(), KubeSettings(manager=manager))
+    try:
+        await work(api, WallClock())
+    finally:
+        await api.close()
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"cannot be read: {reason}", where=Where(file=str(file))) from error

@@ -1,0 +1,83 @@
+"""The server of the exporter answers scrapes and probes, and a silent client holds up no other."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from threading import Thread
+from urllib.parse import urlsplit
+
+import pytest
+
+from shoal.agent.exporter.metrics_server import MetricsServer, listen_address
+from shoal.units.errors import UserError
+
+
+@contextmanager
+def served(problem: str = "") -> Iterator[tuple[str, int]]:
+    server = MetricsServer(("127.0.0.1", 0), lambda: "metric 1\n", lambda: problem)
+    thread = Thread(target=server.serve)
+    thread.start()
+    try:
+        parts = urlsplit(server.url)
+        yield str(parts.hostname), int(parts.port or 0)
+    finally:
+        server.stop()
+        thread.join()
+        server.close()
+
+
+def get(address: tuple[str, int], path: str, method: str = "GET") -> tuple[int, str, str]:
+    connection = HTTPConnection(*address, timeout=30)
+    connection.request(method, path)
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer.status, answer.headers["Content-Type"], body
+
+
+def test_metrics_are_served_in_the_text_format_of_prometheus() -> None:
+    with served() as address:
+        assert get(address, "/metrics") == (200, "text/plain; version=0.0.4; charset=utf-8", "metric 1\n")
+        assert get(address, "/metrics?name=x")[0] == 200
+        assert get(address, "/metrics", "HEAD")[2] == ""
+
+
+def test_health_says_why_there_are_no_metrics_yet() -> None:
+    with served() as address:
+        assert get(address, "/health")[::2] == (200, "OK")
+    with served("the driver is slow") as address:
+        assert get(address, "/health")[::2] == (503, "the driver is slow")
+
+
+def test_other_paths_name_those_that_exist_and_other_methods_are_refused() -> None:
+    with served() as address:
+        assert "/metrics" in get(address, "/")[2]
+        assert get(address, "/other")[::2] == (404, "/other does not exist; /metrics and /health do\n")
+        assert get(address, "/metrics", "POST")[0] == 501
+
+
+def test_a_client_that_sends_nothing_does_not_hold_up_a_scrape() -> None:
+    with served() as address, socket.create_connection(address), socket.create_connection(address):
+        assert get(address, "/metrics")[0] == 200
+
+
+def test_an_address_in_use_is_a_user_error() -> None:
+    with served() as address, pytest.raises(UserError, match=r"cannot listen at 127\.0\.0\.1:.*--listen"):
+        MetricsServer(address, str, str)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("127.0.0.1:9400", ("127.0.0.1", 9400)), (":9400", ("", 9400)), ("[::1]:0", ("::1", 0)), ("h:1", ("h", 1))],
+)
+def test_an_address_is_read(text: str, address: tuple[str, int]) -> None:
+    assert listen_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["", "9400", "127.0.0.1", "127.0.0.1:", "h:70000", "::1:9400", "h:-1", "h:٣"])
+def test_other_texts_are_no_address(text: str) -> None:
+    with pytest.raises(UserError, match="is no address to listen at; write HOST:PORT"):
+        listen_address(text)

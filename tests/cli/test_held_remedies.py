@@ -1,0 +1,212 @@
+"""What helps pods that a queue of Volcano or KAI holds: each printed change was tried, and the true cause is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.manifests import Object, as_file, kai_group, node, pod, thing, volcano_group
+from shoal.cli.main import main
+
+GROUP = "scheduling.k8s.io/group-name"
+KAI_QUEUE = "kai.scheduler/queue"
+ALONE = "The group alone requests more than the capability of queue small: waiting does not help."
+
+
+class Told:
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._folder = folder
+        self._capsys = capsys
+
+    def __call__(self, name: str, *objects: Object) -> str:
+        assert main(["why", "-f", as_file(self._folder, *objects), name]) == 0
+        return " ".join(self._capsys.readouterr().out.split())
+
+    def remedies(self, name: str, *objects: Object) -> list[dict[str, Any]]:
+        assert main(["why", "-f", as_file(self._folder, *objects), name, "-o", "json"]) == 0
+        found: list[dict[str, Any]] = json.loads(self._capsys.readouterr().out)["remedies"]
+        return found
+
+
+@pytest.fixture
+def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
+    return Told(tmp_path, capsys)
+
+
+def living(*objects: Object) -> list[Object]:
+    """Only objects of a cluster have uids, and only on a cluster can commands act."""
+    return [{**each, "metadata": {**each["metadata"], "uid": f"uid-{each['metadata']['name']}"}} for each in objects]
+
+
+# -- Volcano -----------------------------------------------------------------------------------------------------
+
+
+def volcano_queue(name: str, gpus: int, **spec: Any) -> Object:
+    limit = {"capability": {"nvidia.com/gpu": gpus}}
+    return thing("scheduling.volcano.sh/v1beta1", "Queue", name, spec={"weight": 1, **limit, **spec})
+
+
+def gang(name: str, pods: int, queue: str, gpus: int = 4, phase: str = "Pending", **spec: Any) -> list[Object]:
+    least = {"minResources": {"nvidia.com/gpu": pods * gpus}} if phase == "Pending" else {}
+    group = volcano_group(f"t/{name}", pods, queue=queue, **least, **spec) | {"status": {"phase": phase}}
+    return [group, *(pod(f"t/{name}-{at}", gpus, annotations={GROUP: name}) for at in range(pods))]
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Inqueue"])
+def test_a_gang_larger_than_the_capability_is_told_that_waiting_does_not_help(told: Told, phase: str) -> None:
+    world = living(node("n", 8), volcano_queue("small", 4), *gang("big", 2, "small", phase=phase))
+    text = told("gang/big", *world)
+    assert "requested 8 nvidia.com/gpu, used 0, capability 4 of queue small" in text
+    assert ALONE in text
+    assert "continues when" not in text
+    (remedy,) = told.remedies("pod/big-0", *world)
+    assert remedy["words"] == 'Raise spec.capability["nvidia.com/gpu"] of queue small from 4 to 8.'
+    patch = "kubectl patch queues.scheduling.volcano.sh small --type=merge"
+    assert remedy["commands"] == [f"""{patch} -p='{{"spec":{{"capability":{{"nvidia.com/gpu":"8"}}}}}}'"""]
+
+
+def test_a_gang_below_the_capability_waits_for_others_or_for_more(told: Told) -> None:
+    first = [volcano_group("t/a", 1, queue="small") | {"status": {"phase": "Running"}}]
+    first.append(pod("t/a-0", 6, on="n", annotations={GROUP: "a"}, status={"phase": "Running"}))
+    text = told("gang/b", node("n", 8), node("m", 8), volcano_queue("small", 8), *first, *gang("b", 2, "small"))
+    assert "requested 8 nvidia.com/gpu, used 6, capability 8 of queue small" in text
+    assert "The group continues when other groups of the queue finish, or with more capability." in text
+    assert "from 8 to 14." in text
+    assert "kubectl" not in text
+
+
+def test_the_capability_of_the_parent_is_raised_too(told: Told) -> None:
+    queues = [volcano_queue("dept", 4), volcano_queue("small", 4, parent="dept")]
+    (remedy,) = told.remedies("gang/big", node("n", 8), *queues, *gang("big", 2, "small"))
+    assert remedy["words"].count("from 4 to 8") == 2
+    assert "queue dept" in remedy["words"]
+
+
+def test_groups_that_come_first_are_counted_in_the_raise(told: Told) -> None:
+    world = [node("n", 8), node("m", 8), volcano_queue("small", 4)]
+    first, second = gang("a", 2, "small"), gang("b", 2, "small")
+    (remedy,) = told.remedies("gang/b", *world, *first, *second)
+    assert "from 4 to 16" in remedy["words"]
+
+
+def test_a_group_behind_very_many_others_is_told_that_they_come_first(told: Told) -> None:
+    others = [each for at in range(20) for each in gang(f"a{at:02}", 2, "small")]
+    world = [*(node(f"n{at}", 8) for at in range(22)), volcano_queue("small", 8), *others, *gang("z", 2, "small")]
+    assert told.remedies("gang/z", *world) == []
+    assert "Others come before it, and take what a raise of the queue adds." in told("gang/z", *world)
+
+
+def test_capability_without_places_on_the_nodes_is_no_remedy(told: Told) -> None:
+    world = [node("n", 4), volcano_queue("small", 4), *gang("big", 2, "small")]
+    assert told.remedies("gang/big", *world) == []
+    assert "A change of the queue alone does not help: its pods find no places on the nodes." in told(
+        "gang/big", *world
+    )
+    cordoned = node("m", 8, spec={"unschedulable": True})
+    (remedy,) = told.remedies("gang/big", cordoned, volcano_queue("small", 4), *gang("big", 2, "small"))
+    assert remedy["words"].startswith("Two changes are needed. First: Raise spec.capability")
+    assert remedy["words"].endswith("Then: Uncordon node m.")
+
+
+def test_of_a_group_without_pods_the_nodes_were_not_tried(told: Told) -> None:
+    group = volcano_group("t/big", 2, queue="small", minResources={"nvidia.com/gpu": 8})
+    (remedy,) = told.remedies("gang/big", node("n", 8), volcano_queue("small", 4), group)
+    assert remedy["words"].endswith("whether they find places on the nodes was not tried.")
+
+
+def test_a_misspelled_volcano_queue_is_corrected_in_the_group(told: Told) -> None:
+    world = living(node("n", 8), volcano_queue("small", 8), *gang("big", 2, "smal"))
+    text = told("gang/big", *world)
+    assert 'Did you mean "small"?' in text
+    assert "In podgroup t/big, spec.queue: small instead of smal." in text
+    command = "kubectl patch podgroups.scheduling.volcano.sh big -n t --type=merge"
+    assert f'{command} -p=\'{{"spec":{{"queue":"small"}}}}\'' in text
+    assert told.remedies("gang/big", node("n", 8), volcano_queue("small", 4), *gang("big", 2, "smal")) != []
+
+
+def test_what_a_queue_deserves_is_raised_where_that_is_the_cause(told: Told) -> None:
+    """The guarantee of the other queue is not lent, although its GPUs are free."""
+    kept = {"resource": {"nvidia.com/gpu": 6}}
+    queues = [
+        volcano_queue("a", 8, deserved={"nvidia.com/gpu": 2}),
+        volcano_queue("b", 8, deserved={"nvidia.com/gpu": 6}, guarantee=kept),
+    ]
+    world = [node("n", 8), *queues, *gang("x", 1, "a", 4, "Inqueue")]
+    assert "The group continues when other groups finish, or when the queue deserves more." in told("gang/x", *world)
+    (remedy,) = told.remedies("gang/x", *world)
+    assert remedy["words"] == 'Raise spec.deserved["nvidia.com/gpu"] of queue a from 2 to 4.'
+
+
+# -- KAI ---------------------------------------------------------------------------------------------------------
+
+
+def kai_queue(name: str, parent: str = "", quota: float = -1, limit: float = -1, weight: float | None = None) -> Object:
+    share = {"quota": quota, "limit": limit} | ({} if weight is None else {"overQuotaWeight": weight})
+    endless = {"quota": -1, "limit": -1}
+    spec = {"parentQueue": parent, "resources": {"gpu": share, "cpu": endless, "memory": endless}}
+    return thing("scheduling.run.ai/v2", "Queue", name, spec=spec)
+
+
+def project(**own: Any) -> list[Object]:
+    return living(node("n", 8), kai_queue("dept", quota=8), kai_queue("proj", "dept", **own))
+
+
+@pytest.mark.parametrize("weight", [None, 0])
+def test_a_project_over_its_quota_without_weight_is_told_the_field(told: Told, weight: float | None) -> None:
+    world = [*project(quota=1, weight=weight), pod("t/k", 2, labels={KAI_QUEUE: "proj"})]
+    text = told("pod/k", *world)
+    assert "requested 2 GPUs, used 0, quota 1 of queue proj" in text
+    assert "spec.resources.gpu.overQuotaWeight is 0 or not set" in text
+    assert "evicted" not in text
+    assert "not decided on files" not in text
+    by_weight, by_quota = told.remedies("pod/k", *world)
+    assert by_weight["words"] == "Raise spec.resources.gpu.overQuotaWeight of queue proj from 0 to 1."
+    patch = "kubectl patch queues.scheduling.run.ai proj --type=merge"
+    assert by_weight["commands"] == [f"""{patch} -p='{{"spec":{{"resources":{{"gpu":{{"overQuotaWeight":1}}}}}}}}'"""]
+    assert by_quota["words"] == "Raise spec.resources.gpu.quota of queue proj from 1 to 2."
+
+
+def test_a_project_at_its_limit_is_told_the_limit_that_suffices(told: Told) -> None:
+    held = pod("t/a", 2, on="n", labels={KAI_QUEUE: "proj"}, status={"phase": "Running"})
+    world = [*project(quota=1, limit=2, weight=1), held, pod("t/k", 2, labels={KAI_QUEUE: "proj"})]
+    assert [each["words"] for each in told.remedies("pod/k", *world)] == [
+        "Raise spec.resources.gpu.limit of queue proj from 2 to 4."
+    ]
+    alone = [*project(quota=1, limit=2, weight=1), pod("t/k", 4, labels={KAI_QUEUE: "proj"})]
+    assert "The workload alone requests more than the limit: waiting does not help." in told("pod/k", *alone)
+
+
+def test_workloads_that_have_to_be_evicted_are_named(told: Told) -> None:
+    world = living(node("n", 8), kai_queue("a", quota=4, weight=1), kai_queue("b", quota=4, weight=1))
+    taker = pod("t/taker", 8, on="n", labels={KAI_QUEUE: "b"}, status={"phase": "Running"})
+    text = told("pod/k", *world, taker, pod("t/k", 4, labels={KAI_QUEUE: "a"}))
+    assert "other workloads have to be evicted for it: t/taker" in text
+    assert "files" not in text
+
+
+def test_a_kai_group_whose_queue_does_not_exist_is_told_the_nearest(told: Told) -> None:
+    members = [pod(f"t/g-{at}", 1, annotations={"pod-group-name": "g"}) for at in range(2)]
+    world = [*project(quota=4), *living(kai_group("t/g", 2, queue="prj")), *members]
+    text = told("gang/g", *world)
+    assert "QueueDoesNotExist" in text
+    assert 'Did you mean "proj"?' in text
+    assert "In podgroup t/g, spec.queue: proj instead of prj." in text
+    assert "kubectl patch podgroups.scheduling.run.ai g -n t --type=merge" in text
+
+
+def test_a_kai_pod_whose_queue_does_not_exist_is_told_the_label(told: Told) -> None:
+    text = told("pod/k", *project(quota=4), pod("t/k", 1, labels={KAI_QUEUE: "prj"}))
+    assert f'In pod t/k, metadata.labels["{KAI_QUEUE}"]: proj instead of prj.' in text
+    assert f"kubectl label pod k -n t {KAI_QUEUE}=proj --overwrite" in text
+    other = told("pod/k", *project(quota=4), pod("t/k", 1, labels={KAI_QUEUE: "zzzzz"}))
+    assert "Those that exist: proj." in other
+    assert "kubectl" not in other
+
+
+def test_a_kai_queue_with_child_queues_names_these(told: Told) -> None:
+    text = told("pod/k", *project(quota=4), pod("t/k", 1, labels={KAI_QUEUE: "dept"}))
+    assert "Its child queues: proj." in text
+    assert "proj instead of dept." in text
