@@ -7,7 +7,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,7 +41,7 @@ class Machine:
         self.configs.mkdir()
 
     @contextmanager
-    def agent(self, kubeconfig: Path) -> Iterator[None]:
+    def agent(self, kubeconfig: Path, *more: str) -> Iterator[None]:
         options = {
             "--fake": "dgx-h100",
             "--node": "n0",
@@ -52,7 +52,7 @@ class Machine:
         }
         arguments = [str(word) for option in options.items() for word in option]
         process = subprocess.Popen(
-            [sys.executable, "-m", "shoal", "agent", "run", *arguments], stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "shoal", "agent", "run", *arguments, *more], stderr=subprocess.PIPE, text=True
         )
         try:
             yield
@@ -112,6 +112,54 @@ async def test_label_choice_and_actual_devices_meet_in_one_agent(tmp_path: Path,
             label = {"metadata": {"labels": {LABEL: "shared"}}}
             await api.patch(NODES, "", "n0", Patch("merge", label))
             await asyncio.to_thread(kubelet.until, lambda: kubelet.allocatable() == 16)
+    finally:
+        await api.close()
+        server.stop()
+
+
+async def node_until(api: Api, look: Callable[[Obj], bool]) -> Obj:
+    """The Node as soon as it is so."""
+    listed = await api.list(NODES)
+    seen = [item.obj() for item in listed.items]
+    async with aclosing(api.watch(NODES, listed.version)) as batches:
+        while not any(look(one) for one in seen):
+            seen = [change.item.obj() for change in await anext(batches) if change.item is not None]
+    return next(one for one in seen if look(one))
+
+
+def condition(node: Obj) -> Obj:
+    conditions = node.get("status", {}).get("conditions") or ()
+    return next((one for one in conditions if one["type"] == "GPUHealthy"), {})
+
+
+@pytest.mark.slow
+async def test_labels_condition_and_mig_layout_come_from_one_process(tmp_path: Path, machine: Machine) -> None:
+    server = ServerProcess(tmp_path, "--memory", "--scheduler", "simple")
+    api = KubeApi(locate(server.kubeconfig), random.Random())
+    kubelet = machine.kubelet
+    (machine.configs / "default").write_text("version: v1\nflags: {migStrategy: mixed}\n")
+    try:
+        await api.create(NODES, {"metadata": {"name": "n0"}})
+        with machine.agent(server.kubeconfig, "--labels", "--mig", "--metrics", "127.0.0.1:0"):
+            await asyncio.to_thread(kubelet.until, lambda: kubelet.allocatable() == 8)
+            node = await asyncio.wait_for(
+                node_until(api, lambda one: "nvidia.com/gpu.count" in one["metadata"].get("labels", {})), _PATIENCE_S
+            )
+            assert node["metadata"]["labels"]["nvidia.com/gpu.product"] == "NVIDIA-H100-80GB-HBM3"
+            node = await asyncio.wait_for(node_until(api, lambda one: bool(condition(one))), _PATIENCE_S)
+            assert (condition(node)["status"], condition(node)["message"]) == ("True", "8 GPUs are healthy")
+
+            wanted = {"metadata": {"labels": {"nvidia.com/mig.config": "all-1g.10gb"}}}
+            await api.patch(NODES, "", "n0", Patch("merge", wanted))
+            await asyncio.to_thread(kubelet.until, lambda: kubelet.allocatable("nvidia.com/mig-1g.10gb") == 56)
+            name = "nvidia.com/mig.config.state"
+            await asyncio.wait_for(
+                node_until(api, lambda one: one["metadata"]["labels"].get(name) == "success"), _PATIENCE_S
+            )
+            label = "nvidia.com/mig-1g.10gb.count"
+            await asyncio.wait_for(
+                node_until(api, lambda one: one["metadata"]["labels"].get(label) == "56"), _PATIENCE_S
+            )
     finally:
         await api.close()
         server.stop()

@@ -6,7 +6,7 @@ import signal
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where
+
+if TYPE_CHECKING:
+    from shoal.wiring.agent_node_parts import NodePartSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +121,53 @@ class NodeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartOptions:
+    """The parts beyond the device plugin and the health."""
+
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics", metavar="HOST:PORT", help="Serve the metrics of the GPUs there, as shoal agent export."
+        ),
+    ] = ""
+    labels: Annotated[
+        bool, typer.Option("--labels/--no-labels", help="Write the labels of the Node, as shoal agent labels.")
+    ] = False
+    mig: Annotated[
+        bool,
+        typer.Option(
+            "--mig/--no-mig", help="Follow the label nvidia.com/mig.config of the Node, as shoal agent mig run."
+        ),
+    ] = False
+    mig_config_file: Annotated[
+        Path | None,
+        typer.Option("--mig-config-file", metavar="FILE", help="MIG layouts; by default those generated for the GPUs."),
+    ] = None
+    gpu_clients_namespace: Annotated[
+        str,
+        typer.Option(
+            "--gpu-clients-namespace",
+            metavar="NAME",
+            envvar="DEFAULT_GPU_CLIENTS_NAMESPACE",
+            help="The namespace of the GPU clients that are stopped for a change of the MIG layout.",
+        ),
+    ] = "gpu-operator"
+    health_taint: Annotated[
+        str,
+        typer.Option(
+            "--health-taint",
+            metavar="TAINT",
+            help="Taint the Node while a GPU is unhealthy, such as gpu-health=failed:NoSchedule.",
+        ),
+    ] = ""
+
+    def needing_cluster(self) -> str:
+        """The first option that is set and needs the Node; empty without one."""
+        named = {"--labels": self.labels, "--mig": self.mig, "--health-taint": bool(self.health_taint)}
+        return next((name for name, is_set in named.items() if is_set), "")
+
+
+@dataclass(frozen=True, kw_only=True)
 class AgentLogging(LoggingOptions):
     log_level: Annotated[
         str,
@@ -135,10 +185,14 @@ def run(
     fake: FakeMachine = "",
     plugin: PluginOptions,
     node: NodeOptions,
+    parts: PartOptions,
     access: AccessOptions,
     logs: AgentLogging,
 ) -> None:
-    """Run the agent of this machine: its GPUs for the kubelet, and their health. Ctrl-C ends it."""
+    """Run the agent of this machine: its GPUs for the kubelet, and their health. Ctrl-C ends it.
+
+    With --node the condition GPUHealthy of the Node, and Events about faults, are written too.
+    """
     from shoal.agent.parts import Stop
     from shoal.wiring.node_agent import AgentSettings, run_agent
 
@@ -149,6 +203,9 @@ def run(
             where=Where(path="--device-plugin-dir", file=str(node.device_plugin_dir)),
             fix="start the kubelet first, or name its folder for device plugins",
         )
+    option = parts.needing_cluster()
+    if option and not node.node:
+        raise UserError("needs the Node of this machine", where=Where(path=option), fix="name it with --node")
     settings = AgentSettings(
         fake=fake,
         folder=node.device_plugin_dir,
@@ -159,6 +216,7 @@ def run(
         flags=plugin.given(),
         node=node.node,
         access=access.access_for_change() if node.node else None,
+        parts=_parts(parts),
     )
     stop = Stop()
 
@@ -169,3 +227,16 @@ def run(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
     run_agent(settings, stop)
+
+
+def _parts(options: PartOptions) -> NodePartSettings:
+    from shoal.agent.exporter.metrics_server import listen_address
+    from shoal.devices.health_reports import parse_taint
+    from shoal.wiring.agent_node_parts import MigChoice, NodePartSettings
+
+    return NodePartSettings(
+        metrics=listen_address(options.metrics) if options.metrics else None,
+        taint=parse_taint(options.health_taint) if options.health_taint else None,
+        has_labels=options.labels,
+        mig=MigChoice(options.gpu_clients_namespace, options.mig_config_file) if options.mig else None,
+    )
