@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from build.claimable import NODE, claimable_driver
-from build.fake_dra_kubelet import FakeDraKubelet
+from build.fake_dra_kubelet import FakeDraKubelet, until
 from build.gpu_pods import device_manager
 from build.prepared_claims import allocated
 from build.small_clusters import SmallCluster, small_cluster
@@ -23,7 +23,6 @@ from shoal.client.kind import NAMESPACES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICE
 from shoal.devices.cdi_devices import CdiInput, DriverFiles
 
 Obj = dict[str, Any]
-_PATIENCE_S = 20.0
 
 
 class ClaimNode:
@@ -70,12 +69,6 @@ class ClaimNode:
         made = await self.cluster.create(RESOURCE_CLAIMS, body)
         made["status"] = given["status"]
         return (await self.cluster.api.update(RESOURCE_CLAIMS, made, "status")).obj()
-
-
-async def until(look: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(_PATIENCE_S):
-        while not await look():
-            await asyncio.sleep(0)
 
 
 @asynccontextmanager

@@ -177,9 +177,9 @@ def test_a_silent_cluster_is_an_error_of_the_claim(tmp_path: Path) -> None:
 def test_on_a_full_disk_no_claim_is_prepared_and_those_before_stay(tmp_path: Path) -> None:
     node = PreparingNode(tmp_path, allocated("a", "gpu-1"), allocated("b", "gpu-2"))
     node.prepare("a")
-    with full_disk(), pytest.raises(ValueError, match="checkpoint.json: cannot be written: File too large"):
+    with full_disk(), pytest.raises(ValueError, match=r"checkpoint\.json: cannot be written: File too large"):
         node.prepare("b")
-    with full_disk(), pytest.raises(ValueError, match="checkpoint.json: cannot be written"):
+    with full_disk(), pytest.raises(ValueError, match=r"checkpoint\.json: cannot be written"):
         node.unprepare("a")
     assert PreparingNode(tmp_path).prepare("a")
     node.unprepare("a")

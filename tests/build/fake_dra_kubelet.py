@@ -5,15 +5,26 @@ The kubelet learns of sockets by a watch; here `look` reads the folder, so no te
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from build.cluster_api import PATIENCE_S
 from shoal.agent.dra.driver_calls import PLUGIN_TYPE, VERSION, DraClient
 from shoal.agent.protos import dra_pb2 as dra
 from shoal.agent.protos import pluginregistration_pb2 as registration
 
 Obj = dict[str, Any]
+
+
+async def until(look: Callable[[], Awaitable[bool]]) -> None:
+    """Other tasks of the loop go on meanwhile."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            if await look():
+                return
+            await asyncio.sleep(0)
 
 
 def message_of(claim: Obj) -> dra.Claim:

@@ -19,6 +19,7 @@ from shoal.cli.main import main
 
 MIG = "nvidia.com/mig-1g.10gb"
 RSS_KB = 80_000
+DRA_FOLDERS = ("--driver-plugins-dir", "/tmp", "--plugin-registry-dir", "/tmp")  # noqa: S108 - nothing is written there
 
 
 @pytest.fixture
@@ -96,6 +97,8 @@ def test_containers_get_devices_by_cdi_from_a_specification_that_is_there_before
         (["--device-plugin-dir", "/nowhere"], "/nowhere"),
         (["--labels"], "--labels: needs the Node of this machine; name it with --node"),
         (["--mig"], "--mig: needs the Node of this machine"),
+        (["--dra"], "/var/lib/kubelet/plugins: --driver-plugins-dir: there is no such folder"),
+        (["--dra", *DRA_FOLDERS], "--dra: needs the Node of this machine; name it with --node"),
         (["--metrics", "9400"], "9400 is no address to listen at"),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_valid_configuration_is_read(given: Obj) -> None:
     ],
 )
 def test_an_invalid_configuration_is_refused(given: Obj, said: str) -> None:
-    with pytest.raises(UserError, match="^parameters") as refused:
+    with pytest.raises(UserError, match=r"^parameters") as refused:
         read_claim_config(given, WHERE)
     assert said in str(refused.value)
 

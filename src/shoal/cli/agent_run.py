@@ -217,6 +217,7 @@ def run(
     if option and not node.node:
         raise UserError("needs the Node of this machine", where=Where(path=option), fix="name it with --node")
     cdi_folder = node.cdi_dir or (None if fake else Path("/var/run/cdi"))
+    chosen = _parts(parts, cdi_folder)
     settings = AgentSettings(
         fake=fake,
         folder=node.device_plugin_dir,
@@ -227,7 +228,7 @@ def run(
         flags=plugin.given(),
         node=node.node,
         access=access.access_for_change() if node.node else None,
-        parts=_parts(parts, cdi_folder),
+        parts=chosen,
     )
     stop = Stop()
 

@@ -1,0 +1,79 @@
+"""The manifest for resource claims: what the agent needs is allowed, and other nodes' slices are out of its reach."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agent.test_manifest import AGENT, KINDS
+from build.claimable import claimable
+from build.prepared_claims import allocated
+from build.small_clusters import SmallCluster, small_cluster
+from build.virtual_time import virtual
+from shoal.agent.dra.slice_publisher import SlicePublisher
+from shoal.client.kind import DAEMON_SETS, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from shoal.client.port import Api, Patch
+from shoal.client.refusals import ForbiddenError
+from shoal.devices.claimable_devices import claimable_devices
+from shoal.devices.resource_slices import Published, partitions_of
+from shoal.embedded.apiserver.inside.api import InsideApi
+
+Obj = dict[str, Any]
+FOLDER = Path(__file__).parents[2] / "deploy"
+FILES = ("agent.yaml", "agent-dra.yaml")
+DEVICES = Published(tuple(one.described for one in claimable_devices(claimable())))
+
+
+@asynccontextmanager
+async def installed(folder: Path) -> AsyncIterator[tuple[SmallCluster, Api]]:
+    """A cluster with both manifests and the nodes `n0` and `n1`; and the agent of `n0`."""
+    kinds = {**KINDS, "DeviceClass": DEVICE_CLASSES}
+    async with small_cluster(folder, authorization="rbac") as cluster:
+        for file in FILES:
+            for document in yaml.safe_load_all((FOLDER / file).read_text()):
+                namespace = document["metadata"].get("namespace", "default")
+                await cluster.create(kinds[document["kind"]], deepcopy(document), namespace)
+        for node in ("n0", "n1"):
+            await cluster.create(NODES, {"metadata": {"name": node}})
+        await cluster.pass_time(1)
+        yield cluster, InsideApi(cluster.plane, AGENT, "shoal-agent")
+
+
+@virtual
+async def test_the_agent_may_publish_its_devices_and_read_a_claim(tmp_path: Path) -> None:
+    async with installed(tmp_path) as (cluster, api):
+        publisher = SlicePublisher(api, "n0")
+        assert await publisher.publish(partitions_of(claimable()))
+        assert await publisher.publish(DEVICES)
+        claim = allocated("a", "gpu-1")
+        await cluster.create(RESOURCE_CLAIMS, {"metadata": {"name": "a"}, "spec": claim["spec"]})
+        assert (await api.get(RESOURCE_CLAIMS, "default", "a")).name == "a"
+
+
+@virtual
+async def test_the_agent_may_not_change_the_slices_of_another_node(tmp_path: Path) -> None:
+    async with installed(tmp_path) as (cluster, api):
+        with pytest.raises(ForbiddenError):
+            await SlicePublisher(api, "n1").publish(DEVICES)
+        await SlicePublisher(cluster.api, "n1").publish(DEVICES)
+        (piece,) = await cluster.all(RESOURCE_SLICES)
+        with pytest.raises(ForbiddenError):
+            await api.delete(RESOURCE_SLICES, "", piece["metadata"]["name"])
+
+
+@virtual
+async def test_the_patch_adds_the_folders_of_the_kubelet_to_the_daemon_set(tmp_path: Path) -> None:
+    async with installed(tmp_path) as (cluster, _):
+        body = yaml.safe_load((FOLDER / "agent-dra-patch.yaml").read_text())
+        await cluster.api.patch(DAEMON_SETS, "shoal-system", "shoal-agent", Patch("strategic", body))
+        spec = (await cluster.get(DAEMON_SETS, "shoal-agent", "shoal-system"))["spec"]["template"]["spec"]
+        (agent,) = spec["containers"]
+        assert agent["args"] == ["agent", "run", "--dra"]
+        assert {mount["name"] for mount in agent["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
+        assert len(spec["volumes"]) == 5
