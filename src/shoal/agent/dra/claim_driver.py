@@ -17,7 +17,7 @@ import msgspec
 from shoal.agent.dra.checkpoint import ClaimCheckpoint
 from shoal.agent.dra.claim_preparation import ClaimPreparation
 from shoal.agent.dra.driver_server import DriverServer
-from shoal.agent.dra.node_devices import NodeDevices
+from shoal.agent.dra.node_devices import ClaimableGpus
 from shoal.agent.dra.slice_publisher import SlicePublisher
 from shoal.api.claims import ResourceClaim
 from shoal.api.wire import dec_hook
@@ -43,7 +43,11 @@ class ClaimDriver:
     """`cdi`: what a specification for these GPUs needs of the node."""
 
     def __init__(
-        self, node: str, folders: ClaimFolders, devices: NodeDevices, cdi: Callable[[Sequence[InstalledGpu]], CdiInput]
+        self,
+        node: str,
+        folders: ClaimFolders,
+        devices: ClaimableGpus,
+        cdi: Callable[[Sequence[InstalledGpu]], CdiInput],
     ) -> None:
         self._node, self._folders, self._devices, self._cdi = node, folders, devices, cdi
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
