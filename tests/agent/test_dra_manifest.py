@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.test_manifest import AGENT, KINDS
+from build.agent_manifest import AGENT, KINDS
 from build.claimable import claimable
 from build.prepared_claims import allocated
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.agent.dra.slice_publisher import SlicePublisher
-from shoal.client.kind import DAEMON_SETS, DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from shoal.client.kind import DAEMON_SETS, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import ForbiddenError
 from shoal.devices.claimable_devices import claimable_devices
@@ -33,12 +33,11 @@ DEVICES = Published(tuple(one.described for one in claimable_devices(claimable()
 @asynccontextmanager
 async def installed(folder: Path) -> AsyncIterator[tuple[SmallCluster, Api]]:
     """A cluster with both manifests and the nodes `n0` and `n1`; and the agent of `n0`."""
-    kinds = {**KINDS, "DeviceClass": DEVICE_CLASSES}
     async with small_cluster(folder, authorization="rbac") as cluster:
         for file in FILES:
             for document in yaml.safe_load_all((FOLDER / file).read_text()):
                 namespace = document["metadata"].get("namespace", "default")
-                await cluster.create(kinds[document["kind"]], deepcopy(document), namespace)
+                await cluster.create(KINDS[document["kind"]], deepcopy(document), namespace)
         for node in ("n0", "n1"):
             await cluster.create(NODES, {"metadata": {"name": node}})
         await cluster.pass_time(1)

@@ -11,39 +11,24 @@ from typing import Any
 import pytest
 import yaml
 
+from build.agent_manifest import AGENT, KINDS
 from build.gpu_pods import GPU, container
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.agent.health.node_condition import NodeConditionWriter
 from shoal.agent.plugin.node_pods import FollowedPods
 from shoal.agent.plugin.scheduler_choice import SchedulerChoice
-from shoal.client.kind import NODES, PODS, Kind
+from shoal.client.kind import NODES, PODS
 from shoal.client.port import Api, Patch, Select
 from shoal.client.refusals import ForbiddenError
 from shoal.controllers.gatekeeping.policies import CHECKING, CHECKING_BINDINGS, devices_policy
 from shoal.devices.names import OWN_DEVICES
 from shoal.devices.waiting_requests import PodName
-from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.inside.api import InsideApi
 
 Obj = dict[str, Any]
 FILE = Path(__file__).parents[2] / "deploy/agent.yaml"
 DOCUMENTS: list[Obj] = list(yaml.safe_load_all(FILE.read_text()))
-_RBAC = "rbac.authorization.k8s.io"
-KINDS = {
-    "ClusterRole": Kind(_RBAC, "v1", "clusterroles", "ClusterRole", is_namespaced=False),
-    "ClusterRoleBinding": Kind(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", is_namespaced=False),
-    "ValidatingAdmissionPolicy": CHECKING,
-    "ValidatingAdmissionPolicyBinding": CHECKING_BINDINGS,
-    "DaemonSet": Kind("apps", "v1", "daemonsets", "DaemonSet"),
-    "Namespace": Kind("", "v1", "namespaces", "Namespace", is_namespaced=False),
-    "ServiceAccount": Kind("", "v1", "serviceaccounts", "ServiceAccount"),
-}
-AGENT = Actor(
-    "system:serviceaccount:shoal-system:shoal-agent",
-    ("system:serviceaccounts", "system:serviceaccounts:shoal-system", "system:authenticated"),
-    extra=(("authentication.kubernetes.io/node-name", ("n0",)),),
-)
 
 
 @asynccontextmanager
