@@ -11,7 +11,8 @@ import pytest
 from build.claimable import NODE, cause, claimable
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
-from shoal.api.slices import Device
+from shoal.api.slices import Device, ResourceSlice, check_slice
+from shoal.api.wire import dec_hook
 from shoal.client.kind import RESOURCE_SLICES
 from shoal.data.mig import Layout, layouts
 from shoal.devices.claimable_devices import ClaimableInput, claimable_devices
@@ -24,6 +25,7 @@ from shoal.devices.resource_slices import (
     partitions_of,
     slice_specs,
 )
+from shoal.units.errors import Where
 
 CUT = "dgx-h100[mig=all-1g.10gb]"
 
@@ -166,3 +168,14 @@ async def test_an_api_server_accepts_the_slices(tmp_path: Path, content: Publish
 def test_no_slice_has_more_devices_than_the_api_allows() -> None:
     plain = [device for number in range(5) for device in devices(claimable(CUT))]
     assert [len(spec["devices"]) for spec in slice_specs(NODE, Published(tuple(plain)), 1)] == [128, 128, 24]
+
+
+@pytest.mark.parametrize(
+    "content", [Published(devices(claimable(CUT))), partitions_of(claimable())], ids=["cut", "parts"]
+)
+def test_the_scheduler_reads_the_slices(content: Published) -> None:
+    pieces = [{"metadata": {"name": "n1"}, "spec": spec} for spec in slice_specs(NODE, content, 1)]
+    read = [msgspec.convert(piece, ResourceSlice, dec_hook=dec_hook) for piece in pieces]
+    for piece in read:
+        check_slice(piece, Where())
+    assert tuple(device for piece in read for device in piece.spec.devices) == content.devices
