@@ -82,7 +82,7 @@ async def sleeping(api: Api, count: int) -> float:
         running = sum(
             name.startswith("sleeps-") and pod.get("status", {}).get("phase") == "Running" for name, pod in pods.items()
         )
-        return running == count
+        return bool(running == count)
 
     await _pods_until(api, all_run)
     return monotonic() - begun
