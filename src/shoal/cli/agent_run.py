@@ -6,7 +6,7 @@ import signal
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where
+
+if TYPE_CHECKING:
+    from shoal.wiring.gpu_sharing import SharingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +121,41 @@ class NodeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SharingFlags:
+    mps_control: Annotated[
+        str,
+        typer.Option(
+            "--mps-control",
+            metavar="PROGRAM",
+            envvar="MPS_CONTROL",
+            help="The program of MPS daemons; by default nvidia-cuda-mps-control, none with --fake.",
+        ),
+    ] = ""
+    time_slice: Annotated[
+        str,
+        typer.Option(
+            "--time-slice",
+            metavar="INTERVAL",
+            envvar="TIME_SLICE",
+            help="Of GPUs that time-slicing shares: default, short, medium or long. Without it nothing is set.",
+        ),
+    ] = ""
+
+    def options(self) -> SharingOptions:
+        from shoal.agent.sharing.time_slice import TIME_SLICES
+        from shoal.wiring.gpu_sharing import SharingOptions
+
+        chosen = next((one for one in TIME_SLICES if one == self.time_slice), None)
+        if self.time_slice and chosen is None:
+            raise UserError(
+                f"unknown interval: {self.time_slice}",
+                where=Where(path="--time-slice"),
+                fix=f"use one of {', '.join(TIME_SLICES)}",
+            )
+        return SharingOptions(self.mps_control, chosen)
+
+
+@dataclass(frozen=True, kw_only=True)
 class AgentLogging(LoggingOptions):
     log_level: Annotated[
         str,
@@ -135,6 +173,7 @@ def run(
     fake: FakeMachine = "",
     plugin: PluginOptions,
     node: NodeOptions,
+    sharing: SharingFlags,
     access: AccessOptions,
     logs: AgentLogging,
 ) -> None:
@@ -157,6 +196,7 @@ def run(
         config=node.config,
         default_config=node.default_config,
         flags=plugin.given(),
+        sharing=sharing.options(),
         node=node.node,
         access=access.access_for_change() if node.node else None,
     )
