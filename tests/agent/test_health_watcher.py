@@ -72,6 +72,16 @@ def test_an_xid_is_a_change_at_once() -> None:
     assert not watched.watcher.next_xid()
 
 
+def test_each_xid_is_passed_on() -> None:
+    watched = Watched()
+    found: list[XidEvent] = []
+    watched.watcher.listen_to_xids(found.append)
+    watched.manager.fail(3, 13)
+    watched.watcher.next_xid()
+    watched.watcher.next_xid()
+    assert [(one.uuid, one.xid) for one in found] == [(watched.uuid, 13)]
+
+
 def test_a_lost_gpu_is_found_by_reading() -> None:
     watched = Watched()
     watched.manager.fail(3, 79)

@@ -14,6 +14,7 @@ import yaml
 from build.gpu_pods import GPU, container
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.agent.health.node_condition import NodeConditionWriter
 from shoal.agent.plugin.node_pods import FollowedPods
 from shoal.agent.plugin.scheduler_choice import SchedulerChoice
 from shoal.client.kind import NODES, PODS, Kind
@@ -91,6 +92,39 @@ async def test_the_agent_may_not_change(tmp_path: Path, pod: str, subresource: s
     async with installed(tmp_path) as (_, api):
         with pytest.raises(ForbiddenError):
             await api.patch(PODS, "default", pod, Patch("merge", body), subresource)
+
+
+NODE = "nvidia.com/gpu.count"
+
+
+@virtual
+async def test_the_agent_may_write_the_labels_and_the_condition_of_its_node(tmp_path: Path) -> None:
+    async with installed(tmp_path) as (cluster, api):
+        await cluster.create(NODES, {"metadata": {"name": "n0"}})
+        await api.patch(NODES, "", "n0", Patch("merge", {"metadata": {"labels": {NODE: "8"}}}))
+        writer = NodeConditionWriter(api, cluster.clock, "n0", lambda: ())
+        assert await writer.written()
+        node = await cluster.get(NODES, "n0")
+        assert node["metadata"]["labels"][NODE] == "8"
+        assert [one["type"] for one in node["status"]["conditions"]] == ["GPUHealthy"]
+
+
+@virtual
+@pytest.mark.parametrize(
+    ("node", "subresource", "body"),
+    [
+        ("n1", "", {"metadata": {"labels": {NODE: "8"}}}),
+        ("n1", "status", {"status": {"conditions": [{"type": "GPUHealthy", "status": "True"}]}}),
+        ("n0", "", {"spec": {"unschedulable": True}}),
+        ("n0", "status", {"status": {"capacity": {"nvidia.com/gpu": "64"}}}),
+    ],
+    ids=["another node", "its status", "the spec", "resources"],
+)
+async def test_the_agent_may_not_change_of_nodes(tmp_path: Path, node: str, subresource: str, body: Obj) -> None:
+    async with installed(tmp_path) as (cluster, api):
+        await cluster.create(NODES, {"metadata": {"name": node}})
+        with pytest.raises(ForbiddenError):
+            await api.patch(NODES, "", node, Patch("merge", body), subresource)
 
 
 def test_each_mount_and_each_right_has_a_comment_before_it() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.agent.health.node_condition import NodeConditionWriter
+from shoal.agent.health.node_condition import NodeConditionWriter, PodUser
 from shoal.client.item import Obj
-from shoal.client.kind import EVENTS, NODES
+from shoal.client.kind import EVENTS, NODES, PODS
 from shoal.devices.device_health import DeviceHealth, HealthCause
 from shoal.devices.health_reports import HealthChange, HealthTaint
 
@@ -27,9 +27,9 @@ class Written:
     def __init__(self, cluster: SmallCluster, taint: HealthTaint | None) -> None:
         self.cluster = cluster
         self.gpus: Sequence[DeviceHealth] = (DeviceHealth(0, UUID),)
-        pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "train", "namespace": "default", "uid": "u1"}}
+        users = [PodUser("default", "train"), PodUser("default", "deleted")]
         self.writer = NodeConditionWriter(
-            cluster.api, cluster.clock, "n0", lambda: self.gpus, taint=taint, users=lambda uuid: [pod] if uuid else []
+            cluster.api, cluster.clock, "n0", lambda: self.gpus, taint=taint, users=lambda uuid: users if uuid else []
         )
 
     def fail(self) -> None:
@@ -53,6 +53,8 @@ async def written(folder: Path, taint: HealthTaint | None = None) -> AsyncIterat
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": cluster.clock.text()}
         node = {"metadata": {"name": "n0"}, "spec": {"taints": [OTHER]}, "status": {"conditions": [ready]}}
         await cluster.create(NODES, node)
+        spec = {"nodeName": "n0", "containers": [{"name": "main", "image": "cuda"}]}
+        await cluster.create(PODS, {"metadata": {"name": "train"}, "spec": spec})
         found = Written(cluster, taint)
         task = asyncio.create_task(found.writer.run())
         await cluster.pass_time(1)
@@ -115,12 +117,15 @@ async def test_events_are_about_the_node_and_about_each_pod_that_uses_the_gpu(tm
     async with written(tmp_path) as node:
         node.fail()
         await node.cluster.pass_time(5)
-        found = {one["involvedObject"]["kind"]: one for one in await node.cluster.all(EVENTS)}
+        events = [one for one in await node.cluster.all(EVENTS) if one["source"]["component"] == "shoal-agent"]
+        found = {one["involvedObject"]["kind"]: one for one in events}
         assert set(found) == {"Node", "Pod"}
         assert {one["reason"] for one in found.values()} == {"GPUUnhealthy"}
         assert {one["type"] for one in found.values()} == {"Warning"}
+        pod = await node.cluster.get(PODS, "train")
+        assert found["Pod"]["involvedObject"]["uid"] == pod["metadata"]["uid"]
         words = "GPU 0 (GPU-a): Xid 79: GPU has fallen off the bus; replace it"
-        assert found["Node"]["message"] == f"{words}; used by default/train"
+        assert found["Node"]["message"] == f"{words}; used by default/train, default/deleted"
         assert found["Pod"]["message"] == words
 
 

@@ -7,11 +7,13 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.request import urlopen
 
 import pytest
 
 from build.agent_process import AgentProcess
 from build.fake_kubelet import FakeKubelet, fake_kubelet
+from build.pod_resources_server import PodResourcesServer
 from shoal.cli.main import main
 
 MIG = "nvidia.com/mig-1g.10gb"
@@ -80,6 +82,9 @@ def test_containers_get_devices_by_cdi_from_a_specification_that_is_there_before
         (["--device-list-strategy", "envvar,x"], "invalid --device-list-strategy option: x"),
         (["--config", "/nowhere/plugin.yaml"], "/nowhere/plugin.yaml"),
         (["--device-plugin-dir", "/nowhere"], "/nowhere"),
+        (["--labels"], "--labels: needs the Node of this machine; name it with --node"),
+        (["--mig"], "--mig: needs the Node of this machine"),
+        (["--metrics", "9400"], "9400 is no address to listen at"),
     ],
 )
 def test_what_the_agent_cannot_start_with_is_one_line(
@@ -99,3 +104,24 @@ def test_a_configuration_with_which_the_plugin_would_not_start_is_named_with_its
     assert main(["agent", "run", "--fake", "dgx-h100", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{config}: unknown version: v2" in line
+
+
+@pytest.mark.slow
+def test_the_metrics_of_the_gpus_are_served_by_the_same_process(folder: Path, kubelet: FakeKubelet) -> None:
+    with PodResourcesServer().served(folder / "pods.sock"):
+        pods = ["--pod-resources", str(folder / "pods.sock")]
+        agent = AgentProcess(folder, "--fake", "dgx-h100", "--metrics", "127.0.0.1:0", *pods)
+        url = ""
+        while not url:
+            assert agent.process.stderr is not None
+            line = agent.process.stderr.readline()
+            assert line, "it ended"
+            url = line.partition("metrics are at ")[2].strip()
+        text = ""
+        # Each GPU is read by a thread of its own, so they appear one after the other.
+        while text.count("\nDCGM_FI_DEV_GPU_TEMP{") < 8:
+            with urlopen(url, timeout=30) as answer:  # noqa: S310 - of the process above
+                text = answer.read().decode()
+        resident = Path(f"/proc/{agent.process.pid}/status").read_text().partition("VmRSS:")[2].split()[0]
+        assert int(resident) < RSS_KB
+        assert agent.end()[0] == 0

@@ -17,6 +17,7 @@ from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
+    from shoal.wiring.agent_node_parts import NodePartSettings
     from shoal.wiring.gpu_sharing import SharingOptions
 
 
@@ -121,7 +122,45 @@ class NodeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharingFlags:
+class PartOptions:
+    """The parts beyond the device plugin and the health."""
+
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics", metavar="HOST:PORT", help="Serve the metrics of the GPUs there, as shoal agent export."
+        ),
+    ] = ""
+    labels: Annotated[
+        bool, typer.Option("--labels/--no-labels", help="Write the labels of the Node, as shoal agent labels.")
+    ] = False
+    mig: Annotated[
+        bool,
+        typer.Option(
+            "--mig/--no-mig", help="Follow the label nvidia.com/mig.config of the Node, as shoal agent mig run."
+        ),
+    ] = False
+    mig_config_file: Annotated[
+        Path | None,
+        typer.Option("--mig-config-file", metavar="FILE", help="MIG layouts; by default those generated for the GPUs."),
+    ] = None
+    gpu_clients_namespace: Annotated[
+        str,
+        typer.Option(
+            "--gpu-clients-namespace",
+            metavar="NAME",
+            envvar="DEFAULT_GPU_CLIENTS_NAMESPACE",
+            help="The namespace of the GPU clients that are stopped for a change of the MIG layout.",
+        ),
+    ] = "gpu-operator"
+    health_taint: Annotated[
+        str,
+        typer.Option(
+            "--health-taint",
+            metavar="TAINT",
+            help="Taint the Node while a GPU is unhealthy, such as gpu-health=failed:NoSchedule.",
+        ),
+    ] = ""
     mps_control: Annotated[
         str,
         typer.Option(
@@ -141,7 +180,12 @@ class SharingFlags:
         ),
     ] = ""
 
-    def options(self) -> SharingOptions:
+    def needing_cluster(self) -> str:
+        """The first option that is set and needs the Node; empty without one."""
+        named = {"--labels": self.labels, "--mig": self.mig, "--health-taint": bool(self.health_taint)}
+        return next((name for name, is_set in named.items() if is_set), "")
+
+    def sharing(self) -> SharingOptions:
         from shoal.agent.sharing.time_slice import TIME_SLICES
         from shoal.wiring.gpu_sharing import SharingOptions
 
@@ -173,11 +217,14 @@ def run(
     fake: FakeMachine = "",
     plugin: PluginOptions,
     node: NodeOptions,
-    sharing: SharingFlags,
+    parts: PartOptions,
     access: AccessOptions,
     logs: AgentLogging,
 ) -> None:
-    """Run the agent of this machine: its GPUs for the kubelet, and their health. Ctrl-C ends it."""
+    """Run the agent of this machine: its GPUs for the kubelet, and their health. Ctrl-C ends it.
+
+    With --node the condition GPUHealthy of the Node, and Events about faults, are written too.
+    """
     from shoal.agent.parts import Stop
     from shoal.wiring.node_agent import AgentSettings, run_agent
 
@@ -188,6 +235,9 @@ def run(
             where=Where(path="--device-plugin-dir", file=str(node.device_plugin_dir)),
             fix="start the kubelet first, or name its folder for device plugins",
         )
+    option = parts.needing_cluster()
+    if option and not node.node:
+        raise UserError("needs the Node of this machine", where=Where(path=option), fix="name it with --node")
     settings = AgentSettings(
         fake=fake,
         folder=node.device_plugin_dir,
@@ -196,9 +246,10 @@ def run(
         config=node.config,
         default_config=node.default_config,
         flags=plugin.given(),
-        sharing=sharing.options(),
+        sharing=parts.sharing(),
         node=node.node,
         access=access.access_for_change() if node.node else None,
+        parts=_parts(parts),
     )
     stop = Stop()
 
@@ -209,3 +260,16 @@ def run(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
     run_agent(settings, stop)
+
+
+def _parts(options: PartOptions) -> NodePartSettings:
+    from shoal.agent.exporter.metrics_server import listen_address
+    from shoal.devices.health_reports import parse_taint
+    from shoal.wiring.agent_node_parts import MigChoice, NodePartSettings
+
+    return NodePartSettings(
+        metrics=listen_address(options.metrics) if options.metrics else None,
+        taint=parse_taint(options.health_taint) if options.health_taint else None,
+        has_labels=options.labels,
+        mig=MigChoice(options.gpu_clients_namespace, options.mig_config_file) if options.mig else None,
+    )

@@ -148,7 +148,7 @@ def _check_paths(paths: Iterable[str], rows: Sequence[dict[str, Any]], option: s
     """Raises UserError for a field that rows do not have. What is below a field may be missing: a MIG profile."""
     known = {name for row in rows for name in row}
     for path in paths if rows else ():
-        plain = _FILTERS.sub("", path).lstrip("$@")
+        plain = _without_filters(path).lstrip("$@")
         names = _NAMES.findall(plain.removeprefix(".items"))
         is_unknown = names and names[0] not in known | {"items", "cluster"}
         is_unknown = is_unknown or (names[:1] == ["metadata"] and len(names) > 1 and names[1] not in _METADATA)
@@ -159,8 +159,23 @@ def _check_paths(paths: Iterable[str], rows: Sequence[dict[str, Any]], option: s
 
 
 _METADATA = ("name", "namespace")
-_FILTERS = re.compile(r"\[\?\(.*?\)\]|\[[-\d:*,]*\]")
 _NAMES = re.compile(r"[^.\[\]'\"]+")
+
+
+def _without_filters(path: str) -> str:
+    """The path without brackets, except those around a quoted name: `['metadata']`."""
+    kept: list[str] = []
+    depth = 0
+    is_name = False
+    for at, letter in enumerate(path):
+        if letter == "[":
+            depth += 1
+            is_name = depth == 1 and path[at + 1 : at + 2] in ("'", '"')
+        if not depth or is_name:
+            kept.append(letter)
+        if letter == "]" and depth:
+            depth -= 1
+    return "".join(kept)
 
 
 def name_of(of: ListedType, row: Any) -> str:

@@ -51,7 +51,7 @@ class ActualDevices(msgspec.Struct, frozen=True):
     devices: Held
 
 
-class _Pod(msgspec.Struct, frozen=True):
+class _WaitingPod(msgspec.Struct, frozen=True):
     obj: Obj
     requests: tuple[WaitingRequest, ...]
     is_chosen: bool
@@ -61,7 +61,7 @@ class _Pod(msgspec.Struct, frozen=True):
 
 class WaitingRequests:
     def __init__(self) -> None:
-        self._pods: list[_Pod] = []
+        self._pods: list[_WaitingPod] = []
         """Those that can hold devices, the oldest first."""
         self._given: dict[WaitingRequest, frozenset[str]] = {}
         """The devices that a container has, or seems to have until the kubelet names its pods."""
@@ -70,7 +70,7 @@ class WaitingRequests:
 
     def set_pods(self, pods: Iterable[Obj]) -> None:
         """All pods of the node. Those that have ended hold no devices."""
-        found = (_pod(pod) for pod in sorted(pods, key=_age) if not _has_ended(pod))
+        found = (_waiting_pod(pod) for pod in sorted(pods, key=_age) if not _has_ended(pod))
         self._pods = [pod for pod in found if pod.requests]
         present = {one for pod in self._pods for one in pod.requests}
         self._given = {one: ids for one, ids in self._given.items() if one in present}
@@ -130,7 +130,7 @@ class WaitingRequests:
             for one, ids in self._given.items()
         )
 
-    def _waiting(self, resource: str, count: int | None = None) -> Iterator[tuple[WaitingRequest, _Pod]]:
+    def _waiting(self, resource: str, count: int | None = None) -> Iterator[tuple[WaitingRequest, _WaitingPod]]:
         for pod in self._pods:
             # The kubelet admits no pod that is being deleted.
             for request in () if pod.is_ending else pod.requests:
@@ -155,13 +155,13 @@ def _requests(pod: Obj) -> Iterator[WaitingRequest]:
             yield WaitingRequest(uid, name, ask.container, resource, count)
 
 
-def _pod(pod: Obj) -> _Pod:
+def _waiting_pod(pod: Obj) -> _WaitingPod:
     metadata = pod["metadata"]
     is_chosen = bool((metadata.get("annotations") or {}).get(OWN_DEVICES))
-    return _Pod(pod, tuple(_requests(pod)), is_chosen, bool(metadata.get("deletionTimestamp")))
+    return _WaitingPod(pod, tuple(_requests(pod)), is_chosen, bool(metadata.get("deletionTimestamp")))
 
 
-def _choice(request: WaitingRequest, pod: _Pod, available: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
+def _choice(request: WaitingRequest, pod: _WaitingPod, available: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
     """Numbers are assigned to the containers in order, so those of the containers before are passed over."""
     if not pod.is_chosen:
         return []

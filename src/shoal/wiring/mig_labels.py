@@ -44,7 +44,7 @@ def mig_controller(api: Api, clock: Clock, mig: NodeMig, following: MigFollowing
     settings = MigSettings(
         node=following.node,
         namespace=following.namespace,
-        configs=None if file is None else lambda: _configs(file),
+        configs=None if file is None else lambda: layouts_of_file(file),
         reboot=_reboot if following.may_reboot else None,
     )
     return MigLabelController(api, clock, mig, settings)
@@ -75,7 +75,7 @@ async def _follow(following: MigFollowing) -> None:
         await api.close()
 
 
-def _configs(file: Path) -> Mapping[str, Specs]:
+def layouts_of_file(file: Path) -> Mapping[str, Specs]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -25,12 +25,21 @@ from shoal.agent.plugin.plugin_spec import PluginSpec
 from shoal.agent.plugin.scheduler_choice import SchedulerChoice
 from shoal.agent.sharing.mps_part import MpsSharing
 from shoal.devices.labelled_config import LABEL, LabelledConfig
+from shoal.devices.mig_port import MigControl
 from shoal.devices.plugin_resources import PluginConfigError
 from shoal.devices.port import GpuDriver
 from shoal.devices.waiting_requests import Held, PodName
 from shoal.devices.xids import health_checks
 from shoal.units.errors import UserError, Where
-from shoal.wiring.gpu_driver import open_driver
+from shoal.wiring.agent_node_parts import (
+    AgentNode,
+    NodePartSettings,
+    condition_part,
+    labels_part,
+    metrics_part,
+    mig_part,
+)
+from shoal.wiring.gpu_driver import open_mig, type_of_fake
 from shoal.wiring.gpu_sharing import SharingOptions, mps_sharing, time_slices
 from shoal.wiring.plugin_settings import SettingsReader, most_mps_clients
 
@@ -43,6 +52,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("shoal.agent")
 USUAL_FOLDER = Path("/var/lib/kubelet/device-plugins")
 _DRIVER_RETRY_S, _CONFIG_S, _SPEC_S, _TIME_SLICE_S = 30.0, 5.0, 5.0, 5.0
+_FIRST_PODS_S = 5.0
+"""How long the devices are kept back at the start if the cluster does not answer."""
 _SIMULATED = HealthTimes(readings_s=5.0, wait_s=0.2)
 """A simulated driver does not wait for an Xid."""
 
@@ -65,22 +76,24 @@ class AgentSettings(msgspec.Struct, frozen=True):
     node: str = ""
     access: Access | None = None
     """Of the node's cluster; None: no cluster is asked."""
+    parts: NodePartSettings = NodePartSettings()
 
 
 def run_agent(settings: AgentSettings, stop: Stop) -> None:
     """Until `stop` is set. Raises `UserError` for a configuration with which the plugin would not start; and if there
     is no driver, unless the settings let it come later.
     """
-    driver = _driver(settings, stop)
-    if driver is None:
+    opened = _driver(settings, stop)
+    if opened is None:
         return
+    driver, mig = opened
     try:
-        run_parts(agent_parts(driver, settings), stop)
+        run_parts(agent_parts(driver, mig, settings), stop)
     finally:
         driver.close()
 
 
-def agent_parts(driver: GpuDriver, settings: AgentSettings) -> Sequence[AgentPart]:
+def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> Sequence[AgentPart]:
     reader = SettingsReader(settings.flags, most_mps_clients(driver))
     health = _health(driver, settings)
     choice = SchedulerChoice() if settings.access is not None else None
@@ -89,7 +102,7 @@ def agent_parts(driver: GpuDriver, settings: AgentSettings) -> Sequence[AgentPar
     plugin = _plugin(driver, settings, first, _usable(health, mps), choice)
     health.listen(lambda _: plugin.wake())
     files = _config_files(settings, reader, plugin)
-    parts = [_health_part(health), AgentPart("device plugin", plugin.run)]
+    parts = [_health_part(health), _plugin_part(plugin, choice)]
     if mps is not None:
         mps.listen(plugin.wake)
         parts.append(AgentPart("MPS", mps.run))
@@ -107,14 +120,46 @@ def agent_parts(driver: GpuDriver, settings: AgentSettings) -> Sequence[AgentPar
         parts.append(_pods_part(settings, settings.access, choice))
         if isinstance(files, ConfigFolder):
             parts.append(_label_part(settings, settings.access, files.set_label))
-    return parts
+    node = _node(driver, mig, settings, health, plugin)
+    if settings.parts.metrics is not None:
+        parts.append(metrics_part(node, settings.parts.metrics, is_simulated=bool(settings.fake)))
+    return [*parts, *(_cluster_parts(node, settings) if settings.access is not None else ())]
 
 
-def _driver(settings: AgentSettings, stop: Stop) -> GpuDriver | None:
+def _cluster_parts(node: AgentNode, settings: AgentSettings) -> Iterator[AgentPart]:
+    chosen = settings.parts
+    yield condition_part(node, chosen.taint)
+    if chosen.has_labels:
+        yield labels_part(node, type_of_fake(settings.fake) if settings.fake else None)
+    if chosen.mig is not None:
+        yield mig_part(node, chosen.mig)
+
+
+def _node(
+    driver: GpuDriver, mig: MigControl, settings: AgentSettings, health: HealthWatcher, plugin: DevicePlugin
+) -> AgentNode:
+    def cluster(work: Callable[[Api, Clock], Any], manager: str) -> Any:
+        if settings.access is None:
+            raise UserError("no cluster is known", fix="name the Node of this machine with --node")
+        return _in_cluster(settings.access, work, manager)
+
+    return AgentNode(
+        name=settings.node,
+        driver=driver,
+        mig=mig,
+        health=health,
+        kubelet=KubeletPodDevices(settings.pod_resources),
+        cluster=cluster,
+        config=lambda: plugin.settings.config,
+        changed=plugin.wake,
+    )
+
+
+def _driver(settings: AgentSettings, stop: Stop) -> tuple[GpuDriver, MigControl] | None:
     waits = not _first(settings, SettingsReader(settings.flags)).flags.fail_on_init_error
     while not stop.is_set():
         try:
-            return open_driver(settings.fake)
+            return open_mig(settings.fake)
         except UserError as error:
             if not waits:
                 raise
@@ -163,6 +208,17 @@ def _usable(health: HealthWatcher, mps: MpsSharing | None) -> Callable[[str, int
     if mps is None:
         return health.is_usable
     return lambda uuid, instance: health.is_usable(uuid, instance) and mps.is_usable(uuid)
+
+
+def _plugin_part(plugin: DevicePlugin, choice: SchedulerChoice | None) -> AgentPart:
+    def run(stop: Stop) -> None:
+        if choice is not None:
+            # A kubelet that learns of devices admits waiting pods at once, so their choices should be known by then.
+            with stop.calling(choice.known.set):
+                choice.known.wait(_FIRST_PODS_S)
+        plugin.run(stop)
+
+    return AgentPart("device plugin", run)
 
 
 def _capabilities(driver: GpuDriver, settings: AgentSettings) -> Callable[[], Mapping[str, int]]:
@@ -221,12 +277,12 @@ def _label_part(settings: AgentSettings, access: Access, apply: Callable[[str], 
     return async_part("label of the node", lambda: _in_cluster(access, work))
 
 
-async def _in_cluster(access: Access, work: Callable[[Api, Clock], Any]) -> None:
+async def _in_cluster(access: Access, work: Callable[[Api, Clock], Any], manager: str = "shoal-agent") -> None:
     from shoal.client.clock import WallClock
     from shoal.client.http.api import KubeApi
     from shoal.client.http.settings import KubeSettings
 
-    api = KubeApi(access, random.Random(), KubeSettings(manager="shoal-agent"))
+    api = KubeApi(access, random.Random(), KubeSettings(manager=manager))
     try:
         await work(api, WallClock())
     finally:

@@ -13,7 +13,7 @@ import pytest
 from build.fake_nvml import GPU_IS_LOST, UNKNOWN, FakeGpu, FakeNvml
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.agent.mig.held_devices import HeldDevices, held_devices
+from shoal.agent.mig.held_devices import DevicesInUse, held_devices
 from shoal.agent.mig.label_controller import CONFIG, STATE, MigLabelController, MigSettings
 from shoal.agent.mig.layout_change import NodeMig
 from shoal.agent.mig.nvml_mig import NvmlMigControl, NvmlMigLibrary
@@ -320,11 +320,11 @@ async def test_a_function_of_the_driver_that_fails_does_not_end_the_controller(
         assert (await one.labels())[STATE] == "success"
 
 
-HELD: dict[str, tuple[Callable[[], Obj], HeldDevices]] = {
-    "nothing": (lambda: pod("a"), HeldDevices()),
+HELD: dict[str, tuple[Callable[[], Obj], DevicesInUse]] = {
+    "nothing": (lambda: pod("a"), DevicesInUse()),
     "a resource whose devices are not known": (
         lambda: pod("a", resources={"limits": {"nvidia.com/mig-1g.10gb": "1"}}),
-        HeldDevices(resources=frozenset({"nvidia.com/mig-1g.10gb"})),
+        DevicesInUse(resources=frozenset({"nvidia.com/mig-1g.10gb"})),
     ),
     "devices that the kubelet reports": (
         lambda: {
@@ -339,11 +339,11 @@ HELD: dict[str, tuple[Callable[[], Obj], HeldDevices]] = {
                 ]
             },
         },
-        HeldDevices(frozenset({"GPU-1"})),
+        DevicesInUse(frozenset({"GPU-1"})),
     ),
     "nothing after the end": (
         lambda: {**pod("a", resources={"limits": {"nvidia.com/gpu": "1"}}), "status": {"phase": "Succeeded"}},
-        HeldDevices(),
+        DevicesInUse(),
     ),
 }
 
@@ -357,6 +357,6 @@ def test_a_pod_holds(case: str) -> None:
 def test_a_pod_holds_the_devices_that_its_scheduler_chose() -> None:
     one = pod("a", resources={"limits": {"nvidia.com/mig-1g.10gb": "1"}})
     one["metadata"]["annotations"] = {"shoal.dev/devices": '{"main":{"nvidia.com/mig-1g.10gb":["MIG-1"]}}'}
-    assert held_devices([one]) == HeldDevices(frozenset({"MIG-1"}))
+    assert held_devices([one]) == DevicesInUse(frozenset({"MIG-1"}))
     one["metadata"]["annotations"] = {"shoal.dev/devices": '{"main":{"nvidia.com/mig-1g.10gb":["0:4"]}}'}
-    assert held_devices([one]) == HeldDevices(resources=frozenset({"nvidia.com/mig-1g.10gb"}))
+    assert held_devices([one]) == DevicesInUse(resources=frozenset({"nvidia.com/mig-1g.10gb"}))

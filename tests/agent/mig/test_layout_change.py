@@ -6,7 +6,7 @@ import pytest
 
 from build.fake_nvml import FakeGpu, FakeNvml
 from build.fake_nvml_mig import INSUFFICIENT_RESOURCES
-from shoal.agent.mig.held_devices import HeldDevices
+from shoal.agent.mig.held_devices import DevicesInUse
 from shoal.agent.mig.layout_change import Change, NodeMig
 from shoal.agent.mig.nvml_mig import NvmlMigControl
 from shoal.agent.nvml import NvmlDriver
@@ -112,11 +112,11 @@ def test_processes_and_pods_use_instances() -> None:
     first, second = gpus[0].instances[:2]
     gpus[0].processes.append((77, 0, first.number))
     node = node_of(library)
-    node.held = HeldDevices(frozenset({second.uuid}))
+    node.held = DevicesInUse(frozenset({second.uuid}))
     (present,) = node.present()
     assert present.used == {first.number, second.number}
     assert isinstance(planned((MigSpec(enabled=True, counts=(("7g.80gb", 1),)),), node.present()), Problem)
-    node.held = HeldDevices(resources=frozenset({"nvidia.com/mig-1g.10gb"}))
+    node.held = DevicesInUse(resources=frozenset({"nvidia.com/mig-1g.10gb"}))
     assert len(node.present()[0].used) == 7
 
 

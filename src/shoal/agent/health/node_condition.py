@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 from shoal.client.clock import Clock
 from shoal.client.item import Item, Obj
-from shoal.client.kind import NODES
+from shoal.client.kind import NODES, PODS
 from shoal.client.port import Api, Patch
 from shoal.client.recorder import Recorder
 from shoal.devices.device_health import DeviceHealth
@@ -23,15 +27,21 @@ from shoal.units.errors import ConflictError, ShoalError
 _log = logging.getLogger("shoal.agent.health")
 _RETRIES = 5
 _RETRY_S = 5.0
+_MOST_UNRECORDED = 1000
+
+
+class PodUser(msgspec.Struct, frozen=True):
+    namespace: str
+    name: str
 
 
 class GpuUsers(Protocol):
-    def __call__(self, uuid: str) -> Sequence[Obj]:
-        """References (kind, apiVersion, metadata) to the pods that use this GPU or one of its instances."""
+    def __call__(self, uuid: str) -> Sequence[PodUser]:
+        """The pods that use this GPU or one of its instances. It may block for a bounded time."""
         ...
 
 
-def no_users(uuid: str) -> Sequence[Obj]:  # noqa: ARG001
+def no_users(uuid: str) -> Sequence[PodUser]:  # noqa: ARG001
     return ()
 
 
@@ -54,11 +64,15 @@ class NodeConditionWriter:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due = asyncio.Event()
         self._complaint = ""
+        self._unrecorded: deque[tuple[HealthChange, tuple[PodUser, ...]]] = deque(maxlen=_MOST_UNRECORDED)
 
     def changed(self, found: Sequence[HealthChange]) -> None:
         """From any thread: the changes become Events, and the Node is written."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._take, tuple(found))
+        if self._loop is None:
+            return
+        with_users = [(change, tuple(self._users(change.gpu.uuid))) for change in found]
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._take, with_users)
 
     async def run(self) -> None:
         """Writes until cancelled."""
@@ -69,6 +83,7 @@ class NodeConditionWriter:
             while True:
                 await self._due.wait()
                 self._due.clear()
+                await self._record()
                 if not await self.written():
                     await self._clock.sleep(_RETRY_S)
                     self._due.set()
@@ -135,14 +150,28 @@ class NodeConditionWriter:
         }
         await self._api.patch(NODES, "", self._node, Patch("merge", body))
 
-    def _take(self, found: tuple[HealthChange, ...]) -> None:
+    def _take(self, found: Sequence[tuple[HealthChange, tuple[PodUser, ...]]]) -> None:
+        self._unrecorded.extend(found)
+        self._due.set()
+
+    async def _record(self) -> None:
         about = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": self._node, "uid": self._node}}
-        for change in found:
+        while self._unrecorded:
+            change, users = self._unrecorded.popleft()
             type_: Literal["Normal", "Warning"] = "Normal" if change.cause is None else "Warning"
-            users = self._users(change.gpu.uuid)
-            names = ", ".join(f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in users)
+            names = ", ".join(f"{one.namespace}/{one.name}" for one in users)
             message = f"{change.message}; used by {names}" if names else change.message
             self._recorder.record(about, change.reason, message, type_=type_, host=self._node)
             for pod in users:
-                self._recorder.record(pod, change.reason, change.message, type_=type_, host=self._node)
-        self._due.set()
+                reference = await self._reference(pod)
+                if reference is not None:
+                    self._recorder.record(reference, change.reason, change.message, type_=type_, host=self._node)
+
+    async def _reference(self, pod: PodUser) -> Obj | None:
+        """None for a pod that no longer exists, or that cannot be read now: the Event of the Node names it too."""
+        try:
+            uid = (await self._api.get(PODS, pod.namespace, pod.name)).uid
+        except ShoalError:
+            return None
+        metadata = {"name": pod.name, "namespace": pod.namespace, "uid": uid}
+        return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata}

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.devices.device_health import DeviceHealth, NodeHealth
 from shoal.devices.health_reports import HealthChange, changes
-from shoal.devices.port import GpuDriver, UnknownGpuError
+from shoal.devices.port import GpuDriver, UnknownGpuError, XidEvent
 from shoal.devices.xids import HealthChecks
 from shoal.units.errors import TemporaryError
 
@@ -44,6 +44,7 @@ class HealthWatcher:
         self._health = NodeHealth(checks)
         self._known: dict[str, DeviceHealth] = {}
         self._listeners: list[Listener] = []
+        self._xid_listeners: list[Callable[[XidEvent], None]] = []
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -52,6 +53,10 @@ class HealthWatcher:
     def listen(self, listener: Listener) -> None:
         """Called with the changes whenever there are some; before `start`."""
         self._listeners.append(listener)
+
+    def listen_to_xids(self, listener: Callable[[XidEvent], None]) -> None:
+        """Called with each Xid, because the driver reports it to one caller only; before `start`."""
+        self._xid_listeners.append(listener)
 
     def start(self) -> None:
         self.read()
@@ -99,6 +104,8 @@ class HealthWatcher:
             return False
         if event is None:
             return False
+        for listener in self._xid_listeners:
+            listener(event)
         with self._lock:
             self._health.record(event, self._clock())
             found = self._changes()

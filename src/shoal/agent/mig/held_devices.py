@@ -18,16 +18,16 @@ from shoal.devices.names import GPU, MIG_PREFIX, OWN_DEVICES
 Obj = Mapping[str, Any]
 
 
-class HeldDevices(msgspec.Struct, frozen=True):
+class DevicesInUse(msgspec.Struct, frozen=True):
     ids: frozenset[str] = frozenset()
     resources: frozenset[str] = frozenset()
     """All devices of these are held."""
 
 
-NOTHING_HELD = HeldDevices()
+NOTHING_IN_USE = DevicesInUse()
 
 
-def held_devices(pods: Iterable[Obj]) -> HeldDevices:
+def held_devices(pods: Iterable[Obj]) -> DevicesInUse:
     """`pods`: those of the node."""
     ids: set[str] = set()
     resources: set[str] = set()
@@ -40,7 +40,7 @@ def held_devices(pods: Iterable[Obj]) -> HeldDevices:
         known = dict(_reported(pod))
         ids.update(device_of_replica(one) for each in known.values() for one in each)
         resources |= requested - known.keys()
-    return HeldDevices(frozenset(ids), frozenset(resources))
+    return DevicesInUse(frozenset(ids), frozenset(resources))
 
 
 def _reported(pod: Obj) -> Iterator[tuple[str, list[str]]]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from shoal.agent.mig.held_devices import NOTHING_HELD
+from shoal.agent.mig.held_devices import NOTHING_IN_USE
 from shoal.data.mig import layout_of_product
 from shoal.devices.mig_gpus import MigGpu
 from shoal.devices.mig_layouts import Counts, MigOffer, Specs, generated_layouts
@@ -42,7 +42,7 @@ class Change(msgspec.Struct, frozen=True):
 class NodeMig:
     def __init__(self, driver: GpuDriver, control: MigControl) -> None:
         self._driver, self._control = driver, control
-        self.held = NOTHING_HELD
+        self.held = NOTHING_IN_USE
         """The devices that pods of the node hold, also those without a process at present."""
 
     def present(self) -> tuple[PresentGpu, ...]:

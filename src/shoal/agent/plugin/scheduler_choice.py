@@ -22,6 +22,8 @@ class SchedulerChoice:
         self._wait_s = wait_s
         self._requests = WaitingRequests()
         self._changed = threading.Condition()
+        self.known = threading.Event()
+        """Set as soon as the pods of the node were listed once."""
         self._listener: Callable[[], object] = lambda: None
 
     def on_allocation(self, listener: Callable[[], object]) -> None:
@@ -52,6 +54,7 @@ class SchedulerChoice:
         with self._changed:
             self._requests.set_pods(pods)
             self._changed.notify_all()
+        self.known.set()
 
     def verify(self, holders: Mapping[PodName, Held]) -> tuple[ActualDevices, ...]:
         with self._changed:

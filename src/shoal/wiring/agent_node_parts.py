@@ -1,0 +1,180 @@
+"""The parts of a node's agent that write to its Node: health, labels, and the MIG layout; and the one that serves
+metrics.
+
+All parts of a process use one driver: it reports each Xid once, and a simulated one has the layout of its GPUs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from shoal.agent.kubelet.pod_resources import KubeletPodDevices
+from shoal.agent.parts import AgentPart, Stop, async_part
+from shoal.devices.device_ids import device_of_replica
+from shoal.devices.health_reports import HealthTaint
+from shoal.devices.mig_port import MigControl
+from shoal.devices.plugin_config import PluginConfig
+from shoal.devices.port import GpuDriver
+from shoal.units.errors import ShoalError
+
+if TYPE_CHECKING:
+    from shoal.agent.health.node_condition import GpuUsers, PodUser
+    from shoal.agent.health.watcher import HealthWatcher
+    from shoal.client.clock import Clock
+    from shoal.client.port import Api
+
+_log = logging.getLogger("shoal.agent")
+_LABEL_INTERVAL_S = 60.0
+_USUAL_MACHINE_TYPE = Path("/sys/class/dmi/id/product_name")
+Cluster = Callable[[Callable[["Api", "Clock"], Any], str], Any]
+"""Runs work with a client of the node's cluster, as a field manager."""
+
+
+class MigChoice(msgspec.Struct, frozen=True):
+    namespace: str
+    """Of the GPU clients that are stopped for a change."""
+    file: Path | None = None
+    """The layouts; None: those that are generated for the GPUs."""
+
+
+class NodePartSettings(msgspec.Struct, frozen=True):
+    metrics: tuple[str, int] | None = None
+    """Where metrics are served; None: nowhere."""
+    taint: HealthTaint | None = None
+    """Of a node with an unhealthy GPU."""
+    has_labels: bool = False
+    mig: MigChoice | None = None
+
+
+class AgentNode(msgspec.Struct, frozen=True):
+    """What the parts share."""
+
+    name: str
+    driver: GpuDriver
+    mig: MigControl
+    health: HealthWatcher
+    kubelet: KubeletPodDevices
+    cluster: Cluster
+    config: Callable[[], PluginConfig]
+    """The configuration of the device plugin as it is now."""
+    changed: Callable[[], None]
+    """The devices of the node have changed."""
+
+
+def condition_part(node: AgentNode, taint: HealthTaint | None) -> AgentPart:
+    """The condition `GPUHealthy`, the taint and Events."""
+
+    async def work(api: Api, clock: Clock) -> None:
+        from shoal.agent.health.node_condition import NodeConditionWriter
+
+        writer = NodeConditionWriter(api, clock, node.name, node.health.health, taint=taint, users=_users(node))
+        node.health.listen(writer.changed)
+        await writer.run()
+
+    return async_part("condition of the node", lambda: node.cluster(work, "shoal-agent"))
+
+
+def labels_part(node: AgentNode, machine_type: str | None) -> AgentPart:
+    async def work(api: Api, clock: Clock) -> None:
+        from shoal.agent.features.blocking_read import BlockingRead
+        from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
+        from shoal.agent.features.labelling import keep_written
+        from shoal.agent.features.node_object import NodeObject
+        from shoal.devices.node_metadata import NodeMetadata
+
+        machine = MachineFiles(_USUAL_MACHINE_TYPE) if machine_type is None else machine_type
+        source = LabelSource(lambda: node.driver, SourceSettings(node.config()), machine)
+
+        def read() -> NodeMetadata:
+            source.use(node.config())
+            return source.read()
+
+        target = NodeObject(api, node.name)
+        await keep_written(BlockingRead(read), target, clock, _LABEL_INTERVAL_S, _log.info)
+
+    from shoal.agent.features.node_object import MANAGER
+
+    return async_part("labels", lambda: node.cluster(work, MANAGER))
+
+
+def mig_part(node: AgentNode, choice: MigChoice) -> AgentPart:
+    async def work(api: Api, clock: Clock) -> None:
+        from shoal.agent.mig.label_controller import MigLabelController, MigSettings
+        from shoal.agent.mig.layout_change import NodeMig
+        from shoal.wiring.mig_labels import layouts_of_file
+
+        file = choice.file
+        settings = MigSettings(
+            node=node.name,
+            namespace=choice.namespace,
+            configs=None if file is None else lambda: layouts_of_file(file),
+            changed=node.changed,
+        )
+        await MigLabelController(api, clock, NodeMig(node.driver, node.mig), settings).run()
+
+    return async_part("MIG layout", lambda: node.cluster(work, "shoal-agent"))
+
+
+def metrics_part(node: AgentNode, address: tuple[str, int], *, is_simulated: bool) -> AgentPart:
+    """Every start has a state of its own, so counters of Xids begin again with it."""
+    state_of_xids: list[Any] = []
+    node.health.listen_to_xids(lambda event: state_of_xids[-1].add_xid(event, monotonic()) if state_of_xids else None)
+
+    def run(stop: Stop) -> None:
+        from shoal.agent.exporter.metrics_server import MetricsServer
+        from shoal.agent.exporter.node_state import NodeState
+        from shoal.agent.exporter.node_watch import NodeWatch, Sources
+        from shoal.agent.exporter.process_owners import ProcessOwners
+        from shoal.agent.exporter.settings import ExporterSettings
+
+        settings = ExporterSettings(hostname=node.name, node_name=node.name)
+        state = NodeState(settings, node.driver.versions().driver, asks_kubelet=True)
+        owners = None if is_simulated else ProcessOwners()
+        watch = NodeWatch(node.driver, state, settings, Sources(pods=node.kubelet, owners=owners, has_xids=False))
+        server = MetricsServer(address, lambda: state.text(monotonic()), state.problem)
+        state_of_xids.append(state)
+        watch.start()
+        try:
+            _log.info("metrics are at %s/metrics", server.url)
+            with stop.calling(lambda: _stop_server(server)):
+                server.serve()
+        finally:
+            state_of_xids.remove(state)
+            watch.stop()
+            server.close()
+
+    return AgentPart("metrics", run)
+
+
+def _stop_server(server: Any) -> None:
+    from threading import Thread
+
+    # `stop` waits for the loop of the server, which may run in the thread that calls this.
+    Thread(target=server.stop, daemon=True).start()
+
+
+def _users(node: AgentNode) -> GpuUsers:
+    def users(uuid: str) -> Sequence[PodUser]:
+        from shoal.agent.health.node_condition import PodUser
+
+        try:
+            instances = {one.uuid for gpu in node.driver.gpus().gpus if gpu.uuid == uuid for one in gpu.instances}
+            holdings = node.kubelet.holdings()
+        except ShoalError as error:
+            _log.warning("the pods of GPU %s are not known: %s", uuid, error)
+            return ()
+        wanted = {uuid, *instances}
+        found = (
+            PodUser(one.namespace, one.pod)
+            for one in holdings
+            if any(device_of_replica(device) in wanted for device in one.device_ids)
+        )
+        return tuple(dict.fromkeys(found))
+
+    return users
