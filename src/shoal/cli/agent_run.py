@@ -180,6 +180,15 @@ class PartOptions:
         ),
     ] = ""
 
+    vgpu_library: Annotated[
+        Path,
+        typer.Option(
+            "--vgpu-library",
+            metavar="FILE",
+            help="HAMi's library. Without it limits of virtual GPUs are not enforced, and an Event of the pod says so.",
+        ),
+    ] = Path("/usr/local/vgpu/libvgpu.so")
+
     def needing_cluster(self) -> str:
         """The first option that is set and needs the Node; empty without one."""
         named = {"--labels": self.labels, "--mig": self.mig, "--health-taint": bool(self.health_taint)}
@@ -196,7 +205,7 @@ class PartOptions:
                 where=Where(path="--time-slice"),
                 fix=f"use one of {', '.join(TIME_SLICES)}",
             )
-        return SharingOptions(self.mps_control, chosen)
+        return SharingOptions(self.mps_control, chosen, self.vgpu_library)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,8 @@ class SharingOptions(msgspec.Struct, frozen=True):
     """The program of MPS daemons; empty: NVIDIA's, and none for simulated GPUs, whose programs do not use one."""
     time_slice: TimeSlice | None = None
     """None: that of the GPUs is left as it is."""
+    vgpu_library: Path = Path("/usr/local/vgpu/libvgpu.so")
+    """What enforces the limits of virtual GPUs, where it exists."""
 
 
 def mps_sharing(

@@ -5,6 +5,7 @@ A part that is added is one function here, and one line in `agent_parts`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import random
@@ -253,8 +254,16 @@ def _pods_part(settings: AgentSettings, access: Access, choice: SchedulerChoice)
 
     async def work(api: Api, clock: Clock) -> None:
         from shoal.agent.plugin.node_pods import FollowedPods
+        from shoal.agent.sharing.virtual_limits import UnenforcedLimits
+        from shoal.client.recorder import Recorder
 
-        await FollowedPods(api, clock, settings.node, choice, holders).run()
+        recorder = Recorder(api, clock, "shoal-agent")
+        limits = UnenforcedLimits(recorder, settings.sharing.vgpu_library)
+        events = asyncio.create_task(recorder.run())
+        try:
+            await FollowedPods(api, clock, settings.node, choice, holders, on_new=limits.look).run()
+        finally:
+            events.cancel()
 
     return async_part("pods", lambda: _in_cluster(access, work))
 
