@@ -6,52 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import msgspec
 import pytest
 
+from build.changing_driver import ChangingDriver
 from build.fake_mps import FakeMps
 from shoal.agent.sharing.mps_control import MpsControl
 from shoal.agent.sharing.mps_daemons import MpsDaemons, MpsParts
 from shoal.agent.sharing.mps_part import MpsSettings, MpsSharing
 from shoal.agent.sharing.mps_state import MpsStateFile
 from shoal.devices.plugin_config import PluginConfig
-from shoal.devices.port import GpuDriver, GpuList, InstalledGpu, LostGpu
 from shoal.embedded.gpus.simulated_compute_modes import SimulatedComputeModes
-from shoal.units.errors import TemporaryError
 from shoal.wiring.gpu_driver import open_driver
 
 MPS = PluginConfig(sharing="mps", replicas=(("nvidia.com/gpu", 4),))
-
-
-class ChangingDriver:
-    """The GPUs of a simulated machine, as a test changes them."""
-
-    def __init__(self, driver: GpuDriver) -> None:
-        self.list: GpuList | None = driver.gpus()
-        self._other = driver
-        self.versions, self.read, self.next_xid, self.close = (
-            driver.versions,
-            driver.read,
-            driver.next_xid,
-            driver.close,
-        )
-
-    def gpus(self) -> GpuList:
-        if self.list is None:
-            raise TemporaryError("the driver does not respond", 1.0)
-        return self.list
-
-    @property
-    def first(self) -> InstalledGpu:
-        return self._other.gpus().gpus[0]
-
-    def lose_first(self) -> None:
-        first, *others = self._other.gpus().gpus
-        self.list = GpuList(tuple(others), (LostGpu(first.index, first.uuid, "gone"),))
-
-    def divide_first(self) -> None:
-        first, *others = self._other.gpus().gpus
-        self.list = GpuList((msgspec.structs.replace(first, is_mig=True), *others))
 
 
 class Node:

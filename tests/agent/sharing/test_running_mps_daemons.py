@@ -227,6 +227,29 @@ def test_no_daemon_starts_on_gpus_whose_mode_cannot_be_set(node: Node, caplog: p
     assert node.mps.commands() == []
 
 
+class _Losing(SimulatedComputeModes):
+    lost = "GPU-0"
+
+    def mode(self, uuid: str) -> ComputeMode:
+        if uuid == self.lost:
+            raise ComputeModeError(f"cannot read the compute mode of {uuid}: the GPU does not respond")
+        return super().mode(uuid)
+
+
+def test_a_gpu_that_does_not_respond_does_not_stop_the_others(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    modes = _Losing(GPUS)
+    node.modes = modes
+    node.new_agent()
+    assert node.check(node.wanted()) == {"GPU-1"}
+    assert node.check(node.wanted()) == {"GPU-1"}
+    before = node.mps.pid()
+    assert node.mps.commands()[1:] == [*LIMITS[1:], "get_server_list"]
+    assert caplog.text.count("GPU-0: the GPU does not respond") == 1
+    modes.lost = ""
+    assert node.check(node.wanted()) == {*GPUS}
+    assert (node.mps.pid(), node.mps.commands()) == (before, [*LIMITS, "get_server_list"])
+
+
 def test_the_folder_of_shared_memory_must_be_that_of_the_agent(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     other = node.mps.root / "other"
     other.mkdir()

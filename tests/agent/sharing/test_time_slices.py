@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from build.changing_driver import ChangingDriver
 from shoal.agent.sharing.time_slice import TimeSlices
 from shoal.devices.plugin_config import PluginConfig
 from shoal.wiring.gpu_driver import open_driver
@@ -39,6 +40,18 @@ def test_shared_gpus_get_the_interval_once_and_the_default_after_the_end_of_shar
     slices.check()
     slices.check()
     assert calls(tmp_path) == [f"compute-policy -i {uuid} --set-timeslice 0" for uuid in uuids]
+
+
+def test_a_gpu_that_was_lost_keeps_its_interval(tmp_path: Path) -> None:
+    driver = ChangingDriver(open_driver("g6.12xlarge"))
+    slices = TimeSlices(driver, "long", lambda: SHARED, str(program(tmp_path)))
+    slices.check()
+    assert len(calls(tmp_path)) == 4
+    driver.lose_first()
+    slices.check()
+    driver.list = None
+    slices.check()
+    assert calls(tmp_path) == []
 
 
 @pytest.mark.parametrize(

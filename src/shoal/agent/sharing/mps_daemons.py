@@ -40,7 +40,10 @@ class MpsParts(msgspec.Struct, frozen=True):
 class _Watch(msgspec.Struct):
     """What is known of one daemon since the start of this agent."""
 
-    is_ready: bool = False
+    wanted: MpsDaemon | None = None
+    """As it was at the last check."""
+    ready: frozenset[str] = frozenset()
+    """The GPUs that clients can use, by UUID; empty: the daemon is not ready."""
     check_at_s: float = 0.0
     delay_s: float = _FIRST_RETRY_S
     silences: int = 0
@@ -76,35 +79,39 @@ class MpsDaemons:
         self._restore_modes({gpu.uuid for one in wanted for gpu in one.gpus} | leaving)
         for folder in [one for one in self._watches if one not in by_folder and one not in self._state.daemons]:
             del self._watches[folder]
-        ready = [daemon for folder, daemon in by_folder.items() if self._watches[folder].is_ready]
-        _mark_ready(wanted, is_ready=len(ready) == len(wanted))
-        return frozenset(gpu.uuid for one in ready for gpu in one.gpus)
+        ready = [self._watches[folder].ready for folder in by_folder]
+        _mark_ready(wanted, is_ready=all(ready))
+        return frozenset[str]().union(*ready)
 
     def _keep(self, folder: str, daemon: MpsDaemon, leaving: Collection[str]) -> None:
         watch, now_s = self._watches.setdefault(folder, _Watch()), self._parts.clock()
         started = self._state.daemons.get(folder)
         has_ended = started is not None and started.process is not None and not is_running(started.process)
-        is_changed = started is None or started.daemon != daemon
-        if not (has_ended and watch.is_ready) and not (is_changed and watch.is_ready) and now_s < watch.check_at_s:
+        is_new = watch.wanted != daemon or (has_ended and watch.ready)
+        if not is_new and now_s < watch.check_at_s:
             return
-        if has_ended and watch.is_ready:
+        if has_ended and watch.ready:
             _log.warning("%s: the MPS daemon has ended; it is started again", daemon.resource)
-        watch.is_ready = False
+        watch.wanted, watch.ready = daemon, frozenset()
         try:
             self._prepare(daemon, leaving)
-            self._make_ready(folder, daemon, watch)
+            usable, complaint = self._with_exclusive_gpus(daemon)
+            self._make_ready(folder, usable, watch)
         except (MpsError, ComputeModeError, OSError) as error:
             self._complain(watch, daemon, str(error))
             watch.check_at_s = self._parts.clock() + watch.delay_s
             watch.delay_s = min(2 * watch.delay_s, _LONGEST_RETRY_S)
             return
-        if watch.complaint:
+        if complaint:
+            self._complain(watch, daemon, complaint)
+        elif watch.complaint:
             _log.info("%s: the MPS daemon is ready again", daemon.resource)
-        watch.is_ready, watch.complaint, watch.silences = True, "", 0
+            watch.complaint = ""
+        watch.ready, watch.silences = frozenset(gpu.uuid for gpu in usable.gpus), 0
         watch.delay_s, watch.check_at_s = _FIRST_RETRY_S, self._parts.clock() + _HEALTH_S
 
     def _prepare(self, daemon: MpsDaemon, leaving: Collection[str]) -> None:
-        """Folders and compute modes."""
+        """Raises `MpsError` or `OSError` if the daemon cannot run."""
         held = sorted({gpu.uuid for gpu in daemon.gpus} & set(leaving))
         if held:
             raise MpsError(f"the former MPS daemon of {', '.join(held)} still has clients")
@@ -117,14 +124,31 @@ class MpsDaemons:
                 f"have to share: mount {shared} at {self._parts.shared_memory} in the agent's container; without a "
                 f"container: mount --bind {self._parts.shared_memory} {shared}"
             )
+
+    def _with_exclusive_gpus(self, daemon: MpsDaemon) -> tuple[MpsDaemon, str]:
+        """The daemon with the GPUs whose mode is set, and why others have another mode. Raises `ComputeModeError` if
+        none is left: a GPU that was lost does not keep the others from their clients.
+        """
+        found, faults = [], []
         for gpu in daemon.gpus:
-            former = self._parts.modes.mode(gpu.uuid)
-            if former == "exclusive-process":
-                continue
-            if gpu.uuid not in self._state.former_modes:
-                self._state.former_modes[gpu.uuid] = former
-                self._save()
-            self._parts.modes.set_mode(gpu.uuid, "exclusive-process")
+            try:
+                self._make_exclusive(gpu.uuid)
+            except ComputeModeError as error:
+                faults.append(error)
+            else:
+                found.append(gpu)
+        if faults and not found:
+            raise faults[0]
+        return msgspec.structs.replace(daemon, gpus=tuple(found)), "; ".join(str(one) for one in faults)
+
+    def _make_exclusive(self, uuid: str) -> None:
+        former = self._parts.modes.mode(uuid)
+        if former == "exclusive-process":
+            return
+        if uuid not in self._state.former_modes:
+            self._state.former_modes[uuid] = former
+            self._save()
+        self._parts.modes.set_mode(uuid, "exclusive-process")
 
     def _make_ready(self, folder: str, daemon: MpsDaemon, watch: _Watch) -> None:
         control, started = self._parts.control, self._state.daemons.get(folder)
@@ -160,8 +184,8 @@ class MpsDaemons:
         """End a daemon that is wanted no longer, unless it has clients."""
         started = self._state.daemons[folder]
         watch, now_s = self._watches.setdefault(folder, _Watch()), self._parts.clock()
-        if watch.is_ready:
-            watch.is_ready, watch.check_at_s, watch.complaint = False, now_s, ""
+        if watch.wanted is not None:
+            watch.wanted, watch.ready, watch.check_at_s, watch.complaint = None, frozenset(), now_s, ""
         if now_s < watch.check_at_s:
             return
         watch.check_at_s = now_s + _HEALTH_S

@@ -28,7 +28,7 @@ class MpsSettings(msgspec.Struct, frozen=True):
     root: str
 
 
-class _Checked(msgspec.Struct, frozen=True):
+class _LastCheck(msgspec.Struct, frozen=True):
     """What the last check found."""
 
     settings: MpsSettings
@@ -42,7 +42,7 @@ class MpsSharing:
         self._driver, self._daemons, self._settings = driver, daemons, settings
         self._known: dict[str, InstalledGpu] = {}
         self._wanted: tuple[MpsDaemon, ...] = ()
-        self._checked: _Checked | None = None
+        self._checked: _LastCheck | None = None
         self._listeners: list[Callable[[], object]] = []
         self._complaint = ""
 
@@ -88,7 +88,7 @@ class MpsSharing:
             if not plan.problem:
                 self._complaint = ""
         shared = {gpu.uuid for daemon in self._wanted for gpu in daemon.gpus}
-        before, self._checked = self._checked, _Checked(settings, frozenset(shared - ready), frozenset(self._known))
+        before, self._checked = self._checked, _LastCheck(settings, frozenset(shared - ready), frozenset(self._known))
         if self._checked != before:
             for listener in self._listeners:
                 listener()

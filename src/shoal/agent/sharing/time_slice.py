@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 from shoal.devices.advertised_devices import inventory
 from shoal.devices.discovered import layouts_of, slots_of
 from shoal.devices.plugin_config import PluginConfig
-from shoal.devices.port import GpuDriver
+from shoal.devices.port import GpuDriver, InstalledGpu
 from shoal.units.errors import TemporaryError
 
 _log = logging.getLogger("shoal.agent.sharing")
@@ -39,14 +39,16 @@ class TimeSlices:
     def check(self) -> None:
         """Set the interval of GPUs that are shared now. One that cannot be set is reported once and tried again."""
         try:
-            shared = time_sliced(self._driver, self._config())
+            listed = self._driver.gpus()
         except TemporaryError:
             # The device plugin reports it.
             return
+        shared = time_sliced(listed.gpus, self._config())
+        kept = {one.uuid for one in listed.lost}
         for uuid in sorted(shared - self._set):
             if self._has_set(uuid, self._interval):
                 self._set.add(uuid)
-        for uuid in sorted(self._set - shared):
+        for uuid in sorted(self._set - shared - kept):
             if self._has_set(uuid, "default"):
                 self._set.discard(uuid)
 
@@ -77,11 +79,10 @@ class TimeSlices:
         return False
 
 
-def time_sliced(driver: GpuDriver, config: PluginConfig) -> frozenset[str]:
+def time_sliced(gpus: Sequence[InstalledGpu], config: PluginConfig) -> frozenset[str]:
     """The whole GPUs with replicas, by UUID. Instances of MIG have no time slice of their own."""
     if config.sharing != "time-slicing":
         return frozenset()
-    gpus = driver.gpus().gpus
     found = inventory(slots_of(gpus), layouts_of(gpus), config)
     devices = (device for of in found.devices.values() for device in of)
     return frozenset(device.physical for device in devices if device.replicas > 1 and device.cut is None)
