@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -193,6 +195,23 @@ def test_a_daemon_that_does_not_answer_is_ended_at_the_third_time(node: Node) ->
     node.mps.set()
     assert node.check(node.wanted()) == {*GPUS}
     assert node.mps.pid() != before
+
+
+def test_no_other_process_is_ended_though_a_container_writes_its_number(node: Node) -> None:
+    node.check(node.wanted())
+    node.mps.kill()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        (node.mps.root / "nvidia.com/gpu/pipe/nvidia-cuda-mps-control.pid").write_text(str(other.pid))
+        node.mps.set(silent=True, start="no device")
+        for _ in range(5):
+            assert node.check(node.wanted()) == set()
+        node.new_agent("other.json")
+        for _ in range(5):
+            assert node.check(node.wanted()) == set()
+        assert other.poll() is None
+        (node.mps.root / "nvidia.com/gpu/pipe/nvidia-cuda-mps-control.pid").unlink()
+        other.communicate(b"\n")
+        assert other.returncode == 0
 
 
 def test_without_the_program_the_message_names_it_and_nothing_that_runs_is_ended(

@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from shoal.agent.sharing.process_identity import ProcessIdentity, identity_of
+from shoal.agent.sharing.process_identity import ProcessIdentity, has_variable, identity_of
 from shoal.devices.mps_daemons import HEALTH_COMMAND, MpsDaemon
 
 PROGRAM = "nvidia-cuda-mps-control"
 _PID_FILE = "nvidia-cuda-mps-control.pid"
 _LIMIT_S = 10.0
+_LOG = "CUDA_MPS_LOG_DIRECTORY"
+"""Containers do not know its value."""
 _REMAPS_INDEXES = "CUDA_VISIBLE_DEVICES"
 
 
@@ -68,12 +70,18 @@ class MpsControl:
         return self._run(daemon, [], command + "\n")
 
     def process(self, daemon: MpsDaemon) -> ProcessIdentity | None:
-        """That of the daemon, by the file that it writes; None if there is no such file or process."""
+        """That of the daemon, by the file that it writes; None if there is no such file or process.
+
+        Containers can write to the folder, and processes are ended by this number. So a process that was not started
+        with the daemon's environment is none.
+        """
         try:
             pid = int((Path(daemon.folders.pipe) / _PID_FILE).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        return identity_of(pid)
+        found = identity_of(pid)
+        is_own = found is not None and has_variable(found, _LOG, daemon.folders.log)
+        return found if is_own else None
 
     def _servers(self, daemon: MpsDaemon) -> list[int]:
         return _numbers(self.send(daemon, "get_server_list"))

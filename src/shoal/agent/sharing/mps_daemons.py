@@ -56,11 +56,6 @@ class MpsDaemons:
         self._state = parts.state.read()
         self._watches: dict[str, _Watch] = {}
 
-    @property
-    def in_use(self) -> Collection[str]:
-        """The GPUs of all daemons that were started and have not ended, by UUID."""
-        return {gpu.uuid for one in self._state.daemons.values() for gpu in one.daemon.gpus}
-
     def check(self, wanted: Sequence[MpsDaemon]) -> frozenset[str]:
         """Start, watch and end daemons; the GPUs whose daemon is ready, by UUID. Raises `MpsError` if the state cannot
         be written; nothing is started then.

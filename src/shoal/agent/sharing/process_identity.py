@@ -28,6 +28,15 @@ def identity_of(pid: int) -> ProcessIdentity | None:
     return None if fields[_STATE] in "ZX" else ProcessIdentity(pid, int(fields[_STARTED]))
 
 
+def has_variable(process: ProcessIdentity, name: str, value: str) -> bool:
+    """Whether it was started with this environment variable; False if that cannot be read."""
+    try:
+        variables = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return f"{name}={value}".encode() in variables and is_running(process)
+
+
 def is_running(process: ProcessIdentity) -> bool:
     return identity_of(process.pid) == process
 
