@@ -30,6 +30,39 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+_TORCH = """
+__version__ = "2.9"
+
+
+class Recorded:
+    'Each call and attribute of it is recorded and returns it again.'
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        print(name, file=__import__("sys").stderr)
+        return self
+
+    def __call__(self, *given, **named):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *fault):
+        return None
+
+
+class cuda:
+    is_available = staticmethod(lambda: AVAILABLE)
+    get_device_name = staticmethod(lambda number: "A GPU")
+    synchronize = staticmethod(lambda: None)
+
+
+nn = optim = randn = no_grad = Recorded()
+"""
+
+
 class Machine:
     """A search path of the test, with the tools that it has."""
 
@@ -43,6 +76,11 @@ class Machine:
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
 
+    def torch(self, *, has_gpu: bool) -> str:
+        """A module of this name that records what is called; the path for it."""
+        (self._folder / "torch.py").write_text(_TORCH.replace("AVAILABLE", str(has_gpu)))
+        return str(self._folder)
+
     def nvidia_smi(self, modes: str, instances: int = 0) -> None:
         listed = "".join(f"  MIG 1g.10gb Device {number}: (UUID: MIG-{number})\\n" for number in range(instances))
         self.tool(
@@ -55,7 +93,8 @@ class Machine:
         )
 
     def run(self, program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(FOLDER / program), "--seconds", "0.01", "--framework", "cuda", *arguments]
+        chosen = () if "PYTHONPATH" in environment else ("--framework", "cuda")
+        command = [sys.executable, str(FOLDER / program), "--seconds", "0.01", *chosen, *arguments]
         return subprocess.run(
             command,
             env={**self._environment, **environment},
@@ -106,6 +145,23 @@ def test_a_program_names_gpu_and_framework_and_prints_its_figures(machine: Machi
     title, figures = done.stdout.splitlines()
     assert title == "Fake GPU, framework: none (CUDA by ctypes)"
     assert re.fullmatch(rf"[\d.]+ {unit}; p50 [\d.]+ ms, p99 [\d.]+ ms", figures)
+
+
+def test_an_installed_framework_is_used_and_named(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    done = machine.run("train.py", PYTHONPATH=machine.torch(has_gpu=True))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("A GPU, framework: PyTorch 2.9\n")
+    called = done.stderr.split()
+    step = ["zero_grad", "cuda", "square", "mean", "backward", "step", "item"]
+    assert called[-len(step) :] == step
+
+
+def test_a_framework_without_a_gpu_says_what_to_check(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    done = machine.run("serve.py", PYTHONPATH=machine.torch(has_gpu=False))
+    assert done.returncode == 1
+    assert done.stderr.startswith("serve.py: PyTorch finds no GPU: check the driver and CUDA_VISIBLE_DEVICES")
 
 
 @compiled
