@@ -11,10 +11,10 @@ from typing import Any
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.item import Item, Obj
 from shoal.client.kind import PODS
+from shoal.client.kubelet.pod_facts import PartialPod, summary_of
 from shoal.client.port import Api
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.embedded.kubelets.fleet import Fleet
-from shoal.embedded.kubelets.pod_facts import PartialPod, summary_of
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.embedded.machines.machine import Machine
 

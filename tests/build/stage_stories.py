@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from shoal.client.kubelet.pod_facts import PodFacts
+from shoal.client.kubelet.pod_run import ContainerRun, PodRun, new_run
+from shoal.client.kubelet.pod_status import status_of
 from shoal.devices.pod_refusal import Refused
 from shoal.embedded.kubelets import pod_actions
 from shoal.embedded.kubelets.pod_actions import PodSituation
-from shoal.embedded.kubelets.pod_facts import PodFacts
-from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
-from shoal.embedded.kubelets.pod_status import status_of
 from shoal.embedded.kubelets.stage_files import read_stages
 from shoal.embedded.kubelets.timetable import Timetable
 

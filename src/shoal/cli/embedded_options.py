@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from shoal.units.errors import UserError
+
 if TYPE_CHECKING:
     from shoal.embedded.machines.machine import Machine
     from shoal.wiring.cluster_options import ClusterOptions
@@ -66,6 +68,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     has_foreign: bool = True
     is_split: bool = False
     """Server and clients in processes of their own."""
+    is_this_machine: bool = False
+    """This machine is a node, beside the simulated ones."""
     clock: str = ""
     """A moment of the server's process, if that is our parent."""
 
@@ -75,6 +79,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += [] if self.has_controllers else ["--no-controllers"]
         words += [] if self.has_foreign else ["--no-foreign-kinds"]
         words += [] if self.scheduler is USUAL_SCHEDULER else ["--scheduler", self.scheduler.value]
+        words += ["--this-machine"] if self.is_this_machine else []
         words += self._of_nodes()
         return [*words, "--processes"] if self.is_split else words
 
@@ -103,13 +108,14 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     def has_shoal(self) -> bool:
         return self.has_controllers and self.scheduler is Scheduler.SHOAL
 
-    def to_cluster_options(self, kubeconfig: Path | None = None) -> ClusterOptions:
-        """Raises UserError for what cannot be read: before anything is started or written."""
+    def to_cluster_options(self, kubeconfig: Path | None = None, folder: Path | None = None) -> ClusterOptions:
+        """Raises UserError for what cannot be read: before anything is started or written. `folder`: the cluster's."""
         from shoal.wiring.cluster_clock import ClockReading
         from shoal.wiring.cluster_options import ClusterOptions
         from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
 
         machines = self._machines()
+        self._check_this_machine()
         if self.stages:
             from shoal.embedded.kubelets.stage_files import read_stages
 
@@ -133,7 +139,14 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             kubelet_address=self.kubelet_address,
             has_contention=self.has_contention,
             has_foreign=self.has_foreign,
+            this_machine=folder / "this-machine" if self.is_this_machine and folder is not None else None,
         )
+
+    def _check_this_machine(self) -> None:
+        if self.is_this_machine and self.speed != 1.0:
+            raise UserError("--speed does not go with --this-machine: processes run in real time")
+        if self.is_this_machine and self.is_split:
+            raise UserError("--processes does not go with --this-machine")
 
     def _shoal(self) -> RunChoice:
         from shoal.api.run_configuration import RunConfiguration

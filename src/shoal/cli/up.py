@@ -12,12 +12,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from shoal.cli.cluster_folder import StateFolder, cluster_folder
 from shoal.cli.completion_values import fleets
 from shoal.cli.embedded_options import (
     DEFAULT_NODES,
+    NONE,
     USUAL_SCHEDULER,
     EmbeddedOptions,
     MetricsPort,
@@ -87,6 +89,9 @@ class UpOptions:
             autocompletion=fleets,
         ),
     ] = DEFAULT_NODES
+    this_machine: Annotated[
+        bool, typer.Option("--this-machine", help="Make this machine a node that runs real pods as processes.")
+    ] = False
     controllers: Annotated[
         bool, typer.Option("--controllers/--no-controllers", help="Run the controllers that make pods of workloads.")
     ] = True
@@ -124,6 +129,7 @@ class UpOptions:
             has_contention=self.contention,
             has_foreign=self.foreign,
             is_split=self.processes,
+            is_this_machine=self.this_machine,
         )
 
     def settings(self, folder: Path) -> Settings:
@@ -152,10 +158,10 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
         _check_demo(context)
         run_demo(options.port if options.port != _PORT else 0, options.speed, logs, dashboard=options.dashboard)
         return
-    embedded = options.embedded()
     folder = cluster_folder(options.state)
+    embedded = _without_simulated_nodes(context, options.embedded())
     settings = options.settings(folder)
-    cluster = embedded.to_cluster_options(settings.kubeconfig)
+    cluster = embedded.to_cluster_options(settings.kubeconfig, folder)
     if options.detach:
         _start_detached(folder, settings, [*embedded.arguments(), *logs.arguments()])
         return
@@ -176,6 +182,14 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
         serve(settings, cluster, ready, show)
 
     run_in(folder, settings, serve_cluster, options.notify)
+
+
+def _without_simulated_nodes(context: typer.Context, embedded: EmbeddedOptions) -> EmbeddedOptions:
+    """With this machine as a node there are no simulated nodes, unless the command line has them."""
+    source = context.get_parameter_source("nodes")
+    if not embedded.is_this_machine or (source is not None and source.name == "COMMANDLINE"):
+        return embedded
+    return msgspec.structs.replace(embedded, nodes=NONE)
 
 
 def _start_detached(folder: Path, settings: Settings, arguments: list[str]) -> None:

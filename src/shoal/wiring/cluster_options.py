@@ -37,7 +37,10 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     has_foreign: bool = True
     """Kinds of other projects are provided, if controllers run beside the server."""
 
+    this_machine: Path | None = None
+    """Where the pods of this machine are stored, if it is a node of the cluster."""
+
     @property
     def is_alone(self) -> bool:
         """No controllers or nodes run beside the server."""
-        return not (self.machines or self.controllers or self.shoal or self.children)
+        return not (self.machines or self.controllers or self.shoal or self.children or self.this_machine)

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.client.port import Api
@@ -87,6 +88,8 @@ async def _start_parts(tasks: ProcessTasks, plane: ControlPlane, options: Cluste
     if options.children:
         await _start_children(tasks, options)
     tasks.start("caches", tasks.informers.run)
+    if options.this_machine is not None:
+        await _start_this_machine(tasks, plane, options, options.this_machine)
     if options.machines:
         await _start_nodes(tasks, plane, options, figures)
     if gates is not None:
@@ -104,6 +107,16 @@ async def _start_nodes(
     )
     await tasks.nodes_ready(fleet.names(), _PATIENCE_S, has_lifecycle=bool(options.controllers))
     await provide_metrics(tasks.api, ports, ca)
+
+
+async def _start_this_machine(tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, folder: Path) -> None:
+    from shoal.wiring.this_machine import start_this_machine
+
+    def client(node: str) -> Api:
+        return _as(plane, Actor(f"system:node:{node}", ("system:nodes", _AUTHENTICATED)), "kubelet")
+
+    name = await start_this_machine(tasks, client, folder)
+    await tasks.nodes_ready((name,), _PATIENCE_S, has_lifecycle=bool(options.controllers))
 
 
 async def _start_children(tasks: ProcessTasks, options: ClusterOptions) -> None:

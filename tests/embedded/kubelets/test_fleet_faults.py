@@ -11,9 +11,9 @@ from build.fleets import fleet_cluster, machine, pod, statuses
 from build.virtual_time import virtual
 from shoal.client.item import Item, Obj
 from shoal.client.kind import LEASES, NODES, PODS
+from shoal.client.kubelet.pod_facts import PartialPod, summary_of
 from shoal.client.port import Deletion
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.kubelets.pod_facts import PartialPod, summary_of
 from shoal.embedded.kubelets.settings import FleetSettings
 
 

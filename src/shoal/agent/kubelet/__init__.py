@@ -1,1 +1,1 @@
-"""Clients of the kubelet's interfaces, and of the API server for what the kubelet does not say about pods."""
+"""Shoal's own small kubelet, which runs the pods of this machine; and clients of the interfaces of another kubelet."""

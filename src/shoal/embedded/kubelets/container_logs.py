@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from shoal.client.kubelet.pod_facts import Container, PodFacts
+from shoal.client.kubelet.pod_run import ContainerRun, Ended
 from shoal.embedded.kubelets import pod_annotations as restart_requests
 from shoal.embedded.kubelets.node_view import LogLine
-from shoal.embedded.kubelets.pod_facts import Container, PodFacts
-from shoal.embedded.kubelets.pod_run import ContainerRun, Ended
 
 _STEP_S = 10.0
 _MOST_LINES = 1_000

@@ -9,10 +9,10 @@ import msgspec
 from shoal.client.clock import Clock
 from shoal.client.informer import Informer
 from shoal.client.item import Item
+from shoal.client.kubelet.pod_facts import PartialPod, nodes_of, summary_of
+from shoal.client.kubelet.pod_run import PodRun
 from shoal.client.recorder import Recorder
 from shoal.embedded.kubelets.addresses import Addresses
-from shoal.embedded.kubelets.pod_facts import PartialPod, nodes_of, summary_of
-from shoal.embedded.kubelets.pod_run import PodRun
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.embedded.kubelets.timetable import Timetable
 

@@ -22,21 +22,21 @@ from shoal.client.context import Context
 from shoal.client.informer import Handler, Informer
 from shoal.client.item import Item, Obj
 from shoal.client.kind import CONFIG_MAPS, NODES, PODS, Kind
+from shoal.client.kubelet.leases import Leases
+from shoal.client.kubelet.pod_facts import PartialPod, summary_of
+from shoal.client.kubelet.writes import Writes
 from shoal.devices.config_maps import NAMESPACES
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.kubelets.addresses import NETWORK, SIZE, Addresses
 from shoal.embedded.kubelets.context import FleetContext
-from shoal.embedded.kubelets.leases import Leases
 from shoal.embedded.kubelets.node_faults import NodeFaults
 from shoal.embedded.kubelets.node_registration import NodeRegistration
-from shoal.embedded.kubelets.pod_facts import PartialPod, summary_of
 from shoal.embedded.kubelets.pod_writer import PodWriter
 from shoal.embedded.kubelets.policy_watch import PolicyWatch
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
 from shoal.embedded.kubelets.stage_files import read_stages
 from shoal.embedded.kubelets.timetable import Timetable
-from shoal.embedded.kubelets.writes import Writes
 from shoal.embedded.machines.machine import Machine
 from shoal.units.errors import UserError
 

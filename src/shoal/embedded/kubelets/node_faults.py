@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 from shoal.client.item import Item, Obj
 from shoal.client.kind import NODES
+from shoal.client.kubelet.leases import Leases
+from shoal.client.kubelet.times import written
 from shoal.client.port import Api, Deletion, Patch
 from shoal.client.refusals import NotFoundError
 from shoal.devices.mig_demand import settings_of
@@ -23,11 +25,9 @@ from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.kubelets.cluster_policy import ClusterPolicy
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.faults import FAULT, GPU_FAULTS, Fault, fault_of, gpu_faults_of
-from shoal.embedded.kubelets.leases import Leases
 from shoal.embedded.kubelets.node_object import boot_id_of
 from shoal.embedded.kubelets.node_registration import NodeHead, NodeRegistration, record_node_event
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
-from shoal.embedded.kubelets.times import written
 from shoal.units.errors import ConflictError, ShoalError, TemporaryError, UserError
 
 _log = logging.getLogger("shoal.kubelets")

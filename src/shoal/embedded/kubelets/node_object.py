@@ -4,13 +4,11 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid5
 
 from shoal.embedded.gpus.node_gpus import NodeGpus
 from shoal.embedded.kubelets.settings import FleetSettings
-from shoal.embedded.kubelets.times import written
 from shoal.embedded.machines.features import feature_labels
 from shoal.embedded.machines.machine import Machine
 
@@ -31,11 +29,6 @@ _INFO = {
     "operatingSystem": "linux",
     "osImage": "Ubuntu 24.04.3 LTS",
 }
-_SUFFICIENT = (
-    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-)
 
 
 def labels_of(machine: Machine, gpus: NodeGpus) -> dict[str, str]:
@@ -96,30 +89,6 @@ def node_status(machine: Machine, gpus: NodeGpus, settings: FleetSettings, addre
         "daemonEndpoints": {"kubeletEndpoint": {"Port": settings.kubelet_port}},
         "nodeInfo": {**_INFO, **machine.node_info, **identity, "systemUUID": boot_id_of(machine.name, "system")},
     }
-
-
-def conditions(before: Mapping[str, Obj], now_s: float, *, not_ready: str = "") -> list[Obj]:
-    """`not_ready`: why the node accepts no pods now; empty if it is ready."""
-    verdicts = [(type_, "False", reason, message) for type_, reason, message in _SUFFICIENT]
-    if not_ready:
-        verdicts.append(("Ready", "False", "KubeletNotReady", not_ready))
-    else:
-        verdicts.append(("Ready", "True", "KubeletReady", "kubelet is posting ready status"))
-    now, found = written(now_s), []
-    for type_, status, reason, message in verdicts:
-        old = before.get(type_)
-        changed = old["lastTransitionTime"] if old is not None and old["status"] == status else now
-        found.append(
-            {
-                "type": type_,
-                "status": status,
-                "lastHeartbeatTime": now,
-                "lastTransitionTime": changed,
-                "reason": reason,
-                "message": message,
-            }
-        )
-    return found
 
 
 def boot_id_of(node: str, why: str) -> str:

@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping
 
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
+from shoal.client.kubelet.admission import NodeCapacity, misplaced
+from shoal.client.kubelet.pod_facts import PartialPod, PodFacts, facts_of
+from shoal.client.kubelet.pod_run import ContainerRun, PodRun, new_run
+from shoal.client.kubelet.pod_status import ContainerResource, phase_of
 from shoal.devices.pod_refusal import Refused
 from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus, Use
 from shoal.embedded.kubelets import pod_actions, pod_annotations
-from shoal.embedded.kubelets.admission import NodeCapacity, misplaced
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.pod_actions import PodSituation
 from shoal.embedded.kubelets.pod_events import PodEvent, record_event
-from shoal.embedded.kubelets.pod_facts import PartialPod, PodFacts, facts_of
 from shoal.embedded.kubelets.pod_recovery import restored
-from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun, new_run
-from shoal.embedded.kubelets.pod_status import ContainerResource, phase_of
 from shoal.embedded.kubelets.relevant_changes import is_contradicted, is_relevant_change
 
 _SOON_S = 0.3

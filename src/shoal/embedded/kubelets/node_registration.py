@@ -15,14 +15,15 @@ import msgspec
 from shoal.api.partial import ConditionsStatus, LabeledMeta
 from shoal.client.item import Item, Obj
 from shoal.client.kind import NODES
+from shoal.client.kubelet.node_conditions import conditions
+from shoal.client.kubelet.writes import Writes
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.devices.mig_demand import DYNAMIC
 from shoal.devices.names import OWN_MIG_LAYOUT
 from shoal.embedded.kubelets.context import FleetContext
-from shoal.embedded.kubelets.node_object import conditions, node_of, node_status
+from shoal.embedded.kubelets.node_object import node_of, node_status
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
-from shoal.embedded.kubelets.writes import Writes
 
 _LAYOUT = "nvidia.com/mig.config"
 Differences = dict[str, str | None]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from shoal.embedded.apiserver.streams.live_command import LiveCommand
 from shoal.embedded.apiserver.streams.terminal import CommandOutput
 
 Obj = dict[str, Any]
@@ -72,6 +73,15 @@ class NodeView(Protocol):
 
     def is_reachable(self) -> bool:
         """False while the node has failed or is disconnected."""
+        ...
+
+
+@runtime_checkable
+class RealNodeView(Protocol):
+    """A node whose pods run processes."""
+
+    async def open_command(self, pod_uid: str, container: str, command: Sequence[str], *, tty: bool) -> LiveCommand:
+        """Raises UserError if it cannot be started."""
         ...
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from shoal.client.kubelet.back_off import back_off_s
+from shoal.client.kubelet.pod_facts import Container, PodFacts
+from shoal.client.kubelet.pod_run import ContainerRun, Ended, PodRun
+from shoal.client.kubelet.restart_policy import restarts
 from shoal.devices.pod_refusal import Refused
 from shoal.embedded.kubelets import pod_annotations as restart_requests
 from shoal.embedded.kubelets.addresses import EXHAUSTED
-from shoal.embedded.kubelets.pod_facts import Container, PodFacts
-from shoal.embedded.kubelets.pod_run import ContainerRun, Ended, PodRun
-from shoal.embedded.kubelets.restart_policy import restarts
-from shoal.embedded.kubelets.timetable import DueStage, back_off_s
+from shoal.embedded.kubelets.timetable import DueStage
 
 _FRESH_AFTER_S = 600.0
 """The run time after which the back-off of a container is reset."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from shoal.client.kubelet.pod_run import PodRun
 from shoal.embedded.kubelets.context import FleetContext
-from shoal.embedded.kubelets.pod_run import PodRun
 
 
 class PodEvent(NamedTuple):

@@ -10,11 +10,11 @@ import msgspec
 
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
-from shoal.embedded.kubelets.pod_facts import PodFacts, Slim
-from shoal.embedded.kubelets.pod_run import ContainerRun, Ended, PodRun, new_run
-from shoal.embedded.kubelets.pod_status import full_image
-from shoal.embedded.kubelets.restart_policy import restarts
-from shoal.embedded.kubelets.times import read
+from shoal.client.kubelet.pod_facts import PodFacts, Slim
+from shoal.client.kubelet.pod_run import ContainerRun, Ended, PodRun, new_run
+from shoal.client.kubelet.pod_status import full_image
+from shoal.client.kubelet.restart_policy import restarts
+from shoal.client.kubelet.times import read
 
 
 class _Running(Slim, frozen=True):

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from shoal.client.item import Item
 from shoal.client.kind import PODS
+from shoal.client.kubelet.pod_facts import facts_of
+from shoal.client.kubelet.pod_run import PodRun
+from shoal.client.kubelet.pod_status import status_of
 from shoal.client.port import Api, Deletion, Patch
 from shoal.client.refusals import NotFoundError, StaleError
 from shoal.embedded.kubelets.context import FleetContext
-from shoal.embedded.kubelets.pod_facts import facts_of
-from shoal.embedded.kubelets.pod_run import PodRun
-from shoal.embedded.kubelets.pod_status import status_of
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
 
 

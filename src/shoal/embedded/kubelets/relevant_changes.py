@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
-from shoal.embedded.kubelets.pod_conditions import conditions, is_ready
-from shoal.embedded.kubelets.pod_facts import PartialPod, facts_of
-from shoal.embedded.kubelets.pod_run import PodRun
+from shoal.client.kubelet.pod_conditions import conditions, is_ready
+from shoal.client.kubelet.pod_facts import PartialPod, facts_of
+from shoal.client.kubelet.pod_run import PodRun
 
 
 def is_relevant_change(run: PodRun, summary: PartialPod) -> bool:

@@ -12,12 +12,14 @@ from typing import Any, Literal
 from shoal.api.partial import LabeledMeta, MetadataOf
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
+from shoal.client.kubelet.admission import NodeCapacity, amount
+from shoal.client.kubelet.pod_facts import PodFacts, facts_of
+from shoal.client.kubelet.pod_run import PodRun
 from shoal.embedded.apiserver.streams.terminal import CannedTerminal, CommandOutput, CommandPlace
 from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import NodeGpus
 from shoal.embedded.kubelets import pod_actions
-from shoal.embedded.kubelets.admission import NodeCapacity, amount
 from shoal.embedded.kubelets.container_logs import lines
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.faults import xid_words
@@ -25,8 +27,6 @@ from shoal.embedded.kubelets.node_object import boot_id_of
 from shoal.embedded.kubelets.node_pods import NodePods
 from shoal.embedded.kubelets.node_terminal import answer
 from shoal.embedded.kubelets.node_view import LogLine, Usage
-from shoal.embedded.kubelets.pod_facts import PodFacts, facts_of
-from shoal.embedded.kubelets.pod_run import PodRun
 from shoal.embedded.machines.machine import Machine
 
 Obj = dict[str, Any]

@@ -16,9 +16,9 @@ from typing import Literal
 
 import msgspec
 
+from shoal.client.kubelet.pod_facts import PodFacts, Role
 from shoal.embedded.kubelets.durations import seconds_of
 from shoal.embedded.kubelets.pod_annotations import PREFIX
-from shoal.embedded.kubelets.pod_facts import PodFacts, Role
 from shoal.units.errors import UserError
 
 Subject = Literal["pod", "container", "health"]

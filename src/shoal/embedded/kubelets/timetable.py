@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from zlib import crc32
 
+from shoal.client.kubelet.back_off import back_off_s
+from shoal.client.kubelet.pod_facts import Container, PodFacts, Probe
+from shoal.client.kubelet.pod_run import ContainerRun, PodRun
 from shoal.embedded.kubelets import pod_annotations as restart_requests
-from shoal.embedded.kubelets.pod_facts import Container, PodFacts, Probe
-from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun
 from shoal.embedded.kubelets.stage import Number, Stage, Stages
 
-FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S = 10.0, 300.0
 _POD = -1
 
 
@@ -110,11 +110,6 @@ class Timetable:
         if not most_s:
             return 0.0
         return most_s * crc32(f"{self._seed}/{uid}/{stage.name}/{restarts}".encode()) / 2**32
-
-
-def back_off_s(crashes: int) -> float:
-    """The first restart has no delay."""
-    return 0.0 if crashes < 2 else min(FIRST_BACK_OFF_S * float(1 << min(crashes - 2, 10)), LONGEST_BACK_OFF_S)
 
 
 def _probe_s(probe: Probe | None) -> float | None:

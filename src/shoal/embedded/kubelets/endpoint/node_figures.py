@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from shoal.client.kubelet.times import read
 from shoal.embedded.kubelets.node_object import VERSION
 from shoal.embedded.kubelets.node_view import NodeView, Obj, Usage
-from shoal.embedded.kubelets.times import read
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.families import MetricHead, Type
 from shoal.prometheus.registry import Reading

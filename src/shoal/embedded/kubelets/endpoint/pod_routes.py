@@ -10,8 +10,10 @@ from aiohttp import web
 from shoal.embedded.apiserver.status import ApiError
 from shoal.embedded.apiserver.streams.channels import RequestedChannels, check_upgrade, say
 from shoal.embedded.apiserver.streams.exec_pod import refused_stream
+from shoal.embedded.apiserver.streams.live_command import converse
 from shoal.embedded.apiserver.streams.log_options import log_options
 from shoal.embedded.apiserver.streams.log_runs import container_status, is_previous
+from shoal.embedded.apiserver.streams.terminal import NOT_FOUND, CommandOutput
 from shoal.embedded.kubelets.endpoint.log_text import LogText
 from shoal.embedded.kubelets.endpoint.request_targets import (
     KubeletRefusal,
@@ -19,7 +21,8 @@ from shoal.embedded.kubelets.endpoint.request_targets import (
     RequestTargets,
     has_container,
 )
-from shoal.embedded.kubelets.node_view import LogOptions, NodeView, Obj
+from shoal.embedded.kubelets.node_view import LogOptions, NodeView, Obj, RealNodeView
+from shoal.units.errors import UserError
 
 _TRUE = ("1", "t", "true")
 
@@ -103,7 +106,14 @@ class PodRoutes:
             check_upgrade(request)
         except ApiError as error:
             raise KubeletRefusal(error.code, error.message) from None
-        return await say(request, node.run(uid, container, command), RequestedChannels(*flags))
+        wanted = RequestedChannels(*flags)
+        if not isinstance(node, RealNodeView):
+            return await say(request, node.run(uid, container, command), wanted)
+        try:
+            running = await node.open_command(uid, container, command, tty=wanted.tty)
+        except UserError as error:
+            return await say(request, CommandOutput(stderr=f"{error.what}\n", code=NOT_FOUND), wanted)
+        return await converse(request, running, wanted)
 
     async def _refuse(self, request: web.Request) -> web.StreamResponse:
         name = request.path.split("/")[1].lower()

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.kubelets.pod_conditions import conditions
-from shoal.embedded.kubelets.pod_facts import Container, PodFacts
-from shoal.embedded.kubelets.pod_run import ContainerRun, Ended, PodRun
-from shoal.embedded.kubelets.times import spelled, written
-from shoal.embedded.kubelets.timetable import back_off_s
+from shoal.client.kubelet.back_off import back_off_s
+from shoal.client.kubelet.pod_conditions import conditions
+from shoal.client.kubelet.pod_facts import Container, PodFacts
+from shoal.client.kubelet.pod_run import ContainerRun, Ended, PodRun
+from shoal.client.kubelet.times import spelled, written
 
 Obj = dict[str, Any]
 _INSTEAD = {"$patch": "replace"}
@@ -75,7 +75,7 @@ def phase_of(run: PodRun) -> str:
 
 
 def container_id(run: PodRun, one: ContainerRun, restarts: int) -> str:
-    return f"containerd://{sha256(f'{run.uid}/{one.name}/{restarts}'.encode()).hexdigest()}"
+    return f"{run.runtime}://{sha256(f'{run.uid}/{one.name}/{restarts}'.encode()).hexdigest()}"
 
 
 def _container(run: PodRun, one: ContainerRun, spec: Container, held: Sequence[ContainerResource]) -> Obj:
@@ -107,6 +107,9 @@ def _states(run: PodRun, one: ContainerRun) -> tuple[Obj, Obj]:
         return {"running": {"startedAt": written(one.started_s)}}, last
     if one.ended is not None and (one.step == "ended" or not back_off_s(one.crashes)):
         return _terminated(run, one, one.ended, one.restarts), {}
+    if one.waiting_reason and one.step != "ended":
+        said: Obj = {"reason": one.waiting_reason, "message": one.waiting_message}
+        return {"waiting": said}, last
     if one.step == "crashed":
         wait = spelled(back_off_s(one.crashes))
         words = f"back-off {wait} restarting failed container={one.name} pod={run.name}_{run.namespace}({run.uid})"

@@ -3,8 +3,8 @@ rules."""
 
 from __future__ import annotations
 
-from shoal.embedded.kubelets.pod_facts import PodFacts
-from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun
+from shoal.client.kubelet.pod_facts import PodFacts
+from shoal.client.kubelet.pod_run import ContainerRun, PodRun
 
 
 def restarts(facts: PodFacts, run: PodRun, one: ContainerRun, code: int) -> bool:

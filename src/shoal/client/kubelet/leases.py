@@ -12,9 +12,9 @@ from collections.abc import Callable
 from shoal.client.clock import Clock
 from shoal.client.item import Obj
 from shoal.client.kind import LEASES
+from shoal.client.kubelet.writes import Writes
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
-from shoal.embedded.kubelets.writes import Writes
 
 NAMESPACE = "kube-node-lease"
 _DURATION_S = 40

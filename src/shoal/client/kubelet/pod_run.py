@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from shoal.embedded.kubelets.pod_facts import PodFacts, Role, role_of
+from shoal.client.kubelet.pod_facts import PodFacts, Role, role_of
 
 PodStep = Literal["bound", "admitted", "running", "over"]
 ContainerStep = Literal["blocked", "waiting", "running", "stopping", "crashed", "ended"]
@@ -49,6 +49,9 @@ class ContainerRun(msgspec.Struct, gc=False):
     health_since_s: float = 0.0
     error: str = ""
     """The error message with which its program will end."""
+    waiting_reason: str = ""
+    """Why it cannot be started now: CreateContainerConfigError, ImagePullBackOff, ..."""
+    waiting_message: str = ""
     work_s: float = 0.0
     """Work done until `paced_s`, in seconds at speed 1."""
     paced_s: float = 0.0
@@ -105,6 +108,8 @@ class PodRun(msgspec.Struct, gc=False):
     """The resourceVersion from which the run began, until its first write: another fleet may have been faster."""
     changes: int = 0
     written: int = 0
+    runtime: str = "containerd"
+    """The scheme of the ids of its containers."""
 
     @property
     def is_over(self) -> bool:

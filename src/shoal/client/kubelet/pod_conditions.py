@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shoal.embedded.kubelets.pod_facts import PodFacts
-from shoal.embedded.kubelets.pod_run import ContainerRun, PodRun
-from shoal.embedded.kubelets.times import written
+from shoal.client.kubelet.pod_facts import PodFacts
+from shoal.client.kubelet.pod_run import ContainerRun, PodRun
+from shoal.client.kubelet.times import written
 
 Verdict = tuple[str, str, str]
 """Status, reason and message."""

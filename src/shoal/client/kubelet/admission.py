@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from shoal.client.kubelet.pod_facts import Container, PodFacts
 from shoal.devices.pod_refusal import Refused
-from shoal.embedded.kubelets.pod_facts import Container, PodFacts
 from shoal.units.numbers import whole_of
 from shoal.units.quantity import Quantity
 

@@ -1,0 +1,248 @@
+"""Runs one container of a pod: starts it, probes it, and restarts it with the kubelet's delays until it has ended.
+
+All progress is in the `ContainerRun`, and is stored before each step, so that a later process continues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from shoal.agent.kubelet.probes import check_once, verdicts
+from shoal.agent.kubelet.runtime import Exit, Launch, PodRuntime, RunKey, StartRefused
+from shoal.client.clock import Clock
+from shoal.client.kubelet.back_off import back_off_s
+from shoal.client.kubelet.pod_facts import PodFacts
+from shoal.client.kubelet.pod_run import ContainerRun, Ended, PodRun
+from shoal.client.kubelet.restart_policy import restarts
+
+Obj = dict[str, Any]
+_RETRY_S = 10.0
+_FORGIVEN_S = 600.0
+"""A container that ran so long is no longer in its back-off."""
+
+
+class PodScene(Protocol):
+    """What a container needs of its pod."""
+
+    run: PodRun
+    facts: PodFacts
+    clock: Clock
+    runtime: PodRuntime
+    address: str
+    stopping: asyncio.Event
+
+    def changed(self) -> None:
+        """Store the run's progress, and report it."""
+        ...
+
+    def tell(self, reason: str, message: str, container: str, *, warns: bool = False) -> None:
+        """Record an Event."""
+        ...
+
+    def spec_of(self, container: str) -> Obj: ...
+
+    async def launch_of(self, container: str) -> Launch:
+        """Raises StartRefused."""
+        ...
+
+    def last_words(self, key: RunKey, code: int) -> str:
+        """The container's termination message."""
+        ...
+
+
+class ContainerWorker:
+    def __init__(self, scene: PodScene, one: ContainerRun) -> None:
+        self._scene, self._one = scene, one
+        self.started = asyncio.Event()
+        """Set when it has started by its startup probe, or has ended."""
+        self._is_failing = False
+
+    @property
+    def key(self) -> RunKey:
+        return RunKey(self._scene.run.uid, self._one.name, self._one.restarts)
+
+    async def work(self) -> None:
+        """Returns when the container has ended and is not restarted."""
+        scene, one = self._scene, self._one
+        try:
+            while one.step != "ended":
+                if one.step == "crashed" and not await self._backed_off():
+                    break
+                if not one.is_alive and not await self._started():
+                    break
+                if not await self._ran():
+                    break
+        finally:
+            if one.step == "ended":
+                self.started.set()
+        if one.step != "ended":
+            one.step, one.since_s = "ended", scene.clock.seconds()
+            self.started.set()
+            scene.changed()
+
+    async def stop(self, grace_s: float) -> None:
+        one = self._one
+        if one.is_alive:
+            if one.step == "running":
+                self._scene.tell("Killing", f"Stopping container {one.name}", one.name)
+                one.step, one.since_s, one.health = "stopping", self._scene.clock.seconds(), "unready"
+                self._scene.changed()
+            await self._scene.runtime.stop(self.key, grace_s)
+
+    async def _started(self) -> bool:
+        """Whether it was started; False if the pod is stopped first."""
+        scene, one = self._scene, self._one
+        while not scene.stopping.is_set():
+            try:
+                launch = await scene.launch_of(one.name)
+                now_s = scene.clock.seconds()
+                one.step, one.since_s, one.started_s = "running", now_s, now_s
+                one.image, one.health = launch.image, "starting"
+                one.waiting_reason = one.waiting_message = ""
+                # Stored before the start: a process that is killed in between starts the same run, not another one.
+                scene.changed()
+                await scene.runtime.start(self.key, launch)
+            except StartRefused as refused:
+                one.step, one.health = "waiting", ""
+                if (one.waiting_reason, one.waiting_message) != (refused.reason, refused.message):
+                    scene.tell("Failed", f"Error: {refused.message}", one.name, warns=True)
+                one.waiting_reason, one.waiting_message = refused.reason, refused.message
+                scene.changed()
+                await self._pause(_RETRY_S)
+                continue
+            scene.tell("Started", "Container started", one.name)
+            return True
+        return False
+
+    async def _ran(self) -> bool:
+        """Wait for the end of the present run and decide what follows; False if the pod is stopped before its start."""
+        scene = self._scene
+        probing = asyncio.ensure_future(self._probed())
+        try:
+            # A kubelet that was killed may have stored the run without starting it.
+            if not await scene.runtime.is_started(self.key) and not await self._started():
+                return False
+            ended = await scene.runtime.wait(self.key)
+        finally:
+            probing.cancel()
+            with suppress(asyncio.CancelledError):
+                await probing
+        self._end(ended)
+        return True
+
+    def _end(self, ended: Exit) -> None:
+        scene, one, now_s = self._scene, self._one, self._scene.clock.seconds()
+        reason = ended.reason or ("Error" if ended.code else "Completed")
+        message = ended.message or scene.last_words(self.key, ended.code)
+        one.ended = Ended(ended.started_s or one.started_s, ended.finished_s, ended.code, reason, message)
+        one.health, one.since_s = "", now_s
+        if ended.reason == "StartError":
+            scene.tell("Failed", f"Error: {ended.message}", one.name, warns=True)
+        was_failing, self._is_failing = self._is_failing, False
+        again = restarts(scene.facts, scene.run, one, ended.code) or (was_failing and self._may_restart())
+        if scene.stopping.is_set() or not again:
+            one.step = "ended"
+        else:
+            one.crashes = 1 if ended.finished_s - one.started_s >= _FORGIVEN_S else one.crashes + 1
+            one.step = "crashed"
+        scene.changed()
+
+    def _may_restart(self) -> bool:
+        return self._scene.facts.spec.restart_policy != "Never"
+
+    async def _backed_off(self) -> bool:
+        """Whether it is to be restarted; False if the pod is stopped."""
+        scene, one = self._scene, self._one
+        wait_s = one.since_s + back_off_s(one.crashes) - scene.clock.seconds()
+        if wait_s > 0:
+            words = f"Back-off restarting failed container {one.name} in pod {scene.run.name}_{scene.run.namespace}"
+            scene.tell("BackOff", f"{words}({scene.run.uid})", one.name, warns=True)
+            await self._pause(wait_s)
+        if scene.stopping.is_set():
+            return False
+        one.restarts += 1
+        one.step = "waiting"
+        return True
+
+    async def _pause(self, wait_s: float) -> None:
+        """Wait, but not longer than until the pod is stopped."""
+        stopped = asyncio.ensure_future(self._scene.stopping.wait())
+        passed = asyncio.ensure_future(self._scene.clock.sleep(wait_s))
+        try:
+            await asyncio.wait((stopped, passed), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+            passed.cancel()
+
+    # -- probes
+    # ------------------------------------------------------------------------------------------
+
+    async def _probed(self) -> None:
+        spec = self._scene.spec_of(self._one.name)
+        if "startupProbe" in spec and not self._one.is_started:
+            started = False
+
+            def decide(is_good: bool, fault: str) -> bool:
+                nonlocal started
+                started = is_good
+                if not is_good:
+                    self._unhealthy("Startup", fault)
+                return True
+
+            await self._probe("startupProbe", spec, decide)
+            if not started:
+                await self._restart("startup")
+                return
+        self._set_health("unready" if "readinessProbe" in spec else "ready")
+        self.started.set()
+        waits: list[Awaitable[None]] = []
+        if "readinessProbe" in spec:
+            waits.append(self._probe("readinessProbe", spec, self._readiness))
+        if "livenessProbe" in spec:
+            waits.append(self._liveness(spec))
+        if waits:
+            await asyncio.gather(*waits)
+
+    async def _probe(self, name: str, spec: Obj, decide: Callable[[bool, str], bool]) -> None:
+        scene, probe = self._scene, spec[name]
+
+        async def check() -> str:
+            return await check_once(probe, spec, scene.runtime, self.key, scene.address)
+
+        await verdicts(probe, check, scene.clock.sleep, decide)
+
+    def _readiness(self, is_good: bool, fault: str) -> bool:
+        if not is_good:
+            self._unhealthy("Readiness", fault)
+        self._set_health("ready" if is_good else "failing")
+        return False
+
+    async def _liveness(self, spec: Obj) -> None:
+        def decide(is_good: bool, fault: str) -> bool:
+            if not is_good:
+                self._unhealthy("Liveness", fault)
+            return not is_good
+
+        await self._probe("livenessProbe", spec, decide)
+        await self._restart("liveness")
+
+    async def _restart(self, probe: str) -> None:
+        scene, one = self._scene, self._one
+        scene.tell("Killing", f"Container {one.name} failed {probe} probe, will be restarted", one.name)
+        self._is_failing = True
+        own = (scene.spec_of(one.name).get(f"{probe}Probe") or {}).get("terminationGracePeriodSeconds")
+        await scene.runtime.stop(
+            self.key, float(scene.facts.spec.termination_grace_period_seconds if own is None else own)
+        )
+
+    def _unhealthy(self, probe: str, fault: str) -> None:
+        self._scene.tell("Unhealthy", f"{probe} probe failed: {fault}", self._one.name, warns=True)
+
+    def _set_health(self, health: Any) -> None:
+        one = self._one
+        if one.step == "running" and one.health != health:
+            one.health, one.health_since_s = health, self._scene.clock.seconds()
+            self._scene.changed()

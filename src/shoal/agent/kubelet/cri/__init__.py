@@ -1,0 +1,1 @@
+"""Runs containers by a container runtime, such as containerd or CRI-O, over the Container Runtime Interface."""

@@ -1,0 +1,125 @@
+"""Registers this machine as a Node and keeps its status and its Lease up to date."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from shoal.agent.kubelet.machine import ThisMachine
+from shoal.client.clock import Clock
+from shoal.client.kind import NODES
+from shoal.client.kubelet.leases import Leases
+from shoal.client.kubelet.node_conditions import conditions
+from shoal.client.port import Api, Patch
+from shoal.client.refusals import AlreadyExistsError, RefusedError
+from shoal.units.errors import TemporaryError
+
+Obj = dict[str, Any]
+KUBELET_VERSION = "v1.36.0"
+RUNTIME_LABEL = "shoal.dev/runtime"
+"""A label of nodes that run real pods, and the taint that keeps pods without that runtime away."""
+_WEB_SOCKETS = "ExtendWebSocketsToKubelet"
+_LEASE_S, _STATUS_S = 10.0, 300.0
+
+
+class NodeDescription(msgspec.Struct, frozen=True):
+    machine: ThisMachine
+    runtime: str
+    """`process`."""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    resources: Mapping[str, str] = {}
+    """GPUs."""
+    kubelet_port: int = 0
+
+    def allocatable(self) -> dict[str, str]:
+        return {**self.machine.allocatable(), **self.resources}
+
+    def head(self) -> Obj:
+        machine = self.machine
+        labels = {
+            **self.labels,
+            "kubernetes.io/hostname": machine.name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": machine.architecture(),
+            RUNTIME_LABEL: self.runtime,
+        }
+        return {"name": machine.name, "labels": labels, "annotations": dict(self.annotations)}
+
+    def status(self, before: Obj, now_s: float) -> Obj:
+        machine = self.machine
+        old = {one["type"]: one for one in before.get("conditions") or ()}
+        capacity: Obj = {**machine.capacity(), **self.resources}
+        allocatable: Obj = self.allocatable()
+        # A merge patch removes resources that the node has no longer.
+        capacity.update(dict.fromkeys((before.get("capacity") or {}).keys() - capacity.keys()))
+        allocatable.update(dict.fromkeys((before.get("allocatable") or {}).keys() - allocatable.keys()))
+        return {
+            "capacity": capacity,
+            "allocatable": allocatable,
+            "conditions": conditions(old, now_s),
+            "addresses": [
+                {"type": "InternalIP", "address": machine.address},
+                {"type": "Hostname", "address": machine.name},
+            ],
+            "declaredFeatures": [_WEB_SOCKETS],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": self.kubelet_port}},
+            "nodeInfo": {
+                "architecture": machine.architecture(),
+                "bootID": machine.boot_id,
+                "containerRuntimeVersion": f"{self.runtime}://1",
+                "kernelVersion": machine.kernel,
+                "kubeProxyVersion": "",
+                "kubeletVersion": KUBELET_VERSION,
+                "machineID": machine.machine_id,
+                "operatingSystem": "linux",
+                "osImage": machine.system,
+                "systemUUID": machine.machine_id,
+            },
+        }
+
+
+class NodeOfThisMachine:
+    def __init__(self, api: Api, clock: Clock, describe: Callable[[], NodeDescription]) -> None:
+        self._api, self._clock, self._describe = api, clock, describe
+        self._uid = ""
+        self._leases = Leases(api, clock, _LEASE_S, lambda _: self._uid)
+
+    async def register(self) -> None:
+        """When this returns, the Node exists with its status, and its Lease is renewed."""
+        described = self._describe()
+        taint = {"key": RUNTIME_LABEL, "value": described.runtime, "effect": "NoSchedule"}
+        status = described.status({}, self._clock.seconds())
+        body = {"metadata": described.head(), "spec": {"taints": [taint]}, "status": status}
+        try:
+            created = await self._api.create(NODES, body)
+            self._uid = created.uid
+        except AlreadyExistsError:
+            await self.write()
+        self._leases.start(described.machine.name, 1.0)
+
+    async def write(self) -> None:
+        described, name = self._describe(), self._describe().machine.name
+        found = await self._api.get(NODES, "", name)
+        self._uid = found.uid
+        head = described.head()
+        body = {"metadata": {"labels": head["labels"], "annotations": head["annotations"]}}
+        await self._api.patch(NODES, "", name, Patch("merge", body))
+        status = described.status(found.obj().get("status") or {}, self._clock.seconds())
+        await self._api.patch(NODES, "", name, Patch("strategic", {"status": status}), "status")
+
+    async def run(self) -> None:
+        """Write the status periodically until cancelled."""
+        try:
+            while True:
+                await self._clock.sleep(_STATUS_S)
+                try:
+                    await self.write()
+                except (TemporaryError, RefusedError):
+                    continue
+        except asyncio.CancelledError:
+            await self._leases.close()
+            raise

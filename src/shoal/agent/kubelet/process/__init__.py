@@ -1,0 +1,1 @@
+"""Runs containers as plain processes of the user who started Shoal."""

@@ -1,0 +1,119 @@
+"""Defines what a container runtime does for the kubelet: start a container, wait for its end, stop it, run
+commands in it.
+
+One adapter runs plain processes (`process/`). A run is identified by pod, container and attempt; all facts about it are
+outside this process, so that a kubelet that was killed continues with the runs that it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+
+class RunKey(NamedTuple):
+    """One run of a container."""
+
+    pod: str
+    """The pod's uid."""
+    container: str
+    attempt: int
+
+
+class ContainerLimits(msgspec.Struct, frozen=True):
+    cpu_milli: int | None = None
+    memory_bytes: int | None = None
+
+
+class ContainerMount(msgspec.Struct, frozen=True):
+    container_path: str
+    host_path: Path
+    is_read_only: bool = False
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """What is started. The fields behind `image` are for containers; processes have none of them."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    folder: Path
+    """The working directory."""
+    limits: ContainerLimits = ContainerLimits()
+    image: str = ""
+    args: tuple[str, ...] = ()
+    mounts: tuple[ContainerMount, ...] = ()
+    cdi_devices: tuple[str, ...] = ()
+    pod_name: str = ""
+    namespace: str = ""
+
+
+class Exit(msgspec.Struct, frozen=True):
+    code: int
+    started_s: float
+    finished_s: float
+    reason: str = ""
+    """StartError, OOMKilled, ContainerStatusUnknown; empty: by the code."""
+    message: str = ""
+
+
+class StartRefused(Exception):  # noqa: N818 - the container's state has it, as a reason
+    """A container cannot be started now. The kubelet reports it and tries again."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class Command(Protocol):
+    """A command that runs in a container."""
+
+    async def read(self) -> tuple[int, bytes] | None:
+        """The next output: 1 or 2 for its stream, and the bytes; None at the end."""
+        ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    def end_input(self) -> None: ...
+
+    def resize(self, columns: int, rows: int) -> None: ...
+
+    async def code(self) -> int: ...
+
+    def kill(self) -> None: ...
+
+
+class PodRuntime(Protocol):
+    name: str
+    """The scheme of the ids of its containers."""
+
+    async def start(self, key: RunKey, launch: Launch) -> None:
+        """Start it, unless it was started before. Raises StartRefused."""
+        ...
+
+    async def is_started(self, key: RunKey) -> bool:
+        """Whether this run was started at any time, by this process or an earlier one."""
+        ...
+
+    async def wait(self, key: RunKey) -> Exit:
+        """Wait for the end of a started run."""
+        ...
+
+    async def stop(self, key: RunKey, grace_s: float) -> None:
+        """Request its end, and kill all its processes when the time is over. Returns when it has ended."""
+        ...
+
+    async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False) -> Command:
+        """Run a command in it. Raises StartRefused."""
+        ...
+
+    def log_files(self, key: RunKey) -> Sequence[Path]:
+        """The files of its log, oldest first."""
+        ...
+
+    async def remove(self, pod: str) -> None:
+        """Remove what is left of the runs of a pod, which have ended."""
+        ...

@@ -1,0 +1,135 @@
+"""Provides the volumes of a pod as folders: emptyDir, hostPath, configMap, secret, downwardAPI and projected.
+
+Content from objects is written when the pod starts. An emptyDir is kept until the pod is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from shoal.agent.kubelet.environment import Surroundings
+from shoal.agent.kubelet.pod_fields import field_value, resource_value
+from shoal.agent.kubelet.private_files import write_private
+from shoal.agent.kubelet.references import MissingSourceError, Of, all_values
+
+Obj = dict[str, Any]
+KINDS = ("emptyDir", "hostPath", "configMap", "secret", "downwardAPI", "projected")
+_MODE = 0o644
+Tokens = Mapping[str, str]
+"""Tokens of the service account, by audience."""
+
+
+class VolumeFault(Exception):  # noqa: N818 - it is reported as the reason why the pod waits
+    """A volume cannot be provided now."""
+
+
+class VolumeFile(NamedTuple):
+    path: str
+    content: bytes
+    mode: int
+
+
+def kind_of(volume: Obj) -> str:
+    """`emptyDir`, or another source; emptyDir if the volume has none."""
+    return next((key for key in volume if key != "name"), "emptyDir")
+
+
+def audiences_of(pod: Obj) -> list[tuple[str, int]]:
+    """The audience and life time of each requested token."""
+    found = []
+    for volume in pod["spec"].get("volumes") or ():
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            token = source.get("serviceAccountToken")
+            if token is not None:
+                found.append((token.get("audience", ""), int(token.get("expirationSeconds") or 3600)))
+    return found
+
+
+def provide(pod: Obj, folder: Path, around: Surroundings, tokens: Tokens) -> dict[str, Path]:
+    """The folder or file of each volume, by name; `folder`: where they are made. Raises VolumeFault, and OSError."""
+    found: dict[str, Path] = {}
+    for volume in pod["spec"].get("volumes") or ():
+        kind, path = kind_of(volume), folder / volume["name"]
+        if kind == "hostPath":
+            found[volume["name"]] = _host_path(volume)
+            continue
+        path.mkdir(parents=True, exist_ok=True)
+        try:
+            for file in _files(pod, volume, kind, around, tokens):
+                _write(path, file)
+        except MissingSourceError as error:
+            raise VolumeFault(f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}') from None
+        found[volume["name"]] = path
+    return found
+
+
+def _host_path(volume: Obj) -> Path:
+    path, type_ = Path(volume["hostPath"]["path"]), volume["hostPath"].get("type", "")
+    if type_ == "DirectoryOrCreate":
+        path.mkdir(parents=True, exist_ok=True)
+    elif type_ == "FileOrCreate":
+        path.touch(exist_ok=True)
+    checks = {"Directory": path.is_dir, "File": path.is_file, "Socket": path.is_socket}
+    checks |= {"CharDevice": path.is_char_device, "BlockDevice": path.is_block_device, "": path.exists}
+    if type_ in checks and not checks[type_]():
+        what = f"is not a {type_.lower()}" if type_ and path.exists() else "does not exist"
+        raise VolumeFault(
+            f'MountVolume.SetUp failed for volume "{volume["name"]}" : hostPath type check failed: {path} {what}'
+        )
+    return path
+
+
+def _files(pod: Obj, volume: Obj, kind: str, around: Surroundings, tokens: Tokens) -> Iterator[VolumeFile]:
+    source = volume.get(kind) or {}
+    mode = source.get("defaultMode") or _MODE
+    if kind == "configMap":
+        yield from _of_object("configmap", source, "name", mode, around)
+    elif kind == "secret":
+        yield from _of_object("secret", source, "secretName", mode, around)
+    elif kind == "downwardAPI":
+        yield from _downward(pod, source, mode, around)
+    elif kind == "projected":
+        for part in source.get("sources") or ():
+            if "configMap" in part:
+                yield from _of_object("configmap", part["configMap"], "name", mode, around)
+            elif "secret" in part:
+                yield from _of_object("secret", part["secret"], "name", mode, around)
+            elif "downwardAPI" in part:
+                yield from _downward(pod, part["downwardAPI"], mode, around)
+            elif "serviceAccountToken" in part:
+                token = part["serviceAccountToken"]
+                yield VolumeFile(token["path"], tokens.get(token.get("audience", ""), "").encode(), 0o600)
+
+
+def _of_object(of: Of, source: Obj, key: str, mode: int, around: Surroundings) -> Iterator[VolumeFile]:
+    values = all_values(around.sources, of, source, key)
+    items = source.get("items")
+    if items is None:
+        yield from (VolumeFile(name, content, mode) for name, content in values.items())
+        return
+    for item in items:
+        if item["key"] in values:
+            yield VolumeFile(item["path"], values[item["key"]], item.get("mode") or mode)
+        elif not source.get("optional"):
+            raise MissingSourceError(f"{of} references non-existent config key: {item['key']}")
+
+
+def _downward(pod: Obj, source: Obj, mode: int, around: Surroundings) -> Iterator[VolumeFile]:
+    for item in source.get("items") or ():
+        if "fieldRef" in item:
+            value = field_value(pod, item["fieldRef"]["fieldPath"], around.address) or ""
+        else:
+            value = resource_value(pod, {}, item["resourceFieldRef"], around.allocatable)
+        yield VolumeFile(item["path"], value.encode(), item.get("mode") or mode)
+
+
+def _write(folder: Path, file: VolumeFile) -> None:
+    pure = PurePosixPath(file.path)
+    if pure.is_absolute() or ".." in pure.parts:
+        raise VolumeFault(f"invalid path in a volume: {file.path}")
+    path = folder / pure
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_private(path, file.content, file.mode)
+    path.chmod(file.mode)

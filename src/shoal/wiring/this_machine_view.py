@@ -1,0 +1,81 @@
+"""Shows the pods of this machine to the kubelet's endpoint: logs and commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shoal.agent.kubelet.kubelet import Kubelet
+from shoal.agent.kubelet.log_lines import log_lines
+from shoal.agent.kubelet.pod_on_node import PodOnNode
+from shoal.agent.kubelet.runtime import Command, PodRuntime, RunKey, StartRefused
+from shoal.client.item import Obj
+from shoal.client.kubelet.pod_status import status_of
+from shoal.embedded.apiserver.streams.terminal import CommandOutput
+from shoal.embedded.kubelets.node_view import LogLine, NodeView, Usage
+from shoal.units.errors import UserError
+
+
+class ThisMachineView:
+    """Implements `NodeView`, `RealNodeView` and `NodeViews`. The usage of pods is not measured."""
+
+    def __init__(self, name: str, runtime: PodRuntime, size: Usage) -> None:
+        self.name = name
+        self.kubelet: Kubelet | None = None
+        self._runtime, self._size = runtime, size
+
+    def node(self, name: str) -> NodeView | None:
+        return self if name == self.name else None
+
+    def names(self) -> Sequence[str]:
+        return (self.name,)
+
+    def pod(self, namespace: str, name: str) -> Obj | None:
+        found = self.kubelet.find(namespace, name) if self.kubelet is not None else None
+        if found is None:
+            return None
+        return {**found.pod, "status": status_of(found.run, found.facts, found.address, found.clock.seconds())}
+
+    def log(self, pod_uid: str, container: str, *, previous: bool = False) -> Sequence[LogLine]:
+        pod = self._pod(pod_uid)
+        one = pod.run.container(container) if pod is not None else None
+        if one is None:
+            return ()
+        attempt = one.restarts - 1 if previous else one.restarts
+        files = self._runtime.log_files(RunKey(pod_uid, container, attempt))
+        return [LogLine(at_s, text) for at_s, text in log_lines(files)]
+
+    def is_running(self, pod_uid: str, container: str) -> bool:
+        pod = self._pod(pod_uid)
+        one = pod.run.container(container) if pod is not None else None
+        return one is not None and one.is_alive
+
+    async def open_command(self, pod_uid: str, container: str, command: Sequence[str], *, tty: bool) -> Command:
+        pod = self._pod(pod_uid)
+        one = pod.run.container(container) if pod is not None else None
+        if one is None:
+            raise UserError(f"container {container} does not run")
+        try:
+            return await self._runtime.run(RunKey(pod_uid, container, one.restarts), command, tty=tty)
+        except StartRefused as refused:
+            raise UserError(refused.message) from None
+
+    def run(self, pod_uid: str, container: str, command: Sequence[str]) -> CommandOutput:  # noqa: ARG002
+        return CommandOutput(stderr="commands of this node run as processes\n", code=1)
+
+    def usage(self) -> Usage:
+        return Usage(0, 0)
+
+    def size(self) -> Usage:
+        return self._size
+
+    def pod_usage(self) -> Sequence[tuple[Obj, dict[str, Usage]]]:
+        return ()
+
+    def dcgm(self) -> str:
+        return ""
+
+    def is_reachable(self) -> bool:
+        return True
+
+    def _pod(self, uid: str) -> PodOnNode | None:
+        return self.kubelet.by_uid(uid) if self.kubelet is not None else None

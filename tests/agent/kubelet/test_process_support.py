@@ -1,0 +1,67 @@
+"""A pod that requests what a process cannot have is refused with the field, never run without it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shoal.agent.kubelet.process.support import ProcessUser, unsupported
+
+Obj = dict[str, Any]
+ROOT, USER = ProcessUser(0, 0), ProcessUser(1000, 1000)
+
+
+def pod(spec: Obj | None = None, **container: Any) -> Obj:
+    return {
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "main", "command": ["x"], **container}], **(spec or {})},
+    }
+
+
+def test_an_ordinary_pod_is_accepted() -> None:
+    spec = {
+        "restartPolicy": "Never",
+        "securityContext": {},
+        "dnsPolicy": "ClusterFirst",
+        "volumes": [{"name": "v", "emptyDir": {}}],
+    }
+    limits = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}
+
+    assert not unsupported(pod(spec, resources={"limits": limits}, livenessProbe={"exec": {"command": ["x"]}}), USER)
+
+
+@pytest.mark.parametrize(
+    ("spec", "container", "field"),
+    [
+        ({"dnsConfig": {"nameservers": ["1.1.1.1"]}}, {}, "spec.dnsConfig"),
+        ({"hostAliases": [{"ip": "1.1.1.1"}]}, {}, "spec.hostAliases"),
+        ({"securityContext": {"runAsUser": 1001}}, {}, "spec.securityContext.runAsUser: 1001"),
+        ({"volumes": [{"name": "v", "nfs": {}}]}, {}, "spec.volumes[v]: nfs"),
+        ({"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]}, {}, "spec.volumes[v]: medium"),
+        ({}, {"command": []}, "spec.containers[main].command is required"),
+        ({}, {"lifecycle": {"preStop": {}}}, "spec.containers[main].lifecycle"),
+        ({}, {"securityContext": {"privileged": True}}, "spec.containers[main].securityContext.privileged"),
+        ({}, {"securityContext": {"capabilities": {"add": ["X"]}}}, "securityContext.capabilities"),
+        ({}, {"securityContext": {"allowPrivilegeEscalation": False}}, "allowPrivilegeEscalation: false"),
+        ({}, {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}, "ephemeral-storage"),
+        ({}, {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}, "hugepages-2Mi"),
+        ({}, {"volumeMounts": [{"name": "v", "subPath": "x"}]}, "volumeMounts[v]: subPath"),
+        ({}, {"livenessProbe": {"grpc": {"port": 1}}}, "livenessProbe.grpc"),
+        ({}, {"stdin": True}, "spec.containers[main].stdin"),
+        ({}, {"terminationMessagePath": "/var/x"}, "terminationMessagePath"),
+    ],
+)
+def test_what_a_process_cannot_have_is_named(spec: Obj, container: Obj, field: str) -> None:
+    assert field in unsupported(pod(spec, **container), USER)
+
+
+def test_a_pod_that_must_not_be_root_is_refused_for_root_only() -> None:
+    wanted = pod(securityContext={"runAsNonRoot": True})
+
+    assert "runAsNonRoot" in unsupported(wanted, ROOT)
+    assert not unsupported(wanted, USER)
+
+
+def test_init_containers_are_checked_too() -> None:
+    assert "spec.initContainers[i].command" in unsupported(pod({"initContainers": [{"name": "i"}]}), USER)

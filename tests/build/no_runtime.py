@@ -1,0 +1,33 @@
+"""A container runtime that must not be called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from shoal.agent.kubelet.runtime import Command, Exit, Launch, RunKey
+
+
+class NoRuntime:
+    name = "none"
+
+    async def start(self, key: RunKey, launch: Launch) -> None:
+        raise AssertionError(key)
+
+    async def is_started(self, key: RunKey) -> bool:
+        raise AssertionError(key)
+
+    async def wait(self, key: RunKey) -> Exit:
+        raise AssertionError(key)
+
+    async def stop(self, key: RunKey, grace_s: float) -> None:
+        raise AssertionError(key)
+
+    async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False) -> Command:
+        raise AssertionError(key)
+
+    def log_files(self, key: RunKey) -> Sequence[Path]:
+        raise AssertionError(key)
+
+    async def remove(self, pod: str) -> None:
+        raise AssertionError(pod)

@@ -1,0 +1,137 @@
+"""`shoal up --this-machine`: kubectl runs real processes on this machine, and they survive the death of Shoal."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.cluster_server import ServerProcess
+from build.kubectl_runs import Kubectl
+
+pytestmark = [pytest.mark.external("kubectl"), pytest.mark.slow]
+Obj = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("this-machine")
+
+
+class Machine:
+    """The server of the module, which tests may kill and start again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.server = self._start()
+        home = folder / "home"
+        home.mkdir()
+        self.kubectl = Kubectl(self.server.kubeconfig, home)
+
+    def kill_and_start(self) -> None:
+        self.server.stop(signal.SIGKILL)
+        self.server = self._start()
+
+    def _start(self) -> ServerProcess:
+        return ServerProcess(self.folder, "--this-machine", "--no-foreign-kinds", is_bare=False)
+
+
+@pytest.fixture(scope="module")
+def machine(folder: Path) -> Iterator[Machine]:
+    found = Machine(folder)
+    found.kubectl("label", "namespace", "default", "shoal.dev/process-pods=allowed")
+    yield found
+    found.kubectl("delete", "pods", "--all", "--wait")
+    found.server.stop()
+
+
+def pod(name: str, *command: str, **spec: Any) -> Obj:
+    main = {"name": "main", "image": "none", "command": list(command), **spec.pop("main", {})}
+    spec = {"runtimeClassName": "process", "restartPolicy": "Never", "containers": [main], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def created(machine: Machine, obj: Obj) -> str:
+    machine.kubectl.client.ask("POST", f"/api/v1/namespaces/{obj['metadata']['namespace']}/pods", obj)
+    return f"pod/{obj['metadata']['name']}"
+
+
+def until(machine: Machine, name: str, path: str, value: str) -> None:
+    machine.kubectl("wait", name, f"--for=jsonpath={{{path}}}={value}", "--timeout=60s")
+
+
+def test_a_pod_runs_prints_and_ends(machine: Machine) -> None:
+    env = [{"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+
+    name = created(machine, pod("hello", "sh", "-c", 'echo "hello $WHO"; exit 3', main={"env": env}))
+    until(machine, name, ".status.phase", "Failed")
+
+    assert machine.kubectl("logs", name) == "hello hello\n"
+    assert (
+        machine.kubectl("get", name, "-o", "jsonpath={.status.containerStatuses[0].state.terminated.exitCode}") == "3"
+    )
+
+
+def test_exec_runs_a_command_beside_the_process(machine: Machine) -> None:
+    name = created(machine, pod("beside", "sleep", "1000"))
+    until(machine, name, ".status.phase", "Running")
+
+    assert machine.kubectl("exec", name, "--", "sh", "-c", "echo $HOSTNAME") == "beside\n"
+    refused = machine.kubectl.run("exec", name, "--", "sh", "-c", "exit 5")
+    assert refused.code == 5
+
+
+def test_a_killed_server_loses_no_process_and_starts_none_twice(machine: Machine, folder: Path) -> None:
+    starts, hold = folder / "starts", folder / "hold"
+    os.mkfifo(hold)
+    name = created(machine, pod("survivor", "sh", "-c", f"echo $$ >> {starts}; read word < {hold}; echo $word"))
+    until(machine, name, ".status.phase", "Running")
+    ended = created(machine, pod("ended", "sh", "-c", f"read word < {hold}"))
+    until(machine, ended, ".status.phase", "Running")
+
+    machine.kill_and_start()
+
+    until(machine, name, ".status.phase", "Running")
+    with hold.open("w") as file:
+        file.write("done\ndone\n")
+    until(machine, name, ".status.phase", "Succeeded")
+    assert len(starts.read_text().split()) == 1
+
+
+def test_a_deleted_pod_leaves_no_process(machine: Machine, folder: Path) -> None:
+    file = folder / "pid"
+    name = created(machine, pod("deleted", "sh", "-c", f"echo $$ > {file}; exec sleep 1000"))
+    until(machine, name, ".status.phase", "Running")
+    machine.kubectl("wait", name, "--for=condition=Ready", "--timeout=60s")
+    machine.kubectl("exec", name, "--", "sh", "-c", f"until test -s {file}; do :; done")
+
+    machine.kubectl("delete", name, "--wait")
+
+    assert not Path(f"/proc/{file.read_text().strip()}/fd/0").exists()
+
+
+def test_a_namespace_without_the_label_is_refused(machine: Machine) -> None:
+    machine.kubectl("create", "namespace", "strict")
+    obj = pod("refused", "true")
+    obj["metadata"]["namespace"] = "strict"
+    created(machine, obj)
+    inside = machine.kubectl.within("strict")
+    inside("wait", "pod/refused", "--for=jsonpath={.status.phase}=Failed", "--timeout=60s")
+
+    said = inside("get", "pod", "refused", "-o", "jsonpath={.status.reason}: {.status.message}")
+
+    assert said.startswith("ProcessPodsNotAllowed: process pods are not allowed in the namespace strict")
+    assert "kubectl label namespace strict shoal.dev/process-pods=allowed" in said
+
+
+def test_what_is_not_supported_is_refused(machine: Machine) -> None:
+    name = created(machine, pod("privileged", "true", main={"securityContext": {"privileged": True}}))
+    until(machine, name, ".status.phase", "Failed")
+
+    message = machine.kubectl("get", name, "-o", "jsonpath={.status.message}")
+
+    assert message == "spec.containers[main].securityContext.privileged is not supported for process pods"
