@@ -13,7 +13,7 @@ import msgspec
 from shoal.devices.advertised_devices import PhysicalDevice
 from shoal.devices.cdi_devices import PLUGIN_KIND, qualified
 from shoal.devices.cdi_spec import DeviceNode
-from shoal.devices.mps_daemons import MpsFolders
+from shoal.devices.mps_daemons import MPS_INSIDE, MpsFolders
 from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.plugin_flags import PluginFlags
 
@@ -99,7 +99,7 @@ def _cdi_features(flags: PluginFlags) -> tuple[str, ...]:
 def _with_mps(
     environment: Mapping[str, str], mounts: Sequence[ContainerMount], resource: str, root: str
 ) -> tuple[dict[str, str], tuple[ContainerMount, ...]]:
-    inside, host = MpsFolders("/mps", resource), MpsFolders(root, resource)
+    inside, host = MpsFolders(MPS_INSIDE, resource), MpsFolders(root, resource)
     added = (ContainerMount(inside.pipe, host.pipe), ContainerMount("/dev/shm", host.shared_memory))  # noqa: S108
     return {**environment, "CUDA_MPS_PIPE_DIRECTORY": inside.pipe}, (*mounts, *added)
 

@@ -19,6 +19,8 @@ from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.plugin_resources import PluginConfigError
 from shoal.devices.port import InstalledGpu
 
+MPS_INSIDE = "/mps"
+"""The root in containers."""
 HEALTH_COMMAND = "get_default_active_thread_percentage"
 
 
