@@ -179,7 +179,6 @@ class PartOptions:
             help="Of GPUs that time-slicing shares: default, short, medium or long. Without it nothing is set.",
         ),
     ] = ""
-
     vgpu_library: Annotated[
         Path,
         typer.Option(
@@ -188,10 +187,25 @@ class PartOptions:
             help="HAMi's library. Without it limits of virtual GPUs are not enforced, and an Event of the pod says so.",
         ),
     ] = Path("/usr/local/vgpu/libvgpu.so")
+    dra: Annotated[
+        bool,
+        typer.Option("--dra/--no-dra", help="Give GPUs to resource claims (DRA) instead of by the device plugin."),
+    ] = False
+    driver_plugins_dir: Annotated[
+        Path, typer.Option("--driver-plugins-dir", metavar="DIR", help="The kubelet's folder for drivers of claims.")
+    ] = Path("/var/lib/kubelet/plugins")
+    plugin_registry_dir: Annotated[
+        Path, typer.Option("--plugin-registry-dir", metavar="DIR", help="Where the kubelet looks for such drivers.")
+    ] = Path("/var/lib/kubelet/plugins_registry")
 
     def needing_cluster(self) -> str:
         """The first option that is set and needs the Node; empty without one."""
-        named = {"--labels": self.labels, "--mig": self.mig, "--health-taint": bool(self.health_taint)}
+        named = {
+            "--labels": self.labels,
+            "--mig": self.mig,
+            "--health-taint": bool(self.health_taint),
+            "--dra": self.dra,
+        }
         return next((name for name, is_set in named.items() if is_set), "")
 
     def sharing(self) -> SharingOptions:
@@ -238,27 +252,23 @@ def run(
     from shoal.wiring.node_agent import AgentSettings, run_agent
 
     logs.set_up()
-    if not node.device_plugin_dir.is_dir():
-        raise UserError(
-            "there is no such folder",
-            where=Where(path="--device-plugin-dir", file=str(node.device_plugin_dir)),
-            fix="start the kubelet first, or name its folder for device plugins",
-        )
+    _check_folders(node, parts)
     option = parts.needing_cluster()
     if option and not node.node:
         raise UserError("needs the Node of this machine", where=Where(path=option), fix="name it with --node")
+    cdi_folder = node.cdi_dir or (None if fake else Path("/var/run/cdi"))
     settings = AgentSettings(
         fake=fake,
         folder=node.device_plugin_dir,
         pod_resources=node.pod_resources,
-        cdi_folder=node.cdi_dir or (None if fake else Path("/var/run/cdi")),
+        cdi_folder=cdi_folder,
         config=node.config,
         default_config=node.default_config,
         flags=plugin.given(),
         sharing=parts.sharing(),
         node=node.node,
         access=access.access_for_change() if node.node else None,
-        parts=_parts(parts),
+        parts=_parts(parts, cdi_folder),
     )
     stop = Stop()
 
@@ -271,14 +281,40 @@ def run(
     run_agent(settings, stop)
 
 
-def _parts(options: PartOptions) -> NodePartSettings:
+def _check_folders(node: NodeOptions, parts: PartOptions) -> None:
+    """Raises `UserError` for a folder of the kubelet that does not exist."""
+    needed = {"--device-plugin-dir": (node.device_plugin_dir, "device plugins")}
+    if parts.dra:
+        needed = {
+            "--driver-plugins-dir": (parts.driver_plugins_dir, "drivers of claims"),
+            "--plugin-registry-dir": (parts.plugin_registry_dir, "registrations"),
+        }
+    for option, (folder, purpose) in needed.items():
+        if not folder.is_dir():
+            raise UserError(
+                "there is no such folder",
+                where=Where(path=option, file=str(folder)),
+                fix=f"start the kubelet first, or name its folder for {purpose}",
+            )
+
+
+def _parts(options: PartOptions, cdi_folder: Path | None) -> NodePartSettings:
     from shoal.agent.exporter.metrics_server import listen_address
     from shoal.devices.health_reports import parse_taint
     from shoal.wiring.agent_node_parts import MigChoice, NodePartSettings
 
+    claims = None
+    if options.dra:
+        from shoal.agent.dra.claim_driver import ClaimFolders
+
+        if cdi_folder is None:
+            what = "needs a folder for the specifications of devices"
+            raise UserError(what, where=Where(path="--dra"), fix="name one with --cdi-dir")
+        claims = ClaimFolders(options.driver_plugins_dir, options.plugin_registry_dir, cdi_folder)
     return NodePartSettings(
         metrics=listen_address(options.metrics) if options.metrics else None,
         taint=parse_taint(options.health_taint) if options.health_taint else None,
         has_labels=options.labels,
         mig=MigChoice(options.gpu_clients_namespace, options.mig_config_file) if options.mig else None,
+        claims=claims,
     )

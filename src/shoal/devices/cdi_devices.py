@@ -19,6 +19,8 @@ NAMINGS: tuple[Naming, ...] = ("index", "type-index", "uuid")
 KIND = "nvidia.com/gpu"
 PLUGIN_KIND = "k8s.device-plugin.nvidia.com/gpu"
 """The kind to which the device plugin's answers refer."""
+CLAIM_KIND = "k8s.gpu.nvidia.com/claim"
+"""The kind of the devices of claims."""
 _READ_ONLY = ("ro", "nosuid", "nodev", "rbind", "rprivate")
 _SOCKET = ("rw", "nosuid", "nodev", "rbind", "rprivate", "noexec")
 
@@ -69,6 +71,18 @@ def node_spec(given: CdiInput, kind: str = KIND) -> CdiSpec:
     if every:
         named.append(CdiDevice("all", ContainerEdits(device_nodes=every)))
     return cdi_spec(kind, tuple(named), _common(given))
+
+
+def claim_device(uid: str, device: str) -> str:
+    """The CDI name of a claim's device."""
+    return f"{uid}-{device}"
+
+
+def claim_spec(given: CdiInput, named: Mapping[str, str]) -> CdiSpec:
+    """`named`: the UUID of the GPU or MIG instance of each CDI device. One without device nodes is left out."""
+    nodes = nodes_of(given)
+    devices = (CdiDevice(name, ContainerEdits(device_nodes=nodes.get(uuid, ()))) for name, uuid in named.items())
+    return cdi_spec(CLAIM_KIND, tuple(one for one in devices if one.container_edits.device_nodes), _common(given))
 
 
 def indexes_of(gpus: Sequence[InstalledGpu]) -> Mapping[str, str]:

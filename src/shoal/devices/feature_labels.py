@@ -166,11 +166,12 @@ def _whole(scene: LabelInput) -> dict[str, str]:
         found["memory"] = str(gpu.memory_mib)
     major, _, minor = (gpu.compute_capability or "").partition(".")
     if major not in ("", "0"):
-        found |= {"family": _family(int(major), int(minor or 0)), "compute.major": major, "compute.minor": minor}
+        found |= {"family": family_of(int(major), int(minor or 0)), "compute.major": major, "compute.minor": minor}
     return _prefixed("gpu", found)
 
 
-def _family(major: int, minor: int) -> str:
+def family_of(major: int, minor: int) -> str:
+    """The architecture with this compute capability: `hopper`."""
     if major == 7:
         return "turing" if minor >= _TURING_MINOR else "volta"
     if major == 8:

@@ -1,5 +1,5 @@
-"""The parts of a node's agent that write to its Node: health, labels, and the MIG layout; and the one that serves
-metrics.
+"""The parts of a node's agent that write to its Node: health, labels, and the MIG layout; those that serve metrics and
+resource claims.
 
 All parts of a process use one driver: it reports each Xid once, and a simulated one has the layout of its GPUs.
 """
@@ -7,23 +7,27 @@ All parts of a process use one driver: it reports each Xid once, and a simulated
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from shoal.agent.cdi.driver_files import driver_files
 from shoal.agent.kubelet.pod_resources import KubeletPodDevices
 from shoal.agent.parts import AgentPart, Stop, async_part
+from shoal.devices.cdi_devices import CdiInput
 from shoal.devices.device_ids import device_of_replica
 from shoal.devices.health_reports import HealthTaint
 from shoal.devices.mig_port import MigControl
 from shoal.devices.plugin_config import PluginConfig
-from shoal.devices.port import GpuDriver
+from shoal.devices.plugin_flags import PluginFlags
+from shoal.devices.port import GpuDriver, InstalledGpu
 from shoal.units.errors import ShoalError
 
 if TYPE_CHECKING:
+    from shoal.agent.dra.claim_driver import ClaimFolders
     from shoal.agent.health.node_condition import GpuUsers, PodUser
     from shoal.agent.health.watcher import HealthWatcher
     from shoal.client.clock import Clock
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("shoal.agent")
 _LABEL_INTERVAL_S = 60.0
+_SYS = Path("/sys")
 _USUAL_MACHINE_TYPE = Path("/sys/class/dmi/id/product_name")
 Cluster = Callable[[Callable[["Api", "Clock"], Any], str], Any]
 """Runs work with a client of the node's cluster, as a field manager."""
@@ -50,6 +55,8 @@ class NodePartSettings(msgspec.Struct, frozen=True):
     """Of a node with an unhealthy GPU."""
     has_labels: bool = False
     mig: MigChoice | None = None
+    claims: ClaimFolders | None = None
+    """Where the kubelet looks for drivers of resource claims; None: GPUs are given by the device plugin."""
 
 
 class AgentNode(msgspec.Struct, frozen=True):
@@ -65,6 +72,9 @@ class AgentNode(msgspec.Struct, frozen=True):
     """The configuration of the device plugin as it is now."""
     changed: Callable[[], None]
     """The devices of the node have changed."""
+    flags: Callable[[], PluginFlags]
+    capabilities: Callable[[], Mapping[str, int]]
+    """The minor numbers of MIG capabilities."""
 
 
 def condition_part(node: AgentNode, taint: HealthTaint | None) -> AgentPart:
@@ -119,6 +129,27 @@ def mig_part(node: AgentNode, choice: MigChoice) -> AgentPart:
         await MigLabelController(api, clock, NodeMig(node.driver, node.mig), settings).run()
 
     return async_part("MIG layout", lambda: node.cluster(work, "shoal-agent"))
+
+
+def claims_part(node: AgentNode, folders: ClaimFolders, *, is_simulated: bool) -> AgentPart:
+    """The driver of resource claims, and the ResourceSlices of the node."""
+
+    def cdi(gpus: Sequence[InstalledGpu]) -> CdiInput:
+        version, flags = node.driver.versions().driver, node.flags()
+        root, dev_root = Path(flags.driver_root), Path(flags.dev_root or flags.driver_root)
+        files = driver_files(version, root, dev_root)
+        return CdiInput(tuple(gpus), version, files, node.capabilities(), dev_root=str(dev_root))
+
+    async def work(api: Api, _: Clock) -> None:
+        from shoal.agent.dra.claim_driver import ClaimDriver
+        from shoal.agent.dra.node_devices import ClaimableDevices
+
+        devices = ClaimableDevices(node.driver, node.health.health, None if is_simulated else _SYS)
+        driver = ClaimDriver(node.name, folders, devices, cdi)
+        node.health.listen(lambda _: driver.wake())
+        await driver.run(api)
+
+    return async_part("resource claims", lambda: node.cluster(work, "shoal-agent"))
 
 
 def metrics_part(node: AgentNode, address: tuple[str, int], *, is_simulated: bool) -> AgentPart:

@@ -35,6 +35,7 @@ from shoal.units.errors import UserError, Where
 from shoal.wiring.agent_node_parts import (
     AgentNode,
     NodePartSettings,
+    claims_part,
     condition_part,
     labels_part,
     metrics_part,
@@ -97,28 +98,33 @@ def run_agent(settings: AgentSettings, stop: Stop) -> None:
 def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> Sequence[AgentPart]:
     reader = SettingsReader(settings.flags, most_mps_clients(driver))
     health = _health(driver, settings)
-    choice = SchedulerChoice() if settings.access is not None else None
+    is_plugin = settings.parts.claims is None
+    choice = SchedulerChoice() if settings.access is not None and is_plugin else None
     first = _first(settings, reader)
     mps = mps_sharing(driver, settings.fake, settings.sharing, lambda: plugin.settings, first.flags.mps_root)
     plugin = _plugin(driver, settings, first, _usable(health, mps), choice)
     health.listen(lambda _: plugin.wake())
     files = _config_files(settings, reader, plugin)
-    parts = [_health_part(health), _plugin_part(plugin, choice)]
-    if mps is not None:
-        mps.listen(plugin.wake)
-        parts.append(AgentPart("MPS", mps.run))
-    slices = time_slices(driver, settings.fake, settings.sharing, lambda: plugin.settings)
-    if slices is not None:
-        parts.append(periodic_part("time slices", slices.check, _TIME_SLICE_S))
-    if settings.cdi_folder is not None:
+    parts = [_health_part(health)]
+    if is_plugin:
+        # A GPU that is both in claims and in the plugin's resource would be given away twice.
+        parts.append(_plugin_part(plugin, choice))
+        if mps is not None:
+            mps.listen(plugin.wake)
+            parts.append(AgentPart("MPS", mps.run))
+        slices = time_slices(driver, settings.fake, settings.sharing, lambda: plugin.settings)
+        if slices is not None:
+            parts.append(periodic_part("time slices", slices.check, _TIME_SLICE_S))
+    if settings.cdi_folder is not None and is_plugin:
         spec = PluginSpec(settings.cdi_folder, driver, lambda: plugin.settings, _capabilities(driver, settings))
         # Containers must not refer to devices that no specification has yet.
         spec.check()
         parts.append(periodic_part("CDI specification", spec.check, _SPEC_S))
     if files is not None:
         parts.append(periodic_part("configuration", files.check, _CONFIG_S))
-    if settings.access is not None and choice is not None:
-        parts.append(_pods_part(settings, settings.access, choice))
+    if settings.access is not None:
+        if choice is not None:
+            parts.append(_pods_part(settings, settings.access, choice))
         if isinstance(files, ConfigFolder):
             parts.append(_label_part(settings, settings.access, files.set_label))
     node = _node(driver, mig, settings, health, plugin)
@@ -134,6 +140,8 @@ def _cluster_parts(node: AgentNode, settings: AgentSettings) -> Iterator[AgentPa
         yield labels_part(node, type_of_fake(settings.fake) if settings.fake else None)
     if chosen.mig is not None:
         yield mig_part(node, chosen.mig)
+    if chosen.claims is not None:
+        yield claims_part(node, chosen.claims, is_simulated=bool(settings.fake))
 
 
 def _node(
@@ -153,6 +161,8 @@ def _node(
         cluster=cluster,
         config=lambda: plugin.settings.config,
         changed=plugin.wake,
+        flags=lambda: plugin.settings.flags,
+        capabilities=_capabilities(driver, settings),
     )
 
 

@@ -1,0 +1,100 @@
+"""The methods of the kubelet's interface for drivers of resource claims, for servers and clients.
+
+The generated modules have the messages; the services are declared here, with types.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import grpc
+
+from shoal.agent.protos import dra_pb2 as dra
+from shoal.agent.protos import pluginregistration_pb2 as registration
+
+T = TypeVar("T")
+PLUGIN_TYPE, VERSION = "DRAPlugin", "v1.DRAPlugin"
+_PLUGIN, _REGISTRATION = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin", "pluginregistration.Registration"
+_CHANNEL = (("grpc.enable_http_proxy", 0),)
+
+
+class DraService(Protocol):
+    def prepare(self, request: dra.NodePrepareResourcesRequest) -> dra.NodePrepareResourcesResponse: ...
+
+    def unprepare(self, request: dra.NodeUnprepareResourcesRequest) -> dra.NodeUnprepareResourcesResponse: ...
+
+
+class RegistrationService(Protocol):
+    def info(self) -> registration.PluginInfo: ...
+
+    def registered(self, status: registration.RegistrationStatus) -> None: ...
+
+
+def dra_handlers(service: DraService) -> grpc.GenericRpcHandler[Any, Any]:
+    def prepare(request: Any, _: Any) -> dra.NodePrepareResourcesResponse:
+        return service.prepare(request)
+
+    def unprepare(request: Any, _: Any) -> dra.NodeUnprepareResourcesResponse:
+        return service.unprepare(request)
+
+    return grpc.method_handlers_generic_handler(
+        _PLUGIN,
+        {
+            "NodePrepareResources": _unary(prepare, dra.NodePrepareResourcesRequest),
+            "NodeUnprepareResources": _unary(unprepare, dra.NodeUnprepareResourcesRequest),
+        },
+    )
+
+
+def registration_handlers(service: RegistrationService) -> grpc.GenericRpcHandler[Any, Any]:
+    def info(_: Any, __: Any) -> registration.PluginInfo:
+        return service.info()
+
+    def registered(status: Any, _: Any) -> registration.RegistrationStatusResponse:
+        service.registered(status)
+        return registration.RegistrationStatusResponse()
+
+    return grpc.method_handlers_generic_handler(
+        _REGISTRATION,
+        {
+            "GetInfo": _unary(info, registration.InfoRequest),
+            "NotifyRegistrationStatus": _unary(registered, registration.RegistrationStatus),
+        },
+    )
+
+
+class DraClient:
+    """A kubelet's view of one driver, by the socket of its service or of its registration."""
+
+    def __init__(self, socket: Path) -> None:
+        self._channel = grpc.insecure_channel(f"unix:{socket}", options=_CHANNEL)
+
+    def info(self) -> registration.PluginInfo:
+        return self._call(f"/{_REGISTRATION}/GetInfo", registration.InfoRequest(), registration.PluginInfo)
+
+    def notify(self, status: registration.RegistrationStatus) -> None:
+        name = f"/{_REGISTRATION}/NotifyRegistrationStatus"
+        self._call(name, status, registration.RegistrationStatusResponse)
+
+    def prepare(self, request: dra.NodePrepareResourcesRequest) -> dra.NodePrepareResourcesResponse:
+        return self._call(f"/{_PLUGIN}/NodePrepareResources", request, dra.NodePrepareResourcesResponse)
+
+    def unprepare(self, request: dra.NodeUnprepareResourcesRequest) -> dra.NodeUnprepareResourcesResponse:
+        return self._call(f"/{_PLUGIN}/NodeUnprepareResources", request, dra.NodeUnprepareResourcesResponse)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def _call(self, path: str, request: Any, answer: type[T], timeout_s: float = 20.0) -> T:
+        call = self._channel.unary_unary(
+            path,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=answer.FromString,  # type: ignore[attr-defined]
+        )
+        found: T = call(request, timeout=timeout_s)
+        return found
+
+
+def _unary(function: Any, request: Any) -> Any:
+    return grpc.unary_unary_rpc_method_handler(function, request.FromString, lambda answer: answer.SerializeToString())

@@ -1,0 +1,92 @@
+"""A node that prepares claims, with claims given as objects instead of an API server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from build.claimable import NODE, claimable_driver
+from build.gpu_pods import device_manager
+from shoal.agent.dra.checkpoint import ClaimCheckpoint
+from shoal.agent.dra.claim_preparation import ClaimPreparation
+from shoal.agent.dra.node_devices import NodeDevices
+from shoal.agent.protos import dra_pb2 as dra
+from shoal.api.claims import ResourceClaim
+from shoal.api.wire import dec_hook
+from shoal.devices.cdi_devices import CdiInput, DriverFiles
+from shoal.embedded.gpus.simulated_driver import simulated_capabilities
+from shoal.units.errors import TemporaryError
+
+Obj = dict[str, Any]
+DRIVER = "gpu.nvidia.com"
+
+
+def allocated(name: str, *devices: str, config: Obj | None = None, **of_result: Any) -> Obj:
+    """A claim with these devices of the node, all for the request `gpu`."""
+    results = [{"request": "gpu", "driver": DRIVER, "pool": NODE, "device": one, **of_result} for one in devices]
+    configs = [] if config is None else [{"source": "FromClaim", "opaque": {"driver": DRIVER, "parameters": config}}]
+    return {
+        "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}"},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]}},
+        "status": {"allocation": {"devices": {"results": results, "config": configs}}},
+    }
+
+
+class PreparingNode:
+    """`folder` has the checkpoint and the specifications; a second node in it is the first one after a restart."""
+
+    def __init__(self, folder: Path, *claims: Obj, machine: str = "dgx-h100") -> None:
+        self.claims = {one["metadata"]["name"]: one for one in claims}
+        self.is_silent = False
+        """Whether the cluster does not answer."""
+        self.cdi, self.checkpoint = folder / "cdi", folder / "plugin/checkpoint.json"
+        self.manager = device_manager(machine)
+        driver = claimable_driver(self.manager)
+        self.devices = NodeDevices(driver, tuple)
+        self.preparation = ClaimPreparation(
+            NODE,
+            ClaimCheckpoint(self.checkpoint),
+            self.cdi,
+            self.devices.by_name,
+            lambda: CdiInput(self.devices.gpus(), "1.2", DriverFiles(), simulated_capabilities(self.devices.gpus())),
+            self,
+        )
+
+    def claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        """Implements `ClaimReader`."""
+        if self.is_silent:
+            raise TemporaryError("the API server does not answer", 1.0)
+        found = self.claims.get(name)
+        return None if found is None else msgspec.convert(found, ResourceClaim, dec_hook=dec_hook)
+
+    def prepare(self, *names: str) -> dict[str, list[str]]:
+        """The CDI ids of each claim. Raises `ValueError` for the first error."""
+        answer = self.preparation.prepare(dra.NodePrepareResourcesRequest(claims=[_message(one) for one in names]))
+        for one in answer.claims.values():
+            if one.error:
+                raise ValueError(one.error)
+        return {
+            name: [id_ for one in answer.claims[f"uid-{name}"].devices for id_ in one.cdi_device_ids] for name in names
+        }
+
+    def unprepare(self, *names: str) -> None:
+        """Raises `ValueError` for the first error."""
+        request = dra.NodeUnprepareResourcesRequest(claims=[_message(one) for one in names])
+        for one in self.preparation.unprepare(request).claims.values():
+            if one.error:
+                raise ValueError(one.error)
+
+    def specs(self) -> dict[str, Obj]:
+        """By name of the file."""
+        return {path.name: json.loads(path.read_text()) for path in self.cdi.glob("*.json")}
+
+
+def _ids(answer: dra.NodePrepareResourceResponse) -> list[str]:
+    return [id_ for one in answer.devices for id_ in one.cdi_device_ids]
+
+
+def _message(name: str) -> dra.Claim:
+    return dra.Claim(namespace="team", name=name, uid=f"uid-{name}")
