@@ -17,7 +17,7 @@ from build.gpu_pods import device_manager
 from build.prepared_claims import allocated
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.agent.dra.claim_driver import ClaimDriver, ClaimFolders
-from shoal.agent.dra.node_devices import ClaimableGpus
+from shoal.agent.dra.node_devices import ClaimableDevices
 from shoal.agent.health.watcher import HealthTimes, HealthWatcher
 from shoal.client.kind import NAMESPACES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from shoal.devices.cdi_devices import CdiInput, DriverFiles
@@ -35,7 +35,7 @@ class ClaimNode:
         self.health = HealthWatcher(driver, lambda: self.now_s, times=HealthTimes(wait_s=0))
         self.folders = ClaimFolders(folder / "plugins", folder / "registry", folder / "cdi")
         self.kubelet = FakeDraKubelet(self.folders.registry)
-        self.devices = ClaimableGpus(driver, self.health.health)
+        self.devices = ClaimableDevices(driver, self.health.health)
         self.driver = ClaimDriver(
             NODE, self.folders, self.devices, lambda gpus: CdiInput(tuple(gpus), "1.2", DriverFiles())
         )

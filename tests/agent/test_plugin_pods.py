@@ -17,6 +17,7 @@ from shoal.agent.plugin.node_pods import FollowedPods
 from shoal.agent.plugin.scheduler_choice import SchedulerChoice
 from shoal.client.item import Obj
 from shoal.client.kind import PODS
+from shoal.client.port import Patch
 from shoal.devices.advertised_devices import inventory
 from shoal.devices.device_ids import ids_in
 from shoal.devices.names import OWN_DEVICES
@@ -176,3 +177,27 @@ def test_a_request_waits_until_the_watch_brings_its_pod(is_synced: bool) -> None
 
 def test_a_request_that_no_pod_has_is_answered_after_a_while() -> None:
     assert SchedulerChoice(wait_s=0.01).wanted(GPU, 1, FREE) == []
+
+
+@virtual
+async def test_a_new_pod_is_reported_once(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        seen: list[str] = []
+        following = FollowedPods(
+            cluster.api,
+            cluster.clock,
+            "n0",
+            SchedulerChoice(wait_s=0),
+            dict,
+            on_new=lambda pod: seen.append(pod["metadata"]["name"]),
+        )
+        task = asyncio.create_task(following.run())
+        spec = {"nodeName": "n0", "containers": [{**container("main", 1), "image": "cuda"}]}
+        await cluster.create(PODS, {"metadata": {"name": "a"}, "spec": spec})
+        await cluster.pass_time(0.1)
+        body = {"metadata": {"labels": {"changed": "yes"}}}
+        await cluster.api.patch(PODS, "default", "a", Patch("merge", body))
+        await cluster.create(PODS, {"metadata": {"name": "elsewhere"}, "spec": {**spec, "nodeName": "n1"}})
+        await cluster.pass_time(0.1)
+        task.cancel()
+        assert seen == ["a"]

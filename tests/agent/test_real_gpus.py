@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -148,3 +150,16 @@ def test_labels_are_those_of_what_nvidia_smi_lists(driver: NvmlDriver) -> None:
     assert f"{labels['nvidia.com/gpu.compute.major']}.{labels['nvidia.com/gpu.compute.minor']}" == capability
     assert labels["nvidia.com/cuda.driver-version.full"] == version
     assert labels["nvidia.com/gpu.present"] == "true"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("framework", ["auto", "cuda"])
+def test_the_programs_of_the_examples_measure_this_gpu(driver: NvmlDriver, framework: str) -> None:
+    program = Path(__file__).parents[2] / "examples" / "gpu" / "compare.py"
+    command = [sys.executable, str(program), "--seconds", "1", "--json", "--framework", framework]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout)
+    assert found["gpu"] in {gpu.name for gpu in driver.gpus().gpus} or "MIG" in found["gpu"]
+    alone = [row for row in found["rows"] if row["case"].startswith("alone")]
+    assert [row["program"] for row in alone] == ["train", "serve"]
+    assert all(0 < row["figures"]["p50_ms"] <= row["figures"]["p99_ms"] for row in alone), found
+    assert all(row["note"].startswith("not measured: ") for row in found["rows"] if row["figures"] is None)

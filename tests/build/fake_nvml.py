@@ -75,6 +75,7 @@ class FakeGpu:
     """GPUs with the same number are behind one PCIe switch."""
     fabric: tuple[bytes, int, int] = (bytes(16), 0, 3)
     """Cluster, clique and state."""
+    compute_mode: int = 0
 
     @property
     def uuid(self) -> str:
@@ -159,6 +160,12 @@ class FakeNvml(MigFunctions):
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:
         self._check("nvmlDeviceGetHandleByIndex", index)
         return self._pointer(index)
+
+    def nvmlDeviceGetComputeMode(self, device: Any) -> int:
+        return self._gpu("nvmlDeviceGetComputeMode", device).compute_mode
+
+    def nvmlDeviceSetComputeMode(self, device: Any, mode: int) -> None:
+        self._gpu("nvmlDeviceSetComputeMode", device).compute_mode = mode
 
     def nvmlDeviceGetUUID(self, handle: Any) -> str:
         if isinstance(handle, FakeInstance):

@@ -12,7 +12,7 @@ from build.claimable import NODE, claimable_driver
 from build.gpu_pods import device_manager
 from shoal.agent.dra.checkpoint import ClaimCheckpoint
 from shoal.agent.dra.claim_preparation import ClaimPreparation
-from shoal.agent.dra.node_devices import ClaimableGpus
+from shoal.agent.dra.node_devices import ClaimableDevices
 from shoal.agent.protos import dra_pb2 as dra
 from shoal.api.claims import ResourceClaim
 from shoal.api.wire import dec_hook
@@ -45,7 +45,7 @@ class PreparingNode:
         self.cdi, self.checkpoint = folder / "cdi", folder / "plugin/checkpoint.json"
         self.manager = device_manager(machine)
         driver = claimable_driver(self.manager)
-        self.devices = ClaimableGpus(driver, tuple)
+        self.devices = ClaimableDevices(driver, tuple)
         self.preparation = ClaimPreparation(
             NODE,
             ClaimCheckpoint(self.checkpoint),

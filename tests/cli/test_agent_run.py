@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from build.agent_process import AgentProcess
 from build.fake_kubelet import FakeKubelet, fake_kubelet
 from build.pod_resources_server import PodResourcesServer
 from shoal.cli.main import main
@@ -29,17 +28,6 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-class Agent:
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        command = [sys.executable, "-m", "shoal", "agent", "run", "--device-plugin-dir", str(folder), *arguments]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-
-    def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        self.process.send_signal(how)
-        _, words = self.process.communicate(timeout=30)
-        return self.process.returncode, words
-
-
 @pytest.fixture
 def kubelet(folder: Path) -> Iterator[FakeKubelet]:
     with fake_kubelet(folder) as found:
@@ -49,7 +37,7 @@ def kubelet(folder: Path) -> Iterator[FakeKubelet]:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_the_agent_registers_its_gpus_and_ends_cleanly(folder: Path, kubelet: FakeKubelet, how: signal.Signals) -> None:
-    agent = Agent(folder, "--fake", "dgx-h100")
+    agent = AgentProcess(folder, "--fake", "dgx-h100")
     kubelet.until(lambda: kubelet.allocatable() == 8)
     assert len(kubelet.allocate("main", 4).envs["NVIDIA_VISIBLE_DEVICES"].split(",")) == 4
     resident = Path(f"/proc/{agent.process.pid}/status").read_text().partition("VmRSS:")[2].split()[0]
@@ -65,7 +53,7 @@ def test_the_agent_registers_its_gpus_and_ends_cleanly(folder: Path, kubelet: Fa
 def test_the_configuration_file_is_read_again_when_it_changes(folder: Path, kubelet: FakeKubelet) -> None:
     config = folder / "plugin.yaml"
     config.write_text("version: v1\nflags: {migStrategy: mixed}\n")
-    agent = Agent(folder, "--fake", "dgx-h100[mig=all-1g.10gb]", "--config", str(config))
+    agent = AgentProcess(folder, "--fake", "dgx-h100[mig=all-1g.10gb]", "--config", str(config))
     kubelet.until(lambda: kubelet.allocatable(MIG) == 56)
     config.write_text("version: v1\nflags: {migStrategy: single}\n")
     kubelet.until(lambda: kubelet.allocatable() == 56)
@@ -78,7 +66,7 @@ def test_the_configuration_file_is_read_again_when_it_changes(folder: Path, kube
 def test_containers_get_devices_by_cdi_from_a_specification_that_is_there_before(
     folder: Path, kubelet: FakeKubelet
 ) -> None:
-    agent = Agent(folder, "--fake", "g6.12xlarge", "--device-list-strategy", "cdi-cri", "--cdi-dir", str(folder))
+    agent = AgentProcess(folder, "--fake", "g6.12xlarge", "--device-list-strategy", "cdi-cri", "--cdi-dir", str(folder))
     kubelet.until(lambda: kubelet.allocatable() == 4)
     answer = kubelet.allocate("main", 1)
     spec = json.loads((folder / "k8s.device-plugin.nvidia.com-gpu.json").read_text())
@@ -125,7 +113,7 @@ def test_a_configuration_with_which_the_plugin_would_not_start_is_named_with_its
 def test_the_metrics_of_the_gpus_are_served_by_the_same_process(folder: Path, kubelet: FakeKubelet) -> None:
     with PodResourcesServer().served(folder / "pods.sock"):
         pods = ["--pod-resources", str(folder / "pods.sock")]
-        agent = Agent(folder, "--fake", "dgx-h100", "--metrics", "127.0.0.1:0", *pods)
+        agent = AgentProcess(folder, "--fake", "dgx-h100", "--metrics", "127.0.0.1:0", *pods)
         url = ""
         while not url:
             assert agent.process.stderr is not None

@@ -18,6 +18,7 @@ from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
     from shoal.wiring.agent_node_parts import NodePartSettings
+    from shoal.wiring.gpu_sharing import SharingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +161,32 @@ class PartOptions:
             help="Taint the Node while a GPU is unhealthy, such as gpu-health=failed:NoSchedule.",
         ),
     ] = ""
+    mps_control: Annotated[
+        str,
+        typer.Option(
+            "--mps-control",
+            metavar="PROGRAM",
+            envvar="MPS_CONTROL",
+            help="The program of MPS daemons; by default nvidia-cuda-mps-control, none with --fake.",
+        ),
+    ] = ""
+    time_slice: Annotated[
+        str,
+        typer.Option(
+            "--time-slice",
+            metavar="INTERVAL",
+            envvar="TIME_SLICE",
+            help="Of GPUs that time-slicing shares: default, short, medium or long. Without it nothing is set.",
+        ),
+    ] = ""
+    vgpu_library: Annotated[
+        Path,
+        typer.Option(
+            "--vgpu-library",
+            metavar="FILE",
+            help="HAMi's library. Without it limits of virtual GPUs are not enforced, and an Event of the pod says so.",
+        ),
+    ] = Path("/usr/local/vgpu/libvgpu.so")
     dra: Annotated[
         bool,
         typer.Option("--dra/--no-dra", help="Give GPUs to resource claims (DRA) instead of by the device plugin."),
@@ -180,6 +207,19 @@ class PartOptions:
             "--dra": self.dra,
         }
         return next((name for name, is_set in named.items() if is_set), "")
+
+    def sharing(self) -> SharingOptions:
+        from shoal.agent.sharing.time_slice import TIME_SLICES
+        from shoal.wiring.gpu_sharing import SharingOptions
+
+        chosen = next((one for one in TIME_SLICES if one == self.time_slice), None)
+        if self.time_slice and chosen is None:
+            raise UserError(
+                f"unknown interval: {self.time_slice}",
+                where=Where(path="--time-slice"),
+                fix=f"use one of {', '.join(TIME_SLICES)}",
+            )
+        return SharingOptions(self.mps_control, chosen, self.vgpu_library)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +266,7 @@ def run(
         config=node.config,
         default_config=node.default_config,
         flags=plugin.given(),
+        sharing=parts.sharing(),
         node=node.node,
         access=access.access_for_change() if node.node else None,
         parts=chosen,

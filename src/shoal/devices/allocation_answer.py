@@ -13,6 +13,7 @@ import msgspec
 from shoal.devices.advertised_devices import PhysicalDevice
 from shoal.devices.cdi_devices import PLUGIN_KIND, qualified
 from shoal.devices.cdi_spec import DeviceNode
+from shoal.devices.mps_daemons import MPS_INSIDE, MpsFolders
 from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.plugin_flags import PluginFlags
 
@@ -98,10 +99,9 @@ def _cdi_features(flags: PluginFlags) -> tuple[str, ...]:
 def _with_mps(
     environment: Mapping[str, str], mounts: Sequence[ContainerMount], resource: str, root: str
 ) -> tuple[dict[str, str], tuple[ContainerMount, ...]]:
-    own = f"/mps/{resource}/pipe"
-    host = root.rstrip("/")
-    added = (ContainerMount(own, f"{host}/{resource}/pipe"), ContainerMount("/dev/shm", f"{host}/shm"))  # noqa: S108
-    return {**environment, "CUDA_MPS_PIPE_DIRECTORY": own}, (*mounts, *added)
+    inside, host = MpsFolders(MPS_INSIDE, resource), MpsFolders(root, resource)
+    added = (ContainerMount(inside.pipe, host.pipe), ContainerMount("/dev/shm", host.shared_memory))  # noqa: S108
+    return {**environment, "CUDA_MPS_PIPE_DIRECTORY": inside.pipe}, (*mounts, *added)
 
 
 def _nodes(physical: Sequence[str], settings: AnswerSettings) -> tuple[DeviceNode, ...]:

@@ -88,7 +88,7 @@ def check_supported(config: ClaimableConfig, device: DeviceType, where: Where) -
         raise UserError("MPS is not supported for claims", where=here.below("strategy"), fix=fix)
     interval = _interval(sharing)
     if interval not in (None, "Default"):
-        what = f"the interval {interval} is not supported: the agent does not change the time slices of a GPU"
+        what = f"the interval {interval} is not supported: the agent does not change time slices for claims"
         raise UserError(what, where=here.below("timeSlicingConfig.interval"), fix="use Default")
 
 

@@ -7,17 +7,24 @@ GPU. MIG instances without a known position are left out, because no configurati
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from shoal.data.gpus import find_model
 from shoal.data.mig import Engines, Layout, Profile, layout_of_product
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.mig_instances import Cut, Gpu
-from shoal.devices.port import InstalledGpu, MigInstance
+from shoal.devices.port import GpuList, InstalledGpu, MigInstance
 from shoal.devices.product_names import product_of_device
 
 _UNKNOWN_ENGINES = Engines(None, None, None, None, None)
 _SLICES = re.compile(r"(?P<slices>[0-9]+)g\.")
+
+
+def with_lost(before: Mapping[str, InstalledGpu], listed: GpuList) -> dict[str, InstalledGpu]:
+    """The GPUs by UUID, also those that were lost, as they were before."""
+    present = {gpu.uuid: gpu for gpu in listed.gpus}
+    lost = {one.uuid for one in listed.lost}
+    return {uuid: gpu for uuid, gpu in {**before, **present}.items() if uuid in present or uuid in lost}
 
 
 def slots_of(gpus: Sequence[InstalledGpu]) -> tuple[GpuSlot, ...]:

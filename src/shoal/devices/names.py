@@ -9,6 +9,15 @@ GPU = "nvidia.com/gpu"
 MIG_PREFIX = RESOURCE_PREFIX
 SHARED_SUFFIX = ".shared"
 
+# HAMi's resources, and Volcano's for the same thing.
+GPU_MEMORY = "nvidia.com/gpumem"
+GPU_MEMORY_PERCENT = "nvidia.com/gpumem-percentage"
+GPU_CORES = "nvidia.com/gpucores"
+VGPU = "volcano.sh/vgpu-number"
+VGPU_MEMORY = "volcano.sh/vgpu-memory"
+VGPU_MEMORY_PERCENT = "volcano.sh/vgpu-memory-percentage"
+VGPU_CORES = "volcano.sh/vgpu-cores"
+
 NVLINK = "gpu.nvidia.com/nvlink-enabled"
 ISLAND_SIZE = "gpu.nvidia.com/nvlink-gpus-per-island"
 

@@ -142,9 +142,9 @@ def claims_part(node: AgentNode, folders: ClaimFolders, *, is_simulated: bool) -
 
     async def work(api: Api, _: Clock) -> None:
         from shoal.agent.dra.claim_driver import ClaimDriver
-        from shoal.agent.dra.node_devices import ClaimableGpus
+        from shoal.agent.dra.node_devices import ClaimableDevices
 
-        devices = ClaimableGpus(node.driver, node.health.health, None if is_simulated else _SYS)
+        devices = ClaimableDevices(node.driver, node.health.health, None if is_simulated else _SYS)
         driver = ClaimDriver(node.name, folders, devices, cdi)
         node.health.listen(lambda _: driver.wake())
         await driver.run(api)

@@ -12,6 +12,8 @@ from shoal.units.errors import UserError
 if TYPE_CHECKING:
     from shoal.agent.mig.nvml_mig import NvmlMigLibrary
     from shoal.agent.nvml_library import NvmlLibrary
+    from shoal.agent.sharing.nvml_compute_mode import NvmlModeLibrary
+    from shoal.devices.compute_mode import ComputeModes
     from shoal.embedded.gpus.device_manager import DeviceManager
     from shoal.embedded.machines.machine import Machine
 
@@ -36,6 +38,17 @@ def open_mig(fake: str = "") -> tuple[GpuDriver, MigControl]:
 
     library = _library()
     return _driver(library), NvmlMigControl(cast("NvmlMigLibrary", library))
+
+
+def compute_modes(driver: GpuDriver, fake: str = "") -> ComputeModes:
+    """Of the GPUs of an open driver."""
+    if fake:
+        from shoal.embedded.gpus.simulated_compute_modes import SimulatedComputeModes
+
+        return SimulatedComputeModes(gpu.uuid for gpu in driver.gpus().gpus)
+    from shoal.agent.sharing.nvml_compute_mode import NvmlComputeModes
+
+    return NvmlComputeModes(cast("NvmlModeLibrary", _library()))
 
 
 def _library() -> NvmlLibrary:

@@ -5,6 +5,7 @@ A part that is added is one function here, and one line in `agent_parts`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import random
@@ -23,6 +24,7 @@ from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder
 from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSettings
 from shoal.agent.plugin.plugin_spec import PluginSpec
 from shoal.agent.plugin.scheduler_choice import SchedulerChoice
+from shoal.agent.sharing.mps_part import MpsSharing
 from shoal.devices.labelled_config import LABEL, LabelledConfig
 from shoal.devices.mig_port import MigControl
 from shoal.devices.plugin_resources import PluginConfigError
@@ -40,6 +42,7 @@ from shoal.wiring.agent_node_parts import (
     mig_part,
 )
 from shoal.wiring.gpu_driver import open_mig, type_of_fake
+from shoal.wiring.gpu_sharing import SharingOptions, mps_sharing, time_slices
 from shoal.wiring.plugin_settings import SettingsReader, most_mps_clients
 
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("shoal.agent")
 USUAL_FOLDER = Path("/var/lib/kubelet/device-plugins")
-_DRIVER_RETRY_S, _CONFIG_S, _SPEC_S = 30.0, 5.0, 5.0
+_DRIVER_RETRY_S, _CONFIG_S, _SPEC_S, _TIME_SLICE_S = 30.0, 5.0, 5.0, 5.0
 _FIRST_PODS_S = 5.0
 """How long the devices are kept back at the start if the cluster does not answer."""
 _SIMULATED = HealthTimes(readings_s=5.0, wait_s=0.2)
@@ -71,6 +74,7 @@ class AgentSettings(msgspec.Struct, frozen=True):
     """The file of a node without label."""
     flags: Mapping[str, Any] = {}
     """Options of the plugin, by the names of `PluginFlags`."""
+    sharing: SharingOptions = SharingOptions()
     node: str = ""
     access: Access | None = None
     """Of the node's cluster; None: no cluster is asked."""
@@ -96,12 +100,21 @@ def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> 
     health = _health(driver, settings)
     is_plugin = settings.parts.claims is None
     choice = SchedulerChoice() if settings.access is not None and is_plugin else None
-    plugin = _plugin(driver, settings, _first(settings, reader), health, choice)
+    first = _first(settings, reader)
+    mps = mps_sharing(driver, settings.fake, settings.sharing, lambda: plugin.settings, first.flags.mps_root)
+    plugin = _plugin(driver, settings, first, _usable(health, mps), choice)
+    health.listen(lambda _: plugin.wake())
     files = _config_files(settings, reader, plugin)
     parts = [_health_part(health)]
     if is_plugin:
         # A GPU that is both in claims and in the plugin's resource would be given away twice.
         parts.append(_plugin_part(plugin, choice))
+        if mps is not None:
+            mps.listen(plugin.wake)
+            parts.append(AgentPart("MPS", mps.run))
+        slices = time_slices(driver, settings.fake, settings.sharing, lambda: plugin.settings)
+        if slices is not None:
+            parts.append(periodic_part("time slices", slices.check, _TIME_SLICE_S))
     if settings.cdi_folder is not None and is_plugin:
         spec = PluginSpec(settings.cdi_folder, driver, lambda: plugin.settings, _capabilities(driver, settings))
         # Containers must not refer to devices that no specification has yet.
@@ -195,13 +208,17 @@ def _plugin(
     driver: GpuDriver,
     settings: AgentSettings,
     first: PluginSettings,
-    health: HealthWatcher,
+    is_usable: Callable[[str, int | None], bool],
     choice: SchedulerChoice | None,
 ) -> DevicePlugin:
-    parts = NodeParts(driver, health.is_usable, monotonic, _capabilities(driver, settings))
-    plugin = DevicePlugin(settings.folder, parts, first, choice)
-    health.listen(lambda _: plugin.wake())
-    return plugin
+    parts = NodeParts(driver, is_usable, monotonic, _capabilities(driver, settings))
+    return DevicePlugin(settings.folder, parts, first, choice)
+
+
+def _usable(health: HealthWatcher, mps: MpsSharing | None) -> Callable[[str, int | None], bool]:
+    if mps is None:
+        return health.is_usable
+    return lambda uuid, instance: health.is_usable(uuid, instance) and mps.is_usable(uuid)
 
 
 def _plugin_part(plugin: DevicePlugin, choice: SchedulerChoice | None) -> AgentPart:
@@ -247,8 +264,16 @@ def _pods_part(settings: AgentSettings, access: Access, choice: SchedulerChoice)
 
     async def work(api: Api, clock: Clock) -> None:
         from shoal.agent.plugin.node_pods import FollowedPods
+        from shoal.agent.sharing.virtual_limits import UnenforcedLimits
+        from shoal.client.recorder import Recorder
 
-        await FollowedPods(api, clock, settings.node, choice, holders).run()
+        recorder = Recorder(api, clock, "shoal-agent")
+        limits = UnenforcedLimits(recorder, settings.sharing.vgpu_library)
+        events = asyncio.create_task(recorder.run())
+        try:
+            await FollowedPods(api, clock, settings.node, choice, holders, on_new=limits.look).run()
+        finally:
+            events.cancel()
 
     return async_part("pods", lambda: _in_cluster(access, work))
 

@@ -17,7 +17,7 @@ import msgspec
 from shoal.agent.dra.checkpoint import ClaimCheckpoint
 from shoal.agent.dra.claim_preparation import ClaimPreparation
 from shoal.agent.dra.driver_server import DriverServer
-from shoal.agent.dra.node_devices import ClaimableGpus
+from shoal.agent.dra.node_devices import ClaimableDevices
 from shoal.agent.dra.slice_publisher import SlicePublisher
 from shoal.api.claims import ResourceClaim
 from shoal.api.wire import dec_hook
@@ -46,7 +46,7 @@ class ClaimDriver:
         self,
         node: str,
         folders: ClaimFolders,
-        devices: ClaimableGpus,
+        devices: ClaimableDevices,
         cdi: Callable[[Sequence[InstalledGpu]], CdiInput],
     ) -> None:
         self._node, self._folders, self._devices, self._cdi = node, folders, devices, cdi

@@ -18,7 +18,7 @@ from shoal.devices.resource_slices import Published
 _PCIE_ROOT = "pci"
 
 
-class ClaimableGpus:
+class ClaimableDevices:
     """`health`: the present one of all GPUs. `sys`: where the kernel describes its devices."""
 
     def __init__(

@@ -23,7 +23,7 @@ from shoal.devices.advertised_devices import PhysicalDevice, inventory
 from shoal.devices.allocation_answer import AnswerSettings
 from shoal.devices.cdi_devices import CdiInput, DriverFiles, indexes_of, nodes_of
 from shoal.devices.cdi_spec import DeviceNode
-from shoal.devices.discovered import layouts_of, slots_of
+from shoal.devices.discovered import layouts_of, slots_of, with_lost
 from shoal.devices.gpu_groups import pair_scores
 from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.plugin_flags import PluginFlags
@@ -171,9 +171,8 @@ class DevicePlugin:
         except TemporaryError as error:
             self._complain(str(error))
             return None
-        present = {gpu.uuid: gpu for gpu in listed.gpus}
         lost = {one.uuid for one in listed.lost}
-        self._known = {uuid: gpu for uuid, gpu in {**self._known, **present}.items() if uuid in present or uuid in lost}
+        self._known = with_lost(self._known, listed)
         gpus = sorted(self._known.values(), key=lambda gpu: gpu.index)
         settings = self._settings
         found = inventory(slots_of(gpus), layouts_of(gpus), settings.config)

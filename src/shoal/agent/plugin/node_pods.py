@@ -36,11 +36,21 @@ Holders = Callable[[], Mapping[PodName, Held]]
 
 
 class FollowedPods:
-    """`node`: the name of the Node."""
+    """`node`: the name of the Node. `on_new`: called with each pod that was not seen before."""
 
-    def __init__(self, api: Api, clock: Clock, node: str, choice: SchedulerChoice, holders: Holders) -> None:
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        node: str,
+        choice: SchedulerChoice,
+        holders: Holders,
+        *,
+        on_new: Callable[[Obj], object] = lambda _: None,
+    ) -> None:
         self._api, self._clock, self._choice, self._holders = api, clock, choice, holders
         self._informer = Informer(api, PODS, clock, random.Random(), Select(fields=f"spec.nodeName={node}"))
+        self._on_new = on_new
         self._pods: dict[str, Obj] = {}
         self._due = asyncio.Event()
         self._complaint = ""
@@ -85,7 +95,10 @@ class FollowedPods:
 
     def _follow(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
+            is_new = after.uid not in self._pods
             self._pods[after.uid] = after.obj()
+            if is_new:
+                self._on_new(self._pods[after.uid])
         elif before is not None:
             self._pods.pop(before.uid, None)
         if self._informer.is_synced:

@@ -18,6 +18,7 @@ from shoal.devices.devices_in_status import held_in_status
 from shoal.devices.feature_labels import COMING_AND_GOING, FeatureError, LabelInput, feature_labels
 from shoal.devices.gpu_groups import Scores, pair_scores
 from shoal.devices.mig_instances import Gpu
+from shoal.devices.mps_daemons import MPS_INSIDE, MpsFolders
 from shoal.devices.names import OWN_NUMA_POLICY
 from shoal.devices.node_annotations import AnnotatedNode, own_words
 from shoal.devices.operator_labels import operator_labels
@@ -261,5 +262,5 @@ def environment(held: HeldDevices, sharing: str) -> dict[str, str]:
     """Two replicas of one GPU are one device for the container."""
     found = {"NVIDIA_VISIBLE_DEVICES": ",".join(dict.fromkeys(device.physical for device in held.devices))}
     if sharing == "mps" and any(device.replicas > 1 for device in held.devices):
-        found["CUDA_MPS_PIPE_DIRECTORY"] = f"/mps/{held.resource}/pipe"
+        found["CUDA_MPS_PIPE_DIRECTORY"] = MpsFolders(MPS_INSIDE, held.resource).pipe
     return found

@@ -10,14 +10,13 @@ SHARED_SUFFIX = shared.SHARED_SUFFIX
 
 GPU_SHARED = GPU + SHARED_SUFFIX
 
-# HAMi's resources, and Volcano's for the same thing.
-GPU_MEMORY = "nvidia.com/gpumem"
-GPU_MEMORY_PERCENT = "nvidia.com/gpumem-percentage"
-GPU_CORES = "nvidia.com/gpucores"
-VGPU = "volcano.sh/vgpu-number"
-VGPU_MEMORY = "volcano.sh/vgpu-memory"
-VGPU_MEMORY_PERCENT = "volcano.sh/vgpu-memory-percentage"
-VGPU_CORES = "volcano.sh/vgpu-cores"
+GPU_MEMORY = shared.GPU_MEMORY
+GPU_MEMORY_PERCENT = shared.GPU_MEMORY_PERCENT
+GPU_CORES = shared.GPU_CORES
+VGPU = shared.VGPU
+VGPU_MEMORY = shared.VGPU_MEMORY
+VGPU_MEMORY_PERCENT = shared.VGPU_MEMORY_PERCENT
+VGPU_CORES = shared.VGPU_CORES
 
 # KAI's annotations and label.
 FRACTION = "gpu-fraction"

@@ -1,0 +1,1 @@
+"""Shares GPUs between containers: MPS daemons, compute modes, time slices."""

@@ -1,0 +1,55 @@
+"""Composes what shares GPUs between containers: the MPS daemons of a node, and the time slices of its GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+
+from shoal.agent.plugin.device_plugin import PluginSettings
+from shoal.agent.sharing.mps_control import PROGRAM, MpsControl
+from shoal.agent.sharing.mps_daemons import MpsDaemons, MpsParts
+from shoal.agent.sharing.mps_part import MpsSettings, MpsSharing
+from shoal.agent.sharing.mps_state import MpsStateFile
+from shoal.agent.sharing.time_slice import TimeSlice, TimeSlices
+from shoal.devices.port import GpuDriver
+from shoal.wiring.gpu_driver import compute_modes
+
+_STATE = "shoal.json"
+
+
+class SharingOptions(msgspec.Struct, frozen=True):
+    mps_control: str = ""
+    """The program of MPS daemons; empty: NVIDIA's, and none for simulated GPUs, whose programs do not use one."""
+    time_slice: TimeSlice | None = None
+    """None: that of the GPUs is left as it is."""
+    vgpu_library: Path = Path("/usr/local/vgpu/libvgpu.so")
+    """What enforces the limits of virtual GPUs, where it exists."""
+
+
+def mps_sharing(
+    driver: GpuDriver, fake: str, options: SharingOptions, settings: Callable[[], PluginSettings], root: str
+) -> MpsSharing | None:
+    """`root`: the folder of MPS, in which the state is kept."""
+    program = options.mps_control or ("" if fake else PROGRAM)
+    if not program:
+        return None
+    state = MpsStateFile(Path(root) / _STATE)
+    daemons = MpsDaemons(MpsParts(MpsControl(program), compute_modes(driver, fake), state, monotonic))
+
+    def now() -> MpsSettings:
+        found = settings()
+        return MpsSettings(found.config, found.flags.mps_root)
+
+    return MpsSharing(driver, daemons, now)
+
+
+def time_slices(
+    driver: GpuDriver, fake: str, options: SharingOptions, settings: Callable[[], PluginSettings]
+) -> TimeSlices | None:
+    """None: nothing is to be set, or the GPUs are simulated and have no time slice."""
+    if options.time_slice is None or fake:
+        return None
+    return TimeSlices(driver, options.time_slice, lambda: settings().config)
