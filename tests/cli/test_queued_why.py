@@ -149,3 +149,57 @@ def test_a_gang_that_cannot_be_is_not_told_of_nodes(tmp_path: Path, capsys: pyte
     said = " ".join(told(tmp_path, capsys, "why", "job/nine", objects=objects).split())
     assert "raise parallelism, or lower the annotation to 2" in said
     assert "would take it" not in said
+
+
+def living(obj: Object) -> Object:
+    obj["metadata"]["uid"] = f"uid-{obj['metadata']['name']}"
+    return obj
+
+
+def admitted_world(count: int, *, is_gang: bool) -> list[Object]:
+    """An admitted job on a cluster, whose pods wait for GPUs of a model that no node has."""
+    annotations = {"shoal.dev/gang": "true"} if is_gang else {}
+    made = living(job("t/lost", count, 4, labels=QUEUE, annotations=annotations, suspend=False))
+    selector = {"nvidia.com/gpu.product": "NVIDIA-B200"}
+    pods = [
+        living(owned(pod(f"t/lost-{at}", 4, status={"phase": "Pending"}, nodeSelector=selector), "Job", "lost"))
+        for at in range(count)
+    ]
+    workload = owned(gpu_workload("t/job-lost", count, 4, on="f"), "Job", "lost")
+    only = living(node("n", 8))
+    only["metadata"]["labels"] = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    return [only, flavor(), *gpu_queue("t", gpus(8)), made, workload, *pods]
+
+
+@pytest.mark.parametrize(("count", "is_gang"), [(1, False), (2, False), (2, True)])
+def test_an_admitted_job_says_why_its_pods_wait(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int, is_gang: bool
+) -> None:
+    objects = admitted_world(count, is_gang=is_gang)
+    said = " ".join(told(tmp_path, capsys, "why", "job/lost", objects=objects).split())
+    assert "waits" in said.partition(" asks ")[0]
+    assert "No node has nvidia.com/gpu.product=NVIDIA-B200" in said
+    assert "queue workload t/job-lost of queue q, in t pods main: flavor f" in said
+    document = json.loads(told(tmp_path, capsys, "why", "job/lost", "-o", "json", objects=objects))
+    assert document["code"] == "GangDoesNotFit"
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "is admitted; 1 pod waits"), (2, "is admitted; 2 pods wait")])
+def test_an_admitted_workload_names_the_pods_that_wait(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int, words: str
+) -> None:
+    objects = admitted_world(count, is_gang=False)
+    said = " ".join(told(tmp_path, capsys, "why", "workload/job-lost", objects=objects).split())
+    assert words in said
+    assert "see shoal why pod/lost-0 -n t" in said
+
+
+def test_a_remedy_of_an_admitted_jobs_pods_is_told_of_the_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    objects = admitted_world(1, is_gang=False)
+    for obj in objects:
+        obj.get("spec", {}).pop("nodeSelector", None)
+    objects[0]["spec"] = {"unschedulable": True}
+    said = " ".join(told(tmp_path, capsys, "why", "job/lost", objects=objects).split())
+    assert "kubectl uncordon n" in said

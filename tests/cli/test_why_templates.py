@@ -90,7 +90,7 @@ def test_a_pod_that_two_changes_concern_is_deleted_after_both(remedies: Remedies
 
 # -- tolerations: each printed patch can be applied to its object ------------------------------------------------------
 
-_BY_DEFAULT = [
+_BY_DEFAULT: list[Object] = [
     {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 ]
@@ -99,7 +99,7 @@ _BY_DEFAULT = [
 
 def kept_off(kind: str, *, in_template: bool) -> list[Object]:
     """A tainted node, and a pod that waits for it; of `Pod` the pod has no controller."""
-    kept = [{"key": "spot", "operator": "Exists"}] if in_template else []
+    kept: list[Object] = [{"key": "spot", "operator": "Exists"}] if in_template else []
     waiting = of_cluster(pod("t/web-0", 1, status={"phase": "Pending"}, tolerations=[*kept, *_BY_DEFAULT]))
     objects = [of_cluster(node("n", 8, spec={"taints": [TAINT]})), waiting]
     if kind == "Pod":
@@ -137,7 +137,7 @@ def test_a_printed_toleration_can_be_added_to_the_object_it_is_for(
     # The template of a Job cannot be changed, so its pods get the toleration.
     changed = after["Pod" if kind in ("Pod", "Job") else kind]["spec"]
     spec = changed.get("template", {}).get("spec", changed)
-    before = [*([{"key": "spot", "operator": "Exists"}] if in_template else [])]
+    before: list[Object] = [{"key": "spot", "operator": "Exists"}] if in_template else []
     before += _BY_DEFAULT if kind in ("Pod", "Job") else []
     added = {"key": "dedicated", "operator": "Equal", "value": "research", "effect": "NoSchedule"}
     assert spec["tolerations"] == [*before, added]
