@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.gpu_queues import gpu_queue, gpu_workload, gpus
-from build.manifests import Object, as_file, job, node, pod
+from build.manifests import Object, as_file, group, job, node, pod
 from build.queue_manifests import flavor
 from shoal.cli.main import main
 
@@ -203,3 +203,28 @@ def test_a_remedy_of_an_admitted_jobs_pods_is_told_of_the_job(
     objects[0]["spec"] = {"unschedulable": True}
     said = " ".join(told(tmp_path, capsys, "why", "job/lost", objects=objects).split())
     assert "kubectl uncordon n" in said
+
+
+def test_only_pods_that_exist_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Four pods of the queued job are not created yet."""
+    waits = living(job("t/waits", 4, 4, labels=QUEUE, suspend=True))
+    objects = [living(node("n", 8)), flavor(), *gpu_queue("t", gpus(8)), waits]
+    objects += [owned(gpu_workload("t/job-waits", 4, 4), "Job", "waits"), living(pod("t/alone", 1, on="n"))]
+    assert main(["why", "pod/nope", "-f", as_file(tmp_path, *objects)]) == 2
+    assert 'pod "nope" not found; 1 pod exists\n' in capsys.readouterr().err
+
+
+def test_the_pods_that_a_gang_needs_are_not_told_as_pods_that_exist(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    member = {"scheduling.k8s.io/group-name": "vg"}
+    alone = living(pod("t/v1", 8, annotations=member, status={"phase": "Pending"}))
+    objects = [living(node("n", 4)), group("scheduling.volcano.sh/v1beta1", "t/vg", minMember=3), alone]
+    said = " ".join(told(tmp_path, capsys, "why", "pod/v1", objects=objects).split())
+    assert "gang t/vg needs 3 pods; 1 waits, 0 run" in said
+
+
+def test_pods_of_a_gang_that_are_not_created_do_not_wait(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = living(job("t/g", 3, 8, annotations={"shoal.dev/gang": "true"}))
+    said = " ".join(told(tmp_path, capsys, "why", "job/g", objects=[living(node("n", 8)), made]).split())
+    assert "needs 3 pods; 0 wait, 0 run, 3 not created yet" in said

@@ -89,7 +89,8 @@ class Explainer:
 
     def about(self, name: str, namespace: str = "", *, is_only: bool = False) -> Explanation:
         """`is_only`: the namespace was requested, so objects of others are not meant."""
-        subjects = Subjects(self._documents, self._known, self._gangs, self._queued)
+        uncreated = self._known - set(self._pods) if self._is_living else frozenset[str]()
+        subjects = Subjects(self._documents, self._known, self._gangs, self._queued, uncreated)
         subject = subjects.find(name, namespace, is_only=is_only)
         # Before the rounds, which place pods.
         self.family = self._family(subject)

@@ -149,7 +149,7 @@ def _show(
     from shoal.views.queue_workloads import show_workloads
 
     screen = console()
-    if tree.roots or tree.astray or not others:
+    if tree.all_roots or not others:
         show_tree(screen, tree)
     if listed is not None:
         show_workloads(screen, listed)
