@@ -228,3 +228,20 @@ def test_pods_of_a_gang_that_are_not_created_do_not_wait(tmp_path: Path, capsys:
     made = living(job("t/g", 3, 8, annotations={"shoal.dev/gang": "true"}))
     said = " ".join(told(tmp_path, capsys, "why", "job/g", objects=[living(node("n", 8)), made]).split())
     assert "needs 3 pods; 0 wait, 0 run, 3 not created yet" in said
+
+
+def test_a_change_of_pods_that_was_not_tried_on_the_nodes_is_no_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without its selector the flavor suits the job; what the nodes say of such pods is not tried."""
+    selector = {"team": "b"}
+    waits = job("t/waits", 1, 4, labels=QUEUE, suspend=True)
+    waits["spec"]["template"]["spec"]["nodeSelector"] = selector
+    only = node("n", 8)
+    only["metadata"]["labels"] = {"team": "a"}
+    objects = [only, flavor(nodeLabels={"team": "a"}), *gpu_queue("t", gpus(8)), waits]
+    document = json.loads(told(tmp_path, capsys, "why", "job/waits", "-o", "json", objects=objects))
+    said = " ".join(told(tmp_path, capsys, "why", "job/waits", objects=objects).split())
+    assert "queue alone Drop nodeSelector team=b of pod set main: flavor f then suits it." in said
+    assert all("was not tried" not in remedy["words"] for remedy in document["remedies"])
+    assert "was not tried" not in said.partition(" would help ")[2].partition(" queue alone ")[0]
