@@ -111,10 +111,15 @@ def test_capability_without_places_on_the_nodes_is_no_remedy(told: Told) -> None
     assert remedy["words"].endswith("Then: Uncordon node m.")
 
 
-def test_of_a_group_without_pods_the_nodes_were_not_tried(told: Told) -> None:
+def test_of_a_group_without_pods_the_change_of_the_queue_is_no_remedy(told: Told) -> None:
+    """Whether its pods would find places on the nodes cannot be tried."""
     group = volcano_group("t/big", 2, queue="small", minResources={"nvidia.com/gpu": 8})
-    (remedy,) = told.remedies("gang/big", node("n", 8), volcano_queue("small", 4), group)
-    assert remedy["words"].endswith("whether they find places on the nodes was not tried.")
+    world = [node("n", 8), volcano_queue("small", 4), group]
+    assert told.remedies("gang/big", *world) == []
+    said = told("gang/big", *world)
+    assert "would help" not in said
+    words = 'queue alone Raise spec.capability["nvidia.com/gpu"] of queue small from 4 to 8. Its pods do not exist yet:'
+    assert f"{words} whether they find places on the nodes was not tried." in said
 
 
 def test_a_misspelled_volcano_queue_is_corrected_in_the_group(told: Told) -> None:

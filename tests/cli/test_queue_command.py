@@ -43,7 +43,7 @@ def teams() -> list[Object]:
     """Two queues of eight; `b` uses twelve, and two jobs wait for `a`."""
     queues = [*gpu_queue("a", gpus(8), cohort="fleet"), *gpu_queue("b", gpus(8), cohort="fleet")]
     jobs = [gpu_job("a/one", 1, 4), gpu_job("a/two", 1, 8, "2026-01-02T00:00:00Z")]
-    return [node("n", 8), flavor(), *queues, gpu_workload("b/held", 3, 4, "f"), *jobs]
+    return [node("n", 8), node("n-1", 8), flavor(), *queues, gpu_workload("b/held", 3, 4, "f"), *jobs]
 
 
 @pytest.mark.parametrize("is_used", [False, True])
@@ -87,14 +87,14 @@ def test_a_queue_that_admits_nobody_says_why_below_the_table(command: Command) -
 def test_who_holds_and_who_waits_is_told_on_request(command: Command) -> None:
     text = command.text(*teams(), options=("--workloads",))
     assert "b/held    b   12 GPUs of f" in text
-    assert "a/job-one  4 GPUs  Admissible: By quota alone it would be admitted now." in text
+    assert "a/job-one  4 GPUs  Admissible: It would be admitted now: its quota is free, and\n" in text
     assert "a/job-two  8 GPUs  WaitingForQuota: " in text
     assert "b/held" not in command.text(*teams())
 
 
 def test_the_document_is_the_tree(command: Command) -> None:
     document = command.json(*teams())
-    assert list(document) == ["roots", "astray"]
+    assert list(document) == ["roots", "astray", "missing"]
     (fleet,) = document["roots"]
     assert (fleet["kind"], fleet["name"]) == ("cohort", "fleet")
     assert [child["name"] for child in fleet["children"]] == ["a", "b"]
@@ -217,3 +217,34 @@ def test_a_line_in_a_pipe_does_not_end_in_blanks(capsys: pytest.CaptureFixture[s
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 5
     assert [line for line in lines if line != line.rstrip()] == []
+
+
+# -- whether those that have quota find places on the nodes ------------------------------------------------------------
+
+
+def crowded() -> list[Object]:
+    """Quota for all, and two nodes of eight GPUs: the first job fits on them, the second never will."""
+    first = gpu_job("t/fits", 1, 8, at="2026-01-01T00:00:00Z")
+    second = gpu_job("t/large", 6, 8, at="2026-01-02T00:00:00Z")
+    return [node("n-0", 8), node("n-1", 8), flavor(), *gpu_queue("t", gpus(100)), first, second]
+
+
+def workloads_listed(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, dict[str, Any]]:
+    assert main([*words, "-f", as_file(folder, *crowded()), "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    if words[0] == "get":
+        return {each["workload"]: each for each in document["items"]}
+    return {each["workload"]: each["reason"] for each in document["workloads"]["waiting"]}
+
+
+@pytest.mark.parametrize("words", [("get", "workloads"), ("queue", "--workloads"), ("queue", "t")])
+def test_a_workload_without_places_on_nodes_is_listed_with_the_reason_that_why_gives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    found = workloads_listed(tmp_path, capsys, *words)
+    assert main(["why", "job/large", "-f", as_file(tmp_path, *crowded()), "-o", "json"]) == 0
+    why = json.loads(capsys.readouterr().out)
+    assert why["code"] == "TopologyPlacementFailed"
+    assert found["t/job-large"]["code"] == why["code"]
+    assert found["t/job-fits"]["code"] == "Admissible"
+    assert found["t/job-fits"]["message"] == "It would be admitted now: its quota is free, and its pods find places."

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.gpu_queues import gpu_queue, gpu_workload, gpus
-from build.manifests import Object, as_file, job, node, pod
+from build.manifests import Object, as_file, group, job, node, pod
 from build.queue_manifests import flavor
 from shoal.cli.main import main
 
@@ -149,3 +149,99 @@ def test_a_gang_that_cannot_be_is_not_told_of_nodes(tmp_path: Path, capsys: pyte
     said = " ".join(told(tmp_path, capsys, "why", "job/nine", objects=objects).split())
     assert "raise parallelism, or lower the annotation to 2" in said
     assert "would take it" not in said
+
+
+def living(obj: Object) -> Object:
+    obj["metadata"]["uid"] = f"uid-{obj['metadata']['name']}"
+    return obj
+
+
+def admitted_world(count: int, *, is_gang: bool) -> list[Object]:
+    """An admitted job on a cluster, whose pods wait for GPUs of a model that no node has."""
+    annotations = {"shoal.dev/gang": "true"} if is_gang else {}
+    made = living(job("t/lost", count, 4, labels=QUEUE, annotations=annotations, suspend=False))
+    selector = {"nvidia.com/gpu.product": "NVIDIA-B200"}
+    pods = [
+        living(owned(pod(f"t/lost-{at}", 4, status={"phase": "Pending"}, nodeSelector=selector), "Job", "lost"))
+        for at in range(count)
+    ]
+    workload = owned(gpu_workload("t/job-lost", count, 4, on="f"), "Job", "lost")
+    only = living(node("n", 8))
+    only["metadata"]["labels"] = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    return [only, flavor(), *gpu_queue("t", gpus(8)), made, workload, *pods]
+
+
+@pytest.mark.parametrize(("count", "is_gang"), [(1, False), (2, False), (2, True)])
+def test_an_admitted_job_says_why_its_pods_wait(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int, is_gang: bool
+) -> None:
+    objects = admitted_world(count, is_gang=is_gang)
+    said = " ".join(told(tmp_path, capsys, "why", "job/lost", objects=objects).split())
+    assert "waits" in said.partition(" asks ")[0]
+    assert "No node has nvidia.com/gpu.product=NVIDIA-B200" in said
+    assert "queue workload t/job-lost of queue q, in t pods main: flavor f" in said
+    document = json.loads(told(tmp_path, capsys, "why", "job/lost", "-o", "json", objects=objects))
+    assert document["code"] == "GangDoesNotFit"
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "is admitted; 1 pod waits"), (2, "is admitted; 2 pods wait")])
+def test_an_admitted_workload_names_the_pods_that_wait(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int, words: str
+) -> None:
+    objects = admitted_world(count, is_gang=False)
+    said = " ".join(told(tmp_path, capsys, "why", "workload/job-lost", objects=objects).split())
+    assert words in said
+    assert "see shoal why pod/lost-0 -n t" in said
+
+
+def test_a_remedy_of_an_admitted_jobs_pods_is_told_of_the_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    objects = admitted_world(1, is_gang=False)
+    for obj in objects:
+        obj.get("spec", {}).pop("nodeSelector", None)
+    objects[0]["spec"] = {"unschedulable": True}
+    said = " ".join(told(tmp_path, capsys, "why", "job/lost", objects=objects).split())
+    assert "kubectl uncordon n" in said
+
+
+def test_only_pods_that_exist_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Four pods of the queued job are not created yet."""
+    waits = living(job("t/waits", 4, 4, labels=QUEUE, suspend=True))
+    objects = [living(node("n", 8)), flavor(), *gpu_queue("t", gpus(8)), waits]
+    objects += [owned(gpu_workload("t/job-waits", 4, 4), "Job", "waits"), living(pod("t/alone", 1, on="n"))]
+    assert main(["why", "pod/nope", "-f", as_file(tmp_path, *objects)]) == 2
+    assert 'pod "nope" not found; 1 pod exists\n' in capsys.readouterr().err
+
+
+def test_the_pods_that_a_gang_needs_are_not_told_as_pods_that_exist(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    member = {"scheduling.k8s.io/group-name": "vg"}
+    alone = living(pod("t/v1", 8, annotations=member, status={"phase": "Pending"}))
+    objects = [living(node("n", 4)), group("scheduling.volcano.sh/v1beta1", "t/vg", minMember=3), alone]
+    said = " ".join(told(tmp_path, capsys, "why", "pod/v1", objects=objects).split())
+    assert "gang t/vg needs 3 pods; 1 waits, 0 run" in said
+
+
+def test_pods_of_a_gang_that_are_not_created_do_not_wait(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = living(job("t/g", 3, 8, annotations={"shoal.dev/gang": "true"}))
+    said = " ".join(told(tmp_path, capsys, "why", "job/g", objects=[living(node("n", 8)), made]).split())
+    assert "needs 3 pods; 0 wait, 0 run, 3 not created yet" in said
+
+
+def test_a_change_of_pods_that_was_not_tried_on_the_nodes_is_no_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without its selector the flavor suits the job; what the nodes say of such pods is not tried."""
+    selector = {"team": "b"}
+    waits = job("t/waits", 1, 4, labels=QUEUE, suspend=True)
+    waits["spec"]["template"]["spec"]["nodeSelector"] = selector
+    only = node("n", 8)
+    only["metadata"]["labels"] = {"team": "a"}
+    objects = [only, flavor(nodeLabels={"team": "a"}), *gpu_queue("t", gpus(8)), waits]
+    document = json.loads(told(tmp_path, capsys, "why", "job/waits", "-o", "json", objects=objects))
+    said = " ".join(told(tmp_path, capsys, "why", "job/waits", objects=objects).split())
+    assert "queue alone Drop nodeSelector team=b of pod set main: flavor f then suits it." in said
+    assert all("was not tried" not in remedy["words"] for remedy in document["remedies"])
+    assert "was not tried" not in said.partition(" would help ")[2].partition(" queue alone ")[0]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from build.manifests import Object, as_file, node, pod, replicas
+from build.manifests import Object, as_file, group, job, node, pod, replicas
 from shoal.cli.main import main
+from shoal.embedded.apiserver.patches.json_patch import json_patch
 
+GROUP = "scheduling.x-k8s.io/pod-group"
 TAINT = {"key": "dedicated", "value": "research", "effect": "NoSchedule"}
 Remedies = Callable[..., list[dict[str, Any]]]
 
@@ -83,3 +86,78 @@ def test_a_pod_that_two_changes_concern_is_deleted_after_both(remedies: Remedies
         spec["nodeSelector"] = {"pol": "gpu"}
     (remedy,) = remedies("pod/web-0", tainted, controller, waiting)
     assert [command.split()[1] for command in remedy["commands"]] == ["patch", "patch", "delete"]
+
+
+# -- tolerations: each printed patch can be applied to its object ------------------------------------------------------
+
+_BY_DEFAULT: list[Object] = [
+    {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+]
+"""Which the API server adds to each pod, and to no template."""
+
+
+def kept_off(kind: str, *, in_template: bool) -> list[Object]:
+    """A tainted node, and a pod that waits for it; of `Pod` the pod has no controller."""
+    kept: list[Object] = [{"key": "spot", "operator": "Exists"}] if in_template else []
+    waiting = of_cluster(pod("t/web-0", 1, status={"phase": "Pending"}, tolerations=[*kept, *_BY_DEFAULT]))
+    objects = [of_cluster(node("n", 8, spec={"taints": [TAINT]})), waiting]
+    if kind == "Pod":
+        return objects
+    controller = of_cluster(job("t/web", 1, 1) if kind == "Job" else replicas(kind, "t/web", 1, 1))
+    if kept:
+        controller["spec"]["template"]["spec"]["tolerations"] = kept
+    if kind == "Deployment":
+        objects.append(owned(of_cluster(replicas("ReplicaSet", "t/web-5d", 1, 1)), "Deployment", "web"))
+        owned(waiting, "ReplicaSet", "web-5d")
+    else:
+        owned(waiting, kind, "web")
+    return [*objects, controller]
+
+
+def patched(objects: list[Object], commands: list[str]) -> list[Object]:
+    """The objects after the patches of these commands, each by itself as a server applies it."""
+    by_name = {(each["kind"].lower(), each["metadata"]["name"]): each for each in objects}
+    for command in commands:
+        words = shlex.split(command)
+        if words[1] == "patch":
+            body = json.loads(next(word for word in words if word.startswith("-p=")).removeprefix("-p="))
+            by_name[words[2], words[3]] = json_patch(by_name[words[2], words[3]], body)
+    return list(by_name.values())
+
+
+@pytest.mark.parametrize("in_template", [False, True])
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job", "Pod"])
+def test_a_printed_toleration_can_be_added_to_the_object_it_is_for(
+    remedies: Remedies, kind: str, in_template: bool
+) -> None:
+    objects = kept_off(kind, in_template=in_template)
+    (remedy,) = remedies("pod/web-0", *objects)
+    after = {each["kind"]: each for each in patched(objects, remedy["commands"])}
+    # The template of a Job cannot be changed, so its pods get the toleration.
+    changed = after["Pod" if kind in ("Pod", "Job") else kind]["spec"]
+    spec = changed.get("template", {}).get("spec", changed)
+    before: list[Object] = [{"key": "spot", "operator": "Exists"}] if in_template else []
+    before += _BY_DEFAULT if kind in ("Pod", "Job") else []
+    added = {"key": "dedicated", "operator": "Equal", "value": "research", "effect": "NoSchedule"}
+    assert spec["tolerations"] == [*before, added]
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "Pod"])
+def test_two_printed_tolerations_keep_each_other(remedies: Remedies, kind: str) -> None:
+    """The pods of a gang need two nodes, each with a taint of its own."""
+    objects = []
+    for at, team in enumerate(("research", "sales")):
+        objects.append(of_cluster(node(f"n{at}", 8, spec={"taints": [TAINT | {"value": team}]})))
+        one = of_cluster(pod(f"t/web-{at}", 8, status={"phase": "Pending"}, tolerations=_BY_DEFAULT))
+        one["metadata"]["labels"] = {GROUP: "web"}
+        objects.append(owned(one, kind, "web") if kind != "Pod" else one)
+    if kind != "Pod":
+        objects.append(of_cluster(replicas(kind, "t/web", 2, 8)))
+    objects.append(of_cluster(group("scheduling.x-k8s.io/v1alpha1", "t/web", minMember=2)))
+    (remedy,) = remedies("gang/web", *objects)
+    after = [each for each in patched(objects, remedy["commands"]) if each["kind"] == kind]
+    for each in after:
+        spec = each["spec"].get("template", {}).get("spec", each["spec"])
+        values = {toleration.get("value") for toleration in spec["tolerations"]}
+        assert values >= {"research", "sales"}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from rich.console import Console
 
 from build.depth import examples
 from build.queues import admitted, cluster_queue, cohort, limited, queues, quotas, workload
@@ -13,6 +16,7 @@ from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.state import Queues
 from shoal.views.queue_backlog import waiters_of
+from shoal.views.queue_text import show_tree
 from shoal.views.queue_tree import QuotaLine, Tree, TreeNode, queue_tree
 
 GPU = "nvidia.com/gpu"
@@ -189,3 +193,18 @@ def test_a_queue_without_a_namespace_selector_is_said_to_admit_nobody() -> None:
     tree = read(queues(everybody, nobody))
     assert find(tree, "open").closed == ""
     assert find(tree, "shut").closed.startswith("it has no namespaceSelector")
+
+
+def test_workloads_of_a_local_queue_that_does_not_exist_are_counted() -> None:
+    lost = [structs.replace(workload(f"lost-{at}", "a", gpu=1), queue="default/missing") for at in range(2)]
+    nameless = structs.replace(workload("nameless", "a", gpu=1), queue="")
+    tree = read(queues(cluster_queue("a", gpu=8)), workload("known", "a", gpu=9), *lost, nameless)
+    assert [(node.name, node.waiting.workloads, node.closed) for node in tree.missing] == [
+        ("", 1, "these workloads name no LocalQueue"),
+        ("default/missing", 2, "it does not exist"),
+    ]
+    screen = io.StringIO()
+    show_tree(Console(file=screen, width=100), tree)
+    assert "1 cluster queue, 0 of 8 GPUs used, 4 waiting" in screen.getvalue()
+    assert "from default/missing admits no workloads: it does not exist" in screen.getvalue()
+    assert "from (none) admits no workloads: these workloads name no LocalQueue" in screen.getvalue()

@@ -89,7 +89,8 @@ class Explainer:
 
     def about(self, name: str, namespace: str = "", *, is_only: bool = False) -> Explanation:
         """`is_only`: the namespace was requested, so objects of others are not meant."""
-        subjects = Subjects(self._documents, self._known, self._gangs, self._queued)
+        uncreated = self._known - set(self._pods) if self._is_living else frozenset[str]()
+        subjects = Subjects(self._documents, self._known, self._gangs, self._queued, uncreated)
         subject = subjects.find(name, namespace, is_only=is_only)
         # Before the rounds, which place pods.
         self.family = self._family(subject)
@@ -245,11 +246,23 @@ class Explainer:
                     ("would hold" if name == "holds" else name, lines) for name, lines in explanation.chapters
                 ]
             insert(explanation, "status", *(condition_lines(written) or [NOT_CONSIDERED]))
-        else:
-            self._tell_missing(key, explanation, "is admitted and waits:")
+        elif not self._tell_missing(key, explanation, "is admitted and waits:"):
+            self._tell_waiting(key, explanation)
         if explanation.outcome.startswith("waits"):
             explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
         return explanation
+
+    def _tell_waiting(self, key: str, explanation: Explanation) -> None:
+        """Names the pods of an admitted workload that have no places on nodes."""
+        if not isinstance(self._rounds, QueueRounds) or explanation.outcome != "is admitted":
+            return
+        pending = self._rounds.cluster.pending
+        waiting = [name for name in self._rounds.pods.each_of(key) if name in pending and name in self._pods]
+        if waiting:
+            explanation.outcome = f"is admitted; {pods_words(len(waiting))} {'waits' if len(waiting) == 1 else 'wait'}"
+            namespace, _, name = waiting[0].partition("/")
+            named = self._objects.pod_names(waiting)
+            explanation.add("pods", f"those that wait: {named}", f"see shoal why pod/{name} -n {namespace}")
 
     # -- the owner of pods -------------------------------------------------------------------------------------
 
@@ -267,8 +280,7 @@ class Explainer:
     def _of_maker(self, subject: Subject) -> Explanation:
         value = next(each.value for each in self._documents if _is(each, subject))
         workload = self._workload_of(subject)
-        running = [pod for pod in self._pods_of(subject) if pod.spec.node_name]
-        if workload and not running:
+        if workload and not self._is_about_pods(subject, workload):
             return renamed(self._workload(workload), f"{subject.kind} {subject.key}, queued as workload {workload},")
         if subject.key in self._gangs:
             is_reported = is_called_gang(meta_of(value), self._loaded.cluster.gangs.find(subject.key))
@@ -298,6 +310,14 @@ class Explainer:
         named = self._objects.pod_names(waiting)
         explanation.chapters.insert(0, ("pods", [counts, f"those that wait: {named}", *lost]))
         return explanation
+
+    def _is_about_pods(self, subject: Subject, workload: str) -> bool:
+        """Whether the pods of a queued job tell more than its queue: where any has a node, or waits for one after the
+        admission."""
+        pods = self._pods_of(subject)
+        if is_admitted(self._workloads.get(workload)):
+            return any(pod.spec.node_name or not pod.is_finished() for pod in pods)
+        return any(pod.spec.node_name for pod in pods)
 
     def _workload_of(self, subject: Subject) -> str:
         namespace, _, name = subject.key.partition("/")

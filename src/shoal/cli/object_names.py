@@ -11,7 +11,7 @@ gang tells most, then the workload, then the pods.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from shoal.api.decode import Document, Unknown, meta_of
@@ -55,9 +55,16 @@ class Subjects:
     """Everything that can be asked about."""
 
     def __init__(
-        self, documents: Iterable[Document], pods: Iterable[str], gangs: Iterable[str], workloads: Iterable[str]
+        self,
+        documents: Iterable[Document],
+        pods: Iterable[str],
+        gangs: Iterable[str],
+        workloads: Iterable[str],
+        uncreated: Container[str] = frozenset(),
     ):
-        """`pods`, `gangs` and `workloads` are the keys that the facts know; of those that ended documents tell."""
+        """`pods`, `gangs` and `workloads` are the keys that the facts know; of those that ended documents tell.
+        `uncreated`: the pods that have no object yet, which can be asked about and are not counted."""
+        self._uncreated = uncreated
         self._kinds: dict[str, dict[str, None]] = {}
         for kind, keys in ((POD, pods), (GANG, gangs), (WORKLOAD, workloads)):
             for key in keys:
@@ -122,9 +129,15 @@ class Subjects:
         near += [bare[each] for each in difflib.get_close_matches(short, bare, n=_NEAR, cutoff=_ALIKE)]
         shown = [f"{kind}/{each}" if kind else each for each in dict.fromkeys(near)][:_NEAR]
         what = kind or "pod or gang"
-        many = f"{len(names):,} {kind or 'pods and gang'}s exist" if len(names) != 1 else f"1 {what} exists"
+        count = sum(self._is_created(key, kind) for key in names)
+        many = f"{count:,} {kind or 'pods and gang'}s exist" if count != 1 else f"1 {what} exists"
         fix = f"did you mean {' or '.join(shown)}?" if shown else many
         return UserError(f"{what} {excerpt(name if kind else text)} not found", fix=fix)
+
+    def _is_created(self, key: str, kind: str) -> bool:
+        if kind in ("", POD) and POD in self._kinds[key] and key not in self._uncreated:
+            return True
+        return GANG in self._kinds[key] if not kind else kind != POD
 
     def _with_nearest_kind(self, text: str) -> str:
         """An object that exists, whose kind is misspelled: `pdo/x`. Empty where the word is a namespace."""

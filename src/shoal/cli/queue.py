@@ -88,8 +88,8 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
     from shoal.cli.manifests import warn
     from shoal.cli.object_source import source_from
     from shoal.cli.other_queues import named, other_queues_in_use, other_queues_of
+    from shoal.cli.queue_lists import reasons_of
     from shoal.cli.queue_manifests import are_queues, queues_of
-    from shoal.sim.queue_outlook import outlook
     from shoal.sim.queued_world import kueue_of
     from shoal.views.queue_backlog import waiters_of
     from shoal.views.queue_part import part_of, workloads_in
@@ -116,8 +116,7 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
     tree = queue_tree(kueue.queues, waiters)
     listed = None
     if options.workloads or options.name or form.name == "wide":
-        reasons = outlook(kueue_of(manifests, manifests.now_s), manifests.now_s)
-        listed = workloads_of(kueue.queues.held.values(), waiters, reasons)
+        listed = workloads_of(kueue.queues.held.values(), waiters, reasons_of(source, manifests))
     if options.name:
         part = part_of(tree, options.name, namespace, is_only=bool(namespace and options.namespace))
         tree = Tree([part.shown])
@@ -149,7 +148,7 @@ def _show(
     from shoal.views.queue_workloads import show_workloads
 
     screen = console()
-    if tree.roots or tree.astray or not others:
+    if tree.all_roots or not others:
         show_tree(screen, tree)
     if listed is not None:
         show_workloads(screen, listed)

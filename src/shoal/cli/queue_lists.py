@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shoal.cli.manifests import rounds_of
 from shoal.cli.object_source import Source
 from shoal.cli.other_queues import other_queues_in_use
 from shoal.cli.queue_manifests import are_queues, queues_of
-from shoal.sim.queue_outlook import outlook
+from shoal.cli.search_deadline import SearchDeadline
+from shoal.sim.queue_outlook import outlook, with_places
 from shoal.sim.queued_world import kueue_of
+from shoal.store.queues import ManifestQueues
+from shoal.units.errors import UserError
+from shoal.views.decision import Reason
 from shoal.views.other_queues import OtherQueue
 from shoal.views.queue_backlog import waiters_of
 from shoal.views.queue_list import QueueLine, lines_of
 from shoal.views.queue_tree import queue_tree
-from shoal.views.queue_workloads import workloads_of
+from shoal.views.queue_workloads import ADMISSIBLE, workloads_of
 from shoal.views.workload_list import WorkloadLine
 from shoal.views.workload_list import lines_of as workload_lines_of
+
+_SEED = 42
+_MOST_S = 2.0
+"""For looking for places on nodes."""
 
 
 def queue_lines(source: Source) -> list[QueueLine]:
@@ -29,8 +38,21 @@ def workload_lines(source: Source) -> Sequence[WorkloadLine]:
     manifests = queues_of(source.documents, [source.words])
     kueue = kueue_of(manifests, manifests.now_s)
     waiters = waiters_of(kueue, {facts.key: facts for facts in manifests.workloads})
-    reasons = outlook(kueue_of(manifests, manifests.now_s), manifests.now_s)
+    reasons = reasons_of(source, manifests)
     return workload_lines_of(workloads_of(kueue.queues.held.values(), waiters, reasons))
+
+
+def reasons_of(source: Source, manifests: ManifestQueues) -> dict[str, Reason]:
+    """What would become of each waiting workload now. What was loaded of the source is used up."""
+    reasons = outlook(kueue_of(manifests, manifests.now_s), manifests.now_s)
+    if not any(reason.code == ADMISSIBLE for reason in reasons.values()):
+        return reasons
+    try:
+        loaded = source.taken()
+    except UserError:
+        # Files are read for their queues alone; of pods that cannot be read no places are known.
+        return reasons
+    return with_places(reasons, rounds_of(loaded, _SEED), SearchDeadline(_MOST_S))
 
 
 def _local_queues(source: Source) -> list[QueueLine]:

@@ -213,7 +213,8 @@ class _Told:
         explanation = Explanation(key, "waits with its gang", found.code)
         explanation.add("asks", ask_words(self._cluster.pending[key].charge.ask))
         explanation.add("conditions", *condition_words(self._cluster.pending[key].charge.ask))
-        explanation.add("gang", gang.name, *self._needs(gang))
+        first, *rest = [*self._needs(gang)] or [""]
+        explanation.add("gang", f"{gang.name} needs {first}" if first else gang.name, *rest)
         explanation.add("short", gang_message(found, evidence))
         self._tell_gang_help(explanation, gang, found, evidence)
         return explanation
@@ -334,9 +335,13 @@ class _Told:
         if facts is None:
             return
         if facts.minimum:
-            waiting, running = len(gang.waiting), len(gang.running)
+            missing = 0
+            if self._objects.is_living:
+                missing = sum(pod not in self._objects.pods for pod in gang.waiting)
+            waiting, running = len(gang.waiting) - missing, len(gang.running)
             waits, runs = "waits" if waiting == 1 else "wait", "runs" if running == 1 else "run"
-            yield f"{pods_words(facts.minimum)}; {waiting:,} {waits}, {running:,} {runs}"
+            more = f", {missing:,} not created yet" if missing else ""
+            yield f"{pods_words(facts.minimum)}; {waiting:,} {waits}, {running:,} {runs}{more}"
         for part in facts.parts:
             inside = f" in {part.parent}" if part.parent else ""
             has_parts = any(each.parent == part.name for each in facts.parts)

@@ -1,8 +1,8 @@
 """Tries the changes of queues of Volcano and KAI that may let a held pod or group go, and says which of them help.
 
 Guarantees: a printed change was tried with the rules of the queues, and the pods then found places on the nodes, with
-another change where they would not find them. Of a group without pods only the queues were asked, and the answer says
-so.
+another change where they would not find them. Of a group without pods only the queues were asked: such changes are no
+remedies, and are told under a heading of their own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from shoal.sim.rounds import Rounds
 from shoal.store.held_pods import HeldPod, QueueChange
 from shoal.store.manifest_cluster import ManifestCluster
 from shoal.views.enumeration import few
-from shoal.views.explanation import Explanation
+from shoal.views.explanation import QUEUE_ALONE, Explanation
 from shoal.views.remedies import Remedy, both
 from shoal.views.remedy_commands import FieldEdit, label_commands
 
@@ -95,6 +95,7 @@ class _HeldHelp:
 
     def tell(self) -> None:
         found: list[Remedy] = []
+        untried: list[str] = []
         note = ""
         for at in range(len(self._hold.changes)):
             enough = self._enough(at)
@@ -103,7 +104,7 @@ class _HeldHelp:
             changes, freed = enough
             remedy = self._remedy(list(changes.values()))
             if not freed:
-                found.append(Remedy(f"{remedy.words} {_UNTRIED}", remedy.commands))
+                untried.append(f"{remedy.words} {_UNTRIED}")
                 continue
             tried = self._with_places(remedy, freed)
             note = "" if tried else _NO_PLACES
@@ -111,7 +112,8 @@ class _HeldHelp:
         self._explanation.remedies = found[:_MOST_REMEDIES]
         lines = [line for remedy in found[:_MOST_REMEDIES] for line in remedy.lines()]
         note = note or (_OVERTAKEN if self._is_overtaken else "")
-        self._explanation.add("would help", *lines, "" if found else note)
+        self._explanation.add("would help", *lines, "" if found or untried else note)
+        self._explanation.add(QUEUE_ALONE, *untried[:_MOST_REMEDIES])
 
     def _enough(self, at: int) -> tuple[_Changes, list[PodArrived]] | None:
         """The changes of one alternative that suffice, and the pods that they free. Other groups may come first: then

@@ -1,4 +1,5 @@
-"""Computes what the queues would decide now about all waiting workloads, by quota alone and with no workload ending.
+"""Computes what the queues would decide now about all waiting workloads: by quota, with no workload ending, and then
+whether the pods of those that would be admitted find places on nodes.
 
 Found by letting the discipline decide on facts of its own. `decide` computes placements; this module
 answers "why is this one not running" for quotas.
@@ -6,12 +7,20 @@ answers "why is this one not running" for quotas.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.kueue import Kueue
+from shoal.engine.queues.reasons import Wait
+from shoal.sim.queue_rounds import QueueRecord, QueueRounds
+from shoal.sim.rounds import Rounds
+from shoal.sim.workload_explanation import most_of
 from shoal.views.decision import Reason
 from shoal.views.queue_workloads import ADMISSIBLE
 from shoal.views.waits import wait_reason
 
 MOST_CYCLES = 10_000
+_HAS_PLACES = "It would be admitted now: its quota is free, and its pods find places."
 
 
 def outlook(kueue: Kueue, now_s: float) -> dict[str, Reason]:
@@ -35,3 +44,28 @@ def outlook(kueue: Kueue, now_s: float) -> dict[str, Reason]:
             behind = head if head != waiting.workload else ""
         reasons[waiting.workload] = wait_reason(waiting, behind)
     return reasons
+
+
+def with_places(reasons: Mapping[str, Reason], rounds: Rounds, go_on: Callable[[], bool]) -> dict[str, Reason]:
+    """The reasons, with what the rounds decide of workloads that quota alone would admit, as `shoal why` has it. The
+    rounds are used up. `go_on`: whether to decide further rounds; without a decision a reason stays as it is."""
+    found = dict(reasons)
+    admissible = {key for key, reason in reasons.items() if reason.code == ADMISSIBLE}
+    if not admissible:
+        return found
+    waiting: dict[str, StillWaiting] = {}
+    admitted: set[str] = set()
+    for record in rounds.each(most_of(rounds)):
+        if isinstance(record, QueueRecord):
+            admitted.update(each.workload for each in record.admitted)
+            waiting.update((each.workload, each) for each in record.waiting)
+            admitted -= {each.workload for each in record.preempted}
+        if not go_on():
+            break
+    unproven = rounds.unproven() if isinstance(rounds, QueueRounds) else ""
+    for key in admissible:
+        if key in admitted:
+            found[key] = found[key] if unproven else Reason(ADMISSIBLE, _HAS_PLACES, "")
+        elif key in waiting and waiting[key].why is not Wait.PENDING:
+            found[key] = wait_reason(waiting[key], unproven=unproven)
+    return found

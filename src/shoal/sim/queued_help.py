@@ -23,7 +23,7 @@ from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
 from shoal.sim.remedies.search import Found
 from shoal.sim.remedies.trial import GoOn
-from shoal.views.explanation import Explanation, cause_lines
+from shoal.views.explanation import QUEUE_ALONE, Explanation, cause_lines
 from shoal.views.queue_help import cut_words, remedy_words
 from shoal.views.remedies import Remedy, both, unmatched_words
 from shoal.views.remedy_commands import quota_commands
@@ -52,6 +52,8 @@ class _QueuedHelp:
         self._objects = objects
         self._budget = SearchLimit(go_on=go_on)
         rounds.placement.renew()
+        self._untried: list[str] = []
+        """Changes that were tried on the queues and not on the nodes."""
         self._trial = RemedyTrial(rounds, objects.node_facts, go_on)
 
     def tell(self) -> None:
@@ -65,7 +67,10 @@ class _QueuedHelp:
             corrected, obstacle = correction.tried(lambda: self._quota(self._rounds.prover), self._told)
             self._add(corrected, correction.words(), obstacle)
             return
-        by_queues = [self._told(each) for each in self._quota(self._rounds.prover)[:_MOST_REMEDIES]]
+        by_quota = self._quota(self._rounds.prover)[:_MOST_REMEDIES]
+        untried = [each for each in by_quota if each.effect is Effect.ADMITTED_BY_QUOTA]
+        self._untried = [self._told(each).words for each in untried]
+        by_queues = [self._told(each) for each in by_quota if each not in untried]
         admission = admission_with_quota(self._rounds.kueue, self._facts.key, self._rounds.now_s)
         found = None if admission is None or not self._rounds.cluster.row_of else self._on_nodes(admission)
         if found is None or admission is None:
@@ -75,7 +80,7 @@ class _QueuedHelp:
         tried = [self._with_quota(each, admission) for each in found.candidates[:_MOST_TRIED]]
         helpful = [*by_queues, *(remedy for remedy in tried if remedy is not None)][:_MOST_REMEDIES]
         unmet = unmatched_words(found.unmet)
-        is_hopeless = not (helpful or unmet or self._budget.is_short or self._trial.is_short)
+        is_hopeless = not (helpful or unmet or self._untried or self._budget.is_short or self._trial.is_short)
         self._add(helpful, unmet, _NO_PLACES * is_hopeless, found.note)
 
     def _add(self, helpful: list[Remedy], *more: str) -> None:
@@ -84,6 +89,7 @@ class _QueuedHelp:
         lines = [line for remedy in helpful for line in remedy.lines()]
         cut = cut_words(self._budget.spent) if is_short else ""
         self._explanation.add("would help", *more, *lines, cut)
+        self._explanation.add(QUEUE_ALONE, *self._untried)
 
     def _on_nodes(self, admission: QuotaAssignment) -> Found | None:
         """None where its pods find places, so that only quota is lacking."""

@@ -17,6 +17,8 @@ MOST_LINES = 12
 _MOST_CAUSES = 6
 _LEAST = 20
 HELP = "would help"
+QUEUE_ALONE = "queue alone"
+"""The heading of changes after which the queue lets the subject go, and that were not tried on the nodes."""
 REFUSED = "refused"
 """The heading of what the API server says of pods that it does not create."""
 WOULD_RUN = "it would run on "

@@ -26,10 +26,10 @@ _STYLES = {"cohort": "bold cyan", "clusterQueue": "bold", "localQueue": "dim"}
 
 def show_tree(console: Console, tree: Tree) -> None:
     console.print(_headline(tree))
-    if not tree.roots and not tree.astray:
+    nodes = tree.all_roots
+    if not nodes:
         return
     console.print()
-    nodes = [*tree.roots, *tree.astray]
     is_shared = any(node.share is not None for root in nodes for node in _each(root))
     headings = ["queue", "", *(_NUMBERS if is_shared else _NUMBERS[:-1])]
     leasts = [NAME, KIND, *(NUMBER for _ in headings[2:])]
@@ -38,14 +38,18 @@ def show_tree(console: Console, tree: Tree) -> None:
     if closed:
         console.print()
     for node in closed:
-        console.print(Text(f"{_KINDS[node.kind]}{node.name} admits no workloads: {node.closed}", "red"))
+        console.print(Text(f"{_called(node)} admits no workloads: {node.closed}", "red"))
+
+
+def _called(node: TreeNode) -> str:
+    return f"{_KINDS[node.kind]}{node.name or '(none)'}"
 
 
 def _headline(tree: Tree) -> Text:
-    nodes = [node for root in [*tree.roots, *tree.astray] for node in _each(root)]
+    nodes = [node for root in tree.all_roots for node in _each(root)]
     queues = sum(1 for node in nodes if node.kind == "clusterQueue")
     cohorts = sum(1 for node in nodes if node.kind == "cohort")
-    waiting = sum(root.waiting.workloads for root in [*tree.roots, *tree.astray])
+    waiting = sum(root.waiting.workloads for root in tree.all_roots)
     counted = f"{queues:,} cluster queue{'' if queues == 1 else 's'}"
     if cohorts:
         counted += f" in {cohorts:,} cohort{'' if cohorts == 1 else 's'}"
@@ -77,7 +81,7 @@ def _each(node: TreeNode) -> Iterator[TreeNode]:
 
 def _rows(node: TreeNode, depth: int) -> Iterator[list[Cell]]:
     indent = "  " * depth
-    name = Text(f"{indent}{_KINDS[node.kind]}{node.name}", _STYLES[node.kind])
+    name = Text(f"{indent}{_called(node)}", _STYLES[node.kind])
     if node.closed:
         name.append(" (closed)", "red")
     share: Cell = "" if node.share is None else _share(node.share.weighted)

@@ -23,6 +23,9 @@ from shoal.engine.queues.state import Queues
 from shoal.views.queue_backlog import Backlog, Number, Waiter, backlog_of, plain
 from shoal.views.queue_lending import lending_of
 
+_NOT_THERE = "it does not exist"
+_NO_NAME = "these workloads name no LocalQueue"
+
 Kind = Literal["cohort", "clusterQueue", "localQueue"]
 
 
@@ -61,10 +64,16 @@ class TreeNode(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """All of it. `astray` are local queues whose cluster queue is not there."""
+    """All of it. `astray` are local queues whose cluster queue is not there; `missing` are local queues that workloads
+    name and that do not exist."""
 
     roots: list[TreeNode] = []
     astray: list[TreeNode] = []
+    missing: list[TreeNode] = []
+
+    @property
+    def all_roots(self) -> list[TreeNode]:
+        return [*self.roots, *self.astray, *self.missing]
 
 
 def queue_tree(queues: Queues, waiters: Iterable[Waiter]) -> Tree:
@@ -102,6 +111,11 @@ class _QueueTreeReader:
                     closed=f"its ClusterQueue {facts.cluster_queue} does not exist",
                 )
                 for facts in astray
+            ],
+            [
+                TreeNode("localQueue", name, waiting=backlog_of(waiters), closed=_NOT_THERE if name else _NO_NAME)
+                for name, waiters in sorted(self._by_local.items())
+                if name not in queues.local_queues
             ],
         )
 

@@ -85,17 +85,19 @@ def _toleration(trial: RemedyTrial, subject: WaitingSubject, objects: Objects, f
     if objects.is_living:
         template = objects.template_of(subject.pods[0])
         # In the open trial a first toleration may have been added already.
-        has_now = {pod: bool(trial.cluster.pending[pod].charge.ask.tolerations) for pod in subject.pods}
-        has_list = {pod: has_now[pod] or objects.has_tolerations(pod) for pod in subject.pods}
+        has_list = {pod: trial.tolerates_more or objects.has_tolerations(pod) for pod in subject.pods}
         if target.is_template:
+            # The API server adds tolerations to each pod that the template does not have.
             in_template = template is not None and bool(template.spec.tolerations)
-            has_list[target.keys[0]] = in_template or (target.is_open and any(has_now.values()))
+            has_list[target.keys[0]] = in_template or trial.tolerates_more
         commands = toleration_commands(found.taints, target, has_list)
         if target.is_template and not target.is_open:
             words += f" Pods that {target.called()} creates later need it in its template."
 
     def apply(stack: ExitStack) -> None:
         trial.change_asks(stack, subject.pods, partial(tolerating, taints=found.taints), are_new=are_new)
+        stack.callback(setattr, trial, "tolerates_more", trial.tolerates_more)
+        trial.tolerates_more = True
 
     return Candidate(Remedy(words, commands), apply, changes_pods=True)
 

@@ -53,6 +53,8 @@ class RemedyTrial:
         """Pods that the last trial placed."""
         self.takers: tuple[str, ...] = ()
         """The nodes on which the last trial had pods of the subject."""
+        self.tolerates_more = False
+        """Whether the open trial has added tolerations to the subject."""
         self.is_short = False
         """The search was ended before everything was tried."""
 
