@@ -92,10 +92,10 @@ def helpful_taints(cluster: Cluster, ask: Ask, who: PodIdentity = NO_IDENTITY) -
     return tuple(each for each in found if evidence(cluster, tolerating(ask, each.taints), who).fitting)
 
 
-def feasible_rows(cluster: Cluster, ask: Ask, rows: Rows, ignored: Code | None = None) -> Rows:
-    """Those of the rows that the rules about names, labels, taints and models let through, all but one of the rules."""
+def feasible_rows(cluster: Cluster, ask: Ask, rows: Rows) -> Rows:
+    """Those of the rows that the rules about names, labels, taints and models let through."""
     for rule in STATIC_FILTERS:
-        verdicts = None if rule.code is ignored else rule.passes(cluster, ask, rows)
+        verdicts = rule.passes(cluster, ask, rows)
         if verdicts is not None:
             rows = rows[verdicts]
     return rows
