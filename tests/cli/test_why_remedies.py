@@ -196,6 +196,35 @@ def test_a_cordon_is_lifted_only_where_that_suffices(told: Told) -> None:
     assert "Uncordon" not in told("pod/a", cordoned, pod("t/a", 16))
 
 
+CORDON: dict[str, Any] = {
+    "unschedulable": True,
+    "taints": [
+        {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": "2026-11-27T00:00:00Z"}
+    ],
+}
+"""As the node lifecycle controller completes what `kubectl cordon` writes."""
+
+
+def test_a_cordon_is_lifted_together_with_the_taint_that_it_brings(told: Told) -> None:
+    nodes = [of_cluster(node(name, 8, spec=CORDON)) for name in "ab"]
+    text = told("pod/a", *nodes, pod("t/a", 1))
+    assert "would help Uncordon node a. kubectl uncordon a" in text
+    assert "Tolerate" not in text
+    assert "Uncordon" not in told("pod/a", *nodes, pod("t/a", 16))
+
+
+def test_a_cordon_is_lifted_rather_than_a_taint_tolerated_or_a_pod_ended(told: Told) -> None:
+    cordoned, tainted = of_cluster(node("c", 8, spec=CORDON)), of_cluster(node("n", 8, spec={"taints": [TAINT]}))
+    busy = of_cluster(node("b", 8))
+    held = pod("t/held", 8, "b", priority=1000)
+    document = told.document("pod/a", cordoned, tainted, busy, held, pod("t/a", 8))
+    assert document["remedies"][0] == {"words": "Uncordon node c.", "commands": ["kubectl uncordon c"]}
+    # Where the tainted node is full, one change still suffices.
+    full = pod("t/full", 8, "n")
+    document = told.document("pod/a", cordoned, tainted, busy, held, full, pod("t/a", 8))
+    assert document["remedies"][0]["commands"] == ["kubectl uncordon c"]
+
+
 def test_a_gang_gets_as_many_nodes_uncordoned_as_it_needs(told: Told) -> None:
     nodes = [of_cluster(node(name, 8, spec={"unschedulable": True})) for name in "abc"]
     members = [pod(f"t/g-{at}", 8, annotations={GROUP: "g"}) for at in range(2)]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from build.depth import examples
 from shoal.api.node_affinity import NodeRule, node_rule
@@ -304,6 +305,7 @@ def test_every_count_is_what_looking_at_each_node_gives(
 
 def one_by_one(cluster: Cluster, nodes: list[NodeFacts], pods: list[PodBound], wanted: Ask) -> Evidence:
     domain_count: Counter[tuple[Code, str]] = Counter()
+    on_allowed: Counter[tuple[Code, str]] = Counter()
     candidates = []
     fitting = 0
     for place, facts in enumerate(nodes):
@@ -311,23 +313,35 @@ def one_by_one(cluster: Cluster, nodes: list[NodeFacts], pods: list[PodBound], w
         barred = barrier(facts, wanted)
         if barred is not None:
             domain_count[barred] += 1
+            on_allowed[barred] += is_allowed(facts, wanted)
             continue
         lacks = shortfalls(cluster, facts, here, wanted)
         for cause in first_to_fail([cause for cause, _ in lacks]):
             domain_count[cause] += 1
+            on_allowed[cause] += 1
         fitting += not lacks
         too_small = any(lack.total < lack.asked for lack in small(cluster, facts, wanted))
         gap = 0.0
         for _, lack in lacks:
             gap += (lack.asked - lack.free) / lack.asked
         candidates.append((too_small, gap, len(lacks), place, tuple(lack for _, lack in lacks)))
-    causes = sorted(
-        (Cause(*key, count) for key, count in domain_count.items()), key=lambda c: (-c.nodes, c.code, c.detail)
-    )
+    causes = sorted_causes(domain_count)
+    main = next(iter([*sorted_causes(on_allowed), *causes]), None)
     if not candidates:
-        return Evidence(len(nodes), tuple(causes), fitting)
+        return Evidence(len(nodes), causes, fitting, main=main)
     *_, place, lacking = min(candidates)
-    return Evidence(len(nodes), tuple(causes), fitting, nodes[place].name, lacking)
+    return Evidence(len(nodes), causes, fitting, nodes[place].name, lacking, main)
+
+
+def sorted_causes(domain_count: Counter[tuple[Code, str]]) -> tuple[Cause, ...]:
+    causes = (Cause(*key, count) for key, count in domain_count.items() if count)
+    return tuple(sorted(causes, key=lambda c: (-c.nodes, c.code, c.detail)))
+
+
+def is_allowed(facts: NodeFacts, wanted: Ask) -> bool:
+    """Whether the pod's own conditions allow the node, whatever else keeps it off."""
+    open_node = structs.replace(facts, unschedulable=False, taints=())
+    return barrier(open_node, wanted) is None
 
 
 def first_to_fail(causes: list[tuple[Code, str]]) -> list[tuple[Code, str]]:

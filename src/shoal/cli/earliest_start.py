@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from shoal.api.decode import Document
 from shoal.api.pod import Pod
 from shoal.cli.manifests import Loaded, loaded_of, rounds_of
+from shoal.engine.cycle_state import Step
 from shoal.engine.events import PodGone
 from shoal.engine.from_api.queues.expected import expected_s
 from shoal.sim.explain import Explainer
@@ -29,13 +30,15 @@ _MOST_WORKLOADS = 1_000
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
 
-def earliest_words(documents: Sequence[Document], seed: int, key: str, go_on: GoOn) -> str:
-    """Empty where nothing is known."""
+def earliest_words(
+    documents: Sequence[Document], seed: int, key: str, go_on: GoOn, *, steps: Sequence[Step] | None = None
+) -> str:
+    """Empty where nothing is known. `steps`: those of a round, where they are not the default ones."""
     ends = _known_ends(documents)
     if not ends and not speaks_of_queues(Inventory(documents)):
         return ""
     loaded = loaded_of(documents)
-    rounds = rounds_of(loaded, seed)
+    rounds = rounds_of(loaded, seed, steps=steps)
     if isinstance(rounds, QueueRounds) and key in rounds.workloads:
         return _of_workload(rounds, key) if len(rounds.workloads) <= _MOST_WORKLOADS else ""
     if not ends:

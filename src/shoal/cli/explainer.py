@@ -13,8 +13,8 @@ from functools import cached_property
 
 from shoal.api.decode import Document, meta_of, name_of_kind
 from shoal.api.kueue import Workload
-from shoal.api.node import Node
 from shoal.api.pod import Pod
+from shoal.api.run_configuration import PreemptionRules
 from shoal.api.workloads import Job, ReplicaSet, StatefulSet
 from shoal.cli.deleted_nodes import lost_of_gang, on_lost_nodes
 from shoal.cli.earliest_start import earliest_words
@@ -37,6 +37,7 @@ from shoal.cli.explanation_text import (
 from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded, rounds_of
 from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
+from shoal.cli.preemption_options import steps_of_rules
 from shoal.cli.quota_raises import raises_for
 from shoal.engine.from_api.queues import is_finished
 from shoal.engine.reasons import Code
@@ -66,8 +67,11 @@ class Explainer:
         self._loaded = loaded
         self._go_on = go_on
         self._seed = seed
-        self._rounds: Rounds = rounds_of(loaded, seed)
         self._objects = Objects(documents, loaded.manifests.events)
+        self._is_living = self._objects.is_living
+        # The rounds have to end as those of the scheduler that runs there: it moves no pods unless it is configured to.
+        self._steps = steps_of_rules(PreemptionRules()) if self._is_living else None
+        self._rounds: Rounds = rounds_of(loaded, seed, steps=self._steps)
         self._pods = {each.value.metadata.key: each.value for each in documents if isinstance(each.value, Pod)}
         self._workloads = {
             each.value.metadata.key: each.value for each in documents if isinstance(each.value, Workload)
@@ -84,7 +88,6 @@ class Explainer:
         """Pods that have not ended, those that are to be made too."""
         written = {meta_of(each.value).key for each in documents if isinstance(each.value, Job)}
         # A job that is held back is no gang yet, though it is known that it will be one.
-        self._is_living = any(isinstance(each.value, Node) and each.value.metadata.uid for each in documents)
         self._gangs = {gang.name for gang in cluster.gangs if gang.waiting or gang.running or gang.name not in written}
 
     def about(self, name: str, namespace: str = "", *, is_only: bool = False) -> Explanation:
@@ -194,7 +197,7 @@ class Explainer:
             where = explanation.outcome.removeprefix("runs on ")
             explanation.outcome = f"waits: its controller has not created it yet; {WOULD_RUN}{where}"
         if pod is not None and not pod.spec.node_name:
-            explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
+            explanation.add("earliest", self._earliest(key))
         return explanation
 
     # -- a gang ----------------------------------------------------------------------------------------------
@@ -210,7 +213,7 @@ class Explainer:
         explanation.add("lost", *lost_of_gang(self._lost, key, self._loaded.manifests.events))
         insert(explanation, "scheduler", next((words for pod in waiting if (words := said(pod, explanation))), ""))
         if waiting:
-            explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
+            explanation.add("earliest", self._earliest(key))
         return explanation
 
     def _tell_missing(self, key: str, explanation: Explanation, state: str) -> bool:
@@ -249,7 +252,7 @@ class Explainer:
         elif not self._tell_missing(key, explanation, "is admitted and waits:"):
             self._tell_waiting(key, explanation)
         if explanation.outcome.startswith("waits"):
-            explanation.add("earliest", earliest_words(self._documents, self._seed, key, self._go_on))
+            explanation.add("earliest", self._earliest(key))
         return explanation
 
     def _tell_waiting(self, key: str, explanation: Explanation) -> None:
@@ -362,6 +365,9 @@ class Explainer:
             if key in alive or (is_its and pod.metadata.namespace == namespace):
                 found.append(pod)
         return found
+
+    def _earliest(self, key: str) -> str:
+        return earliest_words(self._documents, self._seed, key, self._go_on, steps=self._steps)
 
     def _told(self, key: str) -> Explanation:
         manifests = self._loaded.manifests

@@ -45,6 +45,10 @@ def tell_as_living(explanation: Explanation, pod: Pod, others: Iterable[Pod]) ->
             explanation.outcome = f"waits: by now it fits, on {where}"
             if any(heading == "preempted" for heading, _ in explanation.chapters):
                 _tell_preemption(explanation, where)
+            elif after := [line for heading, lines in explanation.chapters if heading == "after" for line in lines]:
+                # The rounds gave the rest of the freed capacity to it, which is not free yet.
+                explanation.outcome = f"waits: it would fit on {where}, once {', '.join(after)}"
+                explanation.chapters = [each for each in explanation.chapters if each[0] not in ("after", "nodes")]
             elif ending:
                 explanation.outcome = f"waits for capacity on {where}: other pods are ending there"
                 explanation.add("ending", *map(_end_of, ending))

@@ -10,6 +10,7 @@ import difflib
 
 from msgspec.structs import replace
 
+from shoal.api.run_configuration import PreemptionRules
 from shoal.engine.cycle_state import Step
 from shoal.engine.preemption.policy import Order, VictimPolicy
 from shoal.engine.queues.settings import Settings
@@ -24,6 +25,12 @@ def steps_of(victims: str, min_runtime_s: float, *, break_budgets: bool, no_move
     policy = VictimPolicy(_order(victims), min_runtime_s, break_budgets)
     moves = () if no_moves else (consolidate(policy),)
     return (allocate, *moves, preempt(policy))
+
+
+def steps_of_rules(rules: PreemptionRules) -> tuple[Step, ...]:
+    """The steps of a round as `shoal run` does them under these rules. The default rules are those of a cluster whose
+    configuration is not known."""
+    return steps_of(rules.victims, rules.min_runtime_s(), break_budgets=rules.break_budgets, no_moves=not rules.moves)
 
 
 def settings_under(found: Settings, min_runtime_s: float, *, break_budgets: bool) -> Settings:

@@ -130,19 +130,16 @@ def start_line(choice: RunChoice) -> str:
 def run_choice(files: RunFiles) -> RunChoice:
     from msgspec.structs import replace
 
-    from shoal.cli.preemption_options import steps_of
+    from shoal.cli.preemption_options import steps_of_rules
     from shoal.wiring.run_choice import RunChoice
 
     own = files.own
-    rules = own.preemption
     profiles, names = _profiles(files)
     return RunChoice(
         own=own if names is None else replace(own, scheduler_names=names),
         builder=profiles[0].builder if profiles else _policy(files),
         profiles=profiles,
-        steps=steps_of(
-            rules.victims, rules.min_runtime_s(), break_budgets=rules.break_budgets, no_moves=not rules.moves
-        ),
+        steps=steps_of_rules(own.preemption),
         controllers=_parts(files) or _CONTROLLERS,
         kueue=files.kueue,
         identity=f"{os.uname().nodename}_{uuid.uuid4()}",

@@ -35,6 +35,8 @@ Tally = Counter[tuple[Code, str]]
 
 _BEFORE_CAPACITY = frozenset({Code.PORTS})
 _ABOUT_CLAIMS = frozenset({Code.CLAIM_UNUSABLE, Code.CLAIM_ELSEWHERE, Code.CLAIMS})
+_OWN_CONDITIONS = frozenset({Code.NODE_NAME, Code.AFFINITY, Code.GPU_MODEL})
+"""By which the pod itself excludes nodes."""
 _MOST_TAINTS = 3
 """Sets of taints that are tried."""
 _DEVICE_UNITS = {facts.GPU_WHOLE: EMPTY_GPUS, facts.GPU_BEST: GPU_PIECE}
@@ -65,19 +67,23 @@ def evidence(cluster: Cluster, ask: Ask, who: PodIdentity = NO_IDENTITY) -> Evid
     live = cluster.alive[: cluster.rows].nonzero()[0]
     domain_count: Tally = Counter()
     rows = live
+    refused: list[tuple[StaticFilter, Rows]] = []
     for rule in STATIC_FILTERS:
         verdicts = rule.passes(cluster, ask, rows)
         if verdicts is not None:
-            _count_static(cluster, ask, rule, rows[~verdicts], domain_count)
+            refused.append((rule, rows[~verdicts]))
             rows = rows[verdicts]
+    for rule, failing in refused:
+        _count_static(cluster, ask, rule, failing, domain_count)
     lacks = _Lacks(cluster, ask, need, rows)
     lacks.add_pod_rules(rule_refusals(cluster, ask, who, rows))
-    lacks.count(domain_count)
+    lacking: Tally = Counter()
+    lacks.count(lacking)
+    domain_count.update(lacking)
     nearest, shortfalls = lacks.nearest()
-    causes = sorted(
-        (Cause(code, detail, nodes) for (code, detail), nodes in domain_count.items()), key=_commonest_first
-    )
-    return Evidence(len(live), tuple(causes), lacks.fitting, nearest, shortfalls)
+    causes = _causes(domain_count)
+    main = next(iter(_causes(_on_allowed_nodes(cluster, ask, refused, lacking))), None) or next(iter(causes), None)
+    return Evidence(len(live), causes, lacks.fitting, nearest, shortfalls, main)
 
 
 def helpful_taints(cluster: Cluster, ask: Ask, who: PodIdentity = NO_IDENTITY) -> tuple[RepellingTaint, ...]:
@@ -86,13 +92,32 @@ def helpful_taints(cluster: Cluster, ask: Ask, who: PodIdentity = NO_IDENTITY) -
     return tuple(each for each in found if evidence(cluster, tolerating(ask, each.taints), who).fitting)
 
 
-def feasible_rows(cluster: Cluster, ask: Ask, rows: Rows, ignored: Code | None = None) -> Rows:
-    """Those of the rows that the rules about names, labels, taints and models let through, all but one of the rules."""
+def feasible_rows(cluster: Cluster, ask: Ask, rows: Rows) -> Rows:
+    """Those of the rows that the rules about names, labels, taints and models let through."""
     for rule in STATIC_FILTERS:
-        verdicts = None if rule.code is ignored else rule.passes(cluster, ask, rows)
+        verdicts = rule.passes(cluster, ask, rows)
         if verdicts is not None:
             rows = rows[verdicts]
     return rows
+
+
+def _causes(domain_count: Tally) -> tuple[Cause, ...]:
+    causes = (Cause(code, detail, nodes) for (code, detail), nodes in domain_count.items())
+    return tuple(sorted(causes, key=_commonest_first))
+
+
+def _on_allowed_nodes(cluster: Cluster, ask: Ask, refused: list[tuple[StaticFilter, Rows]], lacking: Tally) -> Tally:
+    """Only the nodes that the pod's own conditions allow. A node that another rule turned away first may be excluded
+    by these as well. `lacking`: nodes that passed all the rules about names, labels, taints and models."""
+    found: Tally = Counter(lacking)
+    own_rules = [rule for rule in STATIC_FILTERS if rule.code in _OWN_CONDITIONS]
+    for rule, failing in refused:
+        allowed = failing if rule not in own_rules else failing[:0]
+        for own in own_rules if len(allowed) else ():
+            verdicts = own.passes(cluster, ask, allowed)
+            allowed = allowed if verdicts is None else allowed[verdicts]
+        _count_static(cluster, ask, rule, allowed, found)
+    return found
 
 
 def _commonest_first(cause: Cause) -> tuple[int, Code, str]:

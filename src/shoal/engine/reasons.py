@@ -102,3 +102,6 @@ class Evidence(msgspec.Struct, frozen=True):
     nearest: str = ""
     shortfalls: tuple[Shortfall, ...] = ()
     """What the nearest node lacks; there is none when no node passes the rules about labels, taints and models."""
+    main: Cause | None = None
+    """The commonest cause among the nodes that the pod's own conditions on nodes allow; of all nodes, where they allow
+    none. Its count is that of these nodes. None where nothing refuses the pod."""

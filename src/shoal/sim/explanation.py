@@ -22,7 +22,7 @@ from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import is_running
 from shoal.engine.gangs.evidence import GroupEvidence
 from shoal.engine.ledger import Ledger
-from shoal.engine.plan import Nominate, Place
+from shoal.engine.plan import Evict, Nominate, Place
 from shoal.engine.pods import PodAllocation
 from shoal.engine.reasons import Code, Evidence
 from shoal.engine.scheduling_queue import gang_priority
@@ -103,6 +103,8 @@ class _Told:
         """What became of pods, in words."""
         self._yielded: dict[str, list[str]] = {}
         """The preempted pods, by the pod or gang they were preempted for."""
+        self._freed: dict[str, list[str]] = {}
+        """What had to happen on its node before a pod was placed: pods that were preempted for others, in words."""
         self._last: Record | None = None
 
     def explanation(self, key: str) -> Explanation:
@@ -121,9 +123,15 @@ class _Told:
         return explanation
 
     def _decide(self) -> None:
+        names = self._cluster.names
+        node_of = {pod: names[allocation.row] for pod, allocation in self._cluster.pods.items()}
+        preempted: dict[str, list[Evict]] = {}
         for record in self._rounds.each(most_of(self._rounds)):
             self._last = record
             for placed in record.placed:
+                freed = [each for each in preempted.get(placed.node, ()) if each.beneficiary != self._whose(placed.pod)]
+                if freed:
+                    self._freed[placed.pod] = [f"{each.pod} is preempted for {each.beneficiary}" for each in freed]
                 self._fate[placed.pod] = f"runs on {placed.node}{self._on(placed)}"
             for nominated in record.nominated:
                 where = f"{nominated.node}{self._on(nominated)}"
@@ -134,6 +142,12 @@ class _Told:
             for evicted in record.evicted:
                 self._fate[evicted.pod] = f"is preempted by {evicted.beneficiary} ({evicted.code})"
                 self._yielded.setdefault(evicted.beneficiary, []).append(evicted.pod)
+                preempted.setdefault(node_of.get(evicted.pod, ""), []).append(evicted)
+
+    def _whose(self, pod: str) -> str:
+        """The pod or the gang for which others are preempted."""
+        allocation = self._cluster.pods.get(pod)
+        return pod if allocation is None else allocation.who.group or pod
 
     def _on(self, chosen: Place | Nominate) -> str:
         allocation = self._cluster.pods.get(chosen.pod)
@@ -161,6 +175,7 @@ class _Told:
                 explanation.add("nodes", *self._alternatives(key))
                 explanation.add("GPU memory", self._shared_memory(allocation))
             explanation.add("preempted", few(self._yielded.get(key, []), _MOST_PODS))
+            explanation.add("after", few(self._freed.get(key, []), _MOST_PODS))
             return explanation
         waiting = cluster.pending[key]
         group = cluster.gangs.find(waiting.who.group) if waiting.who.group else None

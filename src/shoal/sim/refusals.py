@@ -1,7 +1,8 @@
 """Lists the pods that still wait, with the most informative cause of each.
 
-A pod's code is the cause that turned most nodes away: `NoNodeFits` alone would send every user to the evidence. A gang
-that does not run is reported as one; the pods of a running gang beyond its minimum are reported one by one.
+A pod's code is the cause that turned most of the nodes away that the pod's own conditions allow: `NoNodeFits` alone
+would send every user to the evidence, and nodes of another model say nothing of why the selected ones are not free. A
+gang that does not run is reported as one; the pods of a running gang beyond its minimum are reported one by one.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ def waiting_pods(cluster: Cluster, gangs: list[str]) -> list[str]:
 
 
 def code_of(evidence: Evidence) -> Code:
-    """The commonest cause; none where the pod would fit by now."""
+    """The commonest cause among the nodes that the pod selects; none where the pod would fit by now."""
     if evidence.nodes == 0:
         return Code.NO_NODES
-    if evidence.fitting or not evidence.causes:
+    if evidence.fitting or evidence.main is None:
         return Code.NOWHERE
-    return evidence.causes[0].code
+    return evidence.main.code

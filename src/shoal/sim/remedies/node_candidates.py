@@ -8,13 +8,14 @@ from contextlib import ExitStack
 import numpy as np
 from msgspec import structs
 
+from shoal.api.taints import UNSCHEDULABLE, Taint
 from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import counted
 from shoal.engine.device_demand import WholeGpus
 from shoal.engine.device_notation.gpu_health import GpuHealth, gpu_health
 from shoal.engine.events import NodeFacts
 from shoal.engine.evidence import feasible_rows
-from shoal.engine.reasons import Code
+from shoal.engine.repelling_taints import tolerating
 from shoal.sim.remedies.candidates import Candidate, NodeCandidates, WaitingSubject
 from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.trial import RemedyTrial
@@ -28,11 +29,11 @@ _MOST_LAYOUTS = 3
 
 def uncordon(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[NodeCandidates]:
     cordoned = [name for name, node in trial.nodes.items() if node.unschedulable]
-    names = admitted(trial, subject, cordoned, Code.UNSCHEDULABLE)[:_MOST_NODES]
+    names = admitted(trial, subject, cordoned, (UNSCHEDULABLE,))[:_MOST_NODES]
     if names:
 
         def apply(stack: ExitStack, name: str) -> None:
-            trial.change_node(stack, name, lambda node: structs.replace(node, unschedulable=False))
+            trial.change_node(stack, name, _uncordoned)
 
         def remedy(chosen: tuple[str, ...]) -> Remedy:
             commands = tuple(f"kubectl uncordon {name}" for name in chosen) if objects.is_living else ()
@@ -115,13 +116,14 @@ def _by_layout(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) ->
 
 
 def admitted(
-    trial: RemedyTrial, subject: WaitingSubject, names: Iterable[str], ignored: Code | None = None
+    trial: RemedyTrial, subject: WaitingSubject, names: Iterable[str], ignored: tuple[Taint, ...] = ()
 ) -> tuple[str, ...]:
-    """Nodes that the rules about names, labels and taints let through; a change of others does not help."""
+    """Nodes that the rules about names, labels and taints let through; a change of others does not help. `ignored`:
+    taints that the change removes, the one of a cordon for example."""
     cluster = trial.cluster
     rows = {cluster.row_of[name]: name for name in names if name in trial.nodes and name in cluster.row_of}
-    ask = cluster.pending[subject.pods[0]].charge.ask
-    left = feasible_rows(cluster, ask, np.array(sorted(rows), np.int64), ignored).tolist() if rows else []
+    ask = tolerating(cluster.pending[subject.pods[0]].charge.ask, ignored)
+    left = feasible_rows(cluster, ask, np.array(sorted(rows), np.int64)).tolist() if rows else []
     return tuple(rows[row] for row in left)
 
 
@@ -134,6 +136,12 @@ def _holders(trial: RemedyTrial, name: str) -> tuple[str, ...]:
         if ask.devices is not None or any(each.startswith(RESOURCE_PREFIX) for each, _ in ask.requests):
             found.append(pod)
     return tuple(sorted(found))
+
+
+def _uncordoned(node: NodeFacts) -> NodeFacts:
+    """The node lifecycle controller removes the taint of a cordon together with the cordon."""
+    taints = tuple(taint for taint in node.taints if taint.key != UNSCHEDULABLE.key)
+    return structs.replace(node, unschedulable=False, taints=taints)
 
 
 def _repaired(node: NodeFacts, health: GpuHealth) -> NodeFacts:

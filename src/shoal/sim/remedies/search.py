@@ -6,7 +6,7 @@ a number of trials, or when the caller says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
@@ -25,6 +25,8 @@ from shoal.sim.remedies.trial import RemedyTrial
 from shoal.views.remedies import Remedy, both, free_words, overtaken_words
 from shoal.views.remedy_commands import delete_commands
 
+NodeChange = Callable[[RemedyTrial, WaitingSubject, Objects], Iterator[NodeCandidates]]
+"""Candidates of one kind of change."""
 _MOST_REMEDIES = 4
 
 
@@ -89,39 +91,42 @@ class _Search:
         return [] if more is None else [_both(first, more)]
 
     def _pairs(self) -> list[Candidate]:
-        for first in (*tolerations(self._trial, self._subject, self._objects), *self._on_all_nodes()):
+        tolerated = tolerations(self._trial, self._subject, self._objects)
+        others = chain.from_iterable(map(self._on_one_node, (repair, mig_layouts)))
+        for first in (*self._on_one_node(uncordon), *tolerated, *others):
             found = self._from(first)
             if found:
                 return found
         return []
 
-    def _on_all_nodes(self) -> Iterator[Candidate]:
-        for each in chain.from_iterable(self._node_candidates()):
+    def _on_one_node(self, kind: NodeChange) -> Iterator[Candidate]:
+        for each in kind(self._trial, self._subject, self._objects):
             yield each.of(1)
 
     def _singles(self) -> Iterator[Candidate]:
+        """A cordon that is lifted comes first: it changes no pod."""
+        yield from self._on_nodes(uncordon)
         for candidate in (
             *tolerations(self._trial, self._subject, self._objects),
             *requests_by_gpu(self._trial, self._subject, self._objects),
         ):
             if self._works(candidate):
                 yield candidate
-        for kind in self._node_candidates():
-            # Of several MIG layouts that would do, one is enough.
-            found = next(filter(None, map(self._fewest, kind)), None)
-            if found is not None:
-                yield found
+        for kind in (repair, mig_layouts):
+            yield from self._on_nodes(kind)
+
+    def _on_nodes(self, kind: NodeChange) -> Iterator[Candidate]:
+        """Of several MIG layouts that would do, one is enough."""
+        candidates = kind(self._trial, self._subject, self._objects)
+        found = next(filter(None, map(self._fewest, candidates)), None)
+        if found is not None:
+            yield found
 
     def _disturbing(self) -> Iterator[Candidate]:
         for candidate in disturbing_mig_layouts(self._trial, self._subject, self._objects):
             if self._works(candidate):
                 yield candidate
                 return
-
-    def _node_candidates(self) -> Iterator[Iterator[NodeCandidates]]:
-        """By kind of change."""
-        for kind in (uncordon, repair, mig_layouts):
-            yield kind(self._trial, self._subject, self._objects)
 
     def _fewest(self, nodes: NodeCandidates) -> Candidate | None:
         """Of the nodes the one that suffices, or else the fewest of them together."""

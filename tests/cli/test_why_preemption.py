@@ -1,0 +1,83 @@
+"""What `shoal why` says of preemption on a living cluster: as the scheduler there would preempt, not otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.manifests import Object, as_file, node, pod, volcano_group
+from shoal.cli.main import main
+
+GROUP = "scheduling.k8s.io/group-name"
+PENDING = {"phase": "Pending"}
+
+
+class Why:
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._folder = folder
+        self._capsys = capsys
+
+    def told(self, name: str, *objects: Object) -> str:
+        assert main(["why", name, "-f", as_file(self._folder, *objects)]) == 0
+        return " ".join(self._capsys.readouterr().out.split())
+
+
+@pytest.fixture
+def why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Why:
+    return Why(tmp_path, capsys)
+
+
+def as_living(name: str, gpus: int, model: str) -> Object:
+    made = node(name, gpus, labels={"nvidia.com/gpu.product": model})
+    made["metadata"]["uid"] = f"uid-{name}"
+    return made
+
+
+def gang_on_two_nodes(priority: int = 0) -> list[Object]:
+    """A gang of two pods with 4 GPUs each, and free GPUs elsewhere for both."""
+    running = {"phase": "Running"}
+    members: dict[str, Any] = {"annotations": {GROUP: "g"}, "status": running, "priority": priority}
+    return [
+        as_living("a", 8, "A100"),
+        *(as_living(name, 4, "L4") for name in "bcd"),
+        volcano_group("t/g", 2),
+        pod("t/g-0", 4, "a", **members),
+        pod("t/g-1", 4, "b", **members),
+        pod("t/other", 4, "a", status=running, priority=1000),
+    ]
+
+
+def asks_a100(**spec: Any) -> Object:
+    return pod("t/new", 4, status=PENDING, nodeSelector={"nvidia.com/gpu.product": "A100"}, **spec)
+
+
+@pytest.mark.parametrize(
+    "spec", [{}, {"preemptionPolicy": "Never", "priority": 100}], ids=["equal-priority", "never-preempts"]
+)
+def test_on_a_living_cluster_no_pods_are_said_to_move_for_a_pod(spec: Object, why: Why) -> None:
+    told = why.told("t/new", *gang_on_two_nodes(), asks_a100(**spec))
+    assert told.startswith("t/new waits: ")
+    assert "moved to" not in told
+    assert "has to preempt" not in told
+    assert "once pods of lower priority" not in told
+
+
+def test_a_pod_of_higher_priority_has_to_preempt_the_whole_gang_on_a_living_cluster(why: Why) -> None:
+    told = why.told("t/new", *gang_on_two_nodes(), asks_a100(priority=100))
+    assert "once pods of lower priority are preempted" in told
+    assert "has to preempt t/g-0, t/g-1" in told
+
+
+def test_a_pod_that_fits_only_after_another_one_preempted_does_not_fit_by_now(why: Why) -> None:
+    running = {"phase": "Running"}
+    low = pod("t/low", 8, "n", status=running)
+    world = [
+        as_living("n", 8, "A100"),
+        low,
+        pod("t/high", 4, status=PENDING, priority=100),
+        pod("t/next", 4, status=PENDING),
+    ]
+    told = why.told("t/next", *world)
+    assert told.startswith("t/next waits: it would fit on n, GPU 4, 5, 6, 7, once t/low is preempted for t/high")
