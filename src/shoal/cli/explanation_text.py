@@ -7,7 +7,7 @@ What decides nothing stays out of `sim/explanation.py`, which tells what would b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from shoal.api.conditions import is_condition_true
 from shoal.api.decode import Document, Unknown
@@ -16,6 +16,7 @@ from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.api.kueue import Workload
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
+from shoal.cli.scheduler_names import is_unknown_scheduler, near_scheduler, unknown_scheduler_words
 from shoal.engine.gang_members import Gang
 from shoal.store.pod_makers import GANG
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
@@ -33,7 +34,7 @@ _SENTENCES = re.compile(r"(?<=[.?]) (?=[A-Z])")
 NOT_CONSIDERED = "it has not been considered yet; are the queue controllers running?"
 
 
-def tell_as_living(explanation: Explanation, pod: Pod, others: Iterable[Pod]) -> None:
+def tell_as_living(explanation: Explanation, pod: Pod, others: Collection[Pod]) -> None:
     """What the facts would come to is not what has happened. `others`: all pods of the cluster; those that are ending
     still hold what they have."""
     outcome, node = explanation.outcome, pod.spec.node_name
@@ -43,6 +44,9 @@ def tell_as_living(explanation: Explanation, pod: Pod, others: Iterable[Pod]) ->
             where = outcome.removeprefix("runs on ")
             ending = [each for each in others if _is_ending_on(each, where.partition(",")[0])]
             explanation.outcome = f"waits: by now it fits, on {where}"
+            if is_unknown_scheduler(pod, others):
+                explanation.outcome = f"waits: {unknown_scheduler_words(pod)}; it would fit on {where}"
+                return
             if any(heading == "preempted" for heading, _ in explanation.chapters):
                 _tell_preemption(explanation, where)
             elif after := [line for heading, lines in explanation.chapters if heading == "after" for line in lines]:
@@ -116,7 +120,11 @@ def said(pod: Pod, explanation: Explanation) -> str:
             kept = [one for one in sentences if not (_alike(one) in told or one.startswith(NEAREST_BEGINNINGS))]
             return f"{pod.spec.scheduler_name} says: {' '.join(kept or sentences)}"
     is_silent = pod.status.phase == "Pending" and not pod.spec.node_name and not pod.spec.scheduling_gates
-    return f"{pod.spec.scheduler_name} has said nothing of it yet; does it run?" if is_silent else ""
+    if not is_silent:
+        return ""
+    name, near = pod.spec.scheduler_name, near_scheduler(pod)
+    question = f"did you mean {near}?" if near not in ("", name) else "does it run?"
+    return f"{name} has said nothing of it yet; {question}"
 
 
 def _alike(sentence: str) -> str:
