@@ -30,6 +30,7 @@ _TOLD = ("QuotaReserved", "Admitted", "Evicted", "Preempted", "PodsReady", "Requ
 _STOPPED = ("Evicted", "Preempted")
 _HEAD = ("asks", "conditions", "gang", "gates", "queue", "needs")
 """Chapters that come before what others say of it."""
+_ONCE_PREEMPTED = "once pods of lower priority are preempted"
 _SENTENCES = re.compile(r"(?<=[.?]) (?=[A-Z])")
 NOT_CONSIDERED = "it has not been considered yet; are the queue controllers running?"
 
@@ -67,7 +68,11 @@ def tell_as_living(explanation: Explanation, pod: Pod, others: Collection[Pod]) 
 
 def _tell_preemption(explanation: Explanation, where: str) -> None:
     """The rounds preempted pods for it, which no cluster has done yet. The nodes were counted after that."""
-    explanation.outcome = f"waits: it fits on {where}, once pods of lower priority are preempted"
+    explanation.outcome = f"waits: it fits on {where}, {_ONCE_PREEMPTED}"
+    _rename_preempted(explanation)
+
+
+def _rename_preempted(explanation: Explanation) -> None:
     explanation.chapters = [
         ("has to preempt" if heading == "preempted" else heading, lines)
         for heading, lines in explanation.chapters
@@ -84,7 +89,10 @@ def tell_gang_as_living(explanation: Explanation, members: Sequence[Pod]) -> Non
     starting = [pod for pod in there if pod.spec.node_name and pod.status.phase != "Running"]
     outcome = explanation.outcome
     if waiting and not outcome.startswith("waits"):
-        if running or starting:
+        if any(heading == "preempted" for heading, _ in explanation.chapters):
+            explanation.outcome = f"waits: its pods fit {_ONCE_PREEMPTED}"
+            _rename_preempted(explanation)
+        elif running or starting:
             of_all = f"{len(running):,} of {len(there):,} pods run"
             explanation.outcome = f"{of_all}, {len(waiting):,} {'waits' if len(waiting) == 1 else 'wait'}: by now "
             explanation.outcome += "it fits" if len(waiting) == 1 else "they fit"
