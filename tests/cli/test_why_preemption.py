@@ -81,3 +81,12 @@ def test_a_pod_that_fits_only_after_another_one_preempted_does_not_fit_by_now(wh
     ]
     told = why.told("t/next", *world)
     assert told.startswith("t/next waits: it would fit on n, GPU 4, 5, 6, 7, once t/low is preempted for t/high")
+
+
+def test_a_gang_that_has_to_preempt_others_does_not_fit_by_now(why: Why) -> None:
+    low = pod("t/low", 8, "n", status={"phase": "Running"})
+    annotations = {GROUP: "new"}
+    members = [pod(f"t/new-{at}", 4, status=PENDING, priority=100, annotations=annotations) for at in range(2)]
+    told = why.told("gang/new", as_living("n", 8, "A100"), low, volcano_group("t/new", 2), *members)
+    assert told.startswith("gang t/new waits: its pods fit once pods of lower priority are preempted")
+    assert "has to preempt t/low" in told

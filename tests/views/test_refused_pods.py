@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.views.explanation import Explanation
-from shoal.views.refused_pods import exceeded, tell_refusal
+from shoal.views.explanation import WOULD_RUN, Explanation
+from shoal.views.refused_pods import exceeded, tell_last_refusal, tell_refusal
 from shoal.views.remedies import Remedy
 
 GPU = "requests.nvidia.com/gpu"
@@ -58,3 +58,28 @@ def test_a_present_figure_of_zero_counts_more_than_that_of_an_old_event() -> Non
     (closed,) = exceeded([MESSAGE], [quota("3", "0")], pods=1)
     assert (str(closed.used), str(closed.hard)) == ("3", "0")
     assert exceeded([MESSAGE], [quota("0", "4")], pods=1) == []
+
+
+MISSING = 'error looking up service account t/sa: serviceaccount "sa" not found'
+
+
+def test_the_cause_for_which_no_pod_is_created_is_in_the_headline() -> None:
+    explanation = Explanation("job t/w", f"waits: its controller has not created it yet; {WOULD_RUN}n, GPU 3")
+    lines = tell_last_refusal(explanation, f'Error creating: pods "w-0" is forbidden: {MISSING}')
+    assert explanation.outcome == f"waits: its pods are not created ({MISSING})"
+    assert explanation.code == "Forbidden"
+    assert lines == [f'Error creating: pods "w-0" is forbidden: {MISSING}', f"once it is created, {WOULD_RUN}n, GPU 3"]
+
+
+def test_a_headline_about_pods_that_run_stays() -> None:
+    explanation = Explanation("job t/w", "pods: 3 run")
+    message = f'Error creating: pods "w-0" is forbidden: {MISSING}'
+    assert tell_last_refusal(explanation, message) == [message]
+    assert (explanation.outcome, explanation.code) == ("pods: 3 run", "")
+
+
+def test_a_quota_that_is_not_short_any_more_is_not_in_the_headline() -> None:
+    outcome = "waits: its controller has not created it yet"
+    explanation = Explanation("job t/w", outcome)
+    assert tell_last_refusal(explanation, MESSAGE) == [MESSAGE]
+    assert (explanation.outcome, explanation.code) == (outcome, "")

@@ -53,7 +53,7 @@ from shoal.store.inventory import Inventory
 from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
 from shoal.views.asks import pods_words
-from shoal.views.explanation import WOULD_RUN, Explanation
+from shoal.views.explanation import NOT_CREATED, WOULD_RUN, Explanation
 from shoal.views.refused_pods import tell_refusal
 
 GoOn = Callable[[], bool]
@@ -195,7 +195,7 @@ class Explainer:
             insert(explanation, "scheduler", said(pod, explanation))
         elif pod is None and self._is_living and explanation.outcome.startswith("runs on "):
             where = explanation.outcome.removeprefix("runs on ")
-            explanation.outcome = f"waits: its controller has not created it yet; {WOULD_RUN}{where}"
+            explanation.outcome = f"{NOT_CREATED}it yet; {WOULD_RUN}{where}"
         if pod is not None and not pod.spec.node_name:
             explanation.add("earliest", self._earliest(key))
         return explanation

@@ -7,7 +7,7 @@ What decides nothing stays out of `sim/explanation.py`, which tells what would b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from shoal.api.conditions import is_condition_true
 from shoal.api.decode import Document, Unknown
@@ -16,6 +16,7 @@ from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.api.kueue import Workload
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
+from shoal.cli.scheduler_names import is_unknown_scheduler, near_scheduler, unknown_scheduler_words
 from shoal.engine.gang_members import Gang
 from shoal.store.pod_makers import GANG
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
@@ -29,11 +30,12 @@ _TOLD = ("QuotaReserved", "Admitted", "Evicted", "Preempted", "PodsReady", "Requ
 _STOPPED = ("Evicted", "Preempted")
 _HEAD = ("asks", "conditions", "gang", "gates", "queue", "needs")
 """Chapters that come before what others say of it."""
+_ONCE_PREEMPTED = "once pods of lower priority are preempted"
 _SENTENCES = re.compile(r"(?<=[.?]) (?=[A-Z])")
 NOT_CONSIDERED = "it has not been considered yet; are the queue controllers running?"
 
 
-def tell_as_living(explanation: Explanation, pod: Pod, others: Iterable[Pod]) -> None:
+def tell_as_living(explanation: Explanation, pod: Pod, others: Collection[Pod]) -> None:
     """What the facts would come to is not what has happened. `others`: all pods of the cluster; those that are ending
     still hold what they have."""
     outcome, node = explanation.outcome, pod.spec.node_name
@@ -43,6 +45,9 @@ def tell_as_living(explanation: Explanation, pod: Pod, others: Iterable[Pod]) ->
             where = outcome.removeprefix("runs on ")
             ending = [each for each in others if _is_ending_on(each, where.partition(",")[0])]
             explanation.outcome = f"waits: by now it fits, on {where}"
+            if is_unknown_scheduler(pod, others):
+                explanation.outcome = f"waits: {unknown_scheduler_words(pod)}; it would fit on {where}"
+                return
             if any(heading == "preempted" for heading, _ in explanation.chapters):
                 _tell_preemption(explanation, where)
             elif after := [line for heading, lines in explanation.chapters if heading == "after" for line in lines]:
@@ -63,7 +68,11 @@ def tell_as_living(explanation: Explanation, pod: Pod, others: Iterable[Pod]) ->
 
 def _tell_preemption(explanation: Explanation, where: str) -> None:
     """The rounds preempted pods for it, which no cluster has done yet. The nodes were counted after that."""
-    explanation.outcome = f"waits: it fits on {where}, once pods of lower priority are preempted"
+    explanation.outcome = f"waits: it fits on {where}, {_ONCE_PREEMPTED}"
+    _rename_preempted(explanation)
+
+
+def _rename_preempted(explanation: Explanation) -> None:
     explanation.chapters = [
         ("has to preempt" if heading == "preempted" else heading, lines)
         for heading, lines in explanation.chapters
@@ -80,7 +89,10 @@ def tell_gang_as_living(explanation: Explanation, members: Sequence[Pod]) -> Non
     starting = [pod for pod in there if pod.spec.node_name and pod.status.phase != "Running"]
     outcome = explanation.outcome
     if waiting and not outcome.startswith("waits"):
-        if running or starting:
+        if any(heading == "preempted" for heading, _ in explanation.chapters):
+            explanation.outcome = f"waits: its pods fit {_ONCE_PREEMPTED}"
+            _rename_preempted(explanation)
+        elif running or starting:
             of_all = f"{len(running):,} of {len(there):,} pods run"
             explanation.outcome = f"{of_all}, {len(waiting):,} {'waits' if len(waiting) == 1 else 'wait'}: by now "
             explanation.outcome += "it fits" if len(waiting) == 1 else "they fit"
@@ -116,7 +128,11 @@ def said(pod: Pod, explanation: Explanation) -> str:
             kept = [one for one in sentences if not (_alike(one) in told or one.startswith(NEAREST_BEGINNINGS))]
             return f"{pod.spec.scheduler_name} says: {' '.join(kept or sentences)}"
     is_silent = pod.status.phase == "Pending" and not pod.spec.node_name and not pod.spec.scheduling_gates
-    return f"{pod.spec.scheduler_name} has said nothing of it yet; does it run?" if is_silent else ""
+    if not is_silent:
+        return ""
+    name, near = pod.spec.scheduler_name, near_scheduler(pod)
+    question = f"did you mean {near}?" if near not in ("", name) else "does it run?"
+    return f"{name} has said nothing of it yet; {question}"
 
 
 def _alike(sentence: str) -> str:

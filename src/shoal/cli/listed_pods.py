@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from shoal.api.pod import Pod
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
+from shoal.cli.scheduler_names import is_unknown_scheduler, unknown_scheduler_words
 from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask
 from shoal.engine.charges import Charge
@@ -73,6 +74,9 @@ def _waiting(loaded: Loaded, pods: dict[str, Pod]) -> Iterator[PodLine]:
         if tried < _MOST_TRIED:
             tried += 1
             reason = _reason(evidences.of(waiting.charge.ask, waiting.who), waiting.who.group)
+            pod = pods.get(key)
+            if not reason.code and pod is not None and pod.status.phase and is_unknown_scheduler(pod, pods.values()):
+                reason = Reason("", unknown_scheduler_words(pod), "")
         yield _line(key, "waits", waiting.charge, "", _queue(pods.get(key), waiting.who.queue), reason)
 
 

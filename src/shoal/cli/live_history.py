@@ -19,7 +19,7 @@ from shoal.cli.quota_raises import also_exceeded
 from shoal.views.explanation import REFUSED
 from shoal.views.history import Happening, history_lines
 from shoal.views.pod_failures import failure_lines, job_lines
-from shoal.views.refused_pods import EXCEEDED, FAILED_CREATE, exceeded, tell_refusal
+from shoal.views.refused_pods import EXCEEDED, FAILED_CREATE, exceeded, tell_last_refusal, tell_refusal
 
 if TYPE_CHECKING:
     from shoal.api.pod import Pod
@@ -76,7 +76,7 @@ def show_history(explanation: Explanation, family: Family, documents: Sequence[D
     if short and not is_told:
         tell_refusal(explanation, short, namespace, would_run=family.would_run)
     elif refused and not is_told and all(heading != REFUSED for heading, _ in explanation.chapters):
-        insert(explanation, REFUSED, refused[-1])
+        insert(explanation, REFUSED, *tell_last_refusal(explanation, refused[-1]))
     names = {meta.uid: meta.key for document in documents if (meta := meta_of(document.value)).uid}
     happenings = [*_of_events(of_present_objects(read.events, documents)), *_of_conditions([*read.pods, *read.jobs])]
     explanation.add(HISTORY, *history_lines(happenings, names, family.kind))

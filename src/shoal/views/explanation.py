@@ -21,6 +21,8 @@ QUEUE_ALONE = "queue alone"
 """The heading of changes after which the queue lets the subject go, and that were not tried on the nodes."""
 REFUSED = "refused"
 """The heading of what the API server says of pods that it does not create."""
+NOT_CREATED = "waits: its controller has not created "
+"""How the outcome of pods begins that their controller has yet to create."""
 WOULD_RUN = "it would run on "
 """In the outcome of a pod that its controller has yet to create."""
 

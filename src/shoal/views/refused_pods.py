@@ -9,15 +9,17 @@ from typing import Any
 
 import msgspec
 
+from shoal.engine.reasons import Code
 from shoal.units.errors import UserError
 from shoal.units.quantity import ZERO, Quantity
 from shoal.views.asks import pods_words
-from shoal.views.explanation import HELP, REFUSED, Explanation
+from shoal.views.explanation import HELP, NOT_CREATED, REFUSED, WOULD_RUN, Explanation
 from shoal.views.remedies import Remedy, both
 
 Obj = Mapping[str, Any]
 EXCEEDED = "ExceededQuota"
 FAILED_CREATE = "FailedCreate"
+_FORBIDDEN = "is forbidden: "
 _PREFIX = "exceeded quota: "
 _EXCEEDED = re.compile(
     r"(?P<name>[^,]+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
@@ -112,6 +114,19 @@ def tell_refusal(
     if lines or facts:
         kept.insert(at, (HELP, [*facts, *lines]))
     explanation.chapters = kept
+
+
+def tell_last_refusal(explanation: Explanation, message: str) -> list[str]:
+    """Puts the cause of the last Event about pods that were not created into the headline, where that says no more than
+    that they do not exist. Returns the lines that belong under `refused`. Quotas are told by `tell_refusal`: one that
+    is not exceeded any more is no cause."""
+    cause = message.partition(_FORBIDDEN)[2].rstrip(".")
+    if not cause or _PREFIX in message or not explanation.outcome.startswith(NOT_CREATED):
+        return [message]
+    _, would_run, where = explanation.outcome.partition(WOULD_RUN)
+    explanation.outcome = f"waits: its pods are not created ({cause})"
+    explanation.code = Code.FORBIDDEN
+    return [message, f"once it is created, {would_run}{where}"] if where else [message]
 
 
 def _lines(found: Sequence[Exceeded], obstacle: str = "") -> list[str]:
