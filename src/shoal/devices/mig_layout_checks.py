@@ -15,6 +15,9 @@ from shoal.devices.mig_instances import fits, possible_counts
 from shoal.devices.mig_layouts import Counts, default_layouts
 from shoal.devices.mig_profile_names import MigNameError, ProfileName, parse_profile
 
+_MOST_PARTS = 64
+"""More than any GPU has; each is an element of a list."""
+
 
 class Problem(msgspec.Struct, frozen=True):
     what: str
@@ -55,7 +58,7 @@ def counts_fit(counts: Counts, facts: Layout) -> bool:
 
 
 def gpu_instances(counts: Counts) -> Counts | None:
-    """The GPU instances that hold the compute instances; None if a name or a size is none.
+    """The GPU instances that hold the compute instances; None if a name or a size is none, or for more than any GPU has.
 
     Compute instances of one profile of GPU instances share as few of them as possible.
     """
@@ -66,7 +69,7 @@ def gpu_instances(counts: Counts) -> Counts | None:
             name = parse_profile(text)
         except MigNameError:
             return None
-        if name.compute not in compute_instances(name.slices):
+        if name.compute not in compute_instances(name.slices) or count > _MOST_PARTS:
             return None
         sizes.setdefault(name.instance, []).extend([name.compute] * count)
         slices[name.instance] = name.slices
