@@ -58,7 +58,7 @@ def counts_fit(counts: Counts, facts: Layout) -> bool:
 
 
 def gpu_instances(counts: Counts) -> Counts | None:
-    """The GPU instances that hold the compute instances; None if a name or a size is none, or for more than any GPU has.
+    """The GPU instances that hold the compute instances; None if a name or a size is none, or there are too many.
 
     Compute instances of one profile of GPU instances share as few of them as possible.
     """
