@@ -39,6 +39,15 @@ def test_a_description_of_two_machines_is_a_user_error(capsys: pytest.CaptureFix
     assert "--fake describes 2 machines" in capsys.readouterr().err
 
 
+def test_a_machine_that_does_not_exist_is_an_error_of_the_option_that_named_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["agent", "check", "--fake", "dgx-h1000"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("shoal: --fake dgx-h1000: ")
+    assert "--nodes" not in error
+
+
 def test_the_xids_of_the_kernel_log_come_with_advice(tmp_path: Path) -> None:
     log = tmp_path / "kern.log"
     log.write_text("[1.0] NVRM: Xid (PCI:0000:10:00): 48, pid=1\n" * 2)

@@ -345,6 +345,23 @@ def test_a_misspelled_type_gets_the_nearest_one(why: Why, tmp_path: Path, capsys
     assert 'type "jbo" not found; did you mean job/a?' in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("svc/kubernetes", 'type "svc" cannot be explained; shoal why explains pods, gangs, workloads and what'),
+        ("node/n", 'type "node" cannot be explained; see shoal get nodes n'),
+        ("cronjob/nightly", 'type "cronjob" cannot be explained; its Jobs can: shoal why job/NAME'),
+        ("clusterqueue/cq", 'type "clusterqueue" cannot be explained; see shoal queue cq'),
+    ],
+)
+def test_a_type_that_cannot_be_explained_is_named(why: Why, name: str, message: str) -> None:
+    assert why.refused(name, node("n", 4), pod("t/a", 2)).startswith(f"shoal: {message}")
+
+
+def test_a_namespace_with_the_name_of_a_type_is_a_namespace(why: Why) -> None:
+    assert why.refused("node/b", node("n", 4), pod("node/a", 2)).startswith('shoal: pod or gang "node/b" not found')
+
+
 def test_a_gang_without_pods_is_no_pod(why: Why) -> None:
     queue = thing("scheduling.volcano.sh/v1beta1", "Queue", "q", spec={"capability": {"nvidia.com/gpu": 4}})
     world = [node("n", 8), queue, volcano_group("t/g", 2, queue="q", minResources={"nvidia.com/gpu": 8}), pod("t/a", 1)]

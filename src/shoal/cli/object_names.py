@@ -41,6 +41,23 @@ _NEAR = 3
 _ALIKE = 0.75
 
 
+_EXPLAINED = "shoal why explains pods, gangs, workloads and what makes pods"
+_UNEXPLAINED: Mapping[str, str] = {
+    **dict.fromkeys(("node", "nodes", "no"), "see shoal get nodes {name}"),
+    **dict.fromkeys(("cronjob", "cronjobs", "cj"), "its Jobs can: shoal why job/NAME"),
+    **dict.fromkeys(("clusterqueue", "clusterqueues", "cq", "cohort", "cohorts"), "see shoal queue {name}"),
+    **dict.fromkeys(("localqueue", "localqueues", "lq", "queue", "queues"), "see shoal queue {name}"),
+    **dict.fromkeys(("service", "services", "svc", "namespace", "namespaces", "ns"), _EXPLAINED),
+    **dict.fromkeys(("configmap", "configmaps", "cm", "secret", "secrets", "event", "events"), _EXPLAINED),
+    **dict.fromkeys(
+        ("persistentvolume", "persistentvolumes", "pv", "storageclass", "storageclasses", "sc"), _EXPLAINED
+    ),
+    **dict.fromkeys(("persistentvolumeclaim", "persistentvolumeclaims", "pvc"), _EXPLAINED),
+    **dict.fromkeys(("resourceflavor", "resourceflavors", "flavor", "rf"), _EXPLAINED),
+}
+"""Types that exist and have no pods of their own, with what to do instead."""
+
+
 class Subject(NamedTuple):
     kind: str
     """In small letters, as kubectl writes it."""
@@ -122,6 +139,10 @@ class Subjects:
     def _nothing(self, text: str, kind: str, name: str) -> UserError:
         if not kind and (meant := self._with_nearest_kind(text)):
             return UserError(f"type {excerpt(text.partition('/')[0])} not found", fix=f"did you mean {meant}?")
+        word, slash, rest = text.partition("/")
+        instead = _UNEXPLAINED.get(word.partition(".")[0].lower(), "") if slash and not kind else ""
+        if instead and not self._has_namespace(word):
+            return UserError(f"type {excerpt(word)} cannot be explained", fix=instead.format(name=rest))
         names = sorted(key for key, kinds in self._kinds.items() if not kind or kind in kinds)
         bare = {known.partition("/")[2]: known for known in names}
         near = difflib.get_close_matches(name, names, n=_NEAR, cutoff=_ALIKE)
@@ -139,10 +160,13 @@ class Subjects:
             return True
         return GANG in self._kinds[key] if not kind else kind != POD
 
+    def _has_namespace(self, word: str) -> bool:
+        return any(key.startswith(f"{word}/") for key in self._kinds)
+
     def _with_nearest_kind(self, text: str) -> str:
         """An object that exists, whose kind is misspelled: `pdo/x`. Empty where the word is a namespace."""
         word, slash, name = text.partition("/")
-        if not slash or any(key.startswith(f"{word}/") for key in self._kinds):
+        if not slash or self._has_namespace(word):
             return ""
         known = dict.fromkeys([*_ALIASES, *(kind for kinds in self._kinds.values() for kind in kinds)])
         for near in difflib.get_close_matches(word.lower(), known, _NEAR):

@@ -95,7 +95,12 @@ def _simulated_node(spec: str) -> DeviceManager:
 def _machine(spec: str) -> Machine:
     from shoal.embedded.machines.fleet_spec import read_fleet
 
-    machines = read_fleet(spec)
+    try:
+        machines = read_fleet(spec)
+    except UserError as error:
+        # The same text is an option of another name elsewhere.
+        where = error.where.with_path(error.where.path.replace("--nodes", "--fake"))
+        raise UserError(error.what, where=where, fix=error.fix.replace("--nodes", "--fake")) from error
     if len(machines) != 1:
         raise UserError(
             f"--fake describes {len(machines)} machines; an agent serves one", fix="such as --fake dgx-h100"
