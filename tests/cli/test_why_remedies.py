@@ -422,6 +422,13 @@ def asks(profile: str, name: str = "t/wrong", **spec: Any) -> Object:
     return pod(name, limits={f"nvidia.com/mig-{profile}": 1}, **spec)
 
 
+@pytest.mark.parametrize("profile", ["3g.40g", "3g40gb", "3g.40GB", "3G.40gb", "3g40", "3g-40gb"])
+def test_a_text_that_is_almost_a_profile_is_named_with_the_profile_that_it_resembles(told: Told, profile: str) -> None:
+    text = told("pod/wrong", of_cluster(node("n", 8, labels=A100)), asks(profile))
+    assert f"offers the MIG profile {profile}; did you mean 3g.40gb?" in text
+    assert f"rename nvidia.com/mig-{profile} to nvidia.com/mig-3g.40gb" in text
+
+
 @pytest.mark.parametrize("profile", ["3g.30gb", "3g.20gb"])
 def test_a_profile_that_no_model_offers_is_named_with_the_nearest_of_as_many_slices(told: Told, profile: str) -> None:
     waits = asks(profile)
