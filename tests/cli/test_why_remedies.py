@@ -151,6 +151,14 @@ def test_a_topology_level_that_no_node_has_is_named_with_the_nearest(told: Told)
     assert "Then: Tolerate dedicated=research:NoSchedule (1 node)." in tainted
 
 
+def test_a_misspelled_value_of_a_node_selector_is_corrected_by_a_command(told: Told) -> None:
+    waits = pod("t/a", 1, nodeSelector={"example.com/rack": "rack-on"})
+    racked = of_cluster(node("n", 8, labels={"example.com/rack": "rack-one"}))
+    assert "did you mean rack-one?" in told("pod/a", racked, waits)
+    (remedy,) = told.document("pod/a", racked, waits)["remedies"]
+    assert "rack-one" in remedy["commands"][0]
+
+
 def test_a_spread_over_a_label_that_no_node_has_is_named(told: Told) -> None:
     spread = {
         "maxSkew": 1,
@@ -303,6 +311,16 @@ def test_a_level_that_no_node_has_is_corrected_in_a_queued_job(told: Told) -> No
     assert "kubectl patch job train -n t --type=json" in text
     # With the correct level quota would be lacking, so that the patch alone is no remedy.
     assert "kubectl patch job" not in told("job/train", *queued(4, "example.com/rackk"))
+
+
+def test_a_level_is_corrected_only_where_the_flavor_has_a_topology(told: Told) -> None:
+    objects = queued(8, "example.com/rackk")
+    flavor = next(each for each in objects if each["kind"] == "ResourceFlavor")
+    del flavor["spec"]["topologyName"]
+    text = told("job/train", *objects)
+    assert "No node has a label example.com/rackk." in text
+    assert "ResourceFlavor f has no spec.topologyName" in text
+    assert "did you mean" not in text
 
 
 def test_quota_has_a_command_and_is_raised_only_where_the_pods_then_run(told: Told) -> None:
