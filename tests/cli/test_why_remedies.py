@@ -151,6 +151,14 @@ def test_a_topology_level_that_no_node_has_is_named_with_the_nearest(told: Told)
     assert "Then: Tolerate dedicated=research:NoSchedule (1 node)." in tainted
 
 
+def test_a_misspelled_value_of_a_node_selector_is_corrected_by_a_command(told: Told) -> None:
+    waits = pod("t/a", 1, nodeSelector={"example.com/rack": "rack-on"})
+    racked = of_cluster(node("n", 8, labels={"example.com/rack": "rack-one"}))
+    assert "did you mean rack-one?" in told("pod/a", racked, waits)
+    (remedy,) = told.document("pod/a", racked, waits)["remedies"]
+    assert "rack-one" in remedy["commands"][0]
+
+
 def test_a_spread_over_a_label_that_no_node_has_is_named(told: Told) -> None:
     spread = {
         "maxSkew": 1,
@@ -305,6 +313,16 @@ def test_a_level_that_no_node_has_is_corrected_in_a_queued_job(told: Told) -> No
     assert "kubectl patch job" not in told("job/train", *queued(4, "example.com/rackk"))
 
 
+def test_a_level_is_corrected_only_where_the_flavor_has_a_topology(told: Told) -> None:
+    objects = queued(8, "example.com/rackk")
+    flavor = next(each for each in objects if each["kind"] == "ResourceFlavor")
+    del flavor["spec"]["topologyName"]
+    text = told("job/train", *objects)
+    assert "No node has a label example.com/rackk." in text
+    assert "ResourceFlavor f has no spec.topologyName" in text
+    assert "did you mean" not in text
+
+
 def test_quota_has_a_command_and_is_raised_only_where_the_pods_then_run(told: Told) -> None:
     path = "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota"
     patch = f'[{{"op":"add","path":"{path}","value":"8"}}]'
@@ -420,6 +438,13 @@ OFFERED = "offers 1g.10gb, 1g.10gb.me, 1g.20gb, 2g.20gb, 3g.40gb, 4g.40gb, 7g.80
 
 def asks(profile: str, name: str = "t/wrong", **spec: Any) -> Object:
     return pod(name, limits={f"nvidia.com/mig-{profile}": 1}, **spec)
+
+
+@pytest.mark.parametrize("profile", ["3g.40g", "3g40gb", "3g.40GB", "3G.40gb", "3g40", "3g-40gb"])
+def test_a_text_that_is_almost_a_profile_is_named_with_the_profile_that_it_resembles(told: Told, profile: str) -> None:
+    text = told("pod/wrong", of_cluster(node("n", 8, labels=A100)), asks(profile))
+    assert f"offers the MIG profile {profile}; did you mean 3g.40gb?" in text
+    assert f"rename nvidia.com/mig-{profile} to nvidia.com/mig-3g.40gb" in text
 
 
 @pytest.mark.parametrize("profile", ["3g.30gb", "3g.20gb"])

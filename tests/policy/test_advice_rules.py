@@ -212,6 +212,12 @@ CASES: dict[str, Case] = {
         BARE,
         "gpu.present=true",
     ),
+    "a misspelled label": (
+        unknown_node_labels,
+        job(nodeSelector={"nvidia.com/gpu-product": "NVIDIA-A100-SXM4-80GB"}),
+        FakeContext(nodes=(AdvisedNode({**A100, "nvidia.com/gpu.present": "true"}),)),
+        "did you mean nvidia.com/gpu.product?",
+    ),
     "a pod that repels others only": (one_sided_anti_affinity, repelling(), BARE, "the pod itself"),
     "pods that tolerate nothing": (untolerated, job(), TAINTED, "have the taint nvidia.com/gpu=present:NoSchedule"),
     "nodes with different taints": (

@@ -8,8 +8,7 @@ Rejected: refusing the manifest. A fleet that scales from zero has no such label
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
 import msgspec
@@ -20,14 +19,10 @@ from shoal.api.requirement import Requirement
 from shoal.data.gpus import PRODUCT_LABEL, family, meant_products
 from shoal.engine.cluster import Cluster
 from shoal.engine.pod_rules import PodRules
+from shoal.units.near_texts import MOST_NEAR, near_keys, near_texts
 
 _MOST = 20
 """Conditions that are reported, and values of each."""
-_MOST_NEAR = 3
-_LEAST_LIKE = 0.6
-"""Of the names of two keys."""
-_LEAST_TYPED = 3
-"""Shorter text is inside of nearly everything."""
 
 
 class Unmatched(msgspec.Struct, frozen=True):
@@ -86,9 +81,9 @@ class _NodeLabels:
         values = self._of(requirement.key)
         if not values:
             keys = [key for key in self._cluster.labels.keys() if self._of(key)]  # noqa: SIM118
-            return Unmatched(requirement.key, asked, False, _near_keys(requirement.key, keys))
+            return Unmatched(requirement.key, asked, False, near_keys(requirement.key, keys))
         near = dict.fromkeys(name for value in asked for name in _meant(requirement.key, value, values))
-        return Unmatched(requirement.key, asked, True, tuple(near)[:_MOST_NEAR])
+        return Unmatched(requirement.key, asked, True, tuple(near)[:MOST_NEAR])
 
     def _of(self, key: str) -> frozenset[str]:
         found = self._values.get(key)
@@ -106,30 +101,4 @@ class _NodeLabels:
 
 def _meant(key: str, asked: str, present: Iterable[str]) -> tuple[str, ...]:
     """Of GPUs another model is not meant, however much its name looks like the one that was asked for."""
-    return meant_products(asked, present) if key == PRODUCT_LABEL and family(asked) else _near(asked, present)
-
-
-def _near(text: str, known: Iterable[str]) -> tuple[str, ...]:
-    """What contains it comes before what merely looks like it."""
-    lower = {name.lower(): name for name in sorted(known)}
-    typed = text.lower()
-    inside = [name for low, name in lower.items() if min(len(typed), len(low)) >= _LEAST_TYPED and _within(typed, low)]
-    alike = [lower[low] for low in difflib.get_close_matches(typed, lower, n=_MOST_NEAR)]
-    return tuple(dict.fromkeys([*inside, *alike]))[:_MOST_NEAR]
-
-
-def _near_keys(key: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Keys whose name, the part behind the prefix, is alike, the most similar first: `topology.kubernetes.io/hostnam`
-    means a host name, and no zone, although it has the prefix of zones."""
-    name = key.lower().rpartition("/")[2]
-
-    def likeness(other: str) -> tuple[float, float, str]:
-        part = difflib.SequenceMatcher(None, name, other.lower().rpartition("/")[2]).ratio()
-        return -part, -difflib.SequenceMatcher(None, key.lower(), other.lower()).ratio(), other
-
-    alike = [other for part, _, other in sorted(map(likeness, known)) if -part >= _LEAST_LIKE]
-    return tuple(alike[:_MOST_NEAR]) or _near(key, known)
-
-
-def _within(one: str, other: str) -> bool:
-    return one in other or other in one
+    return meant_products(asked, present) if key == PRODUCT_LABEL and family(asked) else near_texts(asked, present)

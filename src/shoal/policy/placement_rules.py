@@ -14,6 +14,7 @@ from shoal.data.gpus import PRODUCT_LABEL, is_short_product, meant_products
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.fields import dig, label_selector, maps, string_keys, strings
 from shoal.policy.pod_templates import PodTemplateView, pod_templates
+from shoal.units.near_texts import near_keys
 
 _COUNT = "nvidia.com/gpu.count"
 _PRESENT = "nvidia.com/gpu.present"
@@ -70,8 +71,11 @@ def unknown_node_labels(obj: Obj, context: RuleContext) -> Iterator[Advice]:
         for key, value in string_keys(template.spec.get("nodeSelector")).items():
             if any(key in node.labels for node in nodes):
                 continue
+            near = near_keys(key, sorted({known for node in nodes for known in node.labels}))
             has_better = template.asks_gpus() and any(node.labels.get(_PRESENT) == "true" for node in nodes)
             fix = f"did you mean {_PRESENT}=true?" if has_better else "label the nodes"
+            if near:
+                fix = f"did you mean {near[0]}?"
             yield Advice(
                 "UnknownNodeLabel",
                 f"{template.path}.nodeSelector[{key}]",

@@ -18,7 +18,7 @@ from shoal.engine.reasons import Evidence
 from shoal.sim.explain import Explainer
 from shoal.sim.queue_corrections import QueueCorrection
 from shoal.sim.queue_rounds import QueueRounds
-from shoal.sim.queued_levels import respelling, unmatched_levels_of
+from shoal.sim.queued_levels import flavors_without_topology, respelling, unmatched_levels_of, untold_near
 from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
 from shoal.sim.remedies.search import Found
@@ -60,7 +60,11 @@ class _QueuedHelp:
         levels = unmatched_levels_of(self._rounds, self._facts)
         if levels:
             respelt = respelling(self._rounds, self._facts, levels, self._objects)
-            self._add([] if respelt is None else [respelt], unmatched_words(levels))
+            if respelt is None:
+                lacking = flavors_without_topology(self._rounds, self._facts)
+                self._add([], unmatched_words(untold_near(levels)), lacking)
+            else:
+                self._add([respelt], unmatched_words(levels))
             return
         correction = QueueCorrection(self._rounds, self._facts, self._objects)
         if correction.is_needed:

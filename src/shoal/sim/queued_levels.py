@@ -42,6 +42,26 @@ def respelling(
     return Remedy(edit_words(edits, target), edit_commands(edits, target) if objects.is_living else ())
 
 
+def untold_near(levels: tuple[Unmatched, ...]) -> tuple[Unmatched, ...]:
+    """The same levels without the nearest labels, which were tried and do not help."""
+    return tuple(structs.replace(level, near=()) for level in levels)
+
+
+def flavors_without_topology(rounds: QueueRounds, facts: WorkloadFacts) -> str:
+    """Which flavors of its queue refuse every workload that requests a topology; empty where none does."""
+    queues = rounds.kueue.queues
+    local = queues.local_queues.get(facts.queue)
+    queue = queues.cluster_queues.get(local.cluster_queue) if local is not None else None
+    if queue is None or not any(_levels(facts)):
+        return ""
+    names = [flavor.name for group in queue.facts.groups for flavor in group.flavors]
+    lacking = [name for name in names if (found := queues.flavors.get(name)) is not None and not found.topology]
+    return " ".join(
+        f"ResourceFlavor {name} has no spec.topologyName: it takes no workload that requests a topology."
+        for name in dict.fromkeys(lacking)
+    )
+
+
 def _levels(facts: WorkloadFacts) -> Iterator[str]:
     for each in facts.pod_sets:
         if each.topology is not None:

@@ -27,6 +27,10 @@ from shoal.views.remedies import Remedy, offered_profiles_words, unknown_profile
 from shoal.views.remedy_commands import edit_commands, edit_words
 
 _NAME = re.compile(r"(?P<compute>[0-9]+)g\.(?P<memory>[0-9]+)gb(?P<more>.*)", re.ASCII)
+_ALMOST = re.compile(
+    r"(?P<compute>[0-9]+)g[._-]?(?P<memory>[0-9]+)(?:gb?)?(?P<more>(?:\..*)?)", re.ASCII | re.IGNORECASE
+)
+"""Also with another case, another separator or none, and without the unit or its second letter."""
 _MOST_CANDIDATES = 3
 _Models = Mapping[str, Layout]
 """By product label."""
@@ -88,7 +92,7 @@ def _models(objects: Objects, names: tuple[str, ...] | Mapping[str, object]) -> 
 
 def _nearest(name: str, models: _Models) -> Iterator[str]:
     """Profiles with as many compute slices: those with the same attribute first, then those with the nearest memory."""
-    asked = _NAME.fullmatch(name.replace("+", "."))
+    asked = _ALMOST.fullmatch(name.replace("+", "."))
     if asked is None:
         return
     found: dict[str, tuple[bool, int, str]] = {}
@@ -98,7 +102,7 @@ def _nearest(name: str, models: _Models) -> Iterator[str]:
             match = _NAME.fullmatch(plain)
             if match is not None and match["compute"] == asked["compute"]:
                 distance = abs(int(match["memory"]) - int(asked["memory"]))
-                found[plain] = (match["more"] != asked["more"], distance, plain)
+                found[plain] = (match["more"] != asked["more"].lower(), distance, plain)
     yield from sorted(found, key=lambda plain: found[plain])
 
 

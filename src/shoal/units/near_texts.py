@@ -1,0 +1,38 @@
+"""Finds the known texts that a misspelled one resembles: values, and keys of labels."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+MOST_NEAR = 3
+_LEAST_LIKE = 0.6
+"""Of the names of two keys."""
+_LEAST_TYPED = 3
+"""Shorter text is inside of nearly everything."""
+
+
+def near_texts(text: str, known: Iterable[str]) -> tuple[str, ...]:
+    """What contains it comes before what merely looks like it."""
+    lower = {name.lower(): name for name in sorted(known)}
+    typed = text.lower()
+    inside = [name for low, name in lower.items() if min(len(typed), len(low)) >= _LEAST_TYPED and _within(typed, low)]
+    alike = [lower[low] for low in difflib.get_close_matches(typed, lower, n=MOST_NEAR)]
+    return tuple(dict.fromkeys([*inside, *alike]))[:MOST_NEAR]
+
+
+def near_keys(key: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Keys whose name, the part behind the prefix, is alike, the most similar first: `topology.kubernetes.io/hostnam`
+    means a host name, and no zone, although it has the prefix of zones."""
+    name = key.lower().rpartition("/")[2]
+
+    def likeness(other: str) -> tuple[float, float, str]:
+        part = difflib.SequenceMatcher(None, name, other.lower().rpartition("/")[2]).ratio()
+        return -part, -difflib.SequenceMatcher(None, key.lower(), other.lower()).ratio(), other
+
+    alike = [other for part, _, other in sorted(map(likeness, known)) if -part >= _LEAST_LIKE]
+    return tuple(alike[:MOST_NEAR]) or near_texts(key, known)
+
+
+def _within(one: str, other: str) -> bool:
+    return one in other or other in one
