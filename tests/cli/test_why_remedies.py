@@ -11,6 +11,7 @@ import pytest
 
 from build.manifests import Object, as_file, job, node, pod, replicas, thing, volcano_group
 from shoal.cli.main import main
+from shoal.data.gpus import PRODUCT_LABEL
 
 GROUP = "scheduling.k8s.io/group-name"
 H100 = {
@@ -311,6 +312,14 @@ def test_a_level_that_no_node_has_is_corrected_in_a_queued_job(told: Told) -> No
     assert "kubectl patch job train -n t --type=json" in text
     # With the correct level quota would be lacking, so that the patch alone is no remedy.
     assert "kubectl patch job" not in told("job/train", *queued(4, "example.com/rackk"))
+
+
+def test_a_misspelled_gpu_product_is_corrected_by_a_command(told: Told) -> None:
+    waits = pod("t/a", 1, nodeSelector={PRODUCT_LABEL: "NVIDIA-A100-SXM4-80G"})
+    nodes = of_cluster(node("n", 8, labels={PRODUCT_LABEL: "NVIDIA-A100-SXM4-80GB"}))
+    assert "did you mean NVIDIA-A100-SXM4-80GB?" in told("pod/a", nodes, waits)
+    (remedy,) = told.document("pod/a", nodes, waits)["remedies"]
+    assert "NVIDIA-A100-SXM4-80GB" in remedy["commands"][0]
 
 
 def test_a_level_is_corrected_only_where_the_flavor_has_a_topology(told: Told) -> None:

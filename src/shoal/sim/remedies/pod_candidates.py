@@ -15,6 +15,7 @@ from shoal.engine.asks import Ask, counted
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import WholeGpus
 from shoal.engine.groups import GroupFacts, TopologyRequirement
+from shoal.engine.node_rules import models_named
 from shoal.engine.pod_rules import PodRules
 from shoal.engine.repelling_taints import RepellingTaint, repelling_taints, tolerating
 from shoal.engine.unmatched import Unmatched, levels_of, unmatched, unmatched_levels
@@ -167,7 +168,10 @@ def _respelt(ask: Ask, labels: Sequence[Unmatched]) -> Ask:
                 for term in terms
             )
         near = ask.near if label.has_key else _near(ask.near, label.key, label.near[0])
-        ask = structs.replace(ask, nodes=structs.replace(rule, always=always, terms=terms), near=near)
+        nodes = structs.replace(rule, always=always, terms=terms)
+        # The models were read from the conditions, with the spelling that no node has.
+        models = models_named(nodes) if ask.devices is not None else ask.gpu_models
+        ask = structs.replace(ask, nodes=nodes, near=near, gpu_models=models)
     return ask
 
 
