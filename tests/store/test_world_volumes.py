@@ -79,6 +79,12 @@ def waits_for(found: ManifestCluster, key: str = "default/p") -> str:
     return hold.message
 
 
+def help_of(found: ManifestCluster) -> str:
+    hold = found.gated["default/p"]
+    assert isinstance(hold, HeldPod)
+    return hold.help
+
+
 def goes_to(found: ManifestCluster, *nodes: str) -> set[str]:
     (event,) = (each for each in found.events if isinstance(each, PodArrived))
     assert not found.warnings
@@ -108,6 +114,18 @@ def goes_to(found: ManifestCluster, *nodes: str) -> set[str]:
 )
 def test_a_pod_of_a_cluster_waits_for_its_volumes_in_the_clusters_words(objects: list[Obj], words: str) -> None:
     assert waits_for(world(node("n1"), *objects, pod())) == words
+
+
+def test_the_claim_that_a_misspelled_name_resembles_is_named() -> None:
+    found = world(node("n1"), pod(claim="datta"), claim("v"), volume("v", "n1", phase="Bound"))
+    assert help_of(found) == "Create the claim, or correct its name in the pod. Did you mean data?"
+
+
+def test_a_class_that_does_not_exist_is_named_with_the_nearest() -> None:
+    classes = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
+    words = help_of(world(node("n1"), pod(), claim(class_="fsat", phase="Pending"), {**classes, "provisioner": "p"}))
+    assert words.startswith('StorageClass "fsat" of claim default/data not found. Create the claim again')
+    assert words.endswith("Did you mean fast?")
 
 
 def test_a_claim_of_its_own_has_to_be_made_first() -> None:

@@ -8,7 +8,7 @@ certain, and all others allow any node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ from shoal.store.inventory import Inventory
 from shoal.store.volumes.rules import VolumeRules
 from shoal.store.volumes.templates import TemplateMounts, needed_by, with_default_class
 from shoal.units.errors import UserError
+from shoal.units.near_texts import near_texts
 
 T = TypeVar("T", VolumeClaim, Volume, StorageClass)
 _HELP = {
@@ -61,9 +62,29 @@ class ManifestVolumes:
         """
         rule = self._rule(pod)
         if isinstance(rule, str):
-            return HeldPod(Code.VOLUMES, rule, next((help_ for part, help_ in _HELP.items() if part in rule), ""))
+            return HeldPod(Code.VOLUMES, rule, self._help(rule, pod))
         ask = event.ask
         return event if rule is None else replace(event, ask=replace(ask, nodes=both_rules(ask.nodes, rule)))
+
+    def _help(self, rule: str, pod: Pod) -> str:
+        """What the user can do, with the name that a misspelled one resembles."""
+        usual = next((help_ for part, help_ in _HELP.items() if part in rule), "")
+        wanted = mounts_of_pod(pod).claims
+        if "not found" in rule:
+            namespace = pod.metadata.namespace
+            known = [claim.metadata.name for claim in self._needs.claims if claim.key[0] == namespace]
+            missing = [name for _, name in wanted if name not in known]
+            return f"{usual}{_did_you_mean(missing[0], known)}" if missing else usual
+        if "unbound immediate" in rule:
+            claims = (claim for key in wanted if (claim := self._needs.claims.get(key)) is not None)
+            classes = [one.metadata.name for one in self._needs.classes]
+            for claim in claims:
+                name = claim.class_name
+                if name and name not in classes and not claim.is_bound:
+                    near = _did_you_mean(name, classes)
+                    fix = f"Create the claim again with another storageClassName, which cannot be changed.{near}"
+                    return f'StorageClass "{name}" of claim {"/".join(claim.key)} not found. {fix}'
+        return usual
 
     def _rule(self, pod: Pod) -> NodeAffinity | str | None:
         mounts = mounts_of_pod(pod) if self._are_known else Mounts(())
@@ -106,6 +127,11 @@ class ManifestVolumes:
                 for key in mounts_of_pod(pod).claims:
                     found.setdefault(key, []).append(pod.metadata.key)
         return found
+
+
+def _did_you_mean(name: str, known: Sequence[str]) -> str:
+    near = near_texts(name, known)
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 def mounts_of_pod(pod: Pod) -> Mounts:
