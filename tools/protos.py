@@ -6,6 +6,7 @@ linters and the type checker read the `.pyi` files beside them.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,12 +17,10 @@ PROTOS = SOURCE / "shoal/agent/protos"
 
 def generate(into: Path) -> None:
     """`into`: the folder that takes the place of `src`."""
-    from grpc_tools import protoc
-
     names = [str(path) for path in sorted(PROTOS.glob("*.proto"))]
-    code = protoc.main(["protoc", f"--proto_path={SOURCE}", f"--python_out={into}", f"--pyi_out={into}", *names])
-    if code:
-        raise SystemExit(code)
+    options = [f"--proto_path={SOURCE}", f"--python_out={into}", f"--pyi_out={into}"]
+    # The compiler is a library that must not share a process with gRPC's own.
+    subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *options, *names], check=True)  # noqa: S603
 
 
 def outdated() -> list[str]:
