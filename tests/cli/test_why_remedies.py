@@ -330,6 +330,8 @@ def test_a_level_is_corrected_only_where_the_flavor_has_a_topology(told: Told) -
     assert "No node has a label example.com/rackk." in text
     assert "ResourceFlavor f has no spec.topologyName" in text
     assert "did you mean" not in text
+    assert "set spec.topologyName of a flavor that its queue covers" in text
+    assert "Look at its node selector" not in text
 
 
 def test_quota_has_a_command_and_is_raised_only_where_the_pods_then_run(told: Told) -> None:

@@ -26,6 +26,10 @@ HELP: Mapping[Wait, str] = {
     Wait.RESERVED: "It starts when the gang before it has started, or where it ends in time.",
 }
 """Every reason has one."""
+_UNTOPOLOGICAL = "does not support TopologyAwareScheduling"
+_TOPOLOGY_HELP = (
+    "Waiting does not help: set spec.topologyName of a flavor that its queue covers, or leave the topology level out."
+)
 
 
 def wait_reason(waiting: StillWaiting, behind: str = "", unproven: str = "") -> Reason:
@@ -34,6 +38,9 @@ def wait_reason(waiting: StillWaiting, behind: str = "", unproven: str = "") -> 
     message = waiting.message or _MESSAGES.get(waiting.why, "It waits")
     if waiting.why is Wait.TOPOLOGY and "topology" in message:
         help_ += " A wider topology level may help."
+    if waiting.why is Wait.NO_FLAVOR and _UNTOPOLOGICAL in message:
+        has_others = any(word in message for word in ("taint", "affinity"))
+        help_ = f"{_TOPOLOGY_HELP} {help_}" if has_others else _TOPOLOGY_HELP
     if waiting.why is Wait.PENDING and behind:
         message = f"It is behind {behind} in a StrictFIFO queue"
         help_ = f"It is considered once {behind} has been admitted."
