@@ -87,7 +87,7 @@ def test_a_queue_that_admits_nobody_says_why_below_the_table(command: Command) -
 def test_who_holds_and_who_waits_is_told_on_request(command: Command) -> None:
     text = command.text(*teams(), options=("--workloads",))
     assert "b/held    b   12 GPUs of f" in text
-    assert "a/job-one  4 GPUs  Admissible: It would be admitted now: its quota is free, and\n" in text
+    assert "a/job-one  4 GPUs  Admissible: It would be admitted now: its quota is free, and" in text
     assert "a/job-two  8 GPUs  WaitingForQuota: " in text
     assert "b/held" not in command.text(*teams())
 
