@@ -71,7 +71,7 @@ class TerminalProcess:
         if self._shell.poll() is None:
             # The job may have ended on its own by now.
             with suppress(ProcessLookupError):
-                os.killpg(os.tcgetpgrp(self._terminal), signal.SIGKILL)
+                self.send(signal.SIGKILL)
             self._shell.kill()
         self._shell.wait()
         for fd in (self._terminal, self._told, self._asked):
@@ -90,7 +90,11 @@ class TerminalProcess:
 
     def send(self, name: signal.Signals) -> None:
         """To the job in the foreground."""
-        os.killpg(os.tcgetpgrp(self._terminal), name)
+        job = os.tcgetpgrp(self._terminal)
+        # Zero, where the session has ended meanwhile, would be the group of the tests themselves.
+        if job <= 0:
+            raise ProcessLookupError
+        os.killpg(job, name)
 
     def continue_(self) -> None:
         os.write(self._asked, b"c")

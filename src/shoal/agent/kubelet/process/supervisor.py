@@ -101,7 +101,8 @@ def kill_all(groups: list[str], run: str, main: int = 0) -> None:
                     pids.update(map(int, file.read().split()))
             except OSError:
                 continue
-        pids.discard(os.getpid())
+        # Zero is a process that this one cannot see; a signal to it would go to the caller's own group.
+        pids -= {0, os.getpid()}
         for pid in pids:
             try:
                 os.kill(pid, signal.SIGKILL)
