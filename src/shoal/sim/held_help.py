@@ -2,7 +2,7 @@
 
 Guarantees: a printed change was tried with the rules of the queues, and the pods then found places on the nodes, with
 another change where they would not find them. Of a group without pods only the queues were asked: such changes are no
-remedies, and are told under a heading of their own.
+remedies, and the answer lists them under a heading of their own.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def tell_refusal(
 
 def tell_last_refusal(explanation: Explanation, message: str) -> list[str]:
     """Puts the cause of the last Event about pods that were not created into the headline, where that says no more than
-    that they do not exist. Returns the lines that belong under `refused`. Quotas are told by `tell_refusal`: one that
+    that they do not exist. Returns the lines that belong under `refused`. `tell_refusal` reports quotas: one that
     is not exceeded any more is no cause."""
     cause = message.partition(_FORBIDDEN)[2].rstrip(".")
     if not cause or _PREFIX in message or not explanation.outcome.startswith(NOT_CREATED):

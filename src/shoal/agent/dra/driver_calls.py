@@ -6,17 +6,17 @@ The generated modules have the messages; the services are declared here, with ty
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import grpc
+from google.protobuf.message import Message
 
 from shoal.agent.protos import dra_pb2 as dra
 from shoal.agent.protos import pluginregistration_pb2 as registration
+from shoal.agent.unary_calls import CHANNEL, T, unary_call, unary_handler
 
-T = TypeVar("T")
 PLUGIN_TYPE, VERSION = "DRAPlugin", "v1.DRAPlugin"
 _PLUGIN, _REGISTRATION = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin", "pluginregistration.Registration"
-_CHANNEL = (("grpc.enable_http_proxy", 0),)
 
 
 class DraService(Protocol):
@@ -41,8 +41,8 @@ def dra_handlers(service: DraService) -> grpc.GenericRpcHandler[Any, Any]:
     return grpc.method_handlers_generic_handler(
         _PLUGIN,
         {
-            "NodePrepareResources": _unary(prepare, dra.NodePrepareResourcesRequest),
-            "NodeUnprepareResources": _unary(unprepare, dra.NodeUnprepareResourcesRequest),
+            "NodePrepareResources": unary_handler(prepare, dra.NodePrepareResourcesRequest),
+            "NodeUnprepareResources": unary_handler(unprepare, dra.NodeUnprepareResourcesRequest),
         },
     )
 
@@ -58,8 +58,8 @@ def registration_handlers(service: RegistrationService) -> grpc.GenericRpcHandle
     return grpc.method_handlers_generic_handler(
         _REGISTRATION,
         {
-            "GetInfo": _unary(info, registration.InfoRequest),
-            "NotifyRegistrationStatus": _unary(registered, registration.RegistrationStatus),
+            "GetInfo": unary_handler(info, registration.InfoRequest),
+            "NotifyRegistrationStatus": unary_handler(registered, registration.RegistrationStatus),
         },
     )
 
@@ -68,7 +68,7 @@ class DraClient:
     """A kubelet's view of one driver, by the socket of its service or of its registration."""
 
     def __init__(self, socket: Path) -> None:
-        self._channel = grpc.insecure_channel(f"unix:{socket}", options=_CHANNEL)
+        self._channel = grpc.insecure_channel(f"unix:{socket}", options=CHANNEL)
 
     def info(self) -> registration.PluginInfo:
         return self._call(f"/{_REGISTRATION}/GetInfo", registration.InfoRequest(), registration.PluginInfo)
@@ -86,15 +86,5 @@ class DraClient:
     def close(self) -> None:
         self._channel.close()
 
-    def _call(self, path: str, request: Any, answer: type[T], timeout_s: float = 20.0) -> T:
-        call = self._channel.unary_unary(
-            path,
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=answer.FromString,  # type: ignore[attr-defined]
-        )
-        found: T = call(request, timeout=timeout_s)
-        return found
-
-
-def _unary(function: Any, request: Any) -> Any:
-    return grpc.unary_unary_rpc_method_handler(function, request.FromString, lambda answer: answer.SerializeToString())
+    def _call(self, path: str, request: Message, answer: type[T], timeout_s: float = 20.0) -> T:
+        return unary_call(self._channel, path, request, answer, timeout_s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -48,8 +49,9 @@ def _found(lines: Iterable[str]) -> Iterator[LoggedXid]:
 def _lines(path: Path) -> Iterator[str]:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        if os.path.isfile(path):  # noqa: PTH113 - the device is no regular file
-            start = max(os.fstat(descriptor).st_size - _MOST_BYTES, 0)
+        found = os.fstat(descriptor)
+        if stat.S_ISREG(found.st_mode):
+            start = max(found.st_size - _MOST_BYTES, 0)
             os.lseek(descriptor, start, os.SEEK_SET)
             yield from os.read(descriptor, _MOST_BYTES).decode(errors="replace").splitlines()
             return

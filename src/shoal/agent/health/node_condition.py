@@ -41,10 +41,6 @@ class GpuUsers(Protocol):
         ...
 
 
-def no_users(uuid: str) -> Sequence[PodUser]:  # noqa: ARG001
-    return ()
-
-
 class NodeConditionWriter:
     """`node`: the name of the Node. `health`: the GPUs as they are now."""
 
@@ -56,7 +52,7 @@ class NodeConditionWriter:
         health: Callable[[], Sequence[DeviceHealth]],
         *,
         taint: HealthTaint | None = None,
-        users: GpuUsers = no_users,
+        users: GpuUsers | None = None,
     ) -> None:
         self._api, self._clock, self._node, self._health = api, clock, node, health
         self._taint, self._users = taint, users
@@ -70,7 +66,8 @@ class NodeConditionWriter:
         """From any thread: the changes become Events, and the Node is written."""
         if self._loop is None:
             return
-        with_users = [(change, tuple(self._users(change.gpu.uuid))) for change in found]
+        users = self._users
+        with_users = [(change, tuple(users(change.gpu.uuid)) if users is not None else ()) for change in found]
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._take, with_users)
 

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import grpc
+from google.protobuf.message import Message
 
 from shoal.agent.protos import deviceplugin_pb2 as messages
+from shoal.agent.unary_calls import CHANNEL, T, unary_call, unary_handler
 
-T = TypeVar("T")
 VERSION = "v1beta1"
 HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 KUBELET_SOCKET = "kubelet.sock"
 _PLUGIN, _REGISTRATION = "v1beta1.DevicePlugin", "v1beta1.Registration"
-_CHANNEL = (("grpc.enable_http_proxy", 0),)
 
 
 class DevicePluginService(Protocol):
@@ -52,13 +52,13 @@ def plugin_handlers(service: DevicePluginService) -> grpc.GenericRpcHandler[Any,
     return grpc.method_handlers_generic_handler(
         _PLUGIN,
         {
-            "GetDevicePluginOptions": _unary(options, messages.Empty),
+            "GetDevicePluginOptions": unary_handler(options, messages.Empty),
             "ListAndWatch": grpc.unary_stream_rpc_method_handler(
                 devices, messages.Empty.FromString, lambda answer: answer.SerializeToString()
             ),
-            "GetPreferredAllocation": _unary(preferred, messages.PreferredAllocationRequest),
-            "Allocate": _unary(allocate, messages.AllocateRequest),
-            "PreStartContainer": _unary(prepare, messages.PreStartContainerRequest),
+            "GetPreferredAllocation": unary_handler(preferred, messages.PreferredAllocationRequest),
+            "Allocate": unary_handler(allocate, messages.AllocateRequest),
+            "PreStartContainer": unary_handler(prepare, messages.PreStartContainerRequest),
         },
     )
 
@@ -73,14 +73,16 @@ def registration_handlers(register: Any) -> grpc.GenericRpcHandler[Any, Any]:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         return messages.Empty()
 
-    return grpc.method_handlers_generic_handler(_REGISTRATION, {"Register": _unary(answer, messages.RegisterRequest)})
+    return grpc.method_handlers_generic_handler(
+        _REGISTRATION, {"Register": unary_handler(answer, messages.RegisterRequest)}
+    )
 
 
 class DevicePluginClient:
     """A kubelet's view of one plugin."""
 
     def __init__(self, socket: Path) -> None:
-        self._channel = grpc.insecure_channel(f"unix:{socket}", options=_CHANNEL)
+        self._channel = grpc.insecure_channel(f"unix:{socket}", options=CHANNEL)
 
     def options(self, timeout_s: float = 5.0) -> messages.DevicePluginOptions:
         request = messages.Empty()
@@ -106,26 +108,11 @@ class DevicePluginClient:
     def close(self) -> None:
         self._channel.close()
 
-    def _call(self, name: str, request: Any, answer: type[T], timeout_s: float) -> T:
-        call = self._channel.unary_unary(
-            f"/{_PLUGIN}/{name}",
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=answer.FromString,  # type: ignore[attr-defined]
-        )
-        found: T = call(request, timeout=timeout_s)
-        return found
+    def _call(self, name: str, request: Message, answer: type[T], timeout_s: float) -> T:
+        return unary_call(self._channel, f"/{_PLUGIN}/{name}", request, answer, timeout_s)
 
 
 def register(kubelet: Path, request: messages.RegisterRequest, timeout_s: float = 5.0) -> None:
     """Register a plugin at the kubelet's socket. Raises `grpc.RpcError`."""
-    with grpc.insecure_channel(f"unix:{kubelet}", options=_CHANNEL) as channel:
-        call = channel.unary_unary(
-            f"/{_REGISTRATION}/Register",
-            request_serializer=messages.RegisterRequest.SerializeToString,
-            response_deserializer=messages.Empty.FromString,
-        )
-        call(request, timeout=timeout_s)
-
-
-def _unary(function: Any, request: Any) -> Any:
-    return grpc.unary_unary_rpc_method_handler(function, request.FromString, lambda answer: answer.SerializeToString())
+    with grpc.insecure_channel(f"unix:{kubelet}", options=CHANNEL) as channel:
+        unary_call(channel, f"/{_REGISTRATION}/Register", request, messages.Empty, timeout_s)

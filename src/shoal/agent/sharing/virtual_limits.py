@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Obj
 from shoal.client.recorder import Recorder
 from shoal.devices.virtual_limits import LIMIT_NOT_ENFORCED, not_enforced, requested_limits
 
 _log = logging.getLogger("shoal.agent.sharing")
-_ENDED = ("Succeeded", "Failed")
 
 
 class UnenforcedLimits:
@@ -22,7 +22,7 @@ class UnenforcedLimits:
     def look(self, pod: Obj) -> None:
         """At a pod of the node that was not seen before."""
         limits = requested_limits(pod)
-        if not limits or (pod.get("status") or {}).get("phase") in _ENDED or self._library.exists():
+        if not limits or (pod.get("status") or {}).get("phase") in TERMINAL_PHASES or self._library.exists():
             return
         metadata, message = pod["metadata"], not_enforced(limits, str(self._library))
         _log.warning("pod %s/%s: %s", metadata["namespace"], metadata["name"], message)
