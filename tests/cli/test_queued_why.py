@@ -181,7 +181,40 @@ def test_an_admitted_job_says_why_its_pods_wait(
     assert "No node has nvidia.com/gpu.product=NVIDIA-B200" in said
     assert "queue workload t/job-lost of queue q, in t pods main: flavor f" in said
     document = json.loads(told(tmp_path, capsys, "why", "job/lost", "-o", "json", objects=objects))
-    assert document["code"] == "GangDoesNotFit"
+    assert document["code"] == ("GangDoesNotFit" if count > 1 else "NodeAffinityMismatch")
+
+
+@pytest.mark.parametrize("name", ["job/lost", "pod/lost-0"])
+def test_an_admitted_job_with_one_pod_waits_for_what_its_pod_waits_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """It has no other pods that it would have to start with."""
+    objects = admitted_world(1, is_gang=False)
+    said = " ".join(told(tmp_path, capsys, "why", name, objects=objects).split())
+    assert "waits: NodeAffinityMismatch" in said
+    assert "its gang" not in said
+    assert "at once" not in said
+
+
+def test_a_gang_of_one_pod_is_listed_with_the_cause_of_its_pod(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    member = {"scheduling.k8s.io/group-name": "vg"}
+    group_ = group("scheduling.volcano.sh/v1beta1", "t/vg", minMember=1)
+    objects = [node("n", 8, spec={"unschedulable": True}), group_, pod("t/v1", 8, annotations=member)]
+    gangs = json.loads(told(tmp_path, capsys, "get", "gangs", "-o", "json", objects=objects))["items"]
+    assert [(each["code"], each["message"]) for each in gangs] == [
+        ("NodeUnschedulable", "0/1 nodes are available: 1 node(s) were unschedulable.")
+    ]
+    said = " ".join(told(tmp_path, capsys, "why", "gang/vg", objects=objects).split())
+    assert said.startswith("gang t/vg waits: NodeUnschedulable")
+    assert "kubectl uncordon n" in said or "Uncordon node n." in said
+    decided = json.loads(told(tmp_path, capsys, "decide", "-o", "json", objects=objects))
+    (refused,) = decided["rounds"][-1]["refused"]
+    assert refused["reason"]["code"] == "NodeUnschedulable"
+    assert refused["reason"]["help"] == (
+        "No node may take this pod, however empty: its rules about nodes, their taints, and cordons (1 node) leave none."
+    )
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, "is admitted; 1 pod waits"), (2, "is admitted; 2 pods wait")])

@@ -21,7 +21,6 @@ from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.preemption.preemptor import Preemptor, gang_preemptor, pod_preemptor
 from shoal.engine.reasons import Evidence
 from shoal.engine.unmatched import unmatched
-from shoal.sim.refusals import code_of
 from shoal.views.decision import Reason
 from shoal.views.gangs import gang_reason
 from shoal.views.remedies import help_words, hindrance_words, tolerance_words, unmatched_words
@@ -53,7 +52,7 @@ class Explainer:
     def pod(self, pod: str) -> Reason:
         """Why a waiting pod waits."""
         evidence = self.evidence(pod)
-        return Reason(code_of(evidence), kube_line(evidence), self._help(pod, evidence))
+        return Reason(evidence.code, kube_line(evidence), self._help(pod, evidence))
 
     def gang(self, name: str) -> Reason:
         """Why a gang waits."""

@@ -15,11 +15,23 @@ from shoal.views.why import kube_line, nearest_sentence
 
 def gang_reason(gang: GroupEvidence, pod: Evidence) -> Reason:
     """`pod` is about one waiting pod of the part that is short."""
-    return Reason(gang.code, gang_message(gang, pod), gang_help(gang, pod))
+    return Reason(gang_code(gang, pod), gang_message(gang, pod), gang_help(gang, pod))
+
+
+def gang_code(gang: GroupEvidence, pod: Evidence) -> Code:
+    """Of a gang with one pod the code of the pod: there is nothing that it has to start with."""
+    return pod.code if is_pod_alone(gang, pod) else gang.code
+
+
+def is_pod_alone(gang: GroupEvidence, pod: Evidence) -> bool:
+    """Whether the evidence of its only pod says why it waits."""
+    return gang.is_one_pod and not pod.fitting
 
 
 def gang_message(gang: GroupEvidence, pod: Evidence) -> str:
     """What is short, and what one of its pods sees of the nodes."""
+    if is_pod_alone(gang, pod):
+        return kube_line(pod)
     match gang.code:
         case Code.GANG_UNKNOWN:
             return f"its {pods_words(gang.exist)} {'names' if gang.exist == 1 else 'name'} a group that does not exist."
@@ -54,6 +66,8 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
             return f"Create {missing} more, or lower the minimum to {gang.exist}."
     if gang.unmatched:
         return unmatched_words(gang.unmatched)
+    if is_pod_alone(gang, pod):
+        return nearest_sentence(pod)
     if gang.fit_now >= gang.needs:
         # Each part has room by itself, only not all of them together.
         return "Each of its parts would fit by itself, but not all of them together."

@@ -68,6 +68,8 @@ class GroupEvidence(msgspec.Struct, frozen=True):
     is_unreadable: bool = False
     unmatched: tuple[Unmatched, ...] = ()
     """Topology levels that no node has as a label."""
+    is_one_pod: bool = False
+    """Whether no place for its only pod is all that is missing: then the pod waits for what any other pod waits for."""
 
     @property
     def is_hopeless(self) -> bool:
@@ -157,6 +159,7 @@ def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvide
         domain,
         next(_all_waiting(team), ""),
         unmatched=unmatched_levels(fitter.cluster, _levels(gang)),
+        is_one_pod=code is Code.GANG and len(gang.waiting) + len(gang.running) == 1,
     )
 
 
