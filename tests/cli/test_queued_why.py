@@ -212,9 +212,7 @@ def test_a_gang_of_one_pod_is_listed_with_the_cause_of_its_pod(
     decided = json.loads(told(tmp_path, capsys, "decide", "-o", "json", objects=objects))
     (refused,) = decided["rounds"][-1]["refused"]
     assert refused["reason"]["code"] == "NodeUnschedulable"
-    assert refused["reason"]["help"] == (
-        "No node may take this pod, however empty: its rules about nodes, their taints, and cordons (1 node) leave none."
-    )
+    assert "its rules about nodes, their taints, and cordons (1 node) leave none." in refused["reason"]["help"]
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, "is admitted; 1 pod waits"), (2, "is admitted; 2 pods wait")])

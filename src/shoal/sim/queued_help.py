@@ -19,6 +19,7 @@ from shoal.sim.explain import Explainer
 from shoal.sim.queue_corrections import QueueCorrection
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_levels import flavors_without_topology, respelling, unmatched_levels_of, untold_near
+from shoal.sim.queued_topologies import flavor_with_topology, looser_topology
 from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
 from shoal.sim.remedies.search import Found
@@ -71,10 +72,15 @@ class _QueuedHelp:
             corrected, obstacle = correction.tried(lambda: self._quota(self._rounds.prover), self._told)
             self._add(corrected, correction.words(), obstacle)
             return
+        by_topology = [
+            remedy
+            for change in (flavor_with_topology, looser_topology)
+            if (remedy := change(self._rounds, self._facts, self._objects)) is not None
+        ]
         by_quota = self._quota(self._rounds.prover)[:_MOST_REMEDIES]
         untried = [each for each in by_quota if each.effect is Effect.ADMITTED_BY_QUOTA]
         self._untried = [self._told(each).words for each in untried]
-        by_queues = [self._told(each) for each in by_quota if each not in untried]
+        by_queues = [*by_topology, *(self._told(each) for each in by_quota if each not in untried)]
         admission = admission_with_quota(self._rounds.kueue, self._facts.key, self._rounds.now_s)
         found = None if admission is None or not self._rounds.cluster.row_of else self._on_nodes(admission)
         if found is None or admission is None:
