@@ -78,6 +78,13 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
         nodes = "1 node is" if cordoned == 1 else f"{cordoned:,} nodes are"
         left = f"{most}, and {gang.fit_empty} if everything else were gone"
         return f"{left}. {nodes} cordoned: kubectl uncordon may help, waiting alone does not."
+    if gang.is_hopeless and gang.limit_level:
+        what = f"a slice of {pods_words(gang.slice_size)}" if gang.slice_size else pods_words(gang.needs)
+        largest = f" The largest, {'/'.join(gang.largest)}, holds {gang.largest_pods}." if gang.largest else ""
+        return (
+            f"Waiting does not help: no {gang.limit_level} can hold {what} of it, even if everything else were gone."
+            f"{largest}"
+        )
     if gang.is_hopeless:
         return f"{most}, and {gang.fit_empty} if everything else were gone: waiting does not help."
     nearest = "" if pod.fitting else f" {nearest_sentence(pod)}"
