@@ -20,7 +20,7 @@ from shoal.engine.preemption.evidence import hindrance, what_would_help
 from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.preemption.preemptor import Preemptor, gang_preemptor, pod_preemptor
 from shoal.engine.reasons import Evidence
-from shoal.engine.unmatched import unmatched
+from shoal.engine.respelling import unmatched_and_near
 from shoal.views.decision import Reason
 from shoal.views.gangs import gang_reason
 from shoal.views.remedies import help_words, hindrance_words, tolerance_words, unmatched_words
@@ -95,7 +95,7 @@ class Explainer:
         return hindrance_words(hindrance(self._fitter, claim, VictimPolicy(), self._now_s))
 
     def _help(self, pod: str, evidence: Evidence) -> str:
-        meant = unmatched(self._cluster, self._cluster.pending[pod].charge.ask.nodes)
+        meant = unmatched_and_near(self._cluster, self._cluster.pending[pod].charge.ask.nodes)
         if meant:
             return unmatched_words(meant)
         parts = nearest_sentence(evidence), self.tolerance(pod), self.what_would_help(pod)

@@ -15,10 +15,11 @@ from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.remedies import Effect, RemedyKind, SearchLimit, admission_with_quota, remedies
 from shoal.engine.queues.remedies import Remedy as QuotaRemedy
 from shoal.engine.reasons import Evidence
+from shoal.engine.unmatched import untold_near
 from shoal.sim.explain import Explainer
 from shoal.sim.queue_corrections import QueueCorrection
 from shoal.sim.queue_rounds import QueueRounds
-from shoal.sim.queued_levels import flavors_without_topology, respelling, unmatched_levels_of, untold_near
+from shoal.sim.queued_levels import flavors_without_topology, respelling, unmatched_levels_of
 from shoal.sim.queued_topologies import flavor_with_topology, looser_topology
 from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
@@ -88,8 +89,9 @@ class _QueuedHelp:
             return
         self._explanation.add("MIG", *found.facts)
         tried = [self._with_quota(each, admission) for each in found.candidates[:_MOST_TRIED]]
-        helpful = [*by_queues, *(remedy for remedy in tried if remedy is not None)][:_MOST_REMEDIES]
-        unmet = unmatched_words(found.unmet)
+        on_nodes = [remedy for remedy in tried if remedy is not None]
+        helpful = [*by_queues, *on_nodes][:_MOST_REMEDIES]
+        unmet = unmatched_words(found.unmet if on_nodes else untold_near(found.unmet))
         is_hopeless = not (helpful or unmet or self._untried or self._budget.is_short or self._trial.is_short)
         self._add(helpful, unmet, _NO_PLACES * is_hopeless, found.note)
 

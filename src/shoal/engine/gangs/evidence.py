@@ -33,7 +33,7 @@ from shoal.engine.groups import TopologyRequirement
 from shoal.engine.reasons import Code
 from shoal.engine.repelling_taints import RepellingTaint, repelling_taints, tolerating
 from shoal.engine.topology.tree import Tree
-from shoal.engine.unmatched import Unmatched, unmatched_levels
+from shoal.engine.unmatched import Unmatched, unmatched_levels, untold_near
 
 _MOST_PARTS = 32
 _MOST_TAINTS = 3
@@ -155,7 +155,8 @@ def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvide
     placed, level, domain = (0, "", ()) if want is None else _most_now(fitter, roster, want)
     pods = [*running, *_all_waiting(team)]
     charges = Counter(_charge(fitter.cluster, pod) for pod in pods)
-    empty = _most_when_empty(fitter, charges, team.requirement, len(running) + lacking)
+    needs = len(running) + lacking
+    empty = _most_when_empty(fitter, charges, team.requirement, needs)
     return GroupEvidence(
         gang.name,
         code,
@@ -173,9 +174,25 @@ def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvide
         level,
         domain,
         next(_all_waiting(team), ""),
-        unmatched=unmatched_levels(fitter.cluster, _levels(gang)),
+        unmatched=_unmatched(fitter, gang, charges, team, needs),
         is_one_pod=code is Code.GANG and len(gang.waiting) + len(gang.running) == 1,
     )
+
+
+def _unmatched(fitter: Fitter, gang: Gang, charges: Counter[Charge], team: Team, needs: int) -> tuple[Unmatched, ...]:
+    """Near levels are given only where, with them, a domain has room for the pods when it is empty."""
+    found = unmatched_levels(fitter.cluster, _levels(gang))
+    if gang.facts is None or not found or not all(level.near for level in found):
+        return untold_near(found)
+    names = {level.key: level.near[0] for level in found}
+    wish = team.requirement
+    meant = structs.replace(
+        wish,
+        required=names.get(wish.required, wish.required),
+        slice_level=names.get(wish.slice_level, wish.slice_level),
+    )
+    has_room = _most_when_empty(fitter, charges, meant, needs).pods >= needs
+    return tuple(structs.replace(level, near=level.near[:1]) for level in found) if has_room else untold_near(found)
 
 
 def _levels(gang: Gang) -> Iterator[str]:
