@@ -60,8 +60,8 @@ def test_a_near_level_with_which_the_gang_runs_is_suggested(commands: Commands) 
 
 
 def test_a_near_level_that_no_domain_is_large_enough_for_is_not_suggested(commands: Commands) -> None:
-    """Each rack has one node, and the gang needs two."""
-    objects = *racked("a", "b"), gang(f"{RACK}k")
+    """Each rack has one node, and there are two nodes."""
+    objects = *racked("a", "b"), gang(f"{RACK}k", pods=3)
     told = commands.told("job/train", *objects)
     assert f"No node has a label {RACK}k." in told
     assert f"With {RACK} instead of {RACK}k it would wait as well." in told
@@ -98,3 +98,23 @@ def test_a_near_label_of_a_queued_job_is_suggested_only_with_quota_for_it(comman
     assert "did you mean zone?" in commands.told("job/j", *objects)
     full = pod("t/r", 8, on="n0", status=RUNNING, meta={"annotations": {"kueue.x-k8s.io/workload": "w"}})
     assert "did you mean" not in commands.told("job/j", *objects, full)
+
+
+def test_a_gang_that_no_domain_can_hold_names_the_largest_and_a_level_that_does(commands: Commands) -> None:
+    objects = *racked("a", "a", "b"), gang(RACK, pods=3)
+    told = commands.told("job/train", *objects)
+    limit = f"Waiting does not help: no {RACK} can hold 3 pods of it, even if everything else were gone."
+    assert f"{limit} The largest, a, holds 2." in told
+    assert f"rename {LEVEL} to kueue.x-k8s.io/podset-preferred-topology" in told
+    assert limit in commands.help_of(*objects)
+    assert "rename" not in commands.told("job/train", *racked("a", "b"), gang(RACK, pods=3)), "nowhere are three nodes"
+
+
+def test_a_gang_whose_slices_no_domain_can_hold_says_so(commands: Commands) -> None:
+    sliced = job("t/train", 4, 8, annotations={"shoal.dev/gang": "true"})
+    podset = "kueue.x-k8s.io/podset-slice"
+    levels = {f"{podset}-required-topology": RACK, f"{podset}-size": "2"}
+    sliced["spec"]["template"]["metadata"] = {"annotations": levels}
+    limit = f"no {RACK} can hold a slice of 2 pods of it, even if everything else were gone. The largest, a, holds 1."
+    assert limit in commands.told("job/train", *racked("a", "b", "c", "d"), sliced)
+    assert "a slice of" not in commands.told("job/train", *racked("a", "a", "b", "c"), sliced)

@@ -68,23 +68,26 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
         return unmatched_words(gang.unmatched)
     if is_pod_alone(gang, pod):
         return nearest_sentence(pod)
-    if gang.fit_now >= gang.needs:
-        # Each part has room by itself, only not all of them together.
-        return "Each of its parts would fit by itself, but not all of them together."
-    where = f" (in {'/'.join(gang.domain)})" if gang.domain else ""
-    most = f"The most that could run now is {gang.fit_now} of {gang.needs}{where}"
     cordoned = sum(cause.nodes for cause in pod.causes if cause.code is Code.UNSCHEDULABLE)
-    if gang.is_hopeless and cordoned:
-        nodes = "1 node is" if cordoned == 1 else f"{cordoned:,} nodes are"
-        left = f"{most}, and {gang.fit_empty} if everything else were gone"
-        return f"{left}. {nodes} cordoned: kubectl uncordon may help, waiting alone does not."
-    if gang.is_hopeless and gang.limit_level:
-        what = f"a slice of {pods_words(gang.slice_size)}" if gang.slice_size else pods_words(gang.needs)
+    if gang.is_hopeless and gang.limit_level and not cordoned:
+        what = f"a slice of {pods_words(gang.slice_size)}" if gang.limit_level == gang.slice_level else pods_words(gang.needs)
         largest = f" The largest, {'/'.join(gang.largest)}, holds {gang.largest_pods}." if gang.largest else ""
         return (
             f"Waiting does not help: no {gang.limit_level} can hold {what} of it, even if everything else were gone."
             f"{largest}"
         )
+    if gang.fit_now >= gang.needs and gang.slice_level:
+        size = gang.slice_size
+        return f"Its pods would fit, but not each slice of {size:,} of them in one {gang.slice_level}."
+    if gang.fit_now >= gang.needs:
+        # Each part has room by itself, only not all of them together.
+        return "Each of its parts would fit by itself, but not all of them together."
+    where = f" (in {'/'.join(gang.domain)})" if gang.domain else ""
+    most = f"The most that could run now is {gang.fit_now} of {gang.needs}{where}"
+    if gang.is_hopeless and cordoned:
+        nodes = "1 node is" if cordoned == 1 else f"{cordoned:,} nodes are"
+        left = f"{most}, and {gang.fit_empty} if everything else were gone"
+        return f"{left}. {nodes} cordoned: kubectl uncordon may help, waiting alone does not."
     if gang.is_hopeless:
         return f"{most}, and {gang.fit_empty} if everything else were gone: waiting does not help."
     nearest = "" if pod.fitting else f" {nearest_sentence(pod)}"

@@ -115,7 +115,8 @@ def both(first: Remedy, second: Remedy) -> Remedy:
     words = f"Two changes are needed. First: {first.words} Then: {second.words}"
     # A pod that both changes delete is deleted after both.
     once = tuple(command for command in first.commands if command not in second.commands)
-    return Remedy(words, (*once, *second.commands))
+    # The commands of one change alone would not help.
+    return Remedy(words, (*once, *second.commands) if first.commands and second.commands else ())
 
 
 def _amounts(room: NodeShortage) -> str:

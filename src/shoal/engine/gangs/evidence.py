@@ -65,8 +65,9 @@ class GroupEvidence(msgspec.Struct, frozen=True):
     """The largest domain of that level, by the values of its labels."""
     largest_pods: int = 0
     """So many of these pods it has room for when it is empty."""
+    slice_level: str = ""
+    """The level at which the pods of each slice must be together."""
     slice_size: int = 0
-    """Pods of one slice, where no domain has room for a slice."""
     level: str = ""
     """The level at which they must be together."""
     domain: tuple[str, ...] = ()
@@ -170,7 +171,8 @@ def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvide
         empty.level,
         empty.domain,
         empty.domain_pods,
-        empty.slice_size,
+        team.requirement.slice_level,
+        team.requirement.slice_size,
         level,
         domain,
         next(_all_waiting(team), ""),
@@ -248,7 +250,6 @@ class _EmptyCapacity(NamedTuple):
     level: str = ""
     domain: tuple[str, ...] = ()
     domain_pods: int = 0
-    slice_size: int = 0
 
 
 def _most_when_empty(
@@ -276,7 +277,7 @@ def _most_when_empty(
         is_cause = found.pods >= needs > here and (not unit or largest < unit)
         name = tree.name(at, int(np.argmax(bounds))) if len(bounds) else ()
         pods = min(found.pods, here)
-        found = _EmptyCapacity(pods, key, name, largest, unit) if is_cause else found._replace(pods=pods)
+        found = _EmptyCapacity(pods, key, name, largest) if is_cause else found._replace(pods=pods)
     return found
 
 

@@ -17,6 +17,7 @@ from shoal.engine.preemption.evidence import NodeShortage, what_would_help
 from shoal.engine.preemption.preemptor import gang_preemptor, pod_preemptor
 from shoal.engine.unmatched import Unmatched, untold_near
 from shoal.sim.remedies.candidates import Candidate, NodeCandidates, WaitingSubject
+from shoal.sim.remedies.level_candidates import looser_levels
 from shoal.sim.remedies.node_candidates import disturbing_mig_layouts, mig_layouts, repair, uncordon
 from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.pod_candidates import (
@@ -133,6 +134,9 @@ class _Search:
         ):
             if self._works(candidate):
                 yield candidate
+        # Of several levels, the one nearest to the requested one is enough.
+        looser = next(filter(self._works, looser_levels(self._trial, self._subject, self._objects)), None)
+        yield from () if looser is None else (looser,)
         for kind in (repair, mig_layouts):
             yield from self._on_nodes(kind)
 
