@@ -276,3 +276,23 @@ def test_a_change_of_pods_that_was_not_tried_on_the_nodes_is_no_remedy(
     assert "queue alone Drop nodeSelector team=b of pod set main: flavor f then suits it." in said
     assert all("was not tried" not in remedy["words"] for remedy in document["remedies"])
     assert "was not tried" not in said.partition(" would help ")[2].partition(" queue alone ")[0]
+
+
+@pytest.mark.parametrize(
+    ("pods", "gpus_each", "quota", "limit"),
+    [
+        (2, 16, 64, "no node is large enough for its pods, even if it were empty."),
+        (3, 8, 64, "2 of its 3 pods would fit, even if nothing else ran on the nodes."),
+        (3, 8, 8, "2 of its 3 pods would fit, even if nothing else ran on the nodes."),
+        (2, 8, 64, ""),
+    ],
+)
+def test_a_job_that_empty_nodes_would_not_hold_is_not_told_to_wait_for_pods_to_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pods: int, gpus_each: int, quota: int, limit: str
+) -> None:
+    waits = job("t/waits", pods, gpus_each, labels=QUEUE, suspend=True)
+    running = [pod(f"t/r{name}", 4, on=name, status={"phase": "Running"}) for name in "ab"]
+    objects = [node("a", 8), node("b", 8), flavor(), *gpu_queue("t", gpus(quota)), *running, waits]
+    said = " ".join(told(tmp_path, capsys, "why", "job/waits", objects=objects).split())
+    assert ("outlook Waiting for pods to end does not help: " + limit in said) is bool(limit)
+    assert ("outlook It is tried again when pods end or nodes come." in said) is (not limit)

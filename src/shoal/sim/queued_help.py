@@ -26,6 +26,7 @@ from shoal.sim.remedies.candidates import Candidate
 from shoal.sim.remedies.search import Found
 from shoal.sim.remedies.trial import GoOn
 from shoal.views.explanation import QUEUE_ALONE, Explanation, cause_lines
+from shoal.views.gangs import empty_nodes_words
 from shoal.views.queue_help import cut_words, remedy_words
 from shoal.views.remedies import Remedy, both, unmatched_words
 from shoal.views.remedy_commands import quota_commands
@@ -112,9 +113,19 @@ class _QueuedHelp:
             explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s)
             pod = subject.pods[0]
             evidence = explainer.evidence(pod)
+            group = explainer.gang_evidence(subject.name) if subject.is_gang else None
+            may_shrink = any(each.min_count is not None for each in self._facts.pod_sets)
+            self._tell_limit("" if may_shrink else empty_nodes_words(evidence, group))
             self._explanation.add("nodes", *self._counted(evidence, len(subject.pods)))
             self._explanation.add("nearest", "" if evidence.fitting else nearest_sentence(evidence))
             return remedies_of(self._trial, subject, self._objects)
+
+    def _tell_limit(self, words: str) -> None:
+        """`words`: why the end of other pods, or more quota, does not help; empty where it does."""
+        if words:
+            self._explanation.chapters = [
+                (heading, [words] if heading == "outlook" else lines) for heading, lines in self._explanation.chapters
+            ]
 
     @staticmethod
     def _counted(evidence: Evidence, pods: int) -> Iterator[str]:

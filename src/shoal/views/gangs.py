@@ -70,7 +70,11 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
         return nearest_sentence(pod)
     cordoned = sum(cause.nodes for cause in pod.causes if cause.code is Code.UNSCHEDULABLE)
     if gang.is_hopeless and gang.limit_level and not cordoned:
-        what = f"a slice of {pods_words(gang.slice_size)}" if gang.limit_level == gang.slice_level else pods_words(gang.needs)
+        what = (
+            f"a slice of {pods_words(gang.slice_size)}"
+            if gang.limit_level == gang.slice_level
+            else pods_words(gang.needs)
+        )
         largest = f" The largest, {'/'.join(gang.largest)}, holds {gang.largest_pods}." if gang.largest else ""
         return (
             f"Waiting does not help: no {gang.limit_level} can hold {what} of it, even if everything else were gone."
@@ -92,6 +96,20 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
         return f"{most}, and {gang.fit_empty} if everything else were gone: waiting does not help."
     nearest = "" if pod.fitting else f" {nearest_sentence(pod)}"
     return f"{most}.{nearest}"
+
+
+def empty_nodes_words(pod: Evidence, gang: GroupEvidence | None) -> str:
+    """What of a workload would not fit even if nothing else ran on the nodes; empty where all of it might."""
+    if any(lack.total < lack.asked for lack in pod.shortfalls):
+        return "Waiting for pods to end does not help: no node is large enough for its pods, even if it were empty."
+    if gang is None or not gang.is_hopeless:
+        return ""
+    if gang.limit_level:
+        return gang_help(gang, pod)
+    return (
+        f"Waiting for pods to end does not help: {gang.fit_empty:,} of its {pods_words(gang.needs)} would fit, even if "
+        f"nothing else ran on the nodes."
+    )
 
 
 def _subject(gang: GroupEvidence) -> str:
