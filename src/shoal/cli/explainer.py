@@ -123,7 +123,17 @@ class Explainer:
             keys += [key for key in (*gang.waiting, *gang.running) if key in self._pods]
         order = {"Failed": 0, "Pending": 1, "": 1}
         pods = sorted(dict.fromkeys(keys), key=lambda key: order.get(self._pods[key].status.phase, 2))
-        return Family(subject.kind, subject.key, pods, self._workload_of(subject), self._missing(subject))
+        owners = dict.fromkeys(
+            f"{namespace}/{name}" for key in pods for namespace, _, name in self._members.owners(self._pods[key])
+        )
+        return Family(
+            subject.kind,
+            subject.key,
+            pods,
+            self._workload_of(subject),
+            [key for key in owners if key != subject.key],
+            self._missing(subject),
+        )
 
     def _missing(self, subject: Subject) -> int:
         """Pods that the controller has yet to create: those that the facts have without an object, or else what its
