@@ -97,7 +97,7 @@ class _Told:
         self._objects = objects
         self._cluster = rounds.cluster
         self._gated = gated
-        self._explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s)
+        self._explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s, rounds.victim_policy)
         self._fate: dict[str, str] = {}
         """What became of pods, in words."""
         self._yielded: dict[str, list[str]] = {}
