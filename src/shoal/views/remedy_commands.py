@@ -33,8 +33,14 @@ class FieldEdit(msgspec.Struct, frozen=True):
     def renamed(cls, path: tuple[str, ...], before: str, after: str, value: str) -> FieldEdit:
         return cls(path, before, after, value)
 
+    @classmethod
+    def removed(cls, path: tuple[str, ...], before: str) -> FieldEdit:
+        return cls(path, before, None)
+
     def words(self, prefix: str = "") -> str:
         path = _dotted(self.path, prefix)
+        if self.after is None:
+            return f"remove {path}: {_shown(self.before)}"
         if self.key:
             return f"{path}: rename {self.before} to {self.after}"
         return f"{path}: {_shown(self.after)} instead of {_shown(self.before)}"
@@ -42,6 +48,8 @@ class FieldEdit(msgspec.Struct, frozen=True):
     def patch(self, prefix: Sequence[str] = ()) -> list[dict[str, Any]]:
         """As a JSON patch."""
         path = (*prefix, *self.path)
+        if self.after is None:
+            return [{"op": "remove", "path": _pointer(path)}]
         if self.key:
             return [
                 {"op": "remove", "path": _pointer((*path, self.before))},
@@ -145,6 +153,11 @@ def label_commands(kind: str, keys: Sequence[str], label: str, value: str) -> tu
     """Change one label of each object; empty for too many of them."""
     commands = (f"kubectl label {_named(kind, key)} {label}={value} --overwrite" for key in keys)
     return () if len(keys) > _MOST_PODS else tuple(commands)
+
+
+def flavor_command(flavor: str, topology: str) -> str:
+    body = json.dumps({"spec": {"topologyName": topology}}, separators=(",", ":"))
+    return f"kubectl patch resourceflavor {flavor} --type=merge -p='{body}'"
 
 
 def delete_commands(pods: Sequence[str]) -> tuple[str, ...]:
