@@ -98,7 +98,7 @@ class Shown:
             self._changes(names, lambda name: sys.stdout.write(f"{name}\n"))
         else:
             documents = {
-                key: document_of(Listing(listing.of, [row], is_one=True))
+                key: document_of(Listing(listing.of, [row], is_one=True, objects=listing.objects))
                 for key, row in zip(keys, listing.rows, strict=True)
             }
             self._changes(documents, lambda document: write_document(document, self._form))
