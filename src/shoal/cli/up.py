@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from shoal.embedded.apiserver.settings import Settings
 
 _PORT = 6443
+_LOOPBACK = "127.0.0.1"
 _OF_DEMO = frozenset({"demo", "port", "speed", "dashboard", "log_format", "log_level"})
 
 
@@ -57,7 +58,7 @@ class UpOptions:
     state: StateFolder = None
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes any free port.")] = _PORT
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Listen on this address instead of loopback.")] = (
-        "127.0.0.1"
+        _LOOPBACK
     )
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once the cluster is ready.")] = False
     memory: Annotated[
@@ -162,6 +163,7 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
     embedded = _without_simulated_nodes(context, options.embedded())
     settings = options.settings(folder)
     cluster = embedded.to_cluster_options(settings.kubeconfig, folder)
+    _check_ports(folder, options)
     if options.detach:
         _start_detached(folder, settings, [*embedded.arguments(), *logs.arguments()])
         return
@@ -190,6 +192,18 @@ def _without_simulated_nodes(context: typer.Context, embedded: EmbeddedOptions) 
     if not embedded.is_this_machine or (source is not None and source.name == "COMMANDLINE"):
         return embedded
     return msgspec.structs.replace(embedded, nodes=NONE)
+
+
+def _check_ports(folder: Path, options: UpOptions) -> None:
+    """Raises UserError for a port in use, before anything is written or started. A cluster that runs in the folder is
+    the more helpful complaint, which the claim of the folder makes."""
+    from shoal.embedded.apiserver.security.state_folder import is_claimed
+    from shoal.embedded.apiserver.server.bound_socket import check_port
+
+    if options.notify is None and not is_claimed(folder):
+        check_port(options.host, options.port, "--port")
+        if options.metrics_port:
+            check_port(_LOOPBACK, options.metrics_port, "--metrics-port")
 
 
 def _start_detached(folder: Path, settings: Settings, arguments: list[str]) -> None:
