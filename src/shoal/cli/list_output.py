@@ -75,9 +75,9 @@ def form_of(output: str, sort_by: str = "", *, has_headings: bool = True) -> Out
     return OutputForm(name, argument, order, has_headings)
 
 
-def summary_form(output: str, command: str, listed: str) -> OutputForm:
+def summary_form(output: str, command: str, listed: str, sort_by: str = "") -> OutputForm:
     """The format of a command that prints several tables. Raises UserError as `form_of`, and for columns."""
-    form = form_of(output)
+    form = form_of(output, sort_by)
     if form.name == _COLUMNS:
         fix = f"use `shoal get {listed} -o {_COLUMNS}=...`"
         raise UserError(f"{command} prints several tables", where=Where(path="--output"), fix=fix)

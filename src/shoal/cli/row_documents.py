@@ -32,13 +32,23 @@ _SHOWN_METADATA = ("name", "namespace", "labels", "creationTimestamp")
 _NAMES = re.compile(r"[^.\[\]'\"]+")
 
 
+def plain_metadata(found: Document) -> dict[str, Any]:
+    """The metadata of an object in JSON types."""
+    import msgspec
+
+    from shoal.api.wire import to_json
+
+    plain: dict[str, Any] = msgspec.json.decode(to_json(meta_of(found.value)))
+    return plain
+
+
 def document_of_row(of: ListedType, row: Any, found: Document | None = None) -> dict[str, Any]:
     """The head of the object of the row, with the fields of the row."""
     import msgspec
 
     namespace, slash, name = of.key(row).rpartition("/")
     api_version, kind = of.head if found is None else _head(found)
-    metadata = {} if found is None else _plain(meta_of(found.value))
+    metadata = {} if found is None else plain_metadata(found)
     metadata |= {"name": name} | ({"namespace": namespace} if slash else {})
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **msgspec.to_builtins(row)}
 
@@ -61,28 +71,41 @@ def documents_of_rows(
     found = [document_of_row(of, row, objects.get(of.key(row))) for row in rows]
     if any(part in path for path in paths for part in (*_PARTS, "..")):
         found = [_with_parts(each, objects.get(of.key(row))) for each, row in zip(found, rows, strict=True)]
-    known = {name for each in found for name in each}
-    for path in paths if found else ():
-        if _is_unknown(_names(path), known) and ".." not in path:
-            fields = [
-                *(f"metadata.{name}" for name in _SHOWN_METADATA),
-                *(name for name in found[0] if name not in _HEAD),
-            ]
-            fix = f"each item has {', '.join(fields)}; paths may also begin with spec or status"
-            raise UserError(f"{excerpt(path)} is no field of the items", where=Where(path=option), fix=fix)
+    check_paths(paths, found, option)
     return found
 
 
+def check_paths(paths: Sequence[str], documents: Sequence[Mapping[str, Any]], option: str) -> None:
+    """Raises UserError for a field that no document has."""
+    known = {name for each in documents for name in each}
+    for path in paths if documents else ():
+        if _is_unknown(_names(path), known) and ".." not in path:
+            has_object = "apiVersion" in known
+            shown = (f"metadata.{name}" for name in _SHOWN_METADATA)
+            own = (name for name in documents[0] if name not in (_HEAD if has_object else _HEAD[2:]))
+            more = "; paths may also begin with spec or status" if has_object else ""
+            fix = f"each item has {', '.join([*shown, *own])}{more}"
+            raise UserError(f"{excerpt(path)} is no field of the items", where=Where(path=option), fix=fix)
+
+
 def sorted_by(path: str, of: ListedType, rows: Sequence[Any], objects: Objects) -> list[Any]:
-    """Rows without the field come first, as with kubectl. Numbers and quantities are compared as amounts, numbers in
-    texts as numbers: x-9 comes before x-10."""
+    """The rows in the order of a field, which may be one of `spec` or `status` that at least one object has."""
     from shoal.api.jsonpath import find
 
-    values = [find(path, each)[:1] for each in documents_of_rows(of, rows, objects, [path], "--sort-by")]
-    if rows and not any(values) and {*_names(path)[:1]} & {*_PARTS}:
+    documents = documents_of_rows(of, rows, objects, [path], "--sort-by")
+    if rows and {*_names(path)[:1]} & {*_PARTS} and not any(find(path, each) for each in documents):
         raise UserError(f"no item has {excerpt(path)}", where=Where(path="--sort-by"))
+    return [rows[at] for at in order_of(path, documents)]
+
+
+def order_of(path: str, documents: Sequence[Mapping[str, Any]]) -> list[int]:
+    """The positions of the documents in the order of a field. Those without the field come first, as with kubectl.
+    Numbers and quantities are compared as amounts, numbers in texts as numbers: x-9 comes before x-10."""
+    from shoal.api.jsonpath import find
+
+    values = [find(path, each)[:1] for each in documents]
     keys = _order_keys([value[0] if value else None for value in values])
-    return [rows[at] for at in sorted(range(len(rows)), key=keys.__getitem__)]
+    return sorted(range(len(documents)), key=keys.__getitem__)
 
 
 _HEAD = ("apiVersion", "kind", "metadata", *_PARTS)
@@ -94,15 +117,6 @@ def _head(found: Document) -> tuple[str, str]:
         return value.api_version, value.kind
     kind = kind_of_type(type(value))
     return kind.api_versions[0], kind.name
-
-
-def _plain(meta: ObjectMeta) -> dict[str, Any]:
-    import msgspec
-
-    from shoal.api.wire import to_json
-
-    plain: dict[str, Any] = msgspec.json.decode(to_json(meta))
-    return plain
 
 
 def _with_parts(document: dict[str, Any], found: Document | None) -> dict[str, Any]:
