@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,5 +129,9 @@ def test_labels_that_no_queue_has_are_a_line_on_stderr(
 def test_a_watch_prints_the_queues_again_when_they_are_others(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ShownText()
     for text in ("a\n", "a\n", "b\n"):
-        shown.show(lambda text=text: print(text, end=""))  # type: ignore[misc]
+        shown.show(partial(_write, text))
     assert capsys.readouterr().out == "a\n\nb\n"
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
