@@ -17,6 +17,7 @@ from shoal.engine.queues.remedies import Remedy as QuotaRemedy
 from shoal.engine.reasons import Evidence
 from shoal.sim.explain import Explainer
 from shoal.sim.queue_corrections import QueueCorrection
+from shoal.sim.queue_openings import QueueOpenings
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_levels import flavors_without_topology, respelling, unmatched_levels_of, untold_near
 from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
@@ -72,6 +73,11 @@ class _QueuedHelp:
             self._add(corrected, correction.words(), obstacle)
             return
         by_quota = self._quota(self._rounds.prover)[:_MOST_REMEDIES]
+        openings = QueueOpenings(self._rounds, self._facts, self._objects, self._told)
+        opened = openings.tried(by_quota, lambda: self._quota(self._rounds.prover))
+        if opened is not None and (opened.remedies or opened.notes):
+            self._add(opened.remedies, *opened.notes)
+            return
         untried = [each for each in by_quota if each.effect is Effect.ADMITTED_BY_QUOTA]
         self._untried = [self._told(each).words for each in untried]
         by_queues = [self._told(each) for each in by_quota if each not in untried]

@@ -12,6 +12,11 @@ _LEAST_TYPED = 3
 """Shorter text is inside of nearly everything."""
 
 
+def nearest_name(name: str, names: Iterable[str]) -> str:
+    """The existing name that is most like the other; empty where none is like it."""
+    return next(iter(difflib.get_close_matches(name, sorted(names), 1, _LEAST_LIKE)), "")
+
+
 def near_texts(text: str, known: Iterable[str]) -> tuple[str, ...]:
     """What contains it comes before what merely looks like it."""
     lower = {name.lower(): name for name in sorted(known)}

@@ -175,6 +175,18 @@ class Objects:
                             return tuple(map(str, path))
         return ()
 
+    def flavor_paths(self, queue: str, flavor: str) -> list[tuple[str, ...]]:
+        """Where a ClusterQueue names a flavor."""
+        value = self._object(("", "ClusterQueue", queue))
+        if not isinstance(value, ClusterQueue):
+            return []
+        return [
+            ("spec", "resourceGroups", str(at), "flavors", str(index), "name")
+            for at, group in enumerate(value.spec.resource_groups)
+            for index, each in enumerate(group.flavors)
+            if each.name == flavor
+        ]
+
     def _object(self, owner: Owner) -> object:
         namespace, kind, name = owner
         for document in self._documents:
