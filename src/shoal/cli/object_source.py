@@ -153,7 +153,9 @@ def sound(snapshot: Snapshot, load: Callable[[Sequence[Document]], T]) -> tuple[
                 raise
             snapshot = left
             path = f"{error.where.path}: " if error.where.path else ""
-            snapshot.notes.append(note_of(error.where.obj, one_line(f"{path}{error.what}")))
+            # Other advice is about files, to which objects can be added.
+            meant = f"; {error.fix}" if error.fix.startswith("did you mean") else ""
+            snapshot.notes.append(note_of(error.where.obj, one_line(f"{path}{error.what}{meant}")))
         else:
             return snapshot, loaded
     raise UserError(

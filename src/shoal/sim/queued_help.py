@@ -20,6 +20,7 @@ from shoal.sim.queue_corrections import QueueCorrection
 from shoal.sim.queue_openings import QueueOpenings
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_levels import flavors_without_topology, respelling, unmatched_levels_of, untold_near
+from shoal.sim.queued_resources import QueuedResource
 from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
 from shoal.sim.remedies.search import Found
@@ -73,6 +74,10 @@ class _QueuedHelp:
             self._add(corrected, correction.words(), obstacle)
             return
         by_quota = self._quota(self._rounds.prover)[:_MOST_REMEDIES]
+        resource = QueuedResource(self._rounds, self._facts, self._objects, by_quota)
+        if resource.near:
+            self._add(resource.tried(self._trial), resource.words())
+            return
         openings = QueueOpenings(self._rounds, self._facts, self._objects, self._told)
         opened = openings.tried(by_quota, lambda: self._quota(self._rounds.prover))
         if opened is not None and (opened.remedies or opened.notes):

@@ -164,6 +164,12 @@ def name_command(kind: str, key: str, paths: Iterable[Sequence[str]], name: str)
     return f"kubectl patch {_named(kind, key)} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
 
 
+def number_command(kind: str, key: str, path: Sequence[str], value: int) -> str:
+    """Sets a number of an object."""
+    steps = [{"op": "replace", "path": _pointer(path), "value": value}]
+    return f"kubectl patch {_named(kind, key)} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
+
+
 def _spec(fields: Mapping[str, str]) -> str:
     return json.dumps({"spec": fields}, separators=(",", ":"))
 

@@ -21,6 +21,7 @@ from shoal.sim.remedies.node_candidates import disturbing_mig_layouts, mig_layou
 from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.pod_candidates import requests_by_gpu, spelling, strategy_single, tolerations, unmet_labels
 from shoal.sim.remedies.profile_candidates import WrongProfile
+from shoal.sim.remedies.resource_candidates import WrongResource
 from shoal.sim.remedies.trial import RemedyTrial
 from shoal.views.remedies import Remedy, both, free_words, overtaken_words
 from shoal.views.remedy_commands import delete_commands
@@ -42,6 +43,8 @@ class Found:
     """Why nodes with the requested MIG profile do not count."""
     note: str = ""
     """Why freed capacity would not help, where other pods would take it."""
+    misnamed: str = ""
+    """A resource that no node has, with the nearest name."""
 
     @property
     def remedies(self) -> list[Remedy]:
@@ -73,6 +76,10 @@ class _Search:
             # The last trial was the one that the subject ran in.
             corrected = [structs.replace(each, nodes=self._trial.takers) for each in corrected]
             return Found((), corrected, tuple(wrong.facts()), self._note)
+        misnamed = WrongResource(self._trial, self._subject, self._objects)
+        if misnamed.near:
+            corrected = self._from(misnamed.correction())
+            return Found((), corrected, note=self._note, misnamed=misnamed.words())
         singles = list(self._singles())
         remedies = [*singles, *self._freed()] if len(singles) < _MOST_REMEDIES else singles
         if not remedies:
