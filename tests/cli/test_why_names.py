@@ -280,3 +280,23 @@ def test_the_quota_tree_and_the_warnings_name_similar_queues_and_flavors(
     assert "it uses ResourceFlavor h1000, which does not exist; did you mean h100?" in out
     assert "ClusterQueue smal not found: its workloads are held back; did you mean small?" in err
     assert "ResourceFlavor h1000 not found: the cluster queue admits no workloads; did you mean h100?" in err
+
+
+def test_decide_warns_of_similar_resources_and_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = [
+        node("n", 8),
+        volcano_group("t/group", 1),
+        pod("t/a", limits={"nvidia.com/gpus": 1}),
+        pod("t/b", limits={"nvidia.com/gpus": 1}),
+        pod("t/c", limits={"example.com/fpga": 1}),
+        pod("t/d", 1, annotations={GROUP: "grop"}),
+        pod("u/e", 1, annotations={GROUP: "grop"}),
+    ]
+    assert main(["decide", "-f", as_file(tmp_path, *objects)]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "did you mean" in line]
+    assert [line.rpartition(": ")[2] for line in lines] == [
+        "no node has nvidia.com/gpus; did you mean nvidia.com/gpu?",
+        "PodGroup grop not found; did you mean group?",
+    ]
+    assert "(Pod t/a): spec.containers[0].resources.limits[nvidia.com/gpus]" in lines[0]
+    assert f"(Pod t/d): metadata.annotations[{GROUP}]" in lines[1]
