@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _PORT = 6443
 _LOOPBACK = "127.0.0.1"
+_SNAPSHOT = ("reproduced from ", "added because ", "not reproduced: ", "the objects of ")
+"""How lines about a snapshot begin."""
 _OF_DEMO = frozenset({"demo", "port", "speed", "dashboard", "log_format", "log_level"})
 
 
@@ -90,6 +92,15 @@ class UpOptions:
             autocompletion=fleets,
         ),
     ] = DEFAULT_NODES
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            "-f",
+            metavar="FILE",
+            help="Start with the nodes and objects of this snapshot: of shoal snapshot, or kubectl get -A -o json.",
+        ),
+    ] = None
     this_machine: Annotated[
         bool, typer.Option("--this-machine", help="Make this machine a node that runs real pods as processes.")
     ] = False
@@ -131,6 +142,7 @@ class UpOptions:
             has_foreign=self.foreign,
             is_split=self.processes,
             is_this_machine=self.this_machine,
+            snapshot=self.snapshot,
         )
 
     def settings(self, folder: Path) -> Settings:
@@ -169,6 +181,7 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
         return
     logs.check()
 
+    from shoal.cli.progress import step
     from shoal.wiring.up import up as serve
 
     show = None
@@ -181,15 +194,15 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
         logs.set_up()
 
     def serve_cluster(settings: Settings, ready: Callable[[str], None]) -> None:
-        serve(settings, cluster, ready, show)
+        serve(settings, cluster, ready, show, step)
 
     run_in(folder, settings, serve_cluster, options.notify)
 
 
 def _without_simulated_nodes(context: typer.Context, embedded: EmbeddedOptions) -> EmbeddedOptions:
-    """With this machine as a node there are no simulated nodes, unless the command line has them."""
+    """With this machine as a node, or nodes of a snapshot, there are no others, unless the command line has them."""
     source = context.get_parameter_source("nodes")
-    if not embedded.is_this_machine or (source is not None and source.name == "COMMANDLINE"):
+    if not (embedded.is_this_machine or embedded.snapshot) or (source is not None and source.name == "COMMANDLINE"):
         return embedded
     return msgspec.structs.replace(embedded, nodes=NONE)
 
@@ -211,7 +224,7 @@ def _start_detached(folder: Path, settings: Settings, arguments: list[str]) -> N
     from shoal.cli.progress import step
     from shoal.embedded.apiserver.security.state_folder import running
 
-    line = export_line(start_detached(folder, settings, arguments))
+    line = export_line(start_detached(folder, settings, arguments, says=_SNAPSHOT))
     found = running(folder)
     step(f"the cluster is ready at {found.url if found else settings.host}; `shoal down` ends it")
     typer.echo(line)
