@@ -37,10 +37,6 @@ _PATH_ERRORS = {
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
-_OF_LISTS = ("-w", "--watch", "-l", "--selector", "--sort-by", "--no-headers")
-_LISTS = {"shoal queue": "shoal get queues", "shoal top": "shoal get nodes"}
-"""Commands that show a summary, and the lists of the same objects."""
-
 _ending: ContextVar[list[int] | None] = ContextVar("ending", default=None)
 
 
@@ -99,8 +95,6 @@ def _usage(error: Exception) -> str:
     command = context.command_path if context is not None else "shoal"
     see = f"see {command} --help"
     option, near = getattr(error, "option_name", ""), getattr(error, "possibilities", None)
-    if option in _OF_LISTS and command in _LISTS:
-        return f"{option}: {command} prints several tables; `{_LISTS[command]}` lists rows and takes {option}"
     if option and near:
         # The nearest comes first.
         return f"No such option: {option}; did you mean {near[0]}? {see}"
