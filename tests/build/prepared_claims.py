@@ -18,6 +18,7 @@ from shoal.api.claims import ResourceClaim
 from shoal.api.wire import dec_hook
 from shoal.devices.cdi_devices import CdiInput, DriverFiles
 from shoal.embedded.gpus.simulated_driver import simulated_capabilities
+from shoal.embedded.gpus.simulated_mig import SimulatedMigControl
 from shoal.units.errors import TemporaryError
 
 Obj = dict[str, Any]
@@ -38,19 +39,22 @@ def allocated(name: str, *devices: str, config: Obj | None = None, **of_result: 
 class PreparingNode:
     """`folder` has the checkpoint and the specifications; a second node in it is the first one after a restart."""
 
-    def __init__(self, folder: Path, *claims: Obj, machine: str = "dgx-h100") -> None:
+    def __init__(
+        self, folder: Path, *claims: Obj, machine: str = "dgx-h100", is_divided_on_demand: bool = False
+    ) -> None:
         self.claims = {one["metadata"]["name"]: one for one in claims}
         self.is_silent = False
         """Whether the cluster does not answer."""
         self.cdi, self.checkpoint = folder / "cdi", folder / "plugin/checkpoint.json"
         self.manager = device_manager(machine)
         driver = claimable_driver(self.manager)
-        self.devices = ClaimableDevices(driver, tuple)
+        mig = SimulatedMigControl(self.manager) if is_divided_on_demand else None
+        self.devices = ClaimableDevices(driver, tuple, mig=mig)
         self.preparation = ClaimPreparation(
             NODE,
             ClaimCheckpoint(self.checkpoint),
             self.cdi,
-            self.devices.by_name,
+            self.devices,
             lambda: CdiInput(self.devices.gpus(), "1.2", DriverFiles(), simulated_capabilities(self.devices.gpus())),
             self,
         )

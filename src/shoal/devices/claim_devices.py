@@ -85,7 +85,7 @@ def check_not_held(wanted: PreparedClaim, held: Mapping[str, PreparedClaim]) -> 
         for other in held.values():
             if other.claim.uid == wanted.claim.uid:
                 continue
-            if any(one.uuid == device.uuid and one.is_exclusive for one in other.devices):
+            if any(one.device == device.device and one.is_exclusive for one in other.devices):
                 fix = "it is free again when the kubelet has unprepared that claim"
                 what = f"device {device.device} is prepared for {other.claim} (uid {other.claim.uid})"
                 raise UserError(what, where=Where(obj=str(wanted.claim)), fix=fix)

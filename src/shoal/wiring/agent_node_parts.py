@@ -57,6 +57,8 @@ class NodePartSettings(msgspec.Struct, frozen=True):
     mig: MigChoice | None = None
     claims: ClaimFolders | None = None
     """Where the kubelet looks for drivers of resource claims; None: GPUs are given by the device plugin."""
+    has_dynamic_mig: bool = False
+    """Whether MIG instances are created for resource claims."""
 
 
 class AgentNode(msgspec.Struct, frozen=True):
@@ -131,7 +133,7 @@ def mig_part(node: AgentNode, choice: MigChoice) -> AgentPart:
     return async_part("MIG layout", lambda: node.cluster(work, "shoal-agent"))
 
 
-def claims_part(node: AgentNode, folders: ClaimFolders, *, is_simulated: bool) -> AgentPart:
+def claims_part(node: AgentNode, settings: NodePartSettings, folders: ClaimFolders, *, is_simulated: bool) -> AgentPart:
     """The driver of resource claims, and the ResourceSlices of the node."""
 
     def cdi(gpus: Sequence[InstalledGpu]) -> CdiInput:
@@ -144,7 +146,8 @@ def claims_part(node: AgentNode, folders: ClaimFolders, *, is_simulated: bool) -
         from shoal.agent.dra.claim_driver import ClaimDriver
         from shoal.agent.dra.node_devices import ClaimableDevices
 
-        devices = ClaimableDevices(node.driver, node.health.health, None if is_simulated else _SYS)
+        mig = node.mig if settings.has_dynamic_mig else None
+        devices = ClaimableDevices(node.driver, node.health.health, None if is_simulated else _SYS, mig)
         driver = ClaimDriver(node.name, folders, devices, cdi)
         node.health.listen(lambda _: driver.wake())
         await driver.run(api)

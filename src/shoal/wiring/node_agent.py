@@ -141,7 +141,7 @@ def _cluster_parts(node: AgentNode, settings: AgentSettings) -> Iterator[AgentPa
     if chosen.mig is not None:
         yield mig_part(node, chosen.mig)
     if chosen.claims is not None:
-        yield claims_part(node, chosen.claims, is_simulated=bool(settings.fake))
+        yield claims_part(node, chosen, chosen.claims, is_simulated=bool(settings.fake))
 
 
 def _node(

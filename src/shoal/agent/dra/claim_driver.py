@@ -18,10 +18,10 @@ from shoal.agent.dra.checkpoint import ClaimCheckpoint
 from shoal.agent.dra.claim_preparation import ClaimPreparation
 from shoal.agent.dra.driver_server import DriverServer
 from shoal.agent.dra.node_devices import ClaimableDevices
-from shoal.agent.dra.slice_publisher import SlicePublisher
 from shoal.api.claims import ResourceClaim
 from shoal.api.wire import dec_hook
 from shoal.client.kind import RESOURCE_CLAIMS
+from shoal.client.kubelet.slice_publisher import SlicePublisher
 from shoal.client.port import Api
 from shoal.client.refusals import NotFoundError
 from shoal.devices.cdi_devices import CdiInput
@@ -66,7 +66,7 @@ class ClaimDriver:
             self._node,
             ClaimCheckpoint(self._folders.plugins / CLAIM_DRIVER / "checkpoint.json"),
             self._folders.cdi,
-            self._devices.by_name,
+            self._devices,
             lambda: self._cdi(self._devices.gpus()),
             _LoopReader(api, loop),
         )

@@ -2,14 +2,15 @@
 
 Guarantees: prepare and unprepare can be repeated, also after the process ended between any two steps; an error of one
 claim does not concern the others; a device is prepared for one claim at a time, apart from `adminAccess`. The claim is
-recorded before its file is written, and its file is removed before the record.
+recorded before its file is written, and its file is removed before the record. MIG instances that a claim needs are
+created after the claim was found valid; they stay when the claim ends, until another claim needs their place.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -33,15 +34,23 @@ class ClaimReader(Protocol):
         ...
 
 
+class PreparableDevices(Protocol):
+    """The devices of this node; implemented by `ClaimableDevices`."""
+
+    def by_name(self) -> Mapping[str, ClaimableDevice]: ...
+    def possible(self) -> Mapping[str, ClaimableDevice]: ...
+    def create(self, wanted: Collection[str], held: Collection[str]) -> None: ...
+
+
 class ClaimPreparation:
-    """Implements `DraService`. `devices`: those of this node by name. `cdi`: what a specification needs of the node."""
+    """Implements `DraService`. `cdi`: what a specification needs of the node."""
 
     def __init__(
         self,
         node: str,
         checkpoint: ClaimCheckpoint,
         cdi_folder: Path,
-        devices: Callable[[], Mapping[str, ClaimableDevice]],
+        devices: PreparableDevices,
         cdi: Callable[[], CdiInput],
         reader: ClaimReader,
     ) -> None:
@@ -88,14 +97,17 @@ class ClaimPreparation:
         _check_uid(asked.uid)
         with self._lock:
             before = self._checkpoint.claims.get(asked.uid)
-            if before is not None:
+            if before is not None and not self._has_lost_instances(before):
                 self._write(before)
                 return before
         # The cluster may take long to answer, and other claims do not wait for it.
         claim = self._reader.claim(asked.namespace, asked.name)
-        wanted = PreparedClaim(asked, devices_of_claim(asked, claim, self._node, self._devices()))
+        # Nothing is changed for a claim that is refused.
+        found = devices_of_claim(asked, claim, self._node, self._devices.possible())
         with self._lock:
-            check_not_held(wanted, self._checkpoint.claims)
+            check_not_held(PreparedClaim(asked, found), self._checkpoint.claims)
+            self._create([one.device for one in found], asked)
+            wanted = PreparedClaim(asked, devices_of_claim(asked, claim, self._node, self._devices.by_name()))
             self._checkpoint.add(wanted)
             try:
                 self._write(wanted)
@@ -107,6 +119,20 @@ class ClaimPreparation:
                 raise
         _log.info("prepared %s: %s", asked, ", ".join(one.device for one in wanted.devices))
         return wanted
+
+    def _create(self, names: Collection[str], asked: ClaimName) -> None:
+        others = (one for one in self._checkpoint.claims.values() if one.claim.uid != asked.uid)
+        held = {device.uuid for one in others for device in one.devices}
+        try:
+            self._devices.create(names, held)
+        except UserError as error:
+            raise error.at(Where(obj=str(asked))) from error
+
+    def _has_lost_instances(self, claim: PreparedClaim) -> bool:
+        """MIG instances do not survive a restart of the machine, and are created again where that is allowed."""
+        present = self._devices.by_name()
+        missing = [one.device for one in claim.devices if one.device not in present]
+        return bool(missing) and self._devices.possible().keys() >= {*missing}
 
     def _unprepare(self, uid: str) -> None:
         _check_uid(uid)

@@ -13,12 +13,17 @@ from shoal.api.partial import LabeledMeta, MetadataOf
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 from shoal.client.kubelet.admission import NodeCapacity, amount
+from shoal.client.kubelet.node_conditions import NodeVerdict
 from shoal.client.kubelet.pod_facts import PodFacts, facts_of
 from shoal.client.kubelet.pod_run import PodRun
+from shoal.devices.health_reports import health_verdict
 from shoal.embedded.apiserver.streams.terminal import CannedTerminal, CommandOutput, CommandPlace
+from shoal.embedded.gpus.claimed_devices import ClaimedDevices
 from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import NodeGpus
+from shoal.embedded.gpus.simulated_driver import SimulatedDriver
+from shoal.embedded.gpus.simulated_health import simulated_health
 from shoal.embedded.kubelets import pod_actions
 from shoal.embedded.kubelets.container_logs import lines
 from shoal.embedded.kubelets.context import FleetContext
@@ -27,6 +32,7 @@ from shoal.embedded.kubelets.node_object import boot_id_of
 from shoal.embedded.kubelets.node_pods import NodePods
 from shoal.embedded.kubelets.node_terminal import answer
 from shoal.embedded.kubelets.node_view import LogLine, Usage
+from shoal.embedded.kubelets.pod_claims import PodClaims
 from shoal.embedded.machines.machine import Machine
 
 Obj = dict[str, Any]
@@ -53,6 +59,12 @@ class SimulatedNode:
         self.pods = NodePods(machine.name, NodeCapacity(machine.allocatable), gpus, context)
         self.pods.labels = self.labels
         self.pods.before_use = self._account
+        self.claimed: ClaimedDevices | None = None
+        """The driver of resource claims, on a node that has one."""
+        if isinstance(gpus, DeviceManager) and self._exporter is not None and machine.gives_by_claims:
+            self.claimed = ClaimedDevices(gpus, self._exporter, context.clock.seconds)
+            if context.claims is not None:
+                self.pods.claims = PodClaims(machine.name, self.claimed, context.claims)
 
     @property
     def address(self) -> str:
@@ -152,6 +164,14 @@ class SimulatedNode:
             self.pods.see(item)
         for uid in tuple(self.pods.runs):
             self.pods.wake(uid)
+
+    def gpu_verdicts(self) -> tuple[NodeVerdict, ...]:
+        """The condition of the GPUs, as the node agent computes it."""
+        if self._exporter is None or not isinstance(self.gpus, DeviceManager) or not self.machine.gpus:
+            return ()
+        at_s = self._context.clock.seconds()
+        driver = SimulatedDriver(self.gpus, self._exporter, lambda: at_s)
+        return (health_verdict(simulated_health(self.gpus, driver, at_s)),)
 
     # -- queries ----------------------------------------------------------------------------------------------
 
