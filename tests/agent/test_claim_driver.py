@@ -17,6 +17,7 @@ from build.gpu_pods import device_manager
 from build.prepared_claims import allocated
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.agent.dra.claim_driver import ClaimDriver, ClaimFolders
+from shoal.agent.dra.claim_sharing import ClaimSharing
 from shoal.agent.dra.node_devices import ClaimableDevices
 from shoal.agent.health.watcher import HealthTimes, HealthWatcher
 from shoal.client.kind import NAMESPACES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
@@ -37,7 +38,11 @@ class ClaimNode:
         self.kubelet = FakeDraKubelet(self.folders.registry)
         self.devices = ClaimableDevices(driver, self.health.health)
         self.driver = ClaimDriver(
-            NODE, self.folders, self.devices, lambda gpus: CdiInput(tuple(gpus), "1.2", DriverFiles())
+            NODE,
+            self.folders,
+            self.devices,
+            lambda gpus: CdiInput(tuple(gpus), "1.2", DriverFiles()),
+            ClaimSharing(None, "", lambda *_: None),
         )
         self.health.listen(lambda _: self.driver.wake())
         self.health.read()

@@ -30,7 +30,9 @@ from shoal.api.wire import to_json
 from shoal.data.mig import Layout, Profile, layout_of_product
 from shoal.devices.claimable_devices import (
     CLAIM_DRIVER,
+    ClaimableDevice,
     ClaimableInput,
+    claimable_devices,
     engines_of,
     gpu_attributes,
     instance_capacity,
@@ -93,6 +95,15 @@ def partitions_of(given: ClaimableInput) -> Published:
                 partition = _partition(gpu, profile, start, given, whole)
                 devices.append(_consuming(partition, name, counters_of_partition(profile, start, counters)))
     return Published(tuple(devices), tuple(sets))
+
+
+def possible_devices(given: ClaimableInput) -> dict[str, ClaimableDevice]:
+    """By name: those that exist, and those of `partitions_of`. An instance that does not exist yet has no UUID."""
+    found = {}
+    for one in partitions_of(given).devices:
+        uuid = one.attributes.get("uuid")
+        found[one.name] = ClaimableDevice("" if uuid is None else str(uuid.value()), one)
+    return found | {one.name: one for one in claimable_devices(given)}
 
 
 def _batches(values: Sequence[T], most: int) -> list[Sequence[T]]:

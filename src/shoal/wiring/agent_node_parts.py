@@ -28,6 +28,7 @@ from shoal.units.errors import ShoalError
 
 if TYPE_CHECKING:
     from shoal.agent.dra.claim_driver import ClaimFolders
+    from shoal.agent.dra.claim_sharing import ClaimSharing
     from shoal.agent.health.node_condition import GpuUsers, PodUser
     from shoal.agent.health.watcher import HealthWatcher
     from shoal.client.clock import Clock
@@ -133,7 +134,13 @@ def mig_part(node: AgentNode, choice: MigChoice) -> AgentPart:
     return async_part("MIG layout", lambda: node.cluster(work, "shoal-agent"))
 
 
-def claims_part(node: AgentNode, settings: NodePartSettings, folders: ClaimFolders, *, is_simulated: bool) -> AgentPart:
+class ClaimChoice(msgspec.Struct, frozen=True):
+    folders: ClaimFolders
+    has_dynamic_mig: bool
+    sharing: Callable[[], ClaimSharing]
+
+
+def claims_part(node: AgentNode, choice: ClaimChoice, *, is_simulated: bool) -> AgentPart:
     """The driver of resource claims, and the ResourceSlices of the node."""
 
     def cdi(gpus: Sequence[InstalledGpu]) -> CdiInput:
@@ -146,9 +153,9 @@ def claims_part(node: AgentNode, settings: NodePartSettings, folders: ClaimFolde
         from shoal.agent.dra.claim_driver import ClaimDriver
         from shoal.agent.dra.node_devices import ClaimableDevices
 
-        mig = node.mig if settings.has_dynamic_mig else None
+        mig = node.mig if choice.has_dynamic_mig else None
         devices = ClaimableDevices(node.driver, node.health.health, None if is_simulated else _SYS, mig)
-        driver = ClaimDriver(node.name, folders, devices, cdi)
+        driver = ClaimDriver(node.name, choice.folders, devices, cdi, choice.sharing())
         node.health.listen(lambda _: driver.wake())
         await driver.run(api)
 

@@ -10,6 +10,7 @@ import logging
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ from shoal.devices.xids import health_checks
 from shoal.units.errors import UserError, Where
 from shoal.wiring.agent_node_parts import (
     AgentNode,
+    ClaimChoice,
     NodePartSettings,
     claims_part,
     condition_part,
@@ -42,7 +44,7 @@ from shoal.wiring.agent_node_parts import (
     mig_part,
 )
 from shoal.wiring.gpu_driver import open_mig, type_of_fake
-from shoal.wiring.gpu_sharing import SharingOptions, mps_sharing, time_slices
+from shoal.wiring.gpu_sharing import SharingOptions, claim_sharing, mps_sharing, time_slices
 from shoal.wiring.plugin_settings import SettingsReader, most_mps_clients
 
 if TYPE_CHECKING:
@@ -141,7 +143,9 @@ def _cluster_parts(node: AgentNode, settings: AgentSettings) -> Iterator[AgentPa
     if chosen.mig is not None:
         yield mig_part(node, chosen.mig)
     if chosen.claims is not None:
-        yield claims_part(node, chosen, chosen.claims, is_simulated=bool(settings.fake))
+        sharing = partial(claim_sharing, node.driver, settings.fake, settings.sharing, node.flags().mps_root)
+        choice = ClaimChoice(chosen.claims, chosen.has_dynamic_mig, sharing)
+        yield claims_part(node, choice, is_simulated=bool(settings.fake))
 
 
 def _node(

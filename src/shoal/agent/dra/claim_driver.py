@@ -16,6 +16,7 @@ import msgspec
 
 from shoal.agent.dra.checkpoint import ClaimCheckpoint
 from shoal.agent.dra.claim_preparation import ClaimPreparation
+from shoal.agent.dra.claim_sharing import ClaimSharing
 from shoal.agent.dra.driver_server import DriverServer
 from shoal.agent.dra.node_devices import ClaimableDevices
 from shoal.api.claims import ResourceClaim
@@ -48,8 +49,10 @@ class ClaimDriver:
         folders: ClaimFolders,
         devices: ClaimableDevices,
         cdi: Callable[[Sequence[InstalledGpu]], CdiInput],
+        sharing: ClaimSharing,
     ) -> None:
         self._node, self._folders, self._devices, self._cdi = node, folders, devices, cdi
+        self._sharing = sharing
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._complaints: dict[str, str] = {}
 
@@ -69,6 +72,7 @@ class ClaimDriver:
             self._devices,
             lambda: self._cdi(self._devices.gpus()),
             _LoopReader(api, loop),
+            self._sharing,
         )
         server = DriverServer(self._folders.plugins, self._folders.registry, preparation)
         publisher = SlicePublisher(api, self._node)
@@ -78,6 +82,7 @@ class ClaimDriver:
             while True:
                 due.clear()
                 await self._check(server)
+                await asyncio.to_thread(preparation.check_sharing)
                 await self._publish(publisher)
                 try:
                     await asyncio.wait_for(due.wait(), interval_s)

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from shoal.agent.cdi.spec_file import write_spec
 from shoal.agent.dra.checkpoint import ClaimCheckpoint
+from shoal.agent.dra.claim_sharing import ClaimSharing
 from shoal.agent.protos import dra_pb2 as dra
 from shoal.api.claims import ResourceClaim
 from shoal.devices.cdi_devices import CLAIM_KIND, CdiInput, claim_device, claim_spec, qualified
@@ -53,9 +54,10 @@ class ClaimPreparation:
         devices: PreparableDevices,
         cdi: Callable[[], CdiInput],
         reader: ClaimReader,
+        sharing: ClaimSharing,
     ) -> None:
         self._node, self._checkpoint, self._folder = node, checkpoint, cdi_folder
-        self._devices, self._cdi, self._reader = devices, cdi, reader
+        self._devices, self._cdi, self._reader, self._sharing = devices, cdi, reader, sharing
         self._lock = threading.Lock()
 
     def restore(self) -> None:
@@ -66,6 +68,11 @@ class ClaimPreparation:
                     self._write(one)
                 except ShoalError as error:
                     _log.warning("%s: %s", one.claim, error)
+
+    def check_sharing(self) -> None:
+        """Keep what shares the devices of prepared claims running."""
+        with self._lock:
+            self._sharing.check(self._checkpoint.claims.values())
 
     def prepare(self, request: dra.NodePrepareResourcesRequest) -> dra.NodePrepareResourcesResponse:
         answer = dra.NodePrepareResourcesResponse()
@@ -98,6 +105,7 @@ class ClaimPreparation:
         with self._lock:
             before = self._checkpoint.claims.get(asked.uid)
             if before is not None and not self._has_lost_instances(before):
+                self._sharing.apply(before, self._checkpoint.claims.values())
                 self._write(before)
                 return before
         # The cluster may take long to answer, and other claims do not wait for it.
@@ -110,12 +118,14 @@ class ClaimPreparation:
             wanted = PreparedClaim(asked, devices_of_claim(asked, claim, self._node, self._devices.by_name()))
             self._checkpoint.add(wanted)
             try:
+                self._sharing.apply(wanted, self._checkpoint.claims.values())
                 self._write(wanted)
             except ShoalError:
                 # The claim keeps its devices if this fails too; the kubelet unprepares it later.
                 with suppress(OSError, ShoalError):
                     self._checkpoint.remove(asked.uid)
                     self._path(asked.uid).unlink(missing_ok=True)
+                    self._sharing.undo(wanted, self._checkpoint.claims.values())
                 raise
         _log.info("prepared %s: %s", asked, ", ".join(one.device for one in wanted.devices))
         return wanted
@@ -141,12 +151,15 @@ class ClaimPreparation:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise TemporaryError(f"{path}: cannot be removed: {error.strerror or error}", _RETRY_S) from error
+        claim = self._checkpoint.claims.get(uid)
         self._checkpoint.remove(uid)
+        if claim is not None:
+            self._sharing.undo(claim, self._checkpoint.claims.values())
 
     def _write(self, prepared: PreparedClaim) -> None:
         given = self._cdi()
         named = {claim_device(prepared.claim.uid, one.device): one.uuid for one in prepared.devices}
-        spec = claim_spec(given, named)
+        spec = claim_spec(given, named, self._sharing.edits(prepared))
         if len(spec.devices) < len(named):
             missing = ", ".join(name for name in named if name not in {one.name for one in spec.devices})
             raise UserError(f"there are no device nodes for {missing}", where=Where(obj=str(prepared.claim)))

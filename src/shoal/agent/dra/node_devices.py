@@ -22,7 +22,7 @@ from shoal.devices.mig_layout_checks import Problem
 from shoal.devices.mig_plan import MigPlan
 from shoal.devices.mig_port import MigControl
 from shoal.devices.port import GpuDriver, InstalledGpu
-from shoal.devices.resource_slices import Published, partitions_of
+from shoal.devices.resource_slices import Published, partitions_of, possible_devices
 from shoal.units.errors import TemporaryError, UserError
 
 _log = logging.getLogger("shoal.agent.dra")
@@ -56,12 +56,7 @@ class ClaimableDevices:
         """Those that claims can be allocated: one that does not exist yet has no UUID. Raises `TemporaryError` if the
         driver does not respond.
         """
-        given = self._input()
-        present = {one.name: one for one in claimable_devices(given)}
-        if self._mig is None:
-            return present
-        others = {one.name: ClaimableDevice("", one) for one in partitions_of(given).devices}
-        return {**others, **present}
+        return self.by_name() if self._mig is None else possible_devices(self._input())
 
     def published(self) -> Published:
         """Raises `TemporaryError` if the driver does not respond."""

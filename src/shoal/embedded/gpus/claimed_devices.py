@@ -20,20 +20,18 @@ from shoal.devices.claim_devices import (
     devices_of_claim,
 )
 from shoal.devices.claim_places import places_of, steps_for_claim
+from shoal.devices.claim_sharing import PIPE_INSIDE, DeviceSharing
 from shoal.devices.claimable_devices import CLAIM_DRIVER, ClaimableDevice, ClaimableInput, claimable_devices
 from shoal.devices.dcgm_holders import ClaimedDevice
 from shoal.devices.mig_layout_checks import Problem
 from shoal.devices.pod_claims import ContainerClaim, container_claims
-from shoal.devices.resource_slices import Published, partitions_of
+from shoal.devices.resource_slices import Published, partitions_of, possible_devices
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import ContainerDevices
 from shoal.embedded.gpus.simulated_driver import SimulatedDriver
 from shoal.embedded.gpus.simulated_health import simulated_health
 from shoal.embedded.gpus.usage_counters import UsageCounters
 from shoal.units.errors import UserError, Where
-
-NO_DEVICES_BY_PLUGIN = {"NVIDIA_VISIBLE_DEVICES": "void"}
-"""As the CDI specification of a claim sets it, so that no other component adds devices."""
 
 
 class ClaimedDevices:
@@ -109,8 +107,7 @@ class ClaimedDevices:
         return {one.name: one for one in claimable_devices(self._input())}
 
     def _possible(self) -> Mapping[str, ClaimableDevice]:
-        others = {one.name: ClaimableDevice("", one) for one in self.published().devices}
-        return {**others, **self._present()}
+        return possible_devices(self._input()) if self._manager.machine.has_dynamic_mig else self._present()
 
     def _devices(self, use: ContainerClaim, claim: PreparedClaim) -> list[PreparedDevice]:
         return [one for one in claim.devices if use.uses(one.requests)]
@@ -135,8 +132,14 @@ class ClaimedDevices:
             resource=use.resource,
             device_ids=tuple(_cdi_id(claim, one) for one in own),
             gpus=tuple(sorted({self._manager.place_of(one.uuid)[0].index for one in own})),
-            environment=NO_DEVICES_BY_PLUGIN,
+            environment=_environment(own),
         )
+
+
+def _environment(devices: Sequence[PreparedDevice]) -> dict[str, str]:
+    """As the CDI specification of a claim sets it: no other component adds devices."""
+    has_mps = any(isinstance(one.sharing, DeviceSharing) and one.sharing.has_mps for one in devices)
+    return {"NVIDIA_VISIBLE_DEVICES": "void", **({"CUDA_MPS_PIPE_DIRECTORY": PIPE_INSIDE} if has_mps else {})}
 
 
 def _claimed(
