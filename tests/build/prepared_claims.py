@@ -74,9 +74,7 @@ class PreparingNode:
             self.devices,
             lambda: CdiInput(self.devices.gpus(), "1.2", DriverFiles(), simulated_capabilities(self.devices.gpus())),
             self,
-            ClaimSharing(
-                self._daemons(mps) if mps is not None else None, str(mps.root if mps else ""), self._set_slice
-            ),
+            self._sharing(mps),
         )
 
     def _sharing(self, mps: FakeMps | None) -> ClaimSharing:
