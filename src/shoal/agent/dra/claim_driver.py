@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
+from time import time
 
 import msgspec
 
@@ -18,6 +19,7 @@ from shoal.agent.dra.checkpoint import ClaimCheckpoint
 from shoal.agent.dra.claim_preparation import ClaimPreparation
 from shoal.agent.dra.claim_sharing import ClaimSharing
 from shoal.agent.dra.driver_server import DriverServer
+from shoal.agent.dra.health_stream import HealthStream
 from shoal.agent.dra.node_devices import ClaimableDevices
 from shoal.api.claims import ResourceClaim
 from shoal.api.wire import dec_hook
@@ -53,11 +55,13 @@ class ClaimDriver:
     ) -> None:
         self._node, self._folders, self._devices, self._cdi = node, folders, devices, cdi
         self._sharing = sharing
+        self._stream = HealthStream(node, devices, time)
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._complaints: dict[str, str] = {}
 
     def wake(self) -> None:
-        """Publish now; from any thread."""
+        """Publish now, and tell the kubelet; from any thread."""
+        self._stream.wake()
         if self._running is not None:
             loop, due = self._running
             loop.call_soon_threadsafe(due.set)
@@ -74,7 +78,7 @@ class ClaimDriver:
             _LoopReader(api, loop),
             self._sharing,
         )
-        server = DriverServer(self._folders.plugins, self._folders.registry, preparation)
+        server = DriverServer(self._folders.plugins, self._folders.registry, preparation, self._stream)
         publisher = SlicePublisher(api, self._node)
         self._running = loop, due
         try:

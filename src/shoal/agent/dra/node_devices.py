@@ -15,7 +15,13 @@ from pathlib import Path
 from shoal.agent.mig.held_devices import DevicesInUse
 from shoal.agent.mig.layout_change import NodeMig
 from shoal.devices.claim_places import places_of, steps_for_claim
-from shoal.devices.claimable_devices import ClaimableDevice, ClaimableInput, claimable_devices
+from shoal.devices.claimable_devices import (
+    ClaimableDevice,
+    ClaimableInput,
+    ClaimedHealth,
+    claimable_devices,
+    claimed_health,
+)
 from shoal.devices.device_health import DeviceHealth
 from shoal.devices.discovered import with_lost
 from shoal.devices.mig_layout_checks import Problem
@@ -64,6 +70,10 @@ class ClaimableDevices:
         if self._mig is not None:
             return partitions_of(given)
         return Published(tuple(one.described for one in claimable_devices(given)))
+
+    def health(self) -> tuple[ClaimedHealth, ...]:
+        """Of the published devices. Raises `TemporaryError` if the driver does not respond."""
+        return claimed_health(self.published().devices, {one.uuid: one for one in self._health()})
 
     def create(self, wanted: Collection[str], held: Collection[str]) -> None:
         """Change the layout so that these devices exist. `held`: the UUIDs of devices that are in use, also without a
