@@ -102,7 +102,7 @@ def labels_part(node: AgentNode, machine_type: str | None) -> AgentPart:
         from shoal.devices.node_metadata import NodeMetadata
 
         machine = MachineFiles(_USUAL_MACHINE_TYPE) if machine_type is None else machine_type
-        source = LabelSource(lambda: node.driver, SourceSettings(node.config()), machine)
+        source = LabelSource(lambda: node.driver, SourceSettings(node.config()), machine, node.health.health)
 
         def read() -> NodeMetadata:
             source.use(node.config())

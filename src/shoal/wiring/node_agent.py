@@ -26,7 +26,7 @@ from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSett
 from shoal.agent.plugin.plugin_spec import PluginSpec
 from shoal.agent.plugin.scheduler_choice import SchedulerChoice
 from shoal.agent.sharing.mps_part import MpsSharing
-from shoal.devices.labelled_config import LABEL, LabelledConfig
+from shoal.devices.labelled_config import LabelledConfig
 from shoal.devices.mig_port import MigControl
 from shoal.devices.plugin_resources import PluginConfigError
 from shoal.devices.port import GpuDriver
@@ -50,7 +50,6 @@ from shoal.wiring.plugin_settings import SettingsReader, most_mps_clients
 if TYPE_CHECKING:
     from shoal.client.clock import Clock
     from shoal.client.http.access import Access
-    from shoal.client.item import Item
     from shoal.client.port import Api
 
 _log = logging.getLogger("shoal.agent")
@@ -284,18 +283,9 @@ def _pods_part(settings: AgentSettings, access: Access, choice: SchedulerChoice)
 
 def _label_part(settings: AgentSettings, access: Access, apply: Callable[[str], None]) -> AgentPart:
     async def work(api: Api, clock: Clock) -> None:
-        from shoal.client.informer import Informer
-        from shoal.client.kind import NODES
-        from shoal.client.port import Select
+        from shoal.agent.plugin.node_label import follow_config_label
 
-        node = Informer(api, NODES, clock, random.Random(), Select(fields=f"metadata.name={settings.node}"))
-
-        def follow(_: Item | None, after: Item | None) -> None:
-            if after is not None:
-                apply((after.obj()["metadata"].get("labels") or {}).get(LABEL, ""))
-
-        node.on_change(follow)
-        await node.run()
+        await follow_config_label(api, clock, settings.node, apply)
 
     return async_part("label of the node", lambda: _in_cluster(access, work))
 
