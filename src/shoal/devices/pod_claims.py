@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 Obj = Mapping[str, Any]
+CLAIM_PREFIX = "claim:"
+"""Before the name of a claim, where containers' statuses name their resources."""
 
 
 class ContainerClaim(msgspec.Struct, frozen=True):
@@ -28,7 +30,7 @@ class ContainerClaim(msgspec.Struct, frozen=True):
     @property
     def resource(self) -> str:
         """As containers' statuses name it."""
-        return f"claim:{self.name}" + (f"/{self.request}" if self.request else "")
+        return f"{CLAIM_PREFIX}{self.name}" + (f"/{self.request}" if self.request else "")
 
 
 def claims_of_pod(pod: Obj) -> dict[str, str]:

@@ -245,3 +245,21 @@ async def test_metrics_name_the_pod_and_the_claim_of_a_device(tmp_path: Path) ->
         assert rows
         assert all('pod="pod"' in line and f'dra_device_name="{INSTANCE}"' in line for line in rows)
         assert all('dra_mig_profile="1g.10gb"' in line for line in rows)
+
+
+@virtual
+@pytest.mark.parametrize(("device", "is_mig"), [(INSTANCE, True), ("gpu-1", False)])
+async def test_the_log_of_nvidia_smi_lists_the_devices_of_the_claim_also_after_the_end(
+    tmp_path: Path, device: str, is_mig: bool
+) -> None:
+    async with fleet_cluster(tmp_path, node(has_dynamic_mig=True)) as run:
+        made = claiming("pod", "a", run_for="5s", restartPolicy="Never")
+        made["spec"]["containers"][0]["command"] = ["nvidia-smi"]
+        await run.cluster.create(PODS, made)
+        await allocated(run, "a", device, user="pod")
+        ended = await run.until_phase("pod", "Succeeded")
+        found = run.fleet.node("node-0")
+        assert found is not None
+        logged = "\n".join(one.text for one in found.log(ended["metadata"]["uid"], "main"))
+        assert "NVIDIA-SMI" in logged
+        assert ("MIG devices:" in logged) == is_mig

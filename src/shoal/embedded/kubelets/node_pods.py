@@ -15,6 +15,7 @@ from shoal.client.kubelet.admission import NodeCapacity, misplaced
 from shoal.client.kubelet.pod_facts import PartialPod, PodFacts, facts_of
 from shoal.client.kubelet.pod_run import ContainerRun, PodRun, new_run
 from shoal.client.kubelet.pod_status import ContainerResource, phase_of
+from shoal.devices.pod_claims import CLAIM_PREFIX
 from shoal.devices.pod_refusal import Refused
 from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus, Use
 from shoal.embedded.kubelets import pod_actions, pod_annotations
@@ -43,6 +44,8 @@ class NodePods:
         """The node's labels now."""
         self.before_use: Callable[[], object] = lambda: None
         """Called before programs start or stop using GPUs."""
+        self.after_start: Callable[[str, str], object] = lambda *_: None
+        """Called with the uid of a pod and the name of its container that began to use devices of claims."""
         self.claims: PodClaims | None = None
         """None: the node has no driver of resource claims."""
         self._unprepared: dict[str, str] = {}
@@ -260,6 +263,8 @@ class NodePods:
         self.before_use()
         error = self._gpus.start(run.uid, one.name, Use(Use().util if util is None else util, memory))
         one.pace = self._gpus.pace(run.uid)
+        if any(grant.resource.startswith(CLAIM_PREFIX) for grant in self.grants[run.uid]):
+            self.after_start(run.uid, one.name)
         return error
 
     def stopped(self, run: PodRun, one: ContainerRun) -> None:

@@ -59,6 +59,9 @@ class SimulatedNode:
         self.pods = NodePods(machine.name, NodeCapacity(machine.allocatable), gpus, context)
         self.pods.labels = self.labels
         self.pods.before_use = self._account
+        self.pods.after_start = self._note_devices
+        self._listed: dict[tuple[str, str], tuple[str, ...]] = {}
+        """What nvidia-smi printed for containers with devices of claims, whose objects do not name them afterwards."""
         self.claimed: ClaimedDevices | None = None
         """The driver of resource claims, on a node that has one."""
         if isinstance(gpus, DeviceManager) and self._exporter is not None and machine.gives_by_claims:
@@ -190,7 +193,7 @@ class SimulatedNode:
         facts = found[1]
         spec = next(spec for spec in facts.all_containers() if spec.name == container)
         place = self._place(found[0], container)
-        known = printed(place) if place is not None else None
+        known = printed(place, self._listed.get((pod_uid, container))) if place is not None else None
         return lines(facts, spec, one, (self._context.clock.seconds(), previous), known)
 
     def is_running(self, pod_uid: str, container: str) -> bool:
@@ -205,6 +208,10 @@ class SimulatedNode:
             return CommandOutput(stderr="the pod is not on this node\n", code=1)
         grants = self.pods.grants.get(pod_uid, ())
         return answer(place, command, self.gpus, grants, self._context.clock.seconds())
+
+    def _note_devices(self, pod_uid: str, container: str) -> None:
+        self._listed = {key: lines for key, lines in self._listed.items() if key[0] in self.pods.runs}
+        self._listed[pod_uid, container] = tuple(self.run(pod_uid, container, [_SMI]).stdout.splitlines())
 
     def _place(self, run: PodRun, container: str) -> CommandPlace | None:
         item = self._context.item(run)
@@ -272,11 +279,13 @@ _ADDED = (
 )
 
 
-def printed(place: CommandPlace) -> Sequence[str] | None:
-    """The lines of output; None for other programs."""
+def printed(place: CommandPlace, listed: Sequence[str] | None = None) -> Sequence[str] | None:
+    """The lines of output; None for other programs. `listed`: those of nvidia-smi, if they are known."""
     container = place.container
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     if any(_SMI in word for word in words):
+        if listed:
+            return listed
         answer = CannedTerminal().run(place, [_SMI])
         return (answer.stdout or answer.stderr).splitlines()
     if not words and _SAMPLE in str(container.get("image", "")).lower():
