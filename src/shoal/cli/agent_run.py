@@ -191,6 +191,13 @@ class PartOptions:
         bool,
         typer.Option("--dra/--no-dra", help="Give GPUs to resource claims (DRA) instead of by the device plugin."),
     ] = False
+    dra_dynamic_mig: Annotated[
+        bool,
+        typer.Option(
+            "--dra-dynamic-mig/--no-dra-dynamic-mig",
+            help="With --dra: offer all MIG instances that the GPUs can have, and create those that claims get.",
+        ),
+    ] = False
     driver_plugins_dir: Annotated[
         Path, typer.Option("--driver-plugins-dir", metavar="DIR", help="The kubelet's folder for drivers of claims.")
     ] = Path("/var/lib/kubelet/plugins")
@@ -305,6 +312,8 @@ def _parts(options: PartOptions, cdi_folder: Path | None) -> NodePartSettings:
     from shoal.wiring.agent_node_parts import MigChoice, NodePartSettings
 
     claims = None
+    if options.dra_dynamic_mig and not options.dra:
+        raise UserError("is for resource claims", where=Where(path="--dra-dynamic-mig"), fix="add --dra")
     if options.dra:
         from shoal.agent.dra.claim_driver import ClaimFolders
 
@@ -318,4 +327,5 @@ def _parts(options: PartOptions, cdi_folder: Path | None) -> NodePartSettings:
         has_labels=options.labels,
         mig=MigChoice(options.gpu_clients_namespace, options.mig_config_file) if options.mig else None,
         claims=claims,
+        has_dynamic_mig=options.dra_dynamic_mig,
     )
