@@ -32,6 +32,7 @@ from shoal.cli.explanation_text import (
     said,
     tell_as_living,
     tell_gang_as_living,
+    tell_workload_as_living,
     without_pods,
 )
 from shoal.cli.live_history import Family
@@ -222,12 +223,18 @@ class Explainer:
         members = waiting + [self._pods[name] for name in running if name in self._pods]
         explanation = self._told(key)
         if not self._tell_missing(key, explanation, "waits:") and any(pod.status.phase for pod in members):
-            tell_gang_as_living(explanation, members)
+            tell_gang_as_living(explanation, members, self._pods.values(), self._nodes_of(waiting))
         explanation.add("lost", *lost_of_gang(self._lost, key, self._loaded.manifests.events))
         insert(explanation, "scheduler", next((words for pod in waiting if (words := said(pod, explanation))), ""))
         if waiting:
             explanation.add("earliest", self._earliest(key))
         return explanation
+
+    def _nodes_of(self, pods: Sequence[Pod]) -> set[str]:
+        """Where the rounds have placed them."""
+        cluster = self._loaded.cluster
+        placed = (cluster.pods.get(pod.metadata.key) for pod in pods)
+        return {cluster.names[allocation.row] for allocation in placed if allocation is not None}
 
     def _tell_missing(self, key: str, explanation: Explanation, state: str) -> bool:
         """Says of an object of a cluster that pods which its controller has yet to create do not run. The rounds place
@@ -257,10 +264,7 @@ class Explainer:
         explanation = renamed(self._told(key), f"workload {key}")
         if self._is_living and not is_admitted(written):
             if not explanation.outcome.startswith("waits"):
-                explanation.outcome = "waits: by now it would be admitted"
-                explanation.chapters = [
-                    ("would hold" if name == "holds" else name, lines) for name, lines in explanation.chapters
-                ]
+                tell_workload_as_living(explanation)
             insert(explanation, "status", *(condition_lines(written) or [NOT_CONSIDERED]))
         elif not self._tell_missing(key, explanation, "is admitted and waits:"):
             self._tell_waiting(key, explanation)

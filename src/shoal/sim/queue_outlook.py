@@ -57,9 +57,14 @@ def with_places(reasons: Mapping[str, Reason], rounds: Rounds, go_on: Callable[[
         return found
     waiting: dict[str, StillWaiting] = {}
     admitted: set[str] = set()
+    at_once: set[str] = set()
+    """Admitted before any other had to end."""
+    has_ended = False
     for record in rounds.each(most_of(rounds)):
         if isinstance(record, QueueRecord):
             admitted.update(each.workload for each in record.admitted)
+            at_once.update(() if has_ended else admitted)
+            has_ended = has_ended or bool(record.ended or record.evicted or record.preempted or record.stopped)
             waiting.update((each.workload, each) for each in record.waiting)
             admitted -= {each.workload for each in record.preempted}
         if not go_on():
@@ -69,7 +74,7 @@ def with_places(reasons: Mapping[str, Reason], rounds: Rounds, go_on: Callable[[
     unproven, limits = rounds.unproven(), QueueLimits(rounds.kueue)
     for key in admissible:
         if key in admitted:
-            found[key] = found[key] if unproven else Reason(ADMISSIBLE, _HAS_PLACES, "")
+            found[key] = found[key] if unproven or key not in at_once else Reason(ADMISSIBLE, _HAS_PLACES, "")
         elif key in waiting and waiting[key].why is not Wait.PENDING:
             found[key] = wait_reason(waiting[key], unproven=unproven, limits=limits.of(waiting[key]))
     return found
