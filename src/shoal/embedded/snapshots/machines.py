@@ -99,6 +99,9 @@ def _slots(
     if model is not None and model.vendor != "nvidia":
         return ()
     count = _number(labels.get(_COUNT, "")) or _advertised(capacity) // (sharing.replicas if sharing else 1)
+    if product.mig_profile:
+        # With the MIG strategy single the labels and the plugin count instances.
+        count = shape.gpus if shape is not None else _gpus_of_instances(model, product.mig_profile, count)
     count = min(count, _MOST_GPUS)
     is_like = shape is not None and shape.gpus == count and count > 0
     islands = shape.islands if shape is not None and is_like else even(count, 1)
@@ -122,6 +125,12 @@ def _slot(node: str, index: int, count: int, model: Model | None, product: str, 
         compute_capability=model.compute_capability if model is not None else "",
         is_mig_capable=model is not None and bool(model.mig),
     )
+
+
+def _gpus_of_instances(model: Model | None, profile: str, instances: int) -> int:
+    layout = model.mig_layout() if model is not None else None
+    known = layout.profile(profile) if layout is not None else None
+    return -(-instances // known.max) if known is not None else 0
 
 
 def _sharing(labels: Mapping[str, str], capacity: Mapping[str, str]) -> Sharing | None:
