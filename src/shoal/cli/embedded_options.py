@@ -181,7 +181,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         nodes = tuple(reproduced_node(each) for each in objects if each["kind"] == "Node")
         if not nodes:
             raise UserError("has no Node", where=Where(str(self.snapshot)), fix="add the nodes of the cluster to it")
-        return SnapshotStart(nodes, prepared(objects), str(self.snapshot))
+        return SnapshotStart(nodes, prepared(objects), self.snapshot.name)
 
     def _machines(self) -> tuple[Machine, ...]:
         if self.nodes == NONE:

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from shoal.client.kind import CONFIG_MAPS, NODES, Kind
+from shoal.client.kind import CONFIG_MAPS, Kind
 from shoal.client.port import Api
 from shoal.client.refusals import AlreadyExistsError, NotFoundError, RefusedError
 from shoal.client.served import answering
 from shoal.embedded.snapshots.machines import ReproducedNode
-from shoal.embedded.snapshots.preparation import LeftOut, Prepared, with_uids
+from shoal.embedded.snapshots.preparation import RECOMPUTED, LeftOut, Prepared, with_uids
 from shoal.embedded.snapshots.reading import Obj
 from shoal.units.errors import one_line
 
@@ -41,7 +41,7 @@ class _Creation:
         self.refused: dict[str, list[str]] = {}
         """By kind: reasons."""
 
-    async def create(self, given: Obj, *, is_counted: bool = True) -> None:
+    async def create(self, given: Obj) -> None:
         kind = self._served.get((given["apiVersion"], given["kind"]))
         if kind is None:
             self._refuse(given["kind"], f"{given['apiVersion']} is not served")
@@ -61,8 +61,8 @@ class _Creation:
             return
         if before:
             self._uids[before] = made.obj()["metadata"]["uid"]
-        self.created[given["kind"]] += is_counted
-        if given.get("status"):
+        self.created[given["kind"]] += 1
+        if given.get("status") and given["kind"] not in RECOMPUTED:
             await self._report(kind, made.obj(), with_uids(given["status"], self._uids))
 
     async def _learn(self, kind: Kind, given: Obj, before: str) -> None:
@@ -95,10 +95,8 @@ async def create_snapshot(api: Api, start: SnapshotStart) -> list[str]:
         for kind in (each.kind._replace(version=version) for version in each.versions)
     }
     creation = _Creation(api, served)
-    for made in start.objects.made:
-        await creation.create(made, is_counted=False)
     for node in start.nodes:
-        await api.create(NODES, node.obj)
+        await creation.create(node.obj)
     for each in start.objects.objects:
         await creation.create(each)
     await _mark(api, start)
@@ -121,11 +119,12 @@ async def _mark(api: Api, start: SnapshotStart) -> None:
 
 
 def _lines(start: SnapshotStart, creation: _Creation) -> Iterator[str]:
-    counts = {"Node": len(start.nodes), **creation.created}
-    yield f"reproduced from {start.source}: {_counted(counts)}"
     made = Counter(each["kind"] for each in start.objects.made)
-    if made:
-        yield f"added because others refer to them: {_counted(made)}"
+    counts = {kind: count - made[kind] for kind, count in creation.created.items()}
+    yield f"reproduced from {start.source}: {_counted(counts)}"
+    told = Counter(each["kind"] for each in start.objects.made if each["metadata"]["name"] != "default")
+    if told:
+        yield f"added because others refer to them: {_counted(told)}"
     for left, count in Counter(start.objects.left_out).items():
         yield _not_reproduced(left, count)
     for kind, reasons in creation.refused.items():
@@ -141,5 +140,5 @@ def _not_reproduced(left: LeftOut, count: int) -> str:
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    found = [f"{count:,} {kind}" for kind, count in counts.items() if count]
+    found = [f"{count:,} {kind}" for kind, count in counts.items() if count > 0]
     return ", ".join(found) or "nothing"

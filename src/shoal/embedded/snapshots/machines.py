@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from shoal.data.gpus import PRODUCT_LABEL, Model, read_product
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.mig_layout_checks import layout_problem
@@ -32,6 +34,7 @@ _SHARING, _MIG_CONFIG, _MIG_STRATEGY = (
 )
 _DEFAULT_MIB = 80 * 1024
 _MOST_GPUS = 64
+_FIRST_BUS, _BUSES = 0x10, 0xE0
 
 
 class ReproducedNode(NamedTuple):
@@ -96,28 +99,38 @@ def _slots(
     if model is not None and model.vendor != "nvidia":
         return ()
     count = _number(labels.get(_COUNT, "")) or _advertised(capacity) // (sharing.replicas if sharing else 1)
+    if product.mig_profile:
+        # With the MIG strategy single the labels and the plugin count instances.
+        count = shape.gpus if shape is not None else _gpus_of_instances(model, product.mig_profile, count)
     count = min(count, _MOST_GPUS)
     is_like = shape is not None and shape.gpus == count and count > 0
     islands = shape.islands if shape is not None and is_like else even(count, 1)
     numa = shape.numa if shape is not None and is_like else even(count, 1)
     called = product_label(model) if model is not None else labels.get(PRODUCT_LABEL, "") or "unknown"
     memory = _number(labels.get(_MEMORY, "")) or (usable_mib(model) if model is not None else _DEFAULT_MIB)
-    return tuple(_slot(name, index, model, called, memory, islands[index], numa[index]) for index in range(count))
+    slots = (_slot(name, index, count, model, called, memory) for index in range(count))
+    return tuple(msgspec.structs.replace(slot, island=islands[slot.index], numa=numa[slot.index]) for slot in slots)
 
 
-def _slot(node: str, index: int, model: Model | None, product: str, memory: int, island: int, numa: int) -> GpuSlot:
+def _slot(node: str, index: int, count: int, model: Model | None, product: str, memory: int) -> GpuSlot:
     return GpuSlot(
         index=index,
         uuid=f"GPU-{identity(node, f'gpu/{index}')}",
         model=model.name if model is not None else "",
         product=product,
         memory_mib=memory,
-        numa=numa,
-        island=island,
-        pci=f"{index:08X}:10:00.0",
+        numa=0,
+        island=0,
+        pci=f"00000000:{_FIRST_BUS + index * (_BUSES // count):02X}:00.0",
         compute_capability=model.compute_capability if model is not None else "",
         is_mig_capable=model is not None and bool(model.mig),
     )
+
+
+def _gpus_of_instances(model: Model | None, profile: str, instances: int) -> int:
+    layout = model.mig_layout() if model is not None else None
+    known = layout.profile(profile) if layout is not None else None
+    return -(-instances // known.max) if known is not None else 0
 
 
 def _sharing(labels: Mapping[str, str], capacity: Mapping[str, str]) -> Sharing | None:

@@ -28,8 +28,12 @@ _LEFT_OUT: Mapping[str, str] = {
     "CSINode": "drivers of the nodes write them",
     "NodeResourceTopology": "agents of the nodes write them",
 }
-_FIRST = ("Namespace", "PriorityClass", "WorkloadPriorityClass", "RuntimeClass", "StorageClass", "DeviceClass")
+_FIRST = ("Namespace", "PriorityClass", "ServiceAccount", "WorkloadPriorityClass", "RuntimeClass", "StorageClass")
 _RULES = ("Topology", "ResourceFlavor", "AdmissionCheck", "Cohort", "ClusterQueue", "Queue", "LocalQueue")
+RECOMPUTED = frozenset({*_RULES, "Namespace", "ResourceQuota", "PodDisruptionBudget"}) | {
+    *("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "CronJob"),
+}
+"""Kinds whose status controllers write anew."""
 _LAST = ("LimitRange", "ResourceQuota", "PodDisruptionBudget")
 _RUN_FOR = "shoal.dev/run-for"
 _WITHOUT_END = "87600h"
@@ -50,7 +54,7 @@ class Prepared(NamedTuple):
     """In the order of their creation; each has the uid that it had."""
     left_out: list[LeftOut]
     made: list[Obj]
-    """Objects that pods refer to and that the snapshot does not have. They are created before all others."""
+    """Those among them that others refer to and that the snapshot does not have."""
 
 
 def prepared(objects: Iterable[Obj]) -> Prepared:
@@ -70,7 +74,8 @@ def prepared(objects: Iterable[Obj]) -> Prepared:
     uids = {uid for each in kept if (uid := each["metadata"].get("uid"))}
     for each in kept:
         _drop_foreign_owners(each, uids)
-    return Prepared(_ordered(kept), left_out, list(_made(kept)))
+    made = list(_made(kept))
+    return Prepared(_ordered([*kept, *made]), left_out, made)
 
 
 def with_uids(value: Any, uids: Mapping[str, str]) -> Any:
@@ -107,13 +112,26 @@ def _cleaned(obj: Obj) -> Obj:
         case "Job":
             made = _job(made)
         case "PersistentVolume":
-            claim = {key: value for key, value in (made["spec"].get("claimRef") or {}).items() if key in _BY_NAME}
-            made["spec"] = {**made["spec"], **({"claimRef": claim} if claim else {})}
+            made["spec"] = _volume(made["spec"], meta["name"])
     found: Obj = _without_end(made)
     return found
 
 
 _BY_NAME = ("apiVersion", "kind", "namespace", "name")
+_VOLUME_SETTINGS = frozenset(
+    {
+        *("capacity", "accessModes", "claimRef", "nodeAffinity", "storageClassName", "volumeMode", "mountOptions"),
+        *("persistentVolumeReclaimPolicy", "volumeAttributesClassName"),
+    }
+)
+
+
+def _volume(spec: Obj, name: str) -> Obj:
+    """Bound to its claim by name. A snapshot of `shoal snapshot` does not say where the data are: they are in a folder
+    that nothing reads."""
+    claim = {key: value for key, value in (spec.get("claimRef") or {}).items() if key in _BY_NAME}
+    made = {**spec, **({"claimRef": claim} if claim else {})}
+    return made if made.keys() - _VOLUME_SETTINGS else {**made, "hostPath": {"path": f"/snapshot/{name}"}}
 
 
 def _pod(pod: Obj) -> Obj:
