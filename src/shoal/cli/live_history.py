@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import structs
 
 from shoal.api.decode import Document, meta_of, name_of_kind
+from shoal.api.runtime_classes import RuntimeClass
 from shoal.cli.cluster_access import speak
 from shoal.cli.explanation_text import insert
 from shoal.cli.object_names import GANG, POD
 from shoal.cli.quota_raises import also_exceeded
+from shoal.units.near_texts import nearest_name
 from shoal.views.explanation import REFUSED
 from shoal.views.history import DELETED, FAILED, Happening, history_lines
 from shoal.views.pod_failures import failed_ends, failure_lines, job_lines
@@ -92,7 +94,8 @@ def show_history(explanation: Explanation, family: Family, documents: Sequence[D
     if short and not is_told:
         tell_refusal(explanation, short, namespace, would_run=family.would_run)
     elif refused and not is_told and all(heading != REFUSED for heading, _ in explanation.chapters):
-        insert(explanation, REFUSED, *tell_last_refusal(explanation, refused[-1]))
+        lines = tell_last_refusal(explanation, refused[-1])
+        insert(explanation, REFUSED, *lines, meant_runtime(family.missing_pod, documents))
     names = {meta.uid: meta.key for document in documents if (meta := meta_of(document.value)).uid}
     explanation.add(HISTORY, *history_lines(happenings_of(read, documents), names, family.kind))
 
@@ -106,6 +109,14 @@ def happenings_of(read: Read, documents: Sequence[Document]) -> list[Happening]:
         *_of_conditions([*read.pods, *read.jobs]),
         *_of_failures(read.pods),
     ]
+
+
+def meant_runtime(pod: Pod | None, documents: Sequence[Document]) -> str:
+    """The RuntimeClass with the most similar name, if the pod names one that does not exist; else empty."""
+    name = "" if pod is None else pod.spec.runtime_class_name
+    known = [meta_of(each.value).name for each in documents if isinstance(each.value, RuntimeClass)]
+    near = nearest_name(name, known) if name and name not in known else ""
+    return f'RuntimeClass "{near}" exists; did you mean that in spec.runtimeClassName?' if near else ""
 
 
 async def read_family(api: Api, family: Family, namespace: str) -> Read:

@@ -66,6 +66,7 @@ def why(
     from shoal.cli.named_nodes import no_nodes_warning
     from shoal.cli.object_source import source_from
     from shoal.cli.preemption_options import rules_in_use
+    from shoal.cli.related_warnings import related_warnings
     from shoal.cli.search_deadline import SearchDeadline
     from shoal.units.errors import UserError
     from shoal.views.explanation import show_explanation
@@ -77,8 +78,6 @@ def why(
     policy = own.policy if own is not None and options.policy == _POLICY else options.policy
     is_plain = policy == _POLICY and options.scheduler_config is None
     loaded = source.taken() if is_plain else loaded_of(source.documents, policy, options.scheduler_config)
-    if options.filename:
-        warn(loaded.warnings)
     try:
         explainer = Explainer(source.documents, loaded, options.seed, SearchDeadline(_MOST_S))
         explanation = explainer.about(name, namespace, is_only=is_only)
@@ -87,12 +86,14 @@ def why(
         if wrong is None and not options.filename:
             wrong = _of_unread(name, namespace, source, access.access(), is_only=is_only)
         if wrong is None:
+            # Any of them may say why there is no such object.
+            warn(loaded.warnings if options.filename else ())
             raise
         explanation = wrong
     else:
         wrong = None
     if options.filename:
-        warn(no_nodes_warning(loaded))
+        warn([*related_warnings(loaded, explainer.family), *no_nodes_warning(loaded)])
     else:
         if wrong is None:
             show_history(explanation, explainer.family, source.documents, access.access())

@@ -28,6 +28,7 @@ from shoal.sim.answers import hold_reason
 from shoal.sim.device_names import device_names
 from shoal.sim.explain import Explainer
 from shoal.sim.explained_names import ExplainedNames
+from shoal.sim.gang_corrections import GangCorrection
 from shoal.sim.queue_rounds import QueueRecord
 from shoal.sim.remedies import NO_OBJECTS, Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.trial import MOST_TRIALS
@@ -238,7 +239,11 @@ class _Told:
     def _tell_gang_help(self, explanation: Explanation, gang: Gang, found: GroupEvidence, evidence: Evidence) -> None:
         limit = gang_help(found, evidence)
         if found.code in _NOT_ABOUT_NODES:
-            explanation.add("would help", limit)
+            trial = RemedyTrial(self._rounds, self._objects.node_facts, self._go_on)
+            correction = GangCorrection(trial, gang, found, self._objects)
+            explanation.remedies = correction.remedies
+            lines = [line for remedy in correction.remedies for line in remedy.lines()]
+            explanation.add("would help", correction.note, *(lines or [limit]))
             return
         explanation.add("unhealthy", *self._unhealthy(self._cluster.pending[found.pod].charge.ask))
         self._tell_help(explanation, WaitingSubject(gang.name, tuple(gang.waiting), is_gang=True), limit)
@@ -257,7 +262,7 @@ class _Told:
                 for heading, lines in explanation.chapters
             ]
         explanation.add("MIG", *found.facts)
-        explanation.add("would help", unmatched_words(found.unmet) or limit, *lines, found.note, cut)
+        explanation.add("would help", unmatched_words(found.unmet) or found.misnamed or limit, *lines, found.note, cut)
 
     def _unhealthy(self, ask: Ask) -> list[str]:
         """Unhealthy GPUs on nodes that the rules about nodes do not exclude."""

@@ -18,8 +18,10 @@ from shoal.engine.reasons import Evidence
 from shoal.engine.unmatched import untold_near
 from shoal.sim.explain import Explainer
 from shoal.sim.queue_corrections import QueueCorrection
+from shoal.sim.queue_openings import QueueOpenings
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_levels import flavors_without_topology, respelling, unmatched_levels_of
+from shoal.sim.queued_resources import QueuedResource
 from shoal.sim.queued_topologies import flavor_with_topology, looser_topology
 from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
@@ -80,6 +82,15 @@ class _QueuedHelp:
             if (remedy := change(self._rounds, self._facts, self._objects)) is not None
         ]
         by_quota = self._quota(self._rounds.prover)[:_MOST_REMEDIES]
+        resource = QueuedResource(self._rounds, self._facts, self._objects, by_quota)
+        if resource.near:
+            self._add(resource.tried(self._trial), resource.words())
+            return
+        openings = QueueOpenings(self._rounds, self._facts, self._objects, self._told)
+        opened = openings.tried(by_quota, lambda: self._quota(self._rounds.prover))
+        if opened is not None and (opened.remedies or opened.notes):
+            self._add(opened.remedies, *opened.notes)
+            return
         untried = [each for each in by_quota if each.effect is Effect.ADMITTED_BY_QUOTA]
         self._untried = [self._told(each).words for each in untried]
         by_queues = [*by_topology, *(self._told(each) for each in by_quota if each not in untried)]

@@ -29,6 +29,7 @@ from shoal.sim.remedies.pod_candidates import (
     unmet_labels,
 )
 from shoal.sim.remedies.profile_candidates import WrongProfile
+from shoal.sim.remedies.resource_candidates import WrongResource
 from shoal.sim.remedies.trial import RemedyTrial
 from shoal.views.remedies import Remedy, both, free_words, overtaken_words, still_waits_words
 from shoal.views.remedy_commands import delete_commands
@@ -50,6 +51,8 @@ class Found:
     """Why nodes with the requested MIG profile do not count."""
     note: str = ""
     """Why freed capacity would not help, where other pods would take it."""
+    misnamed: str = ""
+    """A resource that no node has, with the nearest name."""
 
     @property
     def remedies(self) -> list[Remedy]:
@@ -76,6 +79,10 @@ class _Search:
         wrong = WrongProfile(self._trial, self._subject, self._objects)
         if wrong.name:
             return self._corrected(wrong)
+        misnamed = WrongResource(self._trial, self._subject, self._objects)
+        if misnamed.near:
+            corrected = self._from(misnamed.correction())
+            return Found((), corrected, note=self._note, misnamed=misnamed.words())
         singles = list(self._singles())
         remedies = [*singles, *self._freed()] if len(singles) < _MOST_REMEDIES else singles
         if not remedies:
