@@ -147,6 +147,12 @@ def label_commands(kind: str, keys: Sequence[str], label: str, value: str) -> tu
     return () if len(keys) > _MOST_PODS else tuple(commands)
 
 
+def annotation_commands(kind: str, keys: Sequence[str], annotation: str, value: str) -> tuple[str, ...]:
+    """Set one annotation of each object; empty for too many of them."""
+    commands = (f"kubectl annotate {_named(kind, key)} {annotation}={value} --overwrite" for key in keys)
+    return () if len(keys) > _MOST_PODS else tuple(commands)
+
+
 def field_command(kind: str, key: str, spec: Mapping[str, str]) -> str:
     """Sets fields of the spec of an object."""
     return f"kubectl patch {_named(kind, key)} --type=merge -p='{_spec(spec)}'"
