@@ -65,6 +65,7 @@ def why(
     from shoal.cli.manifests import loaded_of, warn
     from shoal.cli.named_nodes import no_nodes_warning
     from shoal.cli.object_source import source_from
+    from shoal.cli.preemption_options import rules_in_use
     from shoal.cli.related_warnings import related_warnings
     from shoal.cli.search_deadline import SearchDeadline
     from shoal.units.errors import UserError
@@ -73,8 +74,10 @@ def why(
     source = source_from(options.filename, access, options.namespace, nodes=options.nodes, complains=False)
     namespace = "" if options.all_namespaces else source.namespace
     is_only = bool(namespace and options.namespace)
-    is_plain = options.policy == _POLICY and options.scheduler_config is None
-    loaded = source.taken() if is_plain else loaded_of(source.documents, options.policy, options.scheduler_config)
+    own = rules_in_use(source.documents)
+    policy = own.policy if own is not None and options.policy == _POLICY else options.policy
+    is_plain = policy == _POLICY and options.scheduler_config is None
+    loaded = source.taken() if is_plain else loaded_of(source.documents, policy, options.scheduler_config)
     try:
         explainer = Explainer(source.documents, loaded, options.seed, SearchDeadline(_MOST_S))
         explanation = explainer.about(name, namespace, is_only=is_only)

@@ -33,8 +33,14 @@ class FieldEdit(msgspec.Struct, frozen=True):
     def renamed(cls, path: tuple[str, ...], before: str, after: str, value: str) -> FieldEdit:
         return cls(path, before, after, value)
 
+    @classmethod
+    def removed(cls, path: tuple[str, ...], before: str) -> FieldEdit:
+        return cls(path, before, None)
+
     def words(self, prefix: str = "") -> str:
         path = _dotted(self.path, prefix)
+        if self.after is None:
+            return f"remove {path}: {_shown(self.before)}"
         if self.key:
             return f"{path}: rename {self.before} to {self.after}"
         return f"{path}: {_shown(self.after)} instead of {_shown(self.before)}"
@@ -42,6 +48,8 @@ class FieldEdit(msgspec.Struct, frozen=True):
     def patch(self, prefix: Sequence[str] = ()) -> list[dict[str, Any]]:
         """As a JSON patch."""
         path = (*prefix, *self.path)
+        if self.after is None:
+            return [{"op": "remove", "path": _pointer(path)}]
         if self.key:
             return [
                 {"op": "remove", "path": _pointer((*path, self.before))},
@@ -151,6 +159,10 @@ def annotation_commands(kind: str, keys: Sequence[str], annotation: str, value: 
     """Set one annotation of each object; empty for too many of them."""
     commands = (f"kubectl annotate {_named(kind, key)} {annotation}={value} --overwrite" for key in keys)
     return () if len(keys) > _MOST_PODS else tuple(commands)
+
+
+def flavor_command(flavor: str, topology: str) -> str:
+    return field_command("resourceflavor", flavor, {"topologyName": topology})
 
 
 def field_command(kind: str, key: str, spec: Mapping[str, str]) -> str:

@@ -115,8 +115,10 @@ async def _start_nodes(
     tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, figures: Callable[[], str]
 ) -> None:
     from shoal.wiring.nodes import start_nodes
-    from shoal.wiring.provided import provide_metrics
+    from shoal.wiring.provided import provide_device_classes, provide_metrics
 
+    if any(machine.gives_by_claims for machine in options.machines):
+        await provide_device_classes(tasks.api)
     fleet, ports, ca = await start_nodes(
         tasks, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), options, figures
     )
