@@ -393,6 +393,18 @@ def test_counters_of_the_library_are_in_the_readings() -> None:
     assert [one.util_percent for one in readings.processes or ()] == [40, 0]
 
 
+def test_costly_values_are_read_again_after_ten_seconds_only() -> None:
+    library, now_s = FakeNvml([FakeGpu(0)]), [100.0]
+    driver = NvmlDriver(library, Path("/nonexistent"), lambda: now_s[0])
+    gpu = driver.gpus().gpus[0]
+
+    def energy_at(seconds: float, energy_mj: int) -> int | None:
+        now_s[0], library.gpus[0].energy_mj = seconds, energy_mj
+        return readings_of(driver, gpu).energy_mj
+
+    assert [energy_at(100, 1), energy_at(109, 2), energy_at(110, 3), energy_at(119, 4)] == [1, 1, 3, 3]
+
+
 def test_a_gpu_without_links_has_no_counters_of_links_and_without_samples_no_use_per_process() -> None:
     library = FakeNvml([FakeGpu(0, processes=[(77, MIB, NO_INSTANCE)])])
     library.fail("nvmlDeviceGetNvLinkState", NOT_SUPPORTED)

@@ -76,6 +76,7 @@ class FakeGpu:
     fabric: tuple[bytes, int, int] = (bytes(16), 0, 3)
     """Cluster, clique and state."""
     compute_mode: int = 0
+    energy_mj: int = 8_123_456_789
     p2p_status: int = 0
     """Of NVLink towards all other GPUs."""
 
@@ -226,8 +227,7 @@ class FakeNvml(MigFunctions):
         return {1: 1980, 2: 2619}[kind]
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Any) -> int:
-        self._gpu("nvmlDeviceGetTotalEnergyConsumption", handle)
-        return 8_123_456_789
+        return self._gpu("nvmlDeviceGetTotalEnergyConsumption", handle).energy_mj
 
     def nvmlDeviceGetTotalEccErrors(self, handle: Any, kind: int, counter: int) -> int:
         self._gpu("nvmlDeviceGetTotalEccErrors", handle)

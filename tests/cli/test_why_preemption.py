@@ -90,3 +90,31 @@ def test_a_gang_that_has_to_preempt_others_does_not_fit_by_now(why: Why) -> None
     told = why.told("gang/new", as_living("n", 8, "A100"), low, volcano_group("t/new", 2), *members)
     assert told.startswith("gang t/new waits: its pods fit once pods of lower priority are preempted")
     assert "has to preempt t/low" in told
+
+
+def with_rules(**preemption: Any) -> Object:
+    head = {"apiVersion": "config.shoal.dev/v1alpha1", "kind": "ShoalConfiguration"}
+    return {**head, "metadata": {"name": "configuration"}, "preemption": preemption}
+
+
+def test_where_the_scheduler_moves_pods_by_its_configuration_a_move_is_told(why: Why) -> None:
+    gang = [*gang_on_two_nodes(), asks_a100()]
+    assert "moved to" not in why.told("t/new", *gang)
+    assert "t/g-0 (moved to " in why.told("t/new", *gang, with_rules(moves=True))
+    assert "moved to" not in why.told("t/new", *gang, with_rules(moves=False))
+
+
+def test_the_minimal_run_time_of_the_configuration_is_told_as_the_obstacle(why: Why) -> None:
+    started = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
+    clock = pod("t/clock", 1, "m", status={**started, "startTime": "2026-01-01T00:01:00Z"})
+    world = [
+        as_living("n", 8, "A100"),
+        as_living("m", 1, "L4"),
+        pod("t/low", 8, "n", status=started),
+        clock,
+        pod("t/high", 8, status=PENDING, priority=100),
+    ]
+    assert "has to preempt t/low" in why.told("t/high", *world)
+    told = why.told("t/high", *world, with_rules(minRuntime="1h"))
+    assert "has to preempt" not in told
+    assert "the pods to preempt have not run long enough yet" in told

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -75,11 +76,13 @@ class _LostError(Exception):
 class NvmlDriver:
     """Implements GpuDriver."""
 
-    def __init__(self, library: NvmlLibrary, sysfs: Path = Path("/sys")) -> None:
+    def __init__(
+        self, library: NvmlLibrary, sysfs: Path = Path("/sys"), seconds: Callable[[], float] = monotonic
+    ) -> None:
         """Raises `UserError` if the machine has no driver that responds."""
         self._library, self._sysfs = complete(library), sysfs
         initialize(library)
-        self._readings = NvmlReadings(self._library, self._value)
+        self._readings = NvmlReadings(self._library, self._value, seconds)
         self._profiling = NvmlProfiling(self._library, self._value)
         self._handles: dict[str, tuple[int, Handle]] = {}
         self._uuids: dict[int, str] = {}

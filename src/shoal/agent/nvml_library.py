@@ -135,7 +135,7 @@ def nvml_library() -> NvmlLibrary:
         return cast("NvmlLibrary", import_module("pynvml"))
     except ImportError as error:
         raise UserError(
-            "the Python package nvidia-ml-py is not installed", fix="install it with: pip install 'shoal[agent]'"
+            "the Python package nvidia-ml-py is not installed", fix="install it with: pip install nvidia-ml-py"
         ) from error
 
 

@@ -255,11 +255,8 @@ def run(
 
     With --node the condition GPUHealthy of the Node, and Events about faults, are written too.
     """
-    from shoal.agent.extra import extra_named
     from shoal.agent.parts import Stop
-
-    with extra_named():
-        from shoal.wiring.node_agent import AgentSettings, run_agent
+    from shoal.wiring.node_agent import AgentSettings, run_agent
 
     logs.set_up()
     _check_folders(node, parts)

@@ -37,7 +37,7 @@ from shoal.cli.explanation_text import (
 from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded, rounds_of
 from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
-from shoal.cli.preemption_options import steps_of_rules
+from shoal.cli.preemption_options import policy_of_rules, rules_in_use, steps_of_rules
 from shoal.cli.quota_raises import raises_for
 from shoal.engine.from_api.queues import is_finished
 from shoal.engine.reasons import Code
@@ -70,8 +70,11 @@ class Explainer:
         self._objects = Objects(documents, loaded.manifests.events)
         self._is_living = self._objects.is_living
         # The rounds have to end as those of the scheduler that runs there: it moves no pods unless it is configured to.
-        self._steps = steps_of_rules(PreemptionRules()) if self._is_living else None
+        own = rules_in_use(documents)
+        rules = PreemptionRules() if own is None else own.preemption
+        self._steps = steps_of_rules(rules) if self._is_living or own is not None else None
         self._rounds: Rounds = rounds_of(loaded, seed, steps=self._steps)
+        self._rounds.victim_policy = policy_of_rules(rules)
         self._pods = {each.value.metadata.key: each.value for each in documents if isinstance(each.value, Pod)}
         self._workloads = {
             each.value.metadata.key: each.value for each in documents if isinstance(each.value, Workload)
@@ -123,7 +126,17 @@ class Explainer:
             keys += [key for key in (*gang.waiting, *gang.running) if key in self._pods]
         order = {"Failed": 0, "Pending": 1, "": 1}
         pods = sorted(dict.fromkeys(keys), key=lambda key: order.get(self._pods[key].status.phase, 2))
-        return Family(subject.kind, subject.key, pods, self._workload_of(subject), self._missing(subject))
+        owners = dict.fromkeys(
+            f"{namespace}/{name}" for key in pods for namespace, _, name in self._members.owners(self._pods[key])
+        )
+        return Family(
+            subject.kind,
+            subject.key,
+            pods,
+            self._workload_of(subject),
+            [key for key in owners if key != subject.key],
+            self._missing(subject),
+        )
 
     def _missing(self, subject: Subject) -> int:
         """Pods that the controller has yet to create: those that the facts have without an object, or else what its

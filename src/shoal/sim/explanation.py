@@ -29,7 +29,7 @@ from shoal.engine.scheduling_queue import gang_priority
 from shoal.sim.answers import hold_reason
 from shoal.sim.device_names import device_names
 from shoal.sim.explain import Explainer
-from shoal.sim.refusals import code_of
+from shoal.sim.gang_corrections import GangCorrection
 from shoal.sim.remedies import NO_OBJECTS, Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.trial import MOST_TRIALS
 from shoal.sim.rounds import Record, Rounds
@@ -40,7 +40,7 @@ from shoal.views.asks import ask_words, condition_words, pods_words
 from shoal.views.decision_text import device_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import REFUSED, Explanation, cause_lines
-from shoal.views.gangs import gang_help, gang_message, gang_shortage, lost_pods, lost_words
+from shoal.views.gangs import gang_help, gang_message, gang_shortage, is_pod_alone, lost_pods, lost_words
 from shoal.views.queue_help import cut_words
 from shoal.views.remedies import SHARED_MEMORY, health_words, unmatched_words
 from shoal.views.why import changed_nodes_sentence, nearest_sentence
@@ -98,7 +98,7 @@ class _Told:
         self._objects = objects
         self._cluster = rounds.cluster
         self._gated = gated
-        self._explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s)
+        self._explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s, rounds.victim_policy)
         self._fate: dict[str, str] = {}
         """What became of pods, in words."""
         self._yielded: dict[str, list[str]] = {}
@@ -182,17 +182,33 @@ class _Told:
         if group is not None and not is_running(cluster, group):
             return self._member(key, group)
         evidence = self._explainer.evidence(key)
-        explanation = Explanation(key, "waits", code_of(evidence))
+        explanation = Explanation(key, "waits", evidence.code)
         explanation.add("asks", ask_words(waiting.charge.ask))
         explanation.add("conditions", *condition_words(waiting.charge.ask))
         explanation.add(
             "gang", f"{group.name}, which runs; this pod is beyond its minimum" if group is not None else ""
         )
-        explanation.add("nodes", *cause_lines(evidence))
-        explanation.add("nearest", nearest_sentence(evidence))
-        explanation.add("unhealthy", *self._unhealthy(waiting.charge.ask))
+        self._tell_nodes(explanation, evidence, waiting.charge.ask)
         self._tell_help(explanation, WaitingSubject(key, (key,)))
         explanation.add("preemption", self._explainer.hindrance(key))
+        return explanation
+
+    def _tell_nodes(self, explanation: Explanation, evidence: Evidence, ask: Ask) -> None:
+        explanation.add("nodes", *cause_lines(evidence))
+        explanation.add("nearest", nearest_sentence(evidence))
+        explanation.add("unhealthy", *self._unhealthy(ask))
+
+    def _alone(self, title: str, gang: Gang, evidence: Evidence, turn: str = "") -> Explanation:
+        """The only pod of a gang, or a gang of one pod: it waits for no other pods."""
+        (key,) = gang.waiting
+        ask = self._cluster.pending[key].charge.ask
+        explanation = Explanation(title, "waits", evidence.code)
+        explanation.add("asks", ask_words(ask))
+        explanation.add("conditions", *condition_words(ask))
+        explanation.add("turn", turn)
+        self._tell_nodes(explanation, evidence, ask)
+        self._tell_help(explanation, WaitingSubject(gang.name, tuple(gang.waiting), is_gang=True))
+        explanation.add("preemption", self._explainer.gang_hindrance(gang.name))
         return explanation
 
     def _alternatives(self, key: str) -> list[str]:
@@ -225,6 +241,8 @@ class _Told:
         """A pod whose gang waits: its own evidence would say that it fits."""
         found = self._explainer.gang_evidence(gang.name)
         evidence = self._explainer.evidence(found.pod)
+        if is_pod_alone(found, evidence):
+            return self._alone(key, gang, evidence)
         explanation = Explanation(key, "waits with its gang", found.code)
         explanation.add("asks", ask_words(self._cluster.pending[key].charge.ask))
         explanation.add("conditions", *condition_words(self._cluster.pending[key].charge.ask))
@@ -237,7 +255,11 @@ class _Told:
     def _tell_gang_help(self, explanation: Explanation, gang: Gang, found: GroupEvidence, evidence: Evidence) -> None:
         limit = gang_help(found, evidence)
         if found.code in _NOT_ABOUT_NODES:
-            explanation.add("would help", limit)
+            trial = RemedyTrial(self._rounds, self._objects.node_facts, self._go_on)
+            correction = GangCorrection(trial, gang, found, self._objects)
+            explanation.remedies = correction.remedies
+            lines = [line for remedy in correction.remedies for line in remedy.lines()]
+            explanation.add("would help", correction.note, *(lines or [limit]))
             return
         explanation.add("unhealthy", *self._unhealthy(self._cluster.pending[found.pod].charge.ask))
         self._tell_help(explanation, WaitingSubject(gang.name, tuple(gang.waiting), is_gang=True), limit)
@@ -256,7 +278,7 @@ class _Told:
                 for heading, lines in explanation.chapters
             ]
         explanation.add("MIG", *found.facts)
-        explanation.add("would help", unmatched_words(found.unmet) or limit, *lines, found.note, cut)
+        explanation.add("would help", unmatched_words(found.unmet) or found.misnamed or limit, *lines, found.note, cut)
 
     def _unhealthy(self, ask: Ask) -> list[str]:
         """Unhealthy GPUs on nodes that the rules about nodes do not exclude."""
@@ -300,6 +322,8 @@ class _Told:
             return self._without_pods(gang)
         found = self._explainer.gang_evidence(gang.name)
         evidence = self._explainer.evidence(found.pod)
+        if is_pod_alone(found, evidence):
+            return self._alone(f"gang {gang.name}", gang, evidence, before)
         first = cluster.pending[found.pod]
         explanation = Explanation(f"gang {gang.name}", "waits", found.code)
         explanation.add("needs", *self._needs(gang))
