@@ -22,6 +22,7 @@ class PolledHealth:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._health, self._clock = NodeHealth(), clock
         self._read_s: float | None = None
+        self._listed: frozenset[str] = frozenset()
 
     def read(self, driver: GpuDriver, listed: GpuList) -> tuple[DeviceHealth, ...]:
         """`listed`: the GPUs as the driver has just reported them."""
@@ -30,7 +31,11 @@ class PolledHealth:
         is_due = self._read_s is None or at_s - self._read_s >= _READINGS_S
         if is_due:
             self._read_s = at_s
-        for gpu in listed.gpus if is_due else ():
+        # One that was lost and is listed again may have been reset.
+        before, self._listed = self._listed, frozenset(gpu.uuid for gpu in listed.gpus)
+        for gpu in listed.gpus:
+            if not is_due and gpu.uuid in before:
+                continue
             try:
                 readings[gpu.uuid] = driver.read(gpu.uuid)
             except (TemporaryError, UnknownGpuError):
