@@ -194,8 +194,10 @@ def _users(node: AgentNode) -> GpuUsers:
     def users(uuid: str) -> Sequence[PodUser]:
         from shoal.agent.health.node_condition import PodUser
 
+        # The driver is not asked: a GPU with a fault may keep it from answering.
+        gpu = node.health.gpu(uuid)
+        instances = set() if gpu is None else {one.uuid for one in gpu.instances}
         try:
-            instances = {one.uuid for gpu in node.driver.gpus().gpus if gpu.uuid == uuid for one in gpu.instances}
             holdings = node.kubelet.holdings()
         except ShoalError as error:
             _log.warning("the pods of GPU %s are not known: %s", uuid, error)
