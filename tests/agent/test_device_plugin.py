@@ -15,6 +15,7 @@ import pytest
 
 from build.fake_kubelet import FakeKubelet, fake_kubelet
 from build.gpu_pods import device_manager
+from build.silent_driver import SilentDriver
 from shoal.agent.health.watcher import HealthTimes, HealthWatcher
 from shoal.agent.parts import Stop
 from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSettings
@@ -47,10 +48,11 @@ class Node:
         self.folder = folder
         self.now_s = 0.0
         self.manager = device_manager(machine)
-        driver = SimulatedDriver(self.manager, DcgmExporter(self.manager, booted_s=0.0), lambda: self.now_s)
+        simulated = SimulatedDriver(self.manager, DcgmExporter(self.manager, booted_s=0.0), lambda: self.now_s)
+        self.driver = driver = SilentDriver(simulated)
         self.health = HealthWatcher(driver, lambda: self.now_s, times=HealthTimes(wait_s=0))
         self.health.read()
-        parts = NodeParts(driver, self.health.is_usable, lambda: self.now_s)
+        parts = NodeParts(driver, self.health.is_usable, lambda: self.now_s, patience_s=0.2)
         self.plugin = DevicePlugin(folder, parts, chosen or settings())
 
     def fail(self, gpu: int, xid: int) -> None:
@@ -190,6 +192,36 @@ def test_a_lost_gpu_stays_listed(node: Node, kubelet: FakeKubelet) -> None:
     node.fail(5, 79)
     kubelet.until(lambda: kubelet.allocatable() == 7)
     assert kubelet.capacity() == 8
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_driver_that_does_not_respond_keeps_no_change_of_the_health_from_the_kubelet(
+    node: Node, kubelet: FakeKubelet, hangs: bool
+) -> None:
+    node.plugin.check()
+    kubelet.until(lambda: kubelet.allocatable() == 8)
+    node.manager.fail(2, 79)
+    node.health.next_xid()
+    node.driver.is_silent, node.driver.hangs_at_list = not hangs, hangs
+    node.driver.hold.clear()
+    node.plugin.check()
+    kubelet.until(lambda: (kubelet.allocatable(), kubelet.capacity()) == (7, 8))
+    node.driver.hold.set()
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_kubelet_that_restarts_while_the_driver_does_not_respond_gets_the_known_devices(
+    node: Node, folder: Path, hangs: bool
+) -> None:
+    with fake_kubelet(folder) as kubelet:
+        node.plugin.check()
+        kubelet.until(lambda: kubelet.allocatable() == 8)
+    node.driver.is_silent, node.driver.hangs_at_list = not hangs, hangs
+    node.driver.hold.clear()
+    with fake_kubelet(folder) as again:
+        node.plugin.check()
+        again.until(lambda: again.allocatable() == 8)
+    node.driver.hold.set()
 
 
 def test_an_error_of_a_program_changes_nothing(node: Node, kubelet: FakeKubelet) -> None:

@@ -10,50 +10,12 @@ from typing import cast
 import pytest
 
 from build.gpu_pods import device_manager
+from build.silent_driver import SilentDriver
 from shoal.agent.health.watcher import HealthTimes, HealthWatcher
 from shoal.devices.health_reports import HealthChange
-from shoal.devices.port import DriverVersions, GpuDriver, GpuList, GpuReadings, LostGpu, XidEvent
+from shoal.devices.port import GpuDriver, GpuList, XidEvent
 from shoal.embedded.gpus.dcgm import DcgmExporter
 from shoal.embedded.gpus.simulated_driver import SimulatedDriver
-from shoal.units.errors import TemporaryError
-
-
-class SilentDriver:
-    """Does not respond while `is_silent`; else it is the simulated driver."""
-
-    def __init__(self, inner: SimulatedDriver) -> None:
-        self._inner = inner
-        self.is_silent = False
-        self.hold = threading.Event()
-        self.hold.set()
-        self.hangs = ""
-        """The only GPU whose calls wait; empty: those of all."""
-        self.hangs_at_list = False
-
-    def versions(self) -> DriverVersions:
-        return self._inner.versions()
-
-    def gpus(self) -> GpuList:
-        self._check()
-        if self.hangs_at_list:
-            assert self.hold.wait(30)
-        return self._inner.gpus()
-
-    def read(self, uuid: str) -> GpuReadings | LostGpu:
-        if not self.hangs or uuid == self.hangs:
-            assert self.hold.wait(30)
-        return self._inner.read(uuid)
-
-    def next_xid(self, timeout_s: float) -> XidEvent | None:
-        self._check()
-        return self._inner.next_xid(timeout_s)
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def _check(self) -> None:
-        if self.is_silent:
-            raise TemporaryError("NVIDIA's driver does not respond: error 999", 5.0)
 
 
 class Watched:

@@ -3,7 +3,8 @@
 `check` compares the present state with what is served. Guarantees: after a restart of the kubelet, which removes the
 sockets, every resource is served and registered again; a configuration with which the plugin would not start changes
 nothing; a resource that cannot be registered is tried again with increasing delays; devices of a GPU that was lost stay
-listed as unhealthy, because the kubelet would otherwise forget the pods that hold them.
+listed as unhealthy, because the kubelet would otherwise forget the pods that hold them. While the driver does not
+respond, the devices are those that it listed last, and changes of their health are served.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import grpc
 import msgspec
 
 from shoal.agent.parts import Stop
+from shoal.agent.patient_call import PatientCall
 from shoal.agent.plugin.kubelet_calls import KUBELET_SOCKET
 from shoal.agent.plugin.resource_server import DeviceChoice, ResourceServer, ServedDevices, unhealthy_ids
 from shoal.devices.advertised_devices import PhysicalDevice, inventory
@@ -27,7 +29,7 @@ from shoal.devices.discovered import layouts_of, slots_of, with_lost
 from shoal.devices.gpu_groups import pair_scores
 from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.plugin_flags import PluginFlags
-from shoal.devices.port import GpuDriver, InstalledGpu
+from shoal.devices.port import GpuDriver, GpuList, InstalledGpu
 from shoal.units.errors import TemporaryError
 
 _log = logging.getLogger("shoal.agent.plugin")
@@ -51,6 +53,8 @@ class NodeParts(msgspec.Struct, frozen=True):
     """Seconds."""
     capabilities: Callable[[], Mapping[str, int]] = dict
     """The minor numbers of MIG capabilities."""
+    patience_s: float = 0.5
+    """How long one list of the GPUs is waited for. A fault of a GPU is served within a second."""
 
 
 class DevicePlugin:
@@ -64,6 +68,9 @@ class DevicePlugin:
         self._unregistered: set[str] = set()
         self._kubelet: tuple[int, int] | None = None
         """Identifies the kubelet's socket."""
+        self._list = PatientCall(parts.driver.gpus, parts.patience_s)
+        self._listed: GpuList | None = None
+        """As the driver listed them last."""
         self._known: dict[str, InstalledGpu] = {}
         self._retry_at_s, self._delay_s = 0.0, _FIRST_RETRY_S
         self._complaint = ""
@@ -165,11 +172,13 @@ class DevicePlugin:
         self._complaint, self._delay_s = "", _FIRST_RETRY_S
 
     def _served(self) -> dict[str, ServedDevices] | None:
-        """None: the driver does not respond, or the configuration does not fit the GPUs; nothing changes then."""
+        """None: the driver has listed no GPUs yet, or the configuration does not fit them; nothing changes then."""
         try:
-            listed = self._parts.driver.gpus()
+            self._listed = self._list()
         except TemporaryError as error:
             self._complain(str(error))
+        listed = self._listed
+        if listed is None:
             return None
         lost = {one.uuid for one in listed.lost}
         self._known = with_lost(self._known, listed)
