@@ -169,6 +169,58 @@ async def test_an_instance_of_a_running_pod_is_not_destroyed(tmp_path: Path) -> 
 
 
 @virtual
+async def test_an_instance_of_a_pod_that_started_while_clients_left_is_not_destroyed(tmp_path: Path) -> None:
+    async with site(tmp_path, [FakeGpu(0)]) as one:
+        controller = one.controller()
+        await one.label("all-1g.10gb")
+        await controller.follow()
+        await one.cluster.create(PODS, pod("plugin", "nvidia-device-plugin-daemonset"), OPERATOR)
+        await one.label("all-7g.80gb")
+        task = asyncio.ensure_future(controller.follow())
+        await one.cluster.pass_time(10.0)
+        await one.cluster.create(PODS, pod("user", resources={"limits": {"nvidia.com/mig-1g.10gb": "1"}}))
+        await one.cluster.api.delete(PODS, OPERATOR, "plugin", Deletion(grace_s=0))
+        await one.cluster.pass_time(5.0)
+        await task
+        assert profiles(one.gpus) == [["1g.10gb"] * 7]
+        assert (await one.labels())[STATE] == "failed"
+
+
+@virtual
+@pytest.mark.parametrize(
+    "resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-1g.10gb.shared"]
+)
+async def test_a_pod_whose_devices_are_not_known_keeps_all_that_its_resource_can_be(
+    tmp_path: Path, resource: str
+) -> None:
+    """With the strategy `single`, MIG instances are advertised as `nvidia.com/gpu`."""
+    async with site(tmp_path) as one:
+        controller = one.controller()
+        await one.label("all-1g.10gb")
+        await controller.follow()
+        await one.cluster.create(PODS, pod("user", resources={"limits": {resource: "1"}}))
+        await one.label("all-7g.80gb")
+        await controller.follow()
+        assert profiles(one.gpus) == [["1g.10gb"] * 7, ["1g.10gb"] * 7]
+
+
+@virtual
+async def test_whole_gpus_that_pods_hold_are_no_instances_of_other_gpus(tmp_path: Path) -> None:
+    """Where only some GPUs are in MIG mode, the strategy is not `single`."""
+    async with site(tmp_path) as one:
+        controller = one.controller()
+        one.gpus[1].is_mig = True
+        one.gpus[1].instances = [one.gpus[1].new_instance(4, "1g.10gb", 0, 1, 9856)]
+        one.gpus[1].instances[0].compute = [1]
+        await one.cluster.create(PODS, pod("user", resources={"limits": {"nvidia.com/gpu": "1"}}))
+        labels = {"shoal.dev/mig-layout": "dynamic", "shoal.dev/mig-devices": "1"}
+        request = {"mig.shoal.dev/a": "1:7g.80gb@0"}
+        await one.cluster.patch(NODES, "n", {"metadata": {"labels": labels, "annotations": request}})
+        await controller.follow()
+        assert profiles(one.gpus) == [[], ["7g.80gb"]]
+
+
+@virtual
 async def test_a_failed_change_restores_the_layout_and_the_clients(tmp_path: Path) -> None:
     async with site(tmp_path, [FakeGpu(0)]) as one:
         controller = one.controller()
