@@ -77,6 +77,19 @@ def async_part(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> Agen
     return AgentPart(name, lambda stop: asyncio.run(until(stop)))
 
 
+def part_after(event: threading.Event, part: AgentPart) -> AgentPart:
+    """The part, which starts when the event is set."""
+
+    def run(stop: Stop) -> None:
+        # The end of the agent ends the wait as well.
+        with stop.calling(event.set):
+            event.wait()
+        if not stop.is_set():
+            part.run(stop)
+
+    return AgentPart(part.name, run)
+
+
 def periodic_part(name: str, work: Callable[[], object], interval_s: float) -> AgentPart:
     """Repeats the work until the end."""
 

@@ -19,8 +19,8 @@ import msgspec
 from shoal.agent.cdi.driver_files import mig_capabilities
 from shoal.agent.health.watcher import HealthTimes, HealthWatcher
 from shoal.agent.kubelet.pod_resources import USUAL_SOCKET, KubeletPodDevices
-from shoal.agent.parts import AgentPart, Stop, async_part, periodic_part, run_parts
-from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder
+from shoal.agent.parts import AgentPart, Stop, async_part, part_after, periodic_part, run_parts
+from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder, ConfigKeys
 from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSettings
 from shoal.agent.plugin.plugin_spec import PluginSpec
 from shoal.agent.plugin.scheduler_choice import SchedulerChoice
@@ -58,6 +58,10 @@ _FIRST_PODS_S = 5.0
 """How long the devices are kept back at the start if the cluster does not answer."""
 _SIMULATED = HealthTimes(readings_s=5.0, wait_s=0.2)
 """A simulated driver does not wait for an Xid."""
+
+
+_CONFIGURED = frozenset({"device plugin", "MPS", "time slices", "labels", "CDI specification"})
+"""The parts that depend on the plugin's configuration."""
 
 
 class AgentSettings(msgspec.Struct, frozen=True):
@@ -130,7 +134,11 @@ def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> 
     node = _node(driver, mig, settings, health, plugin)
     if settings.parts.metrics is not None:
         parts.append(metrics_part(node, settings.parts.metrics, is_simulated=bool(settings.fake)))
-    return [*parts, *(_cluster_parts(node, settings) if settings.access is not None else ())]
+    parts += _cluster_parts(node, settings) if settings.access is not None else ()
+    if isinstance(files, ConfigFolder):
+        # Under the configuration of another kind of node, running pods would have devices that are not advertised.
+        return [part_after(files.is_chosen, part) if part.name in _CONFIGURED else part for part in parts]
+    return parts
 
 
 def _cluster_parts(node: AgentNode, settings: AgentSettings) -> Iterator[AgentPart]:
@@ -248,7 +256,8 @@ def _config_files(
     if not settings.config.is_dir():
         return ConfigFile(settings.config, reader.read()[0], reader.read, plugin.configure)
     followed = LabelledConfig(reader.read()[0], reader.read)
-    return ConfigFolder(settings.config, followed, plugin.configure, settings.default_config)
+    keys = ConfigKeys(settings.default_config, waits_for_label=settings.access is not None)
+    return ConfigFolder(settings.config, followed, plugin.configure, keys)
 
 
 def _pods_part(settings: AgentSettings, access: Access, choice: SchedulerChoice) -> AgentPart:
