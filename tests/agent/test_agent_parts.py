@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
@@ -135,3 +137,25 @@ def test_a_part_whose_condition_never_comes_ends_with_the_agent_and_never_runs()
     waiting = part_after(threading.Event(), AgentPart("depends", lambda _: starts.append("depends")))
     run(stop, waiting, AgentPart("ends", lambda _: stop.set()))
     assert starts == []
+
+
+BLOCKED = """
+import asyncio, threading
+from shoal.agent.parts import Stop, async_part, end_despite, run_parts
+
+stop = Stop()
+
+def blocks():
+    stop.set()
+    threading.Event().wait()
+
+async def work():
+    await asyncio.to_thread(blocks)
+
+end_despite(run_parts([async_part("labels", work)], stop, end_s=0.1))
+"""
+
+
+def test_a_part_that_is_blocked_in_the_driver_does_not_keep_the_process_from_ending() -> None:
+    done = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "did not end in 0 s and were left behind: labels\n")

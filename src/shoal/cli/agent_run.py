@@ -249,7 +249,7 @@ def run(
     With --node the condition GPUHealthy of the Node, and Events about faults, are written too.
     """
     from shoal.agent.extra import extra_named
-    from shoal.agent.parts import Stop
+    from shoal.agent.parts import Stop, end_despite
 
     with extra_named():
         from shoal.wiring.node_agent import AgentSettings, run_agent
@@ -282,7 +282,7 @@ def run(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    run_agent(settings, stop)
+    end_despite(run_agent(settings, stop))
 
 
 def _check_folders(node: NodeOptions, parts: PartOptions) -> None:

@@ -10,6 +10,7 @@ import logging
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from shoal.agent.cdi.driver_files import mig_capabilities
 from shoal.agent.health.watcher import HealthTimes, HealthWatcher
 from shoal.agent.kubelet.pod_resources import USUAL_SOCKET, KubeletPodDevices
 from shoal.agent.parts import AgentPart, Stop, async_part, part_after, periodic_part, run_parts
+from shoal.agent.patient_call import PatientCall, SilentDriverError
 from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder, ConfigKeys
 from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSettings
 from shoal.agent.plugin.plugin_spec import PluginSpec
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("shoal.agent")
 USUAL_FOLDER = Path("/var/lib/kubelet/device-plugins")
 _DRIVER_RETRY_S, _CONFIG_S, _SPEC_S, _TIME_SLICE_S = 30.0, 5.0, 5.0, 5.0
+_CLOSE_S = 3.0
 _FIRST_PODS_S = 5.0
 """How long the devices are kept back at the start if the cluster does not answer."""
 _SIMULATED = HealthTimes(readings_s=5.0, wait_s=0.2)
@@ -85,18 +88,19 @@ class AgentSettings(msgspec.Struct, frozen=True):
     parts: NodePartSettings = NodePartSettings()
 
 
-def run_agent(settings: AgentSettings, stop: Stop) -> None:
-    """Until `stop` is set. Raises `UserError` for a configuration with which the plugin would not start; and if there
-    is no driver, unless the settings let it come later.
+def run_agent(settings: AgentSettings, stop: Stop) -> Sequence[str]:
+    """Until `stop` is set; returns the parts that are still blocked then. Raises `UserError` for a configuration with
+    which the plugin would not start; and if there is no driver, unless the settings let it come later.
     """
     opened = _driver(settings, stop)
     if opened is None:
-        return
+        return ()
     driver, mig = opened
     try:
-        run_parts(agent_parts(driver, mig, settings), stop)
+        return run_parts(agent_parts(driver, mig, settings), stop)
     finally:
-        driver.close()
+        with suppress(SilentDriverError):
+            PatientCall(driver.close, _CLOSE_S)()
 
 
 def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> Sequence[AgentPart]:
