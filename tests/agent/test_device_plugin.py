@@ -22,6 +22,7 @@ from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSett
 from shoal.devices.device_ids import device_of_replica
 from shoal.devices.plugin_config import parse_plugin_config
 from shoal.devices.plugin_flags import PluginFlags
+from shoal.devices.port import GpuList
 from shoal.embedded.gpus.dcgm import DcgmExporter
 from shoal.embedded.gpus.simulated_driver import SimulatedDriver
 
@@ -295,6 +296,48 @@ def test_a_configuration_that_does_not_fit_the_gpus_changes_nothing(
     )
     node.plugin.check()
     assert kubelet.allocatable(name) == 8
+
+
+def test_a_fault_is_served_also_while_the_configuration_does_not_fit_the_gpus(
+    make: Callable[..., Node], kubelet: FakeKubelet
+) -> None:
+    node = make("dgx-h100[mig=all-1g.10gb]")
+    node.plugin.check()
+    name = "nvidia.com/mig-1g.10gb"
+    kubelet.until(lambda: kubelet.allocatable(name) == 56)
+    node.plugin.configure(settings(SHARED.replace("timeSlicing", "mps")))
+    node.plugin.check()
+    node.fail(0, 79)
+    kubelet.until(lambda: (kubelet.allocatable(name), kubelet.capacity(name)) == (49, 56))
+
+
+def test_a_kubelet_that_restarts_while_the_configuration_does_not_fit_gets_the_former_devices(
+    make: Callable[..., Node], folder: Path
+) -> None:
+    node = make("dgx-h100[mig=all-1g.10gb]")
+    with fake_kubelet(folder) as kubelet:
+        node.plugin.check()
+        kubelet.until(lambda: kubelet.allocatable("nvidia.com/mig-1g.10gb") == 56)
+    node.plugin.configure(settings(SHARED.replace("timeSlicing", "mps")))
+    with fake_kubelet(folder) as again:
+        node.plugin.check()
+        again.until(lambda: again.allocatable("nvidia.com/mig-1g.10gb") == 56)
+
+
+def test_devices_that_no_longer_exist_are_unhealthy_while_the_rest_does_not_fit_the_configuration(
+    make: Callable[..., Node], kubelet: FakeKubelet
+) -> None:
+    single = PluginSettings(FLAGS, parse_plugin_config("version: v1\nflags: {migStrategy: single}", "none"))
+    node = make("dgx-h100[mig=all-1g.10gb]", single)
+    node.plugin.check()
+    kubelet.until(lambda: kubelet.allocatable() == 56)
+    first, *others = node.driver.gpus().gpus
+    divided = msgspec.structs.replace(
+        first, instances=(msgspec.structs.replace(first.instances[0], uuid="MIG-new", profile="7g.80gb", start=0),)
+    )
+    node.driver.list = GpuList((divided, *others))
+    node.plugin.check()
+    kubelet.until(lambda: (kubelet.allocatable(), kubelet.capacity()) == (49, 56))
 
 
 def test_a_socket_that_was_removed_is_served_again(node: Node, kubelet: FakeKubelet, folder: Path) -> None:

@@ -19,6 +19,8 @@ class SilentDriver:
         self.hangs = ""
         """The only GPU whose calls wait; empty: those of all."""
         self.hangs_at_list = False
+        self.list: GpuList | None = None
+        """In place of that of the inner driver."""
 
     def versions(self) -> DriverVersions:
         return self._inner.versions()
@@ -27,7 +29,7 @@ class SilentDriver:
         self._check()
         if self.hangs_at_list:
             assert self.hold.wait(30)
-        return self._inner.gpus()
+        return self._inner.gpus() if self.list is None else self.list
 
     def read(self, uuid: str) -> GpuReadings | LostGpu:
         if not self.hangs or uuid == self.hangs:
