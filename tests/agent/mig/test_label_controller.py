@@ -56,6 +56,20 @@ class KillingApi:
         return call if name in ("get", "list", "patch", "delete") else found
 
 
+class ClockSetBack:
+    """Its time is set back by an hour each time that it is asked for."""
+
+    def __init__(self, clock: Any) -> None:
+        self._clock, self._back_s = clock, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+    def seconds(self) -> float:
+        self._back_s += 3600.0
+        return float(self._clock.seconds() - self._back_s)
+
+
 def pod(name: str, app: str = "", **container: Any) -> Obj:
     labels = {"app": app} if app else {}
     spec = {"nodeName": "n", "containers": [{"name": "main", "image": "x", **container}]}
@@ -69,10 +83,10 @@ class Site:
         self.cluster, self.gpus = cluster, gpus
         self.library = FakeNvml(gpus)
 
-    def controller(self, api: Any = None, **settings: Any) -> MigLabelController:
+    def controller(self, api: Any = None, clock: Any = None, **settings: Any) -> MigLabelController:
         mig = NodeMig(NvmlDriver(self.library), NvmlMigControl(self.library))
         return MigLabelController(
-            api or self.cluster.api, self.cluster.clock, mig, MigSettings("n", is_inline=True, **settings)
+            api or self.cluster.api, clock or self.cluster.clock, mig, MigSettings("n", is_inline=True, **settings)
         )
 
     async def label(self, config: str) -> None:
@@ -142,6 +156,18 @@ async def test_clients_that_stay_fail_the_change_and_are_restored(tmp_path: Path
         labels = await one.labels()
         assert (labels[STATE], labels[PLUGIN]) == ("failed", "true")
         assert not any(gpu.is_mig for gpu in one.gpus)
+
+
+@virtual
+async def test_a_clock_that_is_set_back_does_not_prolong_the_wait_for_clients(tmp_path: Path) -> None:
+    async with site(tmp_path) as one:
+        await one.cluster.create(PODS, pod("exporter", "nvidia-dcgm-exporter"), OPERATOR)
+        await one.label("all-balanced")
+        controller = one.controller(clock=ClockSetBack(one.cluster.clock))
+        task = asyncio.ensure_future(controller.follow())
+        await one.cluster.pass_time(400.0)
+        assert task.done()
+        assert (await one.labels())[STATE] == "failed"
 
 
 @virtual
