@@ -22,7 +22,7 @@ from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSett
 from shoal.devices.device_ids import device_of_replica
 from shoal.devices.plugin_config import parse_plugin_config
 from shoal.devices.plugin_flags import PluginFlags
-from shoal.devices.port import GpuList
+from shoal.devices.port import GpuList, MigInstance
 from shoal.embedded.gpus.dcgm import DcgmExporter
 from shoal.embedded.gpus.simulated_driver import SimulatedDriver
 
@@ -418,3 +418,23 @@ def test_the_plugin_runs_until_it_is_stopped(node: Node, kubelet: FakeKubelet) -
     thread.join(20)
     assert not thread.is_alive()
     kubelet.until(lambda: kubelet.allocatable() == 0)
+
+
+def test_new_devices_are_described_before_the_kubelet_can_give_them_to_containers(
+    node: Node, kubelet: FakeKubelet
+) -> None:
+    """A container that refers to a device without a CDI specification does not start."""
+    described: list[int] = []
+    node.plugin.prepare_by(lambda gpus: described.append(sum(map(len, [one.instances or (one,) for one in gpus]))))
+    listed = node.driver.gpus()
+    node.plugin.check()
+    kubelet.until(lambda: kubelet.allocatable() == 8)
+    assert described == [8]
+    instance = MigInstance("MIG-new", "7g.80gb", 0, 0, 8, 80_000)
+    divided = msgspec.structs.replace(listed.gpus[0], is_mig=True, instances=(instance, instance))
+    node.driver.list = GpuList((divided, *listed.gpus[1:]))
+    node.plugin.prepare_by(lambda _: described.append(kubelet.capacity("nvidia.com/mig-7g.80gb")))
+    node.plugin.check()
+    assert described == [8, 9, 0]
+    node.plugin.check()
+    assert described == [8, 9, 0], "nothing has changed"

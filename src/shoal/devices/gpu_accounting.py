@@ -1,7 +1,7 @@
 """Counts for one GPU how long pods held it, how long it was active, and how long its clocks were reduced.
 
-Time without readings adds to no activity: it is unknown, as while a call of the driver did not return. Allocated and active time are weighted by the part of the GPU,
-so that their quotient is the utilization of what pods hold.
+Time without readings adds to no activity: it is unknown, as while a call of the driver did not return. Allocated and
+active time are weighted by the part of the GPU, so that their quotient is the utilization of what pods hold.
 """
 
 from __future__ import annotations

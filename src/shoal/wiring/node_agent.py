@@ -126,7 +126,7 @@ def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> 
     if settings.cdi_folder is not None and is_plugin:
         spec = PluginSpec(settings.cdi_folder, driver, lambda: plugin.settings, _capabilities(driver, settings))
         # Containers must not refer to devices that no specification has yet.
-        spec.check()
+        plugin.prepare_by(spec.write)
         parts.append(periodic_part("CDI specification", spec.check, _SPEC_S))
     if files is not None:
         parts.append(periodic_part("configuration", files.check, _CONFIG_S))

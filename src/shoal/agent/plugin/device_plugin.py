@@ -77,6 +77,7 @@ class DevicePlugin:
         """The resources by the last configuration that fitted the GPUs."""
         self._retry_at_s, self._delay_s = 0.0, _FIRST_RETRY_S
         self._complaint = ""
+        self._preparations: list[Callable[[Sequence[InstalledGpu]], object]] = []
         self._due = threading.Event()
 
     @property
@@ -95,6 +96,10 @@ class DevicePlugin:
         """Used from the next check on."""
         self._settings = settings
         self.wake()
+
+    def prepare_by(self, prepare: Callable[[Sequence[InstalledGpu]], object]) -> None:
+        """Called with the GPUs before other devices, or other answers about them, are served. Before `run`."""
+        self._preparations.append(prepare)
 
     def wake(self) -> None:
         """Let `run` check now, as when the health of a GPU has changed."""
@@ -196,6 +201,11 @@ class DevicePlugin:
         if not found.devices:
             self._complain("this machine has no GPU to advertise")
         answers, scores = self._answers(gpus), pair_scores(gpus)
+        if found.devices.keys() != self._fitting.keys() or any(
+            (one.devices, one.settings) != (found.devices[name], answers) for name, one in self._fitting.items()
+        ):
+            for prepare in self._preparations:
+                prepare(gpus)
         self._fitting = {
             name: ServedDevices(name, devices, self._unhealthy(devices, gpus, lost), answers, scores)
             for name, devices in found.devices.items()
