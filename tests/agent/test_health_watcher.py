@@ -63,6 +63,7 @@ def test_a_lost_gpu_is_found_by_reading() -> None:
     watched.manager.fail(3, 79)
     watched.watcher.read()
     assert [one.index for one in watched.watcher.health() if not one.is_healthy] == [3]
+    assert watched.uuid in {gpu.uuid for gpu in watched.watcher.gpus()}, "its pods are found by its instances"
 
 
 def test_a_repaired_gpu_recovers_and_says_so() -> None:

@@ -123,6 +123,10 @@ class NodeHealth:
             for values in (self._gpus, self._readings, self._xids, self._links):
                 values.pop(uuid, None)
 
+    def gpus(self) -> tuple[InstalledGpu, ...]:
+        """As they were listed last, also those that are lost."""
+        return tuple(self._gpus.values())
+
     def of(self, uuid: str) -> DeviceHealth:
         lost, gpu = self._lost.get(uuid), self._gpus.get(uuid)
         index = lost.index if lost is not None else gpu.index if gpu is not None else -1

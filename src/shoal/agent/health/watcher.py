@@ -87,9 +87,10 @@ class HealthWatcher:
         with self._lock:
             return self._health.all()
 
-    def gpu(self, uuid: str) -> InstalledGpu | None:
-        """As the driver listed it last; the driver is not called."""
-        return next((gpu for gpu in self._listed.gpus if gpu.uuid == uuid), None)
+    def gpus(self) -> tuple[InstalledGpu, ...]:
+        """As the driver listed them last, also those that are lost; the driver is not called."""
+        with self._lock:
+            return self._health.gpus()
 
     def is_usable(self, uuid: str, instance: int | None = None) -> bool:
         """Whether the GPU, or this GPU instance of it, can be given to a container."""
