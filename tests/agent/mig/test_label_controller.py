@@ -321,6 +321,21 @@ async def test_a_controller_that_is_killed_at_any_call_is_continued_by_the_next(
 
 
 @virtual
+async def test_clients_are_started_again_if_the_label_was_removed_while_no_controller_ran(tmp_path: Path) -> None:
+    async with site(tmp_path) as one:
+        await one.cluster.create(PODS, pod("exporter", "nvidia-dcgm-exporter"), OPERATOR)
+        await one.label("all-balanced")
+        task = asyncio.ensure_future(one.controller().follow())
+        await one.cluster.pass_time(10.0)
+        task.cancel()
+        assert (await one.labels())[PLUGIN] == PAUSED
+        await one.cluster.patch(NODES, "n", {"metadata": {"labels": {CONFIG: None}}})
+        await one.controller().follow()
+        labels = await one.labels()
+        assert (labels[PLUGIN], labels[EXPORTER], labels[STATE]) == ("true", "false", "failed")
+
+
+@virtual
 async def test_a_running_controller_follows_the_label(tmp_path: Path) -> None:
     async with site(tmp_path) as one:
         task = asyncio.ensure_future(one.controller().run())

@@ -107,6 +107,8 @@ class MigLabelController:
             return
         await self._look_for_held()
         is_new = self._handled is None or self._handled[0] != handled[0]
+        if not handled[0] and labels.get(STATE) in (PENDING, REBOOTING):
+            await self._end(labels, FAILED, f"the label {CONFIG} was removed before its layout was applied")
         if handled[0] and is_new:
             await self._apply(handled[0], labels)
             await self._look_for_held()
