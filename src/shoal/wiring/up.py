@@ -42,7 +42,7 @@ def up(settings: Settings, options: ClusterOptions, ready: Callable[[str], None]
         )
         try:
             await _start_clock(tasks, clocks[0])
-            await _start_parts(tasks, plane, options)
+            await _start_parts(tasks, plane, options, accepts_machines=not settings.joining_fault)
             if show is not None:
                 tasks.start("dashboard", lambda: show(tasks, stop))
             yield
@@ -64,7 +64,9 @@ async def _start_clock(tasks: ProcessTasks, clock: OwnClock) -> None:
     tasks.at_end(lambda: store(clock, tasks.api))
 
 
-async def _start_parts(tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions) -> None:
+async def _start_parts(
+    tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, *, accepts_machines: bool
+) -> None:
     if any(True for _ in plane.context.state.reader.all(*_WEBHOOKS)) and options.shoal is None:
         await _remove_webhooks(tasks, options)
     if options.is_alone:
@@ -77,6 +79,10 @@ async def _start_parts(tasks: ProcessTasks, plane: ControlPlane, options: Cluste
     await provide_storage(tasks.api)
     if options.has_foreign:
         await provide_foreign(tasks.api)
+    if accepts_machines or options.this_machine is not None:
+        from shoal.wiring.this_machine import provide_process_class
+
+        await provide_process_class(tasks.api)
     if options.shoal is not None:
         await _start_webhook(tasks, plane, options.shoal)
     if options.controllers or options.children:
@@ -115,7 +121,7 @@ async def _start_this_machine(tasks: ProcessTasks, plane: ControlPlane, options:
     def client(node: str) -> Api:
         return _as(plane, Actor(f"system:node:{node}", ("system:nodes", _AUTHENTICATED)), "kubelet")
 
-    name = await start_this_machine(tasks, client, folder)
+    name, _ = await start_this_machine(tasks, client, folder)
     await tasks.nodes_ready((name,), _PATIENCE_S, has_lifecycle=bool(options.controllers))
 
 
