@@ -52,7 +52,7 @@ class Authenticator:
         self._admin_token = authority.admin_token.encode()
         self._signer = signer
         self._reader = reader
-        self._nodes = nodes or JoinedNodes(None)
+        self._nodes = JoinedNodes(None) if nodes is None else nodes
         self._joining = joining
         self._by_certificate: dict[bytes, tuple[Actor, str]] = {}
 

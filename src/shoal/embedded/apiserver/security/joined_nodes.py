@@ -37,8 +37,8 @@ class JoinedNodes:
         self._file = None if folder is None else folder / FILE
         self._stored = _Stored() if self._file is None else _read(self._file)
 
-    def __len__(self) -> int:
-        return len(self._stored.nodes)
+    def has_any(self) -> bool:
+        return bool(self._stored.nodes)
 
     def get(self, name: str) -> JoinedNode | None:
         return self._stored.nodes.get(name)
@@ -78,7 +78,7 @@ class JoinedNodes:
 
 def has_joined_nodes(folder: Path) -> bool:
     """Whether machines have joined the cluster with these keys."""
-    return len(JoinedNodes(folder)) > 0
+    return JoinedNodes(folder).has_any()
 
 
 def _unexpired(certificates: dict[str, float], now_s: float) -> dict[str, float]:

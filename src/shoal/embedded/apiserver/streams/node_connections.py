@@ -30,7 +30,9 @@ _PATIENCE_S = 10.0
 _LOOPBACK = "127.0.0.1"
 
 
-class _Line:
+class _OutgoingConnection:
+    """One connection of a machine, idle or in use."""
+
     def __init__(self, socket: web.WebSocketResponse) -> None:
         self.socket = socket
         self.writer: asyncio.StreamWriter | None = None
@@ -41,9 +43,9 @@ class _Machine:
 
     def __init__(self, listener: asyncio.Server) -> None:
         self.listener = listener
-        self.idle: deque[_Line] = deque()
+        self.idle: deque[_OutgoingConnection] = deque()
         self.arrived = asyncio.Event()
-        self.lines: set[_Line] = set()
+        self.lines: set[_OutgoingConnection] = set()
 
 
 class NodeConnections:
@@ -70,7 +72,7 @@ class NodeConnections:
         if len(machine.idle) >= _MOST_IDLE:
             raise bad_request(f"node {node} has {_MOST_IDLE} idle connections, the most allowed")
         await socket.prepare(request)
-        line = _Line(socket)
+        line = _OutgoingConnection(socket)
         machine.lines.add(line)
         machine.idle.append(line)
         machine.arrived.set()
@@ -129,7 +131,7 @@ class NodeConnections:
         finally:
             writer.close()
 
-    async def _taken(self, node: str) -> _Line | None:
+    async def _taken(self, node: str) -> _OutgoingConnection | None:
         """An idle connection; None if the machine has none for some time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
