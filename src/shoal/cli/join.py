@@ -70,7 +70,7 @@ def join(
         if cluster is None:
             cluster = _joined(_command(server, options), identity)
         else:
-            _check_same(cluster, server, options)
+            cluster = _continued(cluster, server, options, identity)
         run_joined(
             cluster,
             identity,
@@ -133,10 +133,12 @@ def _url(server: str) -> str:
     return f"https://{text}"
 
 
-def _check_same(cluster: JoinedCluster, server: str, options: JoinOptions) -> None:
-    """Raises UserError if the command names another cluster or node than this machine has joined."""
-    is_other = bool(server) and _url(server) != cluster.server
-    if is_other or (options.name and options.name != cluster.node):
+def _continued(cluster: JoinedCluster, server: str, options: JoinOptions, identity: NodeIdentity) -> JoinedCluster:
+    """The cluster of this machine, perhaps at a new address: it is trusted by its authority and not by its address.
+    Raises UserError if the command is to join another cluster, or under another name."""
+    address = _url(server) if server else cluster.server
+    if (address != cluster.server and options.token) or (options.name and options.name != cluster.node):
         what = f"this machine is the node {cluster.node} of {cluster.server} already"
         fix = f"remove it there first: shoal node remove {cluster.node}; or choose another folder with --state"
         raise UserError(what, where=Where(str(options.folder())), fix=fix)
+    return cluster if address == cluster.server else identity.move(address)

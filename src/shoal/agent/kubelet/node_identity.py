@@ -17,7 +17,7 @@ import msgspec
 from shoal.agent.kubelet.private_files import write_private
 from shoal.client import certificates
 from shoal.client.http.access import Access
-from shoal.units.errors import UserError, Where
+from shoal.units.errors import BugError, UserError, Where
 
 _CLUSTER, _AUTHORITY, _FIRST_KEY, _PAIR, _LOCK = "cluster.json", "ca.crt", "first.key", "node.pem", "lock"
 
@@ -82,6 +82,15 @@ class NodeIdentity:
         write_private(self.folder / _AUTHORITY, authority)
         self.replace(certificate, key)
         write_private(self.folder / _CLUSTER, msgspec.json.encode(cluster))
+
+    def move(self, server: str) -> JoinedCluster:
+        """Store a new address of the same cluster."""
+        cluster = self.cluster()
+        if cluster is None:
+            raise BugError("a machine that has joined no cluster has no server")
+        moved = msgspec.structs.replace(cluster, server=server)
+        write_private(self.folder / _CLUSTER, msgspec.json.encode(moved))
+        return moved
 
     def replace(self, certificate: bytes, key: bytes) -> None:
         write_private(self.folder / _PAIR, certificate.rstrip() + b"\n" + key)
