@@ -77,7 +77,7 @@ def run_joined(cluster: JoinedCluster, identity: NodeIdentity, fake_gpus: str, r
     except (NodeRemovedError, UnauthorizedError) as error:
         if isinstance(error, UnauthorizedError) and error.reason != REMOVED:
             raise
-        count = asyncio.run(stop_all(ProcessRuntime(identity.pods), PodStore(identity.pods)))
+        asyncio.run(stop_all(ProcessRuntime(identity.pods), PodStore(identity.pods)))
         identity.leave()
-        fix = f"{count} pods were stopped; join again with a new token if that was wrong"
+        fix = "its pods were stopped; if that was wrong, join again with a new token"
         raise UserError(error.what, fix=fix) from None

@@ -10,8 +10,8 @@ from shoal.agent.kubelet.runtime import PodRuntime, RunKey
 _GRACE_S = 30.0
 
 
-async def stop_all(runtime: PodRuntime, store: PodStore, grace_s: float = _GRACE_S) -> int:
-    """Stop all containers and remove what is left of the pods. Returns the number of pods."""
+async def stop_all(runtime: PodRuntime, store: PodStore, grace_s: float = _GRACE_S) -> None:
+    """Stop all containers, and remove what is left of the pods."""
 
     async def stop(stored: StoredPod) -> None:
         run = stored.run
@@ -22,6 +22,4 @@ async def stop_all(runtime: PodRuntime, store: PodStore, grace_s: float = _GRACE
         await runtime.remove(run.uid)
         store.remove(run.uid)
 
-    found = list(store.all())
-    await asyncio.gather(*(stop(one) for one in found))
-    return len(found)
+    await asyncio.gather(*(stop(one) for one in store.all()))
