@@ -64,7 +64,8 @@ def start_detached(folder: Path, settings: Settings, more: Sequence[str] = (), s
 
 
 def _arguments(folder: Path, settings: Settings) -> list[str]:
-    arguments = ["--state", str(folder), "--host", settings.host, "--port", str(settings.port)]
+    arguments = ["--state", str(folder), "--port", str(settings.port)]
+    arguments += ["--host", settings.host] if settings.is_host_chosen else []
     arguments += ["--kube-version", settings.kube_version, "--authorization", settings.authorization]
     arguments += ["--kubeconfig", str(settings.kubeconfig)]
     arguments += ["--history-events", str(settings.history_events), "--history-seconds", str(settings.history_s)]

@@ -49,7 +49,7 @@ def up(
         )
         try:
             await _start_clock(tasks, clocks[0])
-            await _start_parts(tasks, plane, options, say)
+            await _start_parts(tasks, plane, options, say, accepts_machines=not settings.joining_fault)
             if show is not None:
                 tasks.start("dashboard", lambda: show(tasks, stop))
             yield
@@ -72,7 +72,12 @@ async def _start_clock(tasks: ProcessTasks, clock: OwnClock) -> None:
 
 
 async def _start_parts(
-    tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, say: Callable[[str], object]
+    tasks: ProcessTasks,
+    plane: ControlPlane,
+    options: ClusterOptions,
+    say: Callable[[str], object],
+    *,
+    accepts_machines: bool,
 ) -> None:
     if any(True for _ in plane.context.state.reader.all(*_WEBHOOKS)) and options.shoal is None:
         await _remove_webhooks(tasks, options)
@@ -86,6 +91,10 @@ async def _start_parts(
     await provide_storage(tasks.api)
     if options.has_foreign:
         await provide_foreign(tasks.api)
+    if accepts_machines or options.this_machine is not None:
+        from shoal.wiring.this_machine import provide_process_class
+
+        await provide_process_class(tasks.api)
     if options.snapshot is not None:
         from shoal.embedded.snapshots.creation import create_snapshot
 
@@ -132,7 +141,7 @@ async def _start_this_machine(tasks: ProcessTasks, plane: ControlPlane, options:
     def client(node: str) -> Api:
         return _as(plane, Actor(f"system:node:{node}", ("system:nodes", _AUTHENTICATED)), "kubelet")
 
-    name = await start_this_machine(tasks, client, folder)
+    name, _ = await start_this_machine(tasks, client, folder)
     await tasks.nodes_ready((name,), _PATIENCE_S, has_lifecycle=bool(options.controllers))
 
 
