@@ -25,7 +25,7 @@ class CommitHook(BuildHookInterface[Any]):
             return
         root = Path(self.root)
         # The package cannot be imported in a build, because its dependencies are not installed.
-        commit_of_checkout = run_path(str(root / "src/shoal/commit.py"))["commit_of_checkout"]
+        commit_of_checkout = run_path(str(root / "src/shoal/units/commit.py"))["commit_of_checkout"]
         unpacked = root / _IN_SOURCES
         self._folder = TemporaryDirectory()
         written = Path(self._folder.name) / "COMMIT"

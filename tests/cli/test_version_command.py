@@ -13,7 +13,7 @@ import pytest
 import shoal
 from shoal.cli.main import main
 from shoal.cli.version import unsupported
-from shoal.commit import commit, commit_of_checkout
+from shoal.units.commit import commit, commit_of_checkout
 
 CLIENT = (
     f"Client Version: {version('shoal')}\n"

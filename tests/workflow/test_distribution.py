@@ -15,7 +15,7 @@ import pytest
 from tools.man_page import PAGE, man_page
 
 from shoal.cli.main import app
-from shoal.commit import commit
+from shoal.units.commit import commit
 
 _ROOT = Path(__file__).parents[2]
 _PARTS = ("src", "tests", "bench", "tools", "docs", "deploy", "examples", "README.md", "LICENSE", "Makefile")

@@ -29,7 +29,7 @@ def version(
     """Print the versions of Shoal and of the cluster."""
     checked(output, TEXTS)
     from shoal import __version__
-    from shoal.commit import commit
+    from shoal.units.commit import commit
 
     built_from = commit()
     own = {

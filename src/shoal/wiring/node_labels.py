@@ -17,7 +17,7 @@ import msgspec
 from shoal.agent.features.blocking_read import BlockingRead
 from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
 from shoal.agent.features.labelling import LabelTarget, Read, keep_written, write_once
-from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder, Parse
+from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder, ConfigKeys, Parse
 from shoal.client.http.access import Access
 from shoal.client.port import Api
 from shoal.devices.labelled_config import LabelledConfig
@@ -112,7 +112,7 @@ def _folder(source: LabelSource, settings: LabelSettings) -> ConfigFolder[Plugin
     if settings.file is None or not settings.file.is_dir():
         return None
     followed = LabelledConfig(settings.config, settings.parse)
-    return ConfigFolder(settings.file, followed, source.use, settings.default)
+    return ConfigFolder(settings.file, followed, source.use, ConfigKeys(settings.default))
 
 
 def _following(

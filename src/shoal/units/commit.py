@@ -11,7 +11,7 @@ _MOST_BYTES = 2**22
 
 def commit() -> str:
     """Of the distribution, or of the checkout in which the sources are; empty if it is unknown."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     written = _text(package / _FILE)
     return written if _is_commit(written) else commit_of_checkout(package.parents[1])
 
