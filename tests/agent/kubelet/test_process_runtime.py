@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -89,6 +90,21 @@ async def test_a_run_is_started_once(runtime: ProcessRuntime, tmp_path: Path) ->
     assert (tmp_path / "count").read_text() == "run\n"
 
 
+async def test_a_start_for_which_the_machine_had_no_process_is_tried_again(
+    runtime: ProcessRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch = shell(tmp_path, "echo run >> count")
+    with monkeypatch.context() as machine:
+        # Where no process can be created, the error comes at the same place.
+        machine.setattr(sys, "executable", "/no/such/python")
+        with pytest.raises(StartRefused, match="No such file"):
+            await runtime.start(KEY, launch)
+    await runtime.start(KEY, launch)
+    ended = await runtime.wait(KEY)
+
+    assert (ended.code, (tmp_path / "count").read_text()) == (0, "run\n")
+
+
 async def test_a_run_that_was_only_recorded_is_given_up_for_good(runtime: ProcessRuntime, tmp_path: Path) -> None:
     folder = tmp_path / "pods" / KEY.pod / "containers" / KEY.container / "0"
     folder.mkdir(parents=True)
@@ -161,6 +177,25 @@ async def test_commands_run_with_the_environment_of_the_container(runtime: Proce
         await runtime.run(KEY, ["no-such-program"])
     await runtime.stop(KEY, 0.0)
     await runtime.wait(KEY)
+
+
+@pytest.mark.parametrize("tty", [False, True])
+async def test_commands_have_the_limit_of_processes_of_the_container(
+    runtime: ProcessRuntime, tmp_path: Path, tty: bool
+) -> None:
+    program = "import resource; print(*resource.getrlimit(resource.RLIMIT_NPROC))"
+    await runtime.start(KEY, Launch(("sleep", "1000"), ENVIRONMENT, tmp_path))
+    command = await runtime.run(KEY, [sys.executable, "-c", program], tty=tty)
+    said = b""
+    while (part := await command.read()) is not None:
+        said += part[1]
+    command.kill()
+    await runtime.stop(KEY, 0.0)
+    await runtime.wait(KEY)
+
+    (recorded,) = (tmp_path / "pods").rglob("launch.json")
+    limit = json.loads(recorded.read_text())["processes"]
+    assert said.decode().split() == [str(limit), str(limit)]
 
 
 async def test_a_terminal_is_one(runtime: ProcessRuntime, tmp_path: Path) -> None:
