@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from shoal.agent.kubelet.log_lines import log_lines
+from shoal.agent.kubelet.process import supervisor
 from shoal.agent.kubelet.process.cgroups import Cgroups
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.runtime import Launch, RunKey, StartRefused
@@ -217,6 +218,27 @@ async def test_long_lines_are_whole_again(runtime: ProcessRuntime, tmp_path: Pat
     await runtime.wait(KEY)
 
     assert lines(runtime) == ["x" * 50_000]
+
+
+async def test_the_exit_code_needs_no_room_on_a_disk_that_became_full(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    """The program sees the file with its room while it runs."""
+    script = "import pathlib; print(*(one.stat().st_size for one in pathlib.Path().rglob('exit.json.new')))"
+    await runtime.start(KEY, Launch((sys.executable, "-c", script), ENVIRONMENT, tmp_path))
+    ended = await runtime.wait(KEY)
+
+    assert ended.code == 0
+    (file,) = (tmp_path / "pods").rglob("exit.json")
+    assert lines(runtime) == [str(file.stat().st_size)]
+
+
+def test_a_log_that_cannot_be_rotated_is_continued(tmp_path: Path) -> None:
+    (tmp_path / "log.1").mkdir()
+    (tmp_path / "log.1" / "in the way").touch()
+    log = supervisor.Log(str(tmp_path / "log"))
+    for _ in range(3 * 1024):
+        log.add("stdout", b"x" * 4095 + b"\n")
+    log.end()
+    assert (tmp_path / "log").stat().st_size > 10 * 1024 * 1024
 
 
 @pytest.mark.skipif("pids" not in Cgroups().allowed(), reason="this user may not limit processes by cgroups")
