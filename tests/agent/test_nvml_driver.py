@@ -25,10 +25,12 @@ from shoal.devices.port import (
     EccErrors,
     Fabric,
     GpuReadings,
+    LinkStatus,
     LostGpu,
     MigAttributes,
     NvlinkCounters,
     NvlinkPeer,
+    NvlinkStatus,
     PciePeer,
     RemappedRows,
     RetiredPages,
@@ -107,6 +109,14 @@ def test_direct_links_are_counted_by_the_gpu_at_their_other_end() -> None:
 def test_a_link_to_a_gpu_of_another_machine_is_no_peer() -> None:
     gpu = driver_of(FakeNvml([FakeGpu(0, links=["00000000:AA:00.0"])])).gpus().gpus[0]
     assert gpu.peers == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(0, "OK"), (1, "ChipsetNotSupported"), (5, "NotSupported"), (9, "Unknown")]
+)
+def test_the_status_of_nvlink_has_the_name_of_its_number(number: int, status: LinkStatus) -> None:
+    gpus = driver_of(FakeNvml([FakeGpu(0, p2p_status=number), FakeGpu(1), FakeGpu(2)])).gpus().gpus
+    assert gpus[0].nvlink_statuses == (NvlinkStatus(1, status), NvlinkStatus(2, status))
 
 
 def test_pcie_relations_are_those_of_the_library() -> None:

@@ -111,12 +111,18 @@ class InProcess:
 
 @asynccontextmanager
 async def in_process(
-    folder: Path, storage: Storage | None = None, *, authorization: AuthorizationMode = "always-allow"
+    folder: Path,
+    storage: Storage | None = None,
+    *,
+    authorization: AuthorizationMode = "always-allow",
+    accepts_machines: bool = False,
 ) -> AsyncIterator[InProcess]:
+    """`accepts_machines`: its keys are in the folder, and machines may join."""
     told = Told()
     asyncio.get_running_loop().set_exception_handler(lambda _, what: told.lines.append(str(what)))
     logging.getLogger().addHandler(told)
-    settings = Settings(None, folder / "kubeconfig", authorization=authorization)
+    state = folder if accepts_machines else None
+    settings = Settings(state, folder / "kubeconfig", is_host_chosen=accepts_machines, authorization=authorization)
     plane = await open_plane(settings, ("127.0.0.1", 1), storage or MemoryStorage())
     try:
         yield InProcess(plane, told)

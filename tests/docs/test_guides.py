@@ -81,9 +81,10 @@ def test_a_sample_that_the_command_does_not_print_would_be_noticed(changed: str)
 @pytest.mark.parametrize("page", GUIDES, ids=name)
 def test_a_guide_starts_its_cluster_first_and_ends_it_last(page: Path) -> None:
     first, *_, last = commands(page)
-    # In memory: the objects of another guide would be in the way.
-    assert first.startswith('eval "$(shoal up --detach --memory ')
-    assert last == "shoal down"
+    # In memory, or in a folder of its own: the objects of another guide would be in the way.
+    started = re.match(r'eval "\$\(shoal up --detach --(?:memory|state (\S+)) ', first)
+    assert started is not None
+    assert last == (f"shoal down --state {started[1]}" if started[1] else "shoal down")
 
 
 @pytest.mark.parametrize("page", [*GUIDES, README, ROOT / "docs" / "cluster.md"], ids=name)

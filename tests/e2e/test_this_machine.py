@@ -111,7 +111,7 @@ def test_a_killed_server_loses_no_process_and_starts_none_twice(machine: Machine
 
 def test_a_deleted_pod_leaves_no_process(machine: Machine, folder: Path) -> None:
     file = folder / "pid"
-    name = created(machine, pod("deleted", "sh", "-c", f"echo $$ > {file}; exec sleep 1000"))
+    name = created(machine, pod("deleted", "sh", "-c", f"echo $$$$ > {file}; exec sleep 1000"))
     until(machine, name, ".status.phase", "Running")
     machine.kubectl("wait", name, "--for=condition=Ready", "--timeout=60s")
     machine.kubectl("exec", name, "--", "sh", "-c", f"until test -s {file}; do :; done")

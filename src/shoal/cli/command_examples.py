@@ -44,9 +44,19 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "up": (
         'eval "$(shoal up --detach)"',
         "shoal up --nodes 8xp5.48xlarge,2xdgx-a100-80",
+        "shoal up --from snapshot.json    # a copy of another cluster",
         "shoal up --demo",
     ),
     "down": ("shoal down", "shoal down --state /tmp/other"),
+    "node": ("shoal node token", "shoal node remove gpu-2"),
+    "node token": ("shoal node token", "shoal node token --ttl 15m -o json"),
+    "node tokens": ("shoal node tokens",),
+    "node revoke": ("shoal node revoke ab12cd",),
+    "node remove": ("shoal node remove gpu-2", "shoal node remove gpu-2 --now"),
+    "join": (
+        "shoal join 192.168.1.20:6443 --token TOKEN --ca-hash sha256:HASH",
+        "shoal join          # again, as the same node",
+    ),
     "run": (
         "shoal run --context staging --controllers scheduler,queues",
         "shoal run --config shoal.yaml --log-format json",

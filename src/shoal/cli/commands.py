@@ -86,6 +86,18 @@ _ENTRIES = (
         "The embedded cluster that `shoal up` starts, and what breaks in it on demand.",
     ),
     CommandEntry(
+        "node",
+        "shoal.cli.node:app",
+        _LOCAL,
+        "The machines that join the cluster of shoal up: tokens, and removal.",
+    ),
+    CommandEntry(
+        "join",
+        "shoal.cli.join:join",
+        _LOCAL,
+        "Make this machine a node of a cluster that shoal up started on another machine.",
+    ),
+    CommandEntry(
         "run",
         "shoal.cli.run:run",
         _RUN,

@@ -27,7 +27,8 @@ def run_in(folder: Path, settings: Settings, serve: Serve, notify: int | None = 
     with claim(folder) as claimed:
 
         def ready(url: str) -> None:
-            claimed.announce(Running(os.getpid(), url, str(settings.kubeconfig), settings.kube_version))
+            kubeconfig, fault = str(settings.kubeconfig), settings.joining_fault
+            claimed.announce(Running(os.getpid(), url, kubeconfig, settings.kube_version, fault))
             if notify is not None:
                 os.write(notify, b"ready\n")
                 os.close(notify)

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from shoal.embedded.apiserver.settings import Settings
 
 _PORT = 6443
+_LOOPBACK = "127.0.0.1"
+_SNAPSHOT = ("reproduced from ", "added because ", "not reproduced: ", "the objects of ")
+"""How lines about a snapshot begin."""
 _OF_DEMO = frozenset({"demo", "port", "speed", "dashboard", "log_format", "log_level"})
 
 
@@ -56,9 +59,10 @@ class Authorization(StrEnum):
 class UpOptions:
     state: StateFolder = None
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes any free port.")] = _PORT
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Listen on this address instead of loopback.")] = (
-        "127.0.0.1"
-    )
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Listen on this address, so that other machines can join."),
+    ] = None
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once the cluster is ready.")] = False
     memory: Annotated[
         bool, typer.Option("--memory", help="Keep objects in memory: they are lost when the server ends.")
@@ -67,8 +71,11 @@ class UpOptions:
         KubeVersion, typer.Option(help="The Kubernetes version whose schemas and `/version` are served.")
     ] = KubeVersion.NEWEST
     authorization: Annotated[
-        Authorization, typer.Option(help="Whether RBAC is enforced for users other than the administrator.")
-    ] = Authorization.ALWAYS_ALLOW
+        Authorization | None,
+        typer.Option(
+            help="Whether RBAC is enforced for users other than the administrator; by default only with --host.",
+        ),
+    ] = None
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Merge the context `shoal` into this file.")
     ] = None
@@ -89,6 +96,15 @@ class UpOptions:
             autocompletion=fleets,
         ),
     ] = DEFAULT_NODES
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            "-f",
+            metavar="FILE",
+            help="Start with the nodes and objects of this snapshot: of shoal snapshot, or kubectl get -A -o json.",
+        ),
+    ] = None
     this_machine: Annotated[
         bool, typer.Option("--this-machine", help="Make this machine a node that runs real pods as processes.")
     ] = False
@@ -130,23 +146,40 @@ class UpOptions:
             has_foreign=self.foreign,
             is_split=self.processes,
             is_this_machine=self.this_machine,
+            snapshot=self.snapshot,
         )
 
     def settings(self, folder: Path) -> Settings:
         from shoal.embedded.apiserver.security.state_folder import KUBECONFIG
         from shoal.embedded.apiserver.settings import Settings
 
+        host = _LOOPBACK if self.host is None else self.host
         return Settings(
             state_dir=None if self.memory else folder,
             kubeconfig=(self.kubeconfig.expanduser().absolute() if self.kubeconfig else folder / KUBECONFIG),
-            host=self.host,
+            host=host,
+            is_host_chosen=self.host is not None,
             port=self.port,
             kube_version=self.kube_version.value,
-            authorization=self.authorization.value,
+            authorization=self._authorization(folder).value,
             history_events=self.history_events,
             history_s=self.history_seconds,
             accepts_loss=self.accept_data_loss,
         )
+
+    def _authorization(self, folder: Path) -> Authorization:
+        """Other machines must not get all permissions, so with them RBAC is enforced."""
+        from shoal.embedded.apiserver.security.joined_nodes import has_joined_nodes
+
+        has_machines = not self.memory and has_joined_nodes(folder / "keys")
+        if self.authorization is Authorization.ALWAYS_ALLOW and has_machines:
+            from shoal.units.errors import UserError, Where
+
+            what = "other machines have joined this cluster, and they would get all permissions"
+            raise UserError(what, where=Where(path="--authorization"), fix="leave it out, or use rbac")
+        if self.authorization is not None:
+            return self.authorization
+        return Authorization.RBAC if has_machines or self.host is not None else Authorization.ALWAYS_ALLOW
 
 
 @with_options
@@ -162,11 +195,13 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
     embedded = _without_simulated_nodes(context, options.embedded())
     settings = options.settings(folder)
     cluster = embedded.to_cluster_options(settings.kubeconfig, folder)
+    _check_ports(folder, settings.host, options)
     if options.detach:
         _start_detached(folder, settings, [*embedded.arguments(), *logs.arguments()])
         return
     logs.check()
 
+    from shoal.cli.progress import step
     from shoal.wiring.up import up as serve
 
     show = None
@@ -179,17 +214,29 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
         logs.set_up()
 
     def serve_cluster(settings: Settings, ready: Callable[[str], None]) -> None:
-        serve(settings, cluster, ready, show)
+        serve(settings, cluster, ready, show, step)
 
     run_in(folder, settings, serve_cluster, options.notify)
 
 
 def _without_simulated_nodes(context: typer.Context, embedded: EmbeddedOptions) -> EmbeddedOptions:
-    """With this machine as a node there are no simulated nodes, unless the command line has them."""
+    """With this machine as a node, or nodes of a snapshot, there are no others, unless the command line has them."""
     source = context.get_parameter_source("nodes")
-    if not embedded.is_this_machine or (source is not None and source.name == "COMMANDLINE"):
+    if not (embedded.is_this_machine or embedded.snapshot) or (source is not None and source.name == "COMMANDLINE"):
         return embedded
     return msgspec.structs.replace(embedded, nodes=NONE)
+
+
+def _check_ports(folder: Path, host: str, options: UpOptions) -> None:
+    """Raises UserError for a port in use, before anything is written or started. A cluster that runs in the folder is
+    the more helpful complaint, which the claim of the folder makes."""
+    from shoal.embedded.apiserver.security.state_folder import is_claimed
+    from shoal.embedded.apiserver.server.bound_socket import check_port
+
+    if options.notify is None and not is_claimed(folder):
+        check_port(host, options.port, "--port")
+        if options.metrics_port:
+            check_port(_LOOPBACK, options.metrics_port, "--metrics-port")
 
 
 def _start_detached(folder: Path, settings: Settings, arguments: list[str]) -> None:
@@ -197,7 +244,7 @@ def _start_detached(folder: Path, settings: Settings, arguments: list[str]) -> N
     from shoal.cli.progress import step
     from shoal.embedded.apiserver.security.state_folder import running
 
-    line = export_line(start_detached(folder, settings, arguments))
+    line = export_line(start_detached(folder, settings, arguments, says=_SNAPSHOT))
     found = running(folder)
     step(f"the cluster is ready at {found.url if found else settings.host}; `shoal down` ends it")
     typer.echo(line)

@@ -84,6 +84,27 @@ def new_client(authority: Pair, user: str, groups: Sequence[str], now: datetime)
     return _leaf(authority, _name(user, groups), (now, LEAF_LIFE), (ExtendedKeyUsageOID.CLIENT_AUTH, None))
 
 
+def new_request(key: bytes, user: str) -> bytes:
+    """A certificate signing request (PEM) for a key."""
+    builder = x509.CertificateSigningRequestBuilder().subject_name(_name(user))
+    return builder.sign(parse_key(key), hashes.SHA256()).public_bytes(Encoding.PEM)
+
+
+def client_of_request(
+    authority: Pair, request: bytes, user: tuple[str, Sequence[str]], now: datetime, life: timedelta
+) -> bytes:
+    """The certificate (PEM) of a client for the key of a request, and for this user and these groups, whatever the
+    request says about its subject. Raises ValueError for anything but a request that its own key signed.
+    """
+    parsed = x509.load_pem_x509_csr(request)
+    key = parsed.public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise ValueError("the key is not an elliptic curve key of P-256")
+    if not parsed.is_signature_valid:
+        raise ValueError("the request is not signed by its key")
+    return _of_key(authority, key, _name(*user), (now, life), (ExtendedKeyUsageOID.CLIENT_AUTH, None))
+
+
 def is_good(pair: Pair, authority: Pair, now: datetime, spare: timedelta) -> bool:
     """Whether a stored certificate was issued by this authority, belongs to its key, and remains valid for `spare`."""
     try:
@@ -118,7 +139,16 @@ def _leaf(
     use: tuple[x509.ObjectIdentifier, x509.SubjectAlternativeName | None],
 ) -> Pair:
     pem = new_key()
-    public = parse_key(pem).public_key()
+    return Pair(_of_key(authority, parse_key(pem).public_key(), subject, when, use), pem)
+
+
+def _of_key(
+    authority: Pair,
+    public: ec.EllipticCurvePublicKey,
+    subject: x509.Name,
+    when: tuple[datetime, timedelta],
+    use: tuple[x509.ObjectIdentifier, x509.SubjectAlternativeName | None],
+) -> bytes:
     issuer_key = authority.private_key
     purpose, names = use
     builder = (
@@ -133,7 +163,7 @@ def _leaf(
     )
     if names is not None:
         builder = builder.add_extension(names, critical=False)
-    return Pair(_signed(builder, issuer_key), pem)
+    return _signed(builder, issuer_key)
 
 
 def _unsigned(

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Admission, Kubelet
@@ -43,17 +45,37 @@ WARNING = (
 )
 
 
-async def start_this_machine(tasks: ProcessTasks, client: Callable[[str], Api], folder: Path) -> str:
-    """Returns the name of the node. `client` makes the client of a node's kubelet; `folder` has the state of its
-    pods."""
+class MachineOfNode(msgspec.Struct, frozen=True):
+    """What differs between the machine of the server and a machine that joined it."""
+
+    name: str = ""
+    """Of the node; empty: that of the machine."""
+    fake_gpus: str = ""
+    """A simulated machine, whose GPUs the node has."""
+    client_ca: str = ""
+    """PEM: the authority of the server's client certificate, on a machine that joined. The node announces no address
+    of its kubelet then, because the server reaches it by the machine's own connections."""
+    namespace_labels: Callable[[str], Mapping[str, str]] | None = None
+    """The labels of a namespace, by name, where the node may not read all namespaces."""
+
+
+_SERVER = MachineOfNode()
+
+
+async def start_this_machine(
+    tasks: ProcessTasks, client: Callable[[str], Api], folder: Path, what: MachineOfNode = _SERVER
+) -> tuple[str, int]:
+    """Returns the name of the node, and the port of its kubelet on loopback. `client` makes the client of a node's
+    kubelet; `folder` has the state of its pods."""
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # noqa: ASYNC240
-    machine = this_machine(folder)
+    machine = this_machine(folder, name=what.name)
     runtime = ProcessRuntime(folder / "pods")
-    driver = _driver()
+    driver = _driver(what.fake_gpus)
     gpus, labels = NodeGpus(driver), _labels(driver)
     view = ThisMachineView(machine.name, runtime, Usage(machine.cores * 1000, machine.memory_bytes))
-    port, url = await _endpoint(tasks, view)
-    described = NodeDescription(machine, RUNTIME_CLASS, labels, {ENDPOINT: url}, gpus.amounts(), port)
+    port, url = await _endpoint(tasks, view, what.client_ca)
+    annotations = {} if what.client_ca else {ENDPOINT: url}
+    described = NodeDescription(machine, RUNTIME_CLASS, labels, annotations, gpus.amounts(), port)
     api = client(machine.name)
     context = tasks.context("kubelet", api)
     kubelets: list[Kubelet] = []
@@ -70,18 +92,26 @@ async def start_this_machine(tasks: ProcessTasks, client: Callable[[str], Api], 
         lambda uid: kubelets[0].report(uid),  # noqa: PLW0108 - the kubelet does not exist yet
     )
     node = NodeOfThisMachine(context.api, context.clock, lambda: described)
-    tasks.informers.of(NAMESPACES)
-    kubelet = Kubelet(context, parts, node, admission(tasks.informers, runtime))
+    kubelet = Kubelet(context, parts, node, admission(what.namespace_labels or _labels_in(tasks.informers), runtime))
     kubelets.append(kubelet)
     view.kubelet = kubelet
-    await _provide_class(tasks.api)
     tasks.start("the kubelet of this machine", kubelet.run)
     problem = runtime.problem()
     _log.warning(problem or WARNING, *(() if problem else (_user(),)))
-    return machine.name
+    return machine.name, port
 
 
-def admission(informers: Informers, runtime: ProcessRuntime) -> Admission:
+def _labels_in(informers: Informers) -> Callable[[str], Mapping[str, str]]:
+    namespaces = informers.of(NAMESPACES)
+
+    def labels(name: str) -> Mapping[str, str]:
+        item = namespaces.get("", name)
+        return (item.obj()["metadata"].get("labels") or {}) if item is not None else {}
+
+    return labels
+
+
+def admission(labels_of: Callable[[str], Mapping[str, str]], runtime: ProcessRuntime) -> Admission:
     """Refuses pods that may not run as processes, or cannot."""
     user = ProcessUser(os.getuid(), os.getgid())
 
@@ -94,9 +124,7 @@ def admission(informers: Informers, runtime: ProcessRuntime) -> Admission:
         if problem:
             return Refused("ProcessPodsNotPossible", problem)
         namespace = pod["metadata"]["namespace"]
-        item = informers.of(NAMESPACES).get("", namespace)
-        labels = (item.obj()["metadata"].get("labels") or {}) if item is not None else {}
-        if labels.get(LABEL) != ALLOWED:
+        if labels_of(namespace).get(LABEL) != ALLOWED:
             words = f"process pods are not allowed in the namespace {namespace}; an administrator allows them with: "
             return Refused("ProcessPodsNotAllowed", f"{words}kubectl label namespace {namespace} {LABEL}={ALLOWED}")
         words = unsupported(pod, user)
@@ -113,19 +141,23 @@ def admission(informers: Informers, runtime: ProcessRuntime) -> Admission:
     return refusal
 
 
-async def _endpoint(tasks: ProcessTasks, view: ThisMachineView) -> tuple[int, str]:
-    try:
-        trust: Obj | None = (await tasks.api.get(CONFIG_MAPS, api_server_trust.NAMESPACE, api_server_trust.NAME)).obj()
-    except NotFoundError:
-        trust = None
-    settings = api_server_trust.trusting(EndpointSettings(kubelet_port=0, metrics_port=0), trust)
+async def _endpoint(tasks: ProcessTasks, view: ThisMachineView, client_ca: str) -> tuple[int, str]:
+    settings = EndpointSettings(kubelet_port=0, metrics_port=0, client_ca=client_ca)
+    if not client_ca:
+        try:
+            found = await tasks.api.get(CONFIG_MAPS, api_server_trust.NAMESPACE, api_server_trust.NAME)
+            settings = api_server_trust.trusting(settings, found.obj())
+        except NotFoundError:
+            pass
     endpoint = Endpoint(view, settings, tasks.clock.seconds, tasks.node_labels)
     ports = await endpoint.start()
     tasks.at_end(endpoint.stop)
     return ports.kubelet_port, ports.kubelet_url
 
 
-def _driver() -> GpuDriver | None:
+def _driver(fake: str = "") -> GpuDriver | None:
+    if fake:
+        return open_driver(fake)
     try:
         return open_driver()
     except UserError as error:
@@ -145,7 +177,7 @@ def _labels(driver: GpuDriver | None) -> Mapping[str, str]:
         return {}
 
 
-async def _provide_class(api: Api) -> None:
+async def provide_process_class(api: Api) -> None:
     """The RuntimeClass of process pods, which places them on nodes with that runtime."""
     toleration = {"key": RUNTIME_LABEL, "operator": "Equal", "value": RUNTIME_CLASS, "effect": "NoSchedule"}
     body = {

@@ -18,6 +18,7 @@ from shoal.agent.kubelet.node import NodeOfThisMachine
 from shoal.agent.kubelet.pod_on_node import NodeParts, PodOnNode
 from shoal.agent.kubelet.pod_worker import PodWorker
 from shoal.agent.kubelet.runtime import RunKey
+from shoal.api.partial import PartialNode
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.context import Context
 from shoal.client.item import Item
@@ -80,6 +81,7 @@ class Kubelet:
             else:
                 self._is_following = True
                 pods.on_change(self._on_pod)
+                self._context.informers.of(NODES).on_change(self._on_node)
             await asyncio.Event().wait()
         finally:
             self._is_running = False
@@ -155,6 +157,13 @@ class Kubelet:
             self._changed(item, summary)
         elif summary.status.phase not in TERMINAL_PHASES or summary.metadata.deletion_timestamp is not None:
             self._begin(item, summary)
+
+    def _on_node(self, _: Item | None, after: Item | None) -> None:
+        """The server does not know that this node works, because it had no heartbeat for some time."""
+        if after is None or after.name != self._parts.node or not self._is_running:
+            return
+        if any(one.type == "Ready" and one.status == "Unknown" for one in after.read(PartialNode).status.conditions):
+            self._node.wake()
 
     def _gone(self, uid: str) -> None:
         pod = self._pods.get(uid)

@@ -63,7 +63,7 @@ def this_machine(state: Path, root: MachineRoot | None = None, name: str = "") -
     """`state`: a folder on the disk that pods use."""
     root = root or MachineRoot()
     return ThisMachine(
-        name=name or _node_name(socket.gethostname()),
+        name=name or node_name(),
         cores=_cores(root.sysfs),
         memory_bytes=_memory(root.proc / "meminfo"),
         disk_bytes=shutil.disk_usage(state).total,
@@ -94,7 +94,9 @@ def _memory(file: Path) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def _node_name(host: str) -> str:
+def node_name(host: str = "") -> str:
+    """The name of the node for this machine, or for one with that host name."""
+    host = host or socket.gethostname()
     name = re.sub(r"[^a-z0-9.-]+", "-", host.lower()).strip("-.")
     return name or "this-machine"
 

@@ -86,6 +86,7 @@ class NodeOfThisMachine:
     def __init__(self, api: Api, clock: Clock, describe: Callable[[], NodeDescription]) -> None:
         self._api, self._clock, self._describe = api, clock, describe
         self._uid = ""
+        self._due = asyncio.Event()
         self._leases = Leases(api, clock, _LEASE_S, lambda _: self._uid)
 
     async def register(self) -> None:
@@ -115,11 +116,24 @@ class NodeOfThisMachine:
         """Write the status periodically until cancelled."""
         try:
             while True:
-                await self._clock.sleep(_STATUS_S)
+                await self._due_or_later()
                 try:
                     await self.write()
                 except (TemporaryError, RefusedError):
-                    continue
+                    self._clock.call_later(_LEASE_S, self.wake)
         except asyncio.CancelledError:
             await self._leases.close()
             raise
+
+    def wake(self) -> None:
+        """Let `run` write the status now."""
+        self._due.set()
+
+    async def _due_or_later(self) -> None:
+        waits = [asyncio.ensure_future(self._due.wait()), asyncio.ensure_future(self._clock.sleep(_STATUS_S))]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+        self._due.clear()

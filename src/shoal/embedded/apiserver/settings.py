@@ -29,6 +29,8 @@ class Settings(msgspec.Struct, frozen=True):
     """0 takes any free one."""
     kube_version: str = KUBE_VERSIONS[-1]
     """Chooses schemas and what `/version` says, nothing of what is stored."""
+    is_host_chosen: bool = False
+    """Whether the user named the host: then other machines may join."""
     authorization: AuthorizationMode = "always-allow"
     history_events: int = 100_000
     """How many changes are remembered at most for watches and lists that go on from an older revision."""
@@ -36,6 +38,22 @@ class Settings(msgspec.Struct, frozen=True):
     """And for how long."""
     accepts_loss: bool = False
     """Whether a state that has lost acknowledged writes is gone on with."""
+
+    @property
+    def keys(self) -> Path | None:
+        """The folder of keys and tokens."""
+        return None if self.state_dir is None else self.state_dir / "keys"
+
+    @property
+    def joining_fault(self) -> str:
+        """Why no other machine can join; empty if machines can."""
+        if not self.is_host_chosen:
+            return "it listens on loopback; start it with --host and an address of this machine that the others reach"
+        if self.state_dir is None:
+            return "its keys are lost when it ends; start it without --memory"
+        if self.authorization != "rbac":
+            return "every user may do everything, and so could a node; start it with --authorization rbac"
+        return ""
 
     def __post_init__(self) -> None:
         check_listening(self.host, Where(path="--host"))

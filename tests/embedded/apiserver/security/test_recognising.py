@@ -16,9 +16,11 @@ from build.identities import NOW, NOW_S, account, authority, running_pod
 from build.readers import FixedReader
 from shoal.api.subjects import common_name
 from shoal.client.certificates import new_key
+from shoal.client.kubelet.node_joining import REMOVED
 from shoal.embedded.apiserver.calls import ANONYMOUS
 from shoal.embedded.apiserver.security.authenticate import Authenticator
 from shoal.embedded.apiserver.security.issuer_documents import configuration, key_set
+from shoal.embedded.apiserver.security.joined_nodes import JoinedNodes
 from shoal.embedded.apiserver.security.service_accounts import ISSUER, Bound, TokenSigner, TokenSubject
 from shoal.embedded.apiserver.status import ApiError
 
@@ -44,6 +46,25 @@ def test_a_client_certificate_is_user_and_groups() -> None:
     assert (actor.name, actor.groups) == ("bob", ("devs", "system:authenticated"))
     assert actor.extra[0][0] == "authentication.kubernetes.io/credential-id"
     assert actor.extra[0][1][0].startswith("X509SHA256=")
+
+
+def test_the_certificate_of_a_node_that_was_removed_is_refused_at_once() -> None:
+    nodes = JoinedNodes(None)
+    authenticator = Authenticator(authority(), SIGNER, FixedReader(), nodes)
+    parsed = authority().client("system:node:n1", ("system:nodes",), NOW).parsed
+    der = parsed.public_bytes(Encoding.DER)
+    nodes.issue("n1", "key", (f"{parsed.serial_number:x}", NOW_S + 100.0), NOW_S)
+    assert authenticator.authenticate(der, None, NOW_S).name == "system:node:n1"
+
+    nodes.remove("n1", NOW_S)
+
+    with pytest.raises(ApiError, match="the node n1 was removed from this cluster") as found:
+        authenticator.authenticate(der, None, NOW_S)
+    assert (found.value.code, found.value.reason) == (401, REMOVED)
+
+
+def test_without_join_tokens_a_text_of_their_form_is_a_wrong_token() -> None:
+    assert refused(recogniser(), f"{'a' * 6}.{'b' * 32}")
 
 
 def test_of_several_common_names_the_last_counts_as_for_the_approver_and_the_signer() -> None:

@@ -14,12 +14,15 @@ import msgspec
 from cryptography import x509
 
 from shoal.api.subjects import common_name, organizations
+from shoal.client.kubelet.node_joining import NODE_USER, REMOVED
 from shoal.embedded.apiserver.calls import ANONYMOUS, Actor
 from shoal.embedded.apiserver.reading import Reader
 from shoal.embedded.apiserver.security.authority import ADMIN, ADMIN_GROUPS, Authority
+from shoal.embedded.apiserver.security.join_access import JoinAuthenticator
+from shoal.embedded.apiserver.security.joined_nodes import JoinedNodes
 from shoal.embedded.apiserver.security.legacy_tokens import TokenError
 from shoal.embedded.apiserver.security.service_accounts import DEFAULT_AUDIENCES, INVALID_TOKEN, TokenSigner
-from shoal.embedded.apiserver.status import unauthorized
+from shoal.embedded.apiserver.status import ApiError, unauthorized
 
 AUTHENTICATED = "system:authenticated"
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
@@ -37,26 +40,44 @@ class Reviewed(msgspec.Struct, frozen=True):
 class Authenticator:
     """Recognises actors; keeps what it read from certificates."""
 
-    def __init__(self, authority: Authority, signer: TokenSigner, reader: Reader) -> None:
+    def __init__(
+        self,
+        authority: Authority,
+        signer: TokenSigner,
+        reader: Reader,
+        nodes: JoinedNodes | None = None,
+        joining: JoinAuthenticator | None = None,
+    ) -> None:
+        """`nodes`: removed ones are refused; `joining`: of join tokens, if the cluster accepts machines."""
         self._admin_token = authority.admin_token.encode()
         self._signer = signer
         self._reader = reader
-        self._by_certificate: dict[bytes, Actor] = {}
+        self._nodes = JoinedNodes(None) if nodes is None else nodes
+        self._joining = joining
+        self._by_certificate: dict[bytes, tuple[Actor, str]] = {}
 
-    def authenticate(self, certificate: bytes | None, authorization: str | None, now_s: int) -> Actor:
-        """The certificate is DER (`ssl_object.getpeercert(True)`), checked by TLS. Raises 401 for what is not good."""
+    def authenticate(
+        self, certificate: bytes | None, authorization: str | None, now_s: int, address: str = ""
+    ) -> Actor:
+        """The certificate is DER (`ssl_object.getpeercert(True)`), checked by TLS. Raises 401 for what is not good.
+        `address`: of the client, which may not try wrong join tokens without limit."""
         if certificate:
-            found = self._by_certificate.get(certificate)
-            return found if found is not None else self._from_certificate(certificate)
+            actor, serial = self._by_certificate.get(certificate) or self._from_certificate(certificate)
+            if self._nodes.is_removed(serial):
+                words = f"{actor.name.removeprefix(NODE_USER)} was removed from this cluster by an administrator"
+                raise ApiError(401, REMOVED, f"the node {words}")
+            return actor
         if authorization is None:
             return ANONYMOUS
         token = _bearer(authorization)
         if token is None:
             return ANONYMOUS
-        actor = self.review(token, (), now_s).actor
-        if actor is None:
+        if self._joining is not None and self._joining.accepts(token):
+            return self._joining.authenticate(token, address, now_s)
+        reviewed = self.review(token, (), now_s).actor
+        if reviewed is None:
             raise unauthorized()
-        return actor
+        return reviewed
 
     def review(self, token: str, audiences: tuple[str, ...], now_s: int) -> Reviewed:
         """The user of a token, and its audiences among the requested ones; without any, this server's own."""
@@ -72,8 +93,10 @@ class Authenticator:
             return Reviewed(fault=INVALID_TOKEN if str(error) == INVALID_TOKEN else f"[{INVALID_TOKEN}, {error}]")
         return Reviewed(verified.actor, verified.audiences)
 
-    def _from_certificate(self, certificate: bytes) -> Actor:
-        subject = x509.load_der_x509_certificate(certificate).subject
+    def _from_certificate(self, certificate: bytes) -> tuple[Actor, str]:
+        """The user, and the serial number."""
+        parsed = x509.load_der_x509_certificate(certificate)
+        subject = parsed.subject
         name = common_name(subject)
         if not name:
             raise unauthorized()
@@ -81,8 +104,8 @@ class Authenticator:
         actor = Actor(name, (*organizations(subject), AUTHENTICATED), extra=((_CREDENTIAL, (shown,)),))
         if len(self._by_certificate) >= _KEPT:
             self._by_certificate.clear()
-        self._by_certificate[certificate] = actor
-        return actor
+        found = self._by_certificate[certificate] = (actor, f"{parsed.serial_number:x}")
+        return found
 
 
 def _bearer(authorization: str) -> str | None:

@@ -47,6 +47,9 @@ class NodePods:
             return any((namespace, name) in volume_secrets(volume) for volume in self._volumes(refs))
         return False
 
+    def has_pod_in(self, node: str, namespace: str) -> bool:
+        return any(ref.namespace == namespace for ref in self._of(node))
+
     def has_volume(self, node: str, name: str) -> bool:
         volume = self._reader.get("", "persistentvolumes", "", name)
         claim = ((volume or {}).get("spec") or {}).get("claimRef") or {}

@@ -32,6 +32,8 @@ class Running(msgspec.Struct, frozen=True, rename="camel"):
     url: str
     kubeconfig: str
     kube_version: str
+    joining_fault: str = ""
+    """Why no other machine can join; empty if machines can."""
 
 
 class _Marker(msgspec.Struct, frozen=True):

@@ -50,6 +50,9 @@ from shoal.embedded.apiserver.security.authenticate import Authenticator
 from shoal.embedded.apiserver.security.authority import Authority, open_authority
 from shoal.embedded.apiserver.security.authorize import AllowRecognised, Authorizer
 from shoal.embedded.apiserver.security.escalation import EscalationCheck
+from shoal.embedded.apiserver.security.join_access import JoinAccess, JoinAuthenticator
+from shoal.embedded.apiserver.security.join_tokens import JoinTokens
+from shoal.embedded.apiserver.security.joined_nodes import JoinedNodes
 from shoal.embedded.apiserver.security.node_authorizer import NodeAuthorizer
 from shoal.embedded.apiserver.security.node_pods import NodePods
 from shoal.embedded.apiserver.security.node_restriction import NodeRestriction
@@ -62,6 +65,7 @@ from shoal.embedded.apiserver.server.documents import Documents
 from shoal.embedded.apiserver.server.gathered_roles import GatheredRoles
 from shoal.embedded.apiserver.server.health import ServerHealth
 from shoal.embedded.apiserver.server.housekeeping import Housekeeping
+from shoal.embedded.apiserver.server.join_routes import JoinRoutes
 from shoal.embedded.apiserver.server.metrics import Metrics
 from shoal.embedded.apiserver.server.quota_counts import QuotaCounts
 from shoal.embedded.apiserver.server.request_handler import RequestHandler
@@ -82,6 +86,7 @@ from shoal.embedded.apiserver.storage.port import Storage
 from shoal.embedded.apiserver.streams.kubelet_routes import conversations
 from shoal.embedded.apiserver.streams.kubelets import CLIENT as KUBELET_CLIENT
 from shoal.embedded.apiserver.streams.kubelets import Kubelets
+from shoal.embedded.apiserver.streams.node_connections import NodeConnections
 from shoal.embedded.apiserver.streams.terminal import CannedTerminal
 from shoal.units.errors import UserError, Where
 
@@ -144,7 +149,7 @@ async def open_plane(
 ) -> ControlPlane:
     """`address` is where the server listens; `clock` tells the time that objects are stamped with."""
     clock = clock or WallClock()
-    keys = None if settings.state_dir is None else settings.state_dir / "keys"
+    keys = settings.keys
     today = datetime.now(UTC)  # noqa: TID251 - certificates want the date
     authority = open_authority(keys, today, (settings.host,))
     shapes = published(settings.kube_version)
@@ -159,7 +164,10 @@ async def open_plane(
     authorizer: Authorizer = AllowRecognised()
     restriction: AdmissionPlugin | None = None
     if settings.authorization == "rbac":
-        authorizer = NodeAuthorizer(Rbac(state.reader), state.reader, NodePods(state))
+        pods = NodePods(state)
+        authorizer = NodeAuthorizer(Rbac(state.reader), state.reader, pods)
+        if not settings.joining_fault:
+            authorizer = JoinAccess(authorizer, pods.has_pod_in)
         restriction = NodeRestriction(state.reader, authorizer.allows)
     draw = random.Random()
 
@@ -205,7 +213,11 @@ async def open_plane(
     counts, roles = QuotaCounts(context), GatheredRoles(context)
     used_tokens = UsedTokens(context)
     signer = TokenSigner(authority.signing_key, used_tokens.used)
-    authenticator = Authenticator(authority, signer, state.reader)
+    joined = JoinedNodes(keys)
+    connections = NodeConnections(lambda node: joined.get(node) is not None)
+    accepts_machines = keys is not None and not settings.joining_fault
+    joining = JoinAuthenticator(JoinTokens(keys)) if keys is not None and accepts_machines else None
+    authenticator = Authenticator(authority, signer, state.reader, joined, joining)
     streams = OpenStreams()
     faults = Faults(state.expire, draw.random)
     flow_control = FlowControl(state.reader)
@@ -234,12 +246,13 @@ async def open_plane(
         resources,
         Upgrades(
             context,
-            conversations(state.reader, authorizer, CannedTerminal(), kubelets),
+            conversations(state.reader, authorizer, CannedTerminal(), kubelets, connections),
             certificates.hosts_of(authority.server),
         ),
         metrics,
         FaultRoutes(faults),
         flow_control,
+        JoinRoutes(authority, joined, state.reader, connections) if accepts_machines else None,
     )
     services.start()
     housekeeping = Housekeeping(context)
@@ -256,7 +269,14 @@ async def open_plane(
         posting.close,
     )
     return ControlPlane(
-        context, clock, request_handler, virtual, authority, faults, followers, (*closers, kubelets.close)
+        context,
+        clock,
+        request_handler,
+        virtual,
+        authority,
+        faults,
+        followers,
+        (*closers, kubelets.close, connections.close),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
+from shoal.client.kubelet.node_joining import is_of_joining
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.calls import Actor, Verb
 from shoal.embedded.apiserver.flowcontrol.control import FlowControl, Seat, metered
@@ -30,6 +31,7 @@ from shoal.embedded.apiserver.server import answers
 from shoal.embedded.apiserver.server.accept import PLAIN, Form, form_of
 from shoal.embedded.apiserver.server.connections import USER
 from shoal.embedded.apiserver.server.documents import Documents
+from shoal.embedded.apiserver.server.join_routes import JoinRoutes
 from shoal.embedded.apiserver.server.metrics import Metrics
 from shoal.embedded.apiserver.server.open_responses import OpenResponses
 from shoal.embedded.apiserver.server.receiving import body_bytes, size_to_come
@@ -56,7 +58,9 @@ class RequestHandler:
         metrics: Metrics,
         faults: FaultRoutes,
         flow_control: FlowControl,
+        joins: JoinRoutes | None = None,
     ) -> None:
+        """`joins`: for machines that join, if the cluster accepts any."""
         self._context = context
         self._authenticator = authenticator
         self._authorizer = authorizer
@@ -66,6 +70,7 @@ class RequestHandler:
         self._metrics = metrics
         self._faults = faults
         self._flow_control = flow_control
+        self._joins = joins
         self.open_responses = OpenResponses()
 
     def end_watches(self) -> None:
@@ -93,7 +98,7 @@ class RequestHandler:
             if not flow.is_exempt:
                 self.open_responses.check(actor, is_watch=verb == "watch")
                 request[USER] = actor.name
-            if self._upgrades.serves(info):
+            if self._upgrades.serves(info) or (self._joins is not None and self._joins.is_conversation(info.path)):
                 with self.open_responses.conversation(actor):
                     response = await self._finished(verb, self._serve(request, info, verb, actor, flow, None))
             elif verb in _WRITES:
@@ -165,7 +170,7 @@ class RequestHandler:
         certificate = tls.getpeercert(True) if tls is not None else None
         headers = request.headers
         actor = self._authenticator.authenticate(
-            certificate, headers.get("Authorization"), int(self._context.clock.seconds())
+            certificate, headers.get("Authorization"), int(self._context.clock.seconds()), _address_of(transport)
         )
         return impersonated(actor, headers.items(), asked, self._authorizer.allows)
 
@@ -175,6 +180,8 @@ class RequestHandler:
         if is_of_faults(info.path):
             done = self._faults.answer(request.method, info.path, await body_bytes(request))
             return answers.answer(200, done, PLAIN)
+        if self._joins is not None and is_of_joining(info.path):
+            return await self._joins.serve(request, info.path, actor)
         if not info.is_resource:
             return await self._documents.serve(request, info, actor)
         resource = self._context.catalog.find(info.group, info.version, info.resource)
@@ -215,6 +222,12 @@ class RequestHandler:
             return await self._documents.serve_unknown(request, info, actor)
         finally:
             self.open_responses.leave_watch(actor.name)
+
+
+def _address_of(transport: asyncio.BaseTransport | None) -> str:
+    """The address of the client; a connection that has just ended has none."""
+    found = transport.get_extra_info("peername") if transport is not None else None
+    return str(found[0]) if isinstance(found, tuple) and found else ""
 
 
 def _form_of_refusal(request: web.BaseRequest) -> Form:

@@ -18,10 +18,11 @@ from shoal.embedded.apiserver.security.verdict import refusal
 from shoal.embedded.apiserver.status import bad_request, method_not_supported, not_found, unavailable
 from shoal.embedded.apiserver.streams.containers import chosen_container
 from shoal.embedded.apiserver.streams.exec_pod import asked_of, exec_pod, refused_stream
-from shoal.embedded.apiserver.streams.kubelet_address import kubelet_of
+from shoal.embedded.apiserver.streams.kubelet_address import Kubelet, kubelet_of
 from shoal.embedded.apiserver.streams.kubelets import Kubelets
 from shoal.embedded.apiserver.streams.log_options import log_options, passed_on
 from shoal.embedded.apiserver.streams.log_without_kubelet import pod_log
+from shoal.embedded.apiserver.streams.node_connections import NodeConnections
 from shoal.embedded.apiserver.streams.relays import command_query, relay_command, relay_log, relay_page
 from shoal.embedded.apiserver.streams.service_proxy import check_service
 from shoal.embedded.apiserver.streams.terminal import Terminal
@@ -44,10 +45,14 @@ Conversation = Callable[[web.BaseRequest, PathTarget, Any, Actor], Awaitable[web
 
 
 def conversations(
-    reader: Reader, authorizer: Authorizer, terminal: Terminal, kubelets: Kubelets
+    reader: Reader,
+    authorizer: Authorizer,
+    terminal: Terminal,
+    kubelets: Kubelets,
+    connections: NodeConnections | None = None,
 ) -> Mapping[tuple[str, str, str], Conversation]:
-    """By group, plural and subresource."""
-    doors = _Doors(reader, authorizer, terminal, kubelets)
+    """By group, plural and subresource. `connections`: of joined machines."""
+    doors = _Doors(reader, authorizer, terminal, kubelets, connections or NodeConnections(lambda _: False))
     refusals = {("", "pods", name): doors.refused(name) for name in REFUSED}
     return {
         ("", "pods", "exec"): doors.run_command,
@@ -59,17 +64,25 @@ def conversations(
 
 
 class _Doors:
-    def __init__(self, reader: Reader, authorizer: Authorizer, terminal: Terminal, kubelets: Kubelets) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        authorizer: Authorizer,
+        terminal: Terminal,
+        kubelets: Kubelets,
+        connections: NodeConnections,
+    ) -> None:
         self._reader = reader
         self._authorizer = authorizer
         self._terminal = terminal
         self._kubelets = kubelets
+        self._connections = connections
 
     async def run_command(self, request: web.BaseRequest, info: PathTarget, _: Any, actor: Actor) -> web.StreamResponse:
         self._check_create("exec", info, actor)
         pod = self._pod(info)
         node = self._node_of(pod)
-        kubelet = kubelet_of(node)
+        kubelet = self._kubelet_of(node)
         if kubelet is None:
             return await exec_pod(request, pod, node, self._terminal)
         what = asked_of(pod, request.query)
@@ -82,7 +95,7 @@ class _Doors:
             log_options(request.query, info.name)
             chosen_container(pod, request.query.get("container", ""))
             return web.Response(status=204)
-        kubelet = kubelet_of(self._node_of(pod))
+        kubelet = self._kubelet_of(self._node_of(pod))
         if kubelet is None:
             return web.Response(text=pod_log(pod, request.query))
         log_options(request.query, info.name)
@@ -96,7 +109,7 @@ class _Doors:
         node = self._reader.get("", "nodes", "", info.name)
         if node is None:
             raise not_found("nodes", "", info.name)
-        kubelet = kubelet_of(node)
+        kubelet = self._kubelet_of(node)
         if kubelet is None:
             raise unavailable(f'node "{info.name}" has no kubelet that can be reached from here')
         path = info.rest
@@ -129,6 +142,11 @@ class _Doors:
         if pod is None:
             raise not_found("pods", "", info.name)
         return pod
+
+    def _kubelet_of(self, node: dict[str, Any] | None) -> Kubelet | None:
+        """A joined machine is reached by its own connections only, whatever its Node says."""
+        name = node["metadata"]["name"] if node is not None else ""
+        return self._connections.kubelet(name) if self._connections.has_joined(name) else kubelet_of(node)
 
     def _node_of(self, pod: dict[str, Any]) -> dict[str, Any] | None:
         name = (pod.get("spec") or {}).get("nodeName") or ""

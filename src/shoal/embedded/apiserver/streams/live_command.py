@@ -50,14 +50,20 @@ async def converse(request: web.Request, command: LiveCommand, wanted: Requested
             return socket
         await printing
         await socket.send_bytes(_OUTCOME + msgspec.json.encode(outcome(await command.code())))
+        # While another task receives, `close` does not wait for the client, and the outcome could be lost on the way.
+        await _ended(listening)
         await socket.close()
         return socket
     finally:
         command.kill()
         for task in (listening, printing):
-            task.cancel()
-            with suppress(asyncio.CancelledError, OSError):
-                await task
+            await _ended(task)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError, OSError):
+        await task
 
 
 async def _print(socket: web.WebSocketResponse, command: LiveCommand, wanted: RequestedChannels) -> None:

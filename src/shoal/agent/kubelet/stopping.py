@@ -1,0 +1,25 @@
+"""Stops the pods of a machine that is no node any more, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+
+from shoal.agent.kubelet.pod_store import PodStore, StoredPod
+from shoal.agent.kubelet.runtime import PodRuntime, RunKey
+
+_GRACE_S = 30.0
+
+
+async def stop_all(runtime: PodRuntime, store: PodStore, grace_s: float = _GRACE_S) -> None:
+    """Stop all containers, and remove what is left of the pods."""
+
+    async def stop(stored: StoredPod) -> None:
+        run = stored.run
+        for one in run.containers:
+            key = RunKey(run.uid, one.name, one.restarts)
+            if one.is_alive and await runtime.is_started(key):
+                await runtime.stop(key, grace_s)
+        await runtime.remove(run.uid)
+        store.remove(run.uid)
+
+    await asyncio.gather(*(stop(one) for one in store.all()))
