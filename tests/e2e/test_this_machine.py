@@ -76,6 +76,13 @@ def test_a_pod_runs_prints_and_ends(machine: Machine) -> None:
     )
 
 
+def test_a_pipe_in_place_of_the_termination_message_does_not_stop_the_server(machine: Machine) -> None:
+    name = created(machine, pod("pipe", "sh", "-c", 'mkfifo "$SHOAL_TERMINATION_LOG"; exit 4'))
+    until(machine, name, ".status.phase", "Failed")
+    message = "jsonpath={.status.containerStatuses[0].state.terminated.message}"
+    assert machine.kubectl("get", name, "-o", message) == ""
+
+
 def test_exec_runs_a_command_beside_the_process(machine: Machine) -> None:
     name = created(machine, pod("beside", "sleep", "1000"))
     until(machine, name, ".status.phase", "Running")

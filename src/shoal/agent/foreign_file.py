@@ -12,12 +12,15 @@ import stat
 from pathlib import Path
 
 
-def read_foreign(path: Path, most_bytes: int) -> bytes:
-    """The beginning of a plain file. Raises `OSError`, also for what is no plain file."""
+def read_foreign(path: Path, most_bytes: int, *, is_end: bool = False) -> bytes:
+    """The beginning of a plain file, or its end. Raises `OSError`, also for what is no plain file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "not a plain file", str(path))
+        if is_end:
+            os.lseek(descriptor, max(found.st_size - most_bytes, 0), os.SEEK_SET)
         return os.read(descriptor, most_bytes)
     finally:
         os.close(descriptor)

@@ -117,6 +117,7 @@ def labels_part(node: AgentNode, machine_type: str | None) -> AgentPart:
 
 def mig_part(node: AgentNode, choice: MigChoice) -> AgentPart:
     async def work(api: Api, clock: Clock) -> None:
+        from shoal.agent.mig.held_devices import claimed_devices
         from shoal.agent.mig.label_controller import MigLabelController, MigSettings
         from shoal.agent.mig.layout_change import NodeMig
         from shoal.wiring.mig_labels import layouts_of_file
@@ -127,6 +128,7 @@ def mig_part(node: AgentNode, choice: MigChoice) -> AgentPart:
             namespace=choice.namespace,
             configs=None if file is None else lambda: layouts_of_file(file),
             changed=node.changed,
+            claimed=lambda: claimed_devices(node.kubelet.holdings(), node.health.gpus(), node.name),
         )
         await MigLabelController(api, clock, NodeMig(node.driver, node.mig), settings).run()
 

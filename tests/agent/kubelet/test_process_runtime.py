@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from shoal.agent.kubelet.log_lines import log_lines
+from shoal.agent.kubelet.process import supervisor
 from shoal.agent.kubelet.process.cgroups import Cgroups
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.runtime import Launch, RunKey, StartRefused
@@ -89,6 +91,21 @@ async def test_a_run_is_started_once(runtime: ProcessRuntime, tmp_path: Path) ->
     assert (tmp_path / "count").read_text() == "run\n"
 
 
+async def test_a_start_for_which_the_machine_had_no_process_is_tried_again(
+    runtime: ProcessRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch = shell(tmp_path, "echo run >> count")
+    with monkeypatch.context() as machine:
+        # Where no process can be created, the error comes at the same place.
+        machine.setattr(sys, "executable", "/no/such/python")
+        with pytest.raises(StartRefused, match="No such file"):
+            await runtime.start(KEY, launch)
+    await runtime.start(KEY, launch)
+    ended = await runtime.wait(KEY)
+
+    assert (ended.code, (tmp_path / "count").read_text()) == (0, "run\n")
+
+
 async def test_a_run_that_was_only_recorded_is_given_up_for_good(runtime: ProcessRuntime, tmp_path: Path) -> None:
     folder = tmp_path / "pods" / KEY.pod / "containers" / KEY.container / "0"
     folder.mkdir(parents=True)
@@ -163,6 +180,25 @@ async def test_commands_run_with_the_environment_of_the_container(runtime: Proce
     await runtime.wait(KEY)
 
 
+@pytest.mark.parametrize("tty", [False, True])
+async def test_commands_have_the_limit_of_processes_of_the_container(
+    runtime: ProcessRuntime, tmp_path: Path, tty: bool
+) -> None:
+    program = "import resource; print(*resource.getrlimit(resource.RLIMIT_NPROC))"
+    await runtime.start(KEY, Launch(("sleep", "1000"), ENVIRONMENT, tmp_path))
+    command = await runtime.run(KEY, [sys.executable, "-c", program], tty=tty)
+    said = b""
+    while (part := await command.read()) is not None:
+        said += part[1]
+    command.kill()
+    await runtime.stop(KEY, 0.0)
+    await runtime.wait(KEY)
+
+    (recorded,) = (tmp_path / "pods").rglob("launch.json")
+    limit = json.loads(recorded.read_text())["processes"]
+    assert said.decode().split() == [str(limit), str(limit)]
+
+
 async def test_a_terminal_is_one(runtime: ProcessRuntime, tmp_path: Path) -> None:
     await runtime.start(KEY, Launch(("sleep", "1000"), ENVIRONMENT, tmp_path))
     command = await runtime.run(KEY, [sys.executable, "-c", "import os; print(os.isatty(0), os.isatty(1))"], tty=True)
@@ -182,6 +218,27 @@ async def test_long_lines_are_whole_again(runtime: ProcessRuntime, tmp_path: Pat
     await runtime.wait(KEY)
 
     assert lines(runtime) == ["x" * 50_000]
+
+
+async def test_the_exit_code_needs_no_room_on_a_disk_that_became_full(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    """The program sees the file with its room while it runs."""
+    script = "import pathlib; print(*(one.stat().st_size for one in pathlib.Path().rglob('exit.json.new')))"
+    await runtime.start(KEY, Launch((sys.executable, "-c", script), ENVIRONMENT, tmp_path))
+    ended = await runtime.wait(KEY)
+
+    assert ended.code == 0
+    (file,) = (tmp_path / "pods").rglob("exit.json")
+    assert lines(runtime) == [str(file.stat().st_size)]
+
+
+def test_a_log_that_cannot_be_rotated_is_continued(tmp_path: Path) -> None:
+    (tmp_path / "log.1").mkdir()
+    (tmp_path / "log.1" / "in the way").touch()
+    log = supervisor.Log(str(tmp_path / "log"))
+    for _ in range(3 * 1024):
+        log.add("stdout", b"x" * 4095 + b"\n")
+    log.end()
+    assert (tmp_path / "log").stat().st_size > 10 * 1024 * 1024
 
 
 @pytest.mark.skipif("pids" not in Cgroups().allowed(), reason="this user may not limit processes by cgroups")

@@ -8,12 +8,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from build.fake_nvml import GPU_IS_LOST, UNKNOWN, FakeGpu, FakeNvml
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.agent.mig.held_devices import DevicesInUse, held_devices
+from shoal.agent.mig.held_devices import DevicesInUse, claimed_devices, held_devices
 from shoal.agent.mig.label_controller import CONFIG, STATE, MigLabelController, MigSettings
 from shoal.agent.mig.layout_change import NodeMig
 from shoal.agent.mig.nvml_mig import NvmlMigControl, NvmlMigLibrary
@@ -22,11 +23,15 @@ from shoal.agent.nvml_library import NvmlLibrary
 from shoal.client.item import Obj
 from shoal.client.kind import NAMESPACES, NODES, PODS
 from shoal.client.port import Deletion
+from shoal.devices.dcgm_holders import ClaimedDevice, ContainerHolding
 from shoal.devices.gpu_clients import PAUSED
+from shoal.devices.port import MigInstance
+from shoal.units.errors import TemporaryError
 
 PLUGIN, EXPORTER, GFD = (
     f"nvidia.com/gpu.deploy.{name}" for name in ("device-plugin", "dcgm-exporter", "gpu-feature-discovery")
 )
+CLAIMS: Obj = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}
 LABELS = {PLUGIN: "true", EXPORTER: "false"}
 OPERATOR = "gpu-operator"
 
@@ -228,6 +233,48 @@ async def test_a_pod_whose_devices_are_not_known_keeps_all_that_its_resource_can
         await one.label("all-7g.80gb")
         await controller.follow()
         assert profiles(one.gpus) == [["1g.10gb"] * 7, ["1g.10gb"] * 7]
+
+
+@virtual
+async def test_an_instance_of_a_claim_is_not_destroyed(tmp_path: Path) -> None:
+    async with site(tmp_path, [FakeGpu(0)]) as one:
+        await one.label("all-1g.10gb")
+        await one.controller().follow()
+        await one.cluster.create(PODS, {**pod("user"), "spec": {**pod("user")["spec"], **CLAIMS}})
+        await one.label("all-7g.80gb")
+        instance = one.gpus[0].instances[3]
+        await one.controller(claimed=lambda: frozenset({instance.uuid})).follow()
+        assert profiles(one.gpus) == [["1g.10gb"] * 7]
+
+
+@virtual
+async def test_while_the_devices_of_claims_are_not_known_nothing_is_destroyed(tmp_path: Path) -> None:
+    def silent() -> frozenset[str]:
+        raise TemporaryError("the kubelet does not list the devices of pods", 1.0)
+
+    async with site(tmp_path, [FakeGpu(0)]) as one:
+        await one.label("all-1g.10gb")
+        await one.controller().follow()
+        await one.cluster.create(PODS, {**pod("user"), "spec": {**pod("user")["spec"], **CLAIMS}})
+        await one.label("all-7g.80gb")
+        with pytest.raises(TemporaryError):
+            await one.controller(claimed=silent).follow()
+        assert profiles(one.gpus) == [["1g.10gb"] * 7]
+        await one.cluster.api.delete(PODS, "default", "user", Deletion(grace_s=0))
+        await one.controller(claimed=silent).follow()
+        assert profiles(one.gpus) == [["7g.80gb"]]
+
+
+def test_devices_of_claims_are_those_of_this_node_and_driver() -> None:
+    gpus = NvmlDriver(FakeNvml([FakeGpu(0, is_mig=True), FakeGpu(1)])).gpus().gpus
+    instance = MigInstance("MIG-a", "1g.10gb", 9, 3, 1, 9856)
+    divided = (msgspec.structs.replace(gpus[0], instances=(instance,)), gpus[1])
+    devices = ("gpu-1", "gpu-0-mig-1g10gb-19-3", "gpu-7")
+    claimed = tuple(ClaimedDevice("c", "team", "gpu.nvidia.com", "n", device) for device in devices)
+    other = ClaimedDevice("c", "team", "example.com", "n", "gpu-0")
+    holding = ContainerHolding("user", "team", "main", claimed=(*claimed, other))
+    assert claimed_devices([holding], divided, "n") == {gpus[1].uuid, "MIG-a"}
+    assert claimed_devices([holding], divided, "elsewhere") == set()
 
 
 @virtual

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from shoal.agent.foreign_file import read_foreign
 from shoal.agent.kubelet.environment import Surroundings, command_of, environment_of
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.pod_store import PodStore, StoredPod
@@ -30,7 +31,7 @@ Obj = dict[str, Any]
 _log = logging.getLogger("shoal.agent.kubelet")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KINDS = {"configmap": CONFIG_MAPS, "secret": SECRETS}
-_MESSAGE_BYTES, _LOG_LINES = 4096, 80
+_MESSAGE_BYTES, _LOG_LINES, _LOG_BYTES = 4096, 80, 64 * 1024
 
 
 class NodeParts(msgspec.Struct, frozen=True):
@@ -115,13 +116,10 @@ class PodOnNode:
 
     def last_words(self, key: RunKey, code: int) -> str:
         spec = self.spec_of(key.container)
-        try:
-            text = (self.folder / f"termination-{key.container}").read_text(errors="replace")
-        except OSError:
-            text = ""
+        text = _end_of(self.folder / f"termination-{key.container}", _MESSAGE_BYTES)
         if not text and code and spec.get("terminationMessagePolicy") == "FallbackToLogsOnError":
-            lines = [line for path in self.runtime.log_files(key) for line in path.read_bytes().splitlines()]
-            text = "\n".join(line.split(b" ", 3)[-1].decode(errors="replace") for line in lines[-_LOG_LINES:])
+            logs = "".join(_end_of(path, _LOG_BYTES) for path in self.runtime.log_files(key))
+            text = "\n".join(line.split(" ", 3)[-1] for line in logs.splitlines()[-_LOG_LINES:])
         return text[-_MESSAGE_BYTES:]
 
     def _given(self, container: str, work: Path, root: Path, mounts: dict[str, Path]) -> dict[str, str]:
@@ -193,3 +191,11 @@ def _linked(root: Path, container: Obj, volumes: dict[str, Path]) -> dict[str, P
 
 def _variable(name: str) -> str:
     return name.upper().replace("-", "_").replace(".", "_")
+
+
+def _end_of(path: Path, most_bytes: int) -> str:
+    """Of a file that the container can replace by anything; empty without one."""
+    try:
+        return read_foreign(path, most_bytes, is_end=True).decode(errors="replace")
+    except OSError:
+        return ""

@@ -6,14 +6,17 @@ device of the resources that it requests: an instance of a running pod must not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from shoal.api.pod_phases import TERMINAL_PHASES
+from shoal.devices.claimable_gpus import PoolOfNode
+from shoal.devices.dcgm_holders import DRA_DRIVER, ContainerHolding
 from shoal.devices.device_ids import device_of_replica, ids_in
 from shoal.devices.names import GPU, MIG_PREFIX, OWN_DEVICES, SHARED_SUFFIX
+from shoal.devices.port import InstalledGpu
 
 Obj = Mapping[str, Any]
 
@@ -41,6 +44,23 @@ def held_devices(pods: Iterable[Obj]) -> DevicesInUse:
         ids.update(device_of_replica(one) for each in known.values() for one in each)
         resources |= {_plain(name) for name in requested - known.keys()}
     return DevicesInUse(frozenset(ids), frozenset(resources))
+
+
+def has_claims(pods: Iterable[Obj]) -> bool:
+    """Whether a pod that has not ended has claims, whose devices only the kubelet names."""
+    return any(
+        (pod.get("spec") or {}).get("resourceClaims") and (pod.get("status") or {}).get("phase") not in TERMINAL_PHASES
+        for pod in pods
+    )
+
+
+def claimed_devices(holdings: Iterable[ContainerHolding], gpus: Sequence[InstalledGpu], node: str) -> frozenset[str]:
+    """The UUIDs of GPUs and instances in claims of running pods. `node`: the name of the pool of its claims."""
+    pool = PoolOfNode(node, gpus)
+    found = (
+        pool.find(one.pool, one.device) for holding in holdings for one in holding.claimed if one.driver == DRA_DRIVER
+    )
+    return frozenset(one.uuid if one.mig is None else one.mig.uuid for one in found if one is not None)
 
 
 def _plain(resource: str) -> str:

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from shoal.agent.mig.held_devices import held_devices
+from shoal.agent.mig.held_devices import has_claims, held_devices
 from shoal.agent.mig.layout_change import Change, NodeMig
 from shoal.client.clock import Clock
 from shoal.client.kind import NODES, PODS
@@ -66,6 +66,10 @@ class MigSettings(msgspec.Struct, frozen=True):
     """Restarts the machine, where a new MIG mode needs it and that is allowed."""
     changed: Callable[[], None] | None = None
     """Called after a change of the instances, so that devices, labels and metrics are read again."""
+    claimed: Callable[[], frozenset[str]] | None = None
+    """The UUIDs of devices in claims of pods. Raises `TemporaryError` if they are not known now. None: no claims get
+    devices of this node.
+    """
     is_inline: bool = False
     """Call the driver in the event loop and not in a thread; for drivers that answer at once."""
 
@@ -118,7 +122,11 @@ class MigLabelController:
 
     async def _look_for_held(self) -> None:
         pods = await self._api.list(PODS, "", Select(fields=f"spec.nodeName={self._settings.node}"))
-        self._mig.held = held_devices([item.obj() for item in pods.items])
+        objects = [item.obj() for item in pods.items]
+        held, claimed = held_devices(objects), self._settings.claimed
+        if claimed is not None and has_claims(objects):
+            held = msgspec.structs.replace(held, ids=held.ids | await self._called(claimed))
+        self._mig.held = held
 
     async def _apply(self, config: str, labels: Labels) -> None:
         found = await self._called(self._decide, config)

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import pty
+import resource
 import signal
 import struct
 import sys
@@ -13,6 +14,7 @@ import termios
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from shoal.agent.kubelet.process import supervisor
 from shoal.agent.kubelet.runtime import Launch
@@ -21,9 +23,14 @@ _CHUNK = 32 * 1024
 _JOIN = 'for group in $SHOAL_GROUPS; do echo 0 > "$group/cgroup.procs" || exit 126; done; unset SHOAL_GROUPS; exec "$@"'
 
 
-async def run_command(launch: Launch, groups: Sequence[str], command: Sequence[str], *, tty: bool) -> ProcessCommand:
-    """Raises OSError if it cannot be started."""
+async def run_command(
+    launch: Launch, groups: Sequence[str], command: Sequence[str], processes: int, *, tty: bool
+) -> ProcessCommand:
+    """`processes`: the limit where no cgroup has one; 0: without. Raises OSError if it cannot be started."""
     words = [*command]
+    # A command that forks without limit must not take all processes of the user. The call after the fork is one of C
+    # that needs no lock, because other threads of this process may hold any.
+    limit = partial(resource.setrlimit, resource.RLIMIT_NPROC, _limits(processes)) if processes else None
     if tty:
         words = [sys.executable, "-I", "-S", supervisor.__file__, "tty", *command]
     environment: Mapping[str, str] = launch.environment
@@ -32,17 +39,37 @@ async def run_command(launch: Launch, groups: Sequence[str], command: Sequence[s
         words = ["/bin/sh", "-c", _JOIN, "sh", *words]
     if not tty:
         process = await asyncio.create_subprocess_exec(
-            *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=launch.folder, env=environment, start_new_session=True
+            *words,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            cwd=launch.folder,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=limit,
         )
         return ProcessCommand(process, None)
     own, theirs = pty.openpty()
     try:
         process = await asyncio.create_subprocess_exec(
-            *words, stdin=theirs, stdout=DEVNULL, stderr=DEVNULL, cwd=launch.folder, env=environment
+            *words,
+            stdin=theirs,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+            cwd=launch.folder,
+            env=environment,
+            preexec_fn=limit,
         )
     finally:
         os.close(theirs)
     return ProcessCommand(process, own)
+
+
+def _limits(processes: int) -> tuple[int, int]:
+    """Soft and hard, not above the present hard one."""
+    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    most = processes if hard == resource.RLIM_INFINITY else min(processes, hard)
+    return most, most
 
 
 class ProcessCommand:

@@ -101,6 +101,8 @@ class ProcessRuntime:
                 start_new_session=True,
             )
         except OSError as error:
+            # The next attempt must not take this one for a start.
+            (folder / "launch.json").unlink(missing_ok=True)
             raise StartRefused("CreateContainerError", f"{error.filename or folder}: {error.strerror}") from None
 
     async def is_started(self, key: RunKey) -> bool:
@@ -178,7 +180,7 @@ class ProcessRuntime:
         try:
             recorded = self._recorded(key)
             launch = Launch((), recorded.environment, Path(recorded.folder))
-            return await run_command(launch, recorded.groups, command, tty=tty)
+            return await run_command(launch, recorded.groups, command, recorded.processes, tty=tty)
         except FileNotFoundError:
             raise StartRefused("NotFound", f'exec: "{command[0]}": executable file not found in $PATH') from None
         except OSError as error:

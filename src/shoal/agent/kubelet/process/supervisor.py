@@ -24,6 +24,7 @@ from typing import Any
 
 _LONGEST_LINE = 16 * 1024
 _LOG_BYTES = 10 * 1024 * 1024
+_RESERVED_BYTES = 4096
 _MARK = "SHOAL_CONTAINER_RUN"
 
 
@@ -71,10 +72,14 @@ class Log:
             return  # A full disk must not end the container; the lines are lost.
         self._size += len(text)
         if self._size > _LOG_BYTES:
-            os.replace(self._path, self._path + ".1")
-            os.close(self._file)
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             self._size = 0
+            try:
+                os.replace(self._path, self._path + ".1")
+                file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            except OSError:
+                return  # The container must not end for it; the present file is continued.
+            os.close(self._file)
+            self._file = file
 
 
 def marked(run: str) -> list[int]:
@@ -118,9 +123,16 @@ def kill_all(groups: list[str], run: str, main: int = 0) -> None:
         time.sleep(0.005)
 
 
-def _write(path: str, value: object) -> None:
+def _reserve(path: str) -> None:
+    """Take the room for the file on the disk, which may be full when it is written."""
     with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump(value, file)
+        file.write(" " * _RESERVED_BYTES)
+
+
+def _write(path: str, value: object) -> None:
+    with open(path + ".new", "r+", encoding="utf-8") as file:
+        # Blanks behind the value are no part of it.
+        file.write(json.dumps(value))
     os.replace(path + ".new", path)
 
 
@@ -176,6 +188,7 @@ def run(folder: str) -> None:
         return
     os.write(claim, f"{os.getpid()} {start_ticks(os.getpid())} {boot()}\n".encode())
     os.close(claim)
+    _reserve(f"{folder}/exit.json")
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     fault_read, fault_write = os.pipe()
