@@ -279,3 +279,15 @@ def test_a_claim_can_be_completed_after_a_kill_before_any_call_to_the_file_syste
         assert node.specs() == {}
         assert node.prepare("b")
     assert 0 < recorded < len(killed)
+
+
+def test_while_the_driver_does_not_return_claims_are_refused_and_others_are_unprepared(tmp_path: Path) -> None:
+    node = PreparingNode(tmp_path, allocated("a", "gpu-0"), allocated("b", "gpu-1"))
+    node.prepare("a")
+    node.driver.hangs_at_list = True
+    node.driver.hold.clear()
+    with pytest.raises(ValueError, match="driver has not responded"):
+        node.prepare("b")
+    node.unprepare("a")
+    assert node.specs() == {}
+    node.driver.hold.set()

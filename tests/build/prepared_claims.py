@@ -11,10 +11,12 @@ import msgspec
 from build.claimable import NODE, claimable_driver
 from build.fake_mps import FakeMps
 from build.gpu_pods import device_manager
+from build.silent_driver import SilentDriver
 from shoal.agent.dra.checkpoint import ClaimCheckpoint
 from shoal.agent.dra.claim_preparation import ClaimPreparation
 from shoal.agent.dra.claim_sharing import ClaimSharing
 from shoal.agent.dra.node_devices import ClaimableDevices
+from shoal.agent.patient_driver import PatientDriver
 from shoal.agent.protos import dra_pb2 as dra
 from shoal.agent.sharing.mps_control import MpsControl
 from shoal.agent.sharing.mps_daemons import MpsDaemons, MpsParts
@@ -64,7 +66,8 @@ class PreparingNode:
         """The time slices that were set."""
         self.slice_fault = ""
         self.now_s = 0.0
-        driver = claimable_driver(self.manager)
+        self.driver = SilentDriver(claimable_driver(self.manager))
+        driver = PatientDriver(lambda: self.driver, patience_s=0.2)
         mig = SimulatedMigControl(self.manager) if is_divided_on_demand else None
         self.devices = ClaimableDevices(driver, tuple, mig=mig)
         self.preparation = ClaimPreparation(

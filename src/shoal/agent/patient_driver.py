@@ -1,4 +1,4 @@
-"""Lets commands use a driver some of whose calls may never return: they report it and end."""
+"""Lets commands, and code that holds a lock meanwhile, use a driver some of whose calls may never return."""
 
 from __future__ import annotations
 
@@ -19,15 +19,20 @@ class PatientDriver:
         """Raises what `open_driver` raises."""
         self._patience_s = patience_s
         self._driver = PatientCall(open_driver, _OPEN_S)()
+        # Kept, so that a call that does not return is not made a second time.
+        self._versions = PatientCall(self._driver.versions, patience_s)
+        self._list = PatientCall(self._driver.gpus, patience_s)
+        self._reads: dict[str, PatientCall[GpuReadings | LostGpu]] = {}
 
     def versions(self) -> DriverVersions:
-        return PatientCall(self._driver.versions, self._patience_s)()
+        return self._versions()
 
     def gpus(self) -> GpuList:
-        return PatientCall(self._driver.gpus, self._patience_s)()
+        return self._list()
 
     def read(self, uuid: str) -> GpuReadings | LostGpu:
-        return PatientCall(partial(self._driver.read, uuid), self._patience_s)()
+        new = PatientCall(partial(self._driver.read, uuid), self._patience_s)
+        return self._reads.setdefault(uuid, new)()
 
     def next_xid(self, timeout_s: float) -> XidEvent | None:
         return self._driver.next_xid(timeout_s)

@@ -17,6 +17,7 @@ import msgspec
 from shoal.agent.cdi.driver_files import driver_files
 from shoal.agent.kubelet.pod_resources import KubeletPodDevices
 from shoal.agent.parts import AgentPart, Stop, async_part
+from shoal.agent.patient_driver import PatientDriver
 from shoal.devices.cdi_devices import CdiInput
 from shoal.devices.health_reports import HealthTaint
 from shoal.devices.mig_port import MigControl
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from shoal.client.port import Api
 
 _log = logging.getLogger("shoal.agent")
-_LABEL_INTERVAL_S = 60.0
+_LABEL_INTERVAL_S, _CLAIM_PATIENCE_S = 60.0, 3.0
 _SYS = Path("/sys")
 _USUAL_MACHINE_TYPE = Path("/sys/class/dmi/id/product_name")
 Cluster = Callable[[Callable[["Api", "Clock"], Any], str], Any]
@@ -143,9 +144,11 @@ class ClaimChoice(msgspec.Struct, frozen=True):
 
 def claims_part(node: AgentNode, choice: ClaimChoice, *, is_simulated: bool) -> AgentPart:
     """The driver of resource claims, and the ResourceSlices of the node."""
+    # Claims wait for each other, so a call that does not return must not be waited for without end.
+    gpu_driver = PatientDriver(lambda: node.driver, _CLAIM_PATIENCE_S)
 
     def cdi(gpus: Sequence[InstalledGpu]) -> CdiInput:
-        version, flags = node.driver.versions().driver, node.flags()
+        version, flags = gpu_driver.versions().driver, node.flags()
         root, dev_root = Path(flags.driver_root), Path(flags.dev_root or flags.driver_root)
         files = driver_files(version, root, dev_root)
         return CdiInput(tuple(gpus), version, files, node.capabilities(), dev_root=str(dev_root))
@@ -155,7 +158,7 @@ def claims_part(node: AgentNode, choice: ClaimChoice, *, is_simulated: bool) -> 
         from shoal.agent.dra.node_devices import ClaimableDevices
 
         mig = node.mig if choice.has_dynamic_mig else None
-        devices = ClaimableDevices(node.driver, node.health.health, None if is_simulated else _SYS, mig)
+        devices = ClaimableDevices(gpu_driver, node.health.health, None if is_simulated else _SYS, mig)
         driver = ClaimDriver(node.name, choice.folders, devices, cdi, choice.sharing())
         node.health.listen(lambda _: driver.wake())
         await driver.run(api)
