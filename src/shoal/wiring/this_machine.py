@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -45,6 +46,14 @@ WARNING = (
 )
 
 
+class StartedMachine(NamedTuple):
+    node: str
+    port: int
+    """Of the kubelet, on loopback."""
+    has_taken_over: asyncio.Event
+    """Set when the pods of an earlier process are known."""
+
+
 class MachineOfNode(msgspec.Struct, frozen=True):
     """What differs between the machine of the server and a machine that joined it."""
 
@@ -64,9 +73,8 @@ _SERVER = MachineOfNode()
 
 async def start_this_machine(
     tasks: ProcessTasks, client: Callable[[str], Api], folder: Path, what: MachineOfNode = _SERVER
-) -> tuple[str, int]:
-    """Returns the name of the node, and the port of its kubelet on loopback. `client` makes the client of a node's
-    kubelet; `folder` has the state of its pods."""
+) -> StartedMachine:
+    """`client` makes the client of a node's kubelet; `folder` has the state of its pods."""
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # noqa: ASYNC240
     machine = this_machine(folder, name=what.name)
     runtime = ProcessRuntime(folder / "pods")
@@ -98,7 +106,7 @@ async def start_this_machine(
     tasks.start("the kubelet of this machine", kubelet.run)
     problem = runtime.problem()
     _log.warning(problem or WARNING, *(() if problem else (_user(),)))
-    return machine.name, port
+    return StartedMachine(machine.name, port, kubelet.has_taken_over)
 
 
 def _labels_in(informers: Informers) -> Callable[[str], Mapping[str, str]]:

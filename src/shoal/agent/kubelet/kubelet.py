@@ -49,6 +49,8 @@ class Kubelet:
         self._capacity = NodeCapacity(parts.allocatable())
         self._writes: Writes[str] = Writes(parts.clock, _WRITERS, self._write)
         self._is_running = self._is_following = False
+        self.has_taken_over = asyncio.Event()
+        """Set when the pods of an earlier process are known."""
 
     def report(self, uid: str) -> None:
         if self._is_running:
@@ -75,6 +77,7 @@ class Kubelet:
         status = asyncio.ensure_future(self._node.run())
         try:
             self._take_over()
+            self.has_taken_over.set()
             if self._is_following:
                 for item in pods:
                     self._on_pod(None, item)
