@@ -15,8 +15,8 @@ from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where, excerpt
 
 if TYPE_CHECKING:
-    from shoal.agent.kubelet.joining import JoinCommand
     from shoal.agent.kubelet.node_identity import JoinedCluster, NodeIdentity
+    from shoal.wiring.joining import JoinCommand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,10 +98,10 @@ def _joined(command: JoinCommand, identity: NodeIdentity) -> JoinedCluster:
 
 def _command(server: str, options: JoinOptions) -> JoinCommand:
     """Raises UserError for what is missing or wrong."""
-    from shoal.agent.kubelet.joining import JoinCommand
     from shoal.agent.kubelet.machine import node_name
     from shoal.api.names import object_name_fault
     from shoal.client.kubelet.node_joining import TOKEN, hash_fault
+    from shoal.wiring.joining import JoinCommand
 
     fix = "`shoal node token` on the machine of the cluster prints the whole command"
     if not (server and options.token and options.ca_hash):

@@ -10,7 +10,6 @@ from functools import partial
 
 import msgspec
 
-from shoal.agent.kubelet.joining import JoinCommand, join, keep_renewed, renew
 from shoal.agent.kubelet.node_identity import JoinedCluster, NodeIdentity
 from shoal.agent.kubelet.own_objects import OwnObjectsApi
 from shoal.agent.kubelet.pod_store import PodStore
@@ -23,6 +22,7 @@ from shoal.client.kubelet.node_joining import REMOVED
 from shoal.client.port import Api
 from shoal.client.refusals import UnauthorizedError
 from shoal.units.errors import UserError
+from shoal.wiring.joining import JoinCommand, join, keep_renewed, renew
 from shoal.wiring.process import Pacing, client_for, live
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.this_machine import MachineOfNode, StartedMachine, start_this_machine

@@ -11,12 +11,12 @@ import pytest
 
 from build.small_clusters import START_S
 from build.virtual_time import virtual
-from shoal.agent.kubelet.joining import keep_renewed
 from shoal.agent.kubelet.node_identity import JoinedCluster, NodeIdentity
 from shoal.client import certificates
 from shoal.client.clock import LoopClock
 from shoal.client.http.tls import client_context
 from shoal.units.errors import TemporaryError, UserError
+from shoal.wiring.joining import keep_renewed
 
 CLUSTER = JoinedCluster("https://192.0.2.1:6443", "n1")
 START = datetime.fromtimestamp(START_S, UTC)
