@@ -40,6 +40,9 @@ def followed(objects: list[Object], command: str) -> list[Object]:
         healed = by_name[words[3]]
         healed["metadata"].pop("annotations", None)
         healed["status"]["allocatable"] = healed["status"]["capacity"]
+    elif words[:3] == ["kubectl", "annotate", "job"]:
+        key, _, value = words[words.index("-n") + 2].partition("=")
+        by_name[words[3]]["metadata"].setdefault("annotations", {})[key] = value
     elif words[:3] == ["kubectl", "label", "node"]:
         *names, label = [word for word in words[3:] if not word.startswith("--")]
         for name in names:
