@@ -9,11 +9,13 @@ import os
 import shutil
 import subprocess
 import tarfile
+import time
 from pathlib import Path
 from typing import Any
 
 PAUSE, TOOLS = "localhost/pause:1", "localhost/tools:1"
 _START_S = 30
+_PROGRAMS = ("sh", "sleep", "cat", "stty", "env", "id", "ls", "mkfifo", "wc", "nproc", "dd", "grep", "stat", "touch")
 _CONFIG = """
 version = 2
 root = "{folder}/root"
@@ -55,11 +57,19 @@ class Containerd:
         self._ctr("images", "import", str(archive))
 
     def _start(self) -> subprocess.Popen[bytes]:
-        log = (self.folder / "log").open("ab")
-        process = subprocess.Popen(["containerd", "-c", str(self.folder / "config.toml")], stdout=log, stderr=log)
-        # ctr waits for the socket itself.
-        self._ctr("--connect-timeout", f"{_START_S}s", "version")
-        return process
+        command = ["containerd", "-c", str(self.folder / "config.toml")]
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        # ctr does not always wait for the socket.
+        deadline = time.monotonic() + _START_S
+        while True:
+            try:
+                self._ctr("--connect-timeout", f"{_START_S}s", "version")
+            except subprocess.CalledProcessError:
+                if time.monotonic() > deadline or process.poll() is not None:
+                    raise
+            else:
+                return process
 
     def _ctr(self, *arguments: str) -> None:
         subprocess.run(
@@ -74,7 +84,7 @@ def oci_archive(name: str, command: tuple[str, ...]) -> bytes:
     """An image with busybox and nothing else."""
     busybox = shutil.which("busybox")
     assert busybox is not None
-    layer = _tar({"bin/busybox": Path(busybox).read_bytes()}, {"bin/sh": "busybox", "bin/sleep": "busybox"})
+    layer = _tar({"bin/busybox": Path(busybox).read_bytes()}, {f"bin/{name}": "busybox" for name in _PROGRAMS})
     config = _json(
         {
             "architecture": "amd64",

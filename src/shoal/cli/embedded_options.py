@@ -70,6 +70,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Server and clients in processes of their own."""
     is_this_machine: bool = False
     """This machine is a node, beside the simulated ones."""
+    runtime_endpoint: str = ""
     clock: str = ""
     """A moment of the server's process, if that is our parent."""
 
@@ -80,6 +81,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += [] if self.has_foreign else ["--no-foreign-kinds"]
         words += [] if self.scheduler is USUAL_SCHEDULER else ["--scheduler", self.scheduler.value]
         words += ["--this-machine"] if self.is_this_machine else []
+        words += ["--runtime-endpoint", self.runtime_endpoint] if self.runtime_endpoint else []
         words += self._of_nodes()
         return [*words, "--processes"] if self.is_split else words
 
@@ -140,6 +142,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             has_contention=self.has_contention,
             has_foreign=self.has_foreign,
             this_machine=folder / "this-machine" if self.is_this_machine and folder is not None else None,
+            runtime_endpoint=self.runtime_endpoint,
         )
 
     def _check_this_machine(self) -> None:
@@ -147,6 +150,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise UserError("--speed does not go with --this-machine: processes run in real time")
         if self.is_this_machine and self.is_split:
             raise UserError("--processes does not go with --this-machine")
+        if self.runtime_endpoint and not self.is_this_machine:
+            raise UserError("--runtime-endpoint is only for --this-machine")
 
     def _shoal(self) -> RunChoice:
         from shoal.api.run_configuration import RunConfiguration

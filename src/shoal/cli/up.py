@@ -90,8 +90,15 @@ class UpOptions:
         ),
     ] = DEFAULT_NODES
     this_machine: Annotated[
-        bool, typer.Option("--this-machine", help="Make this machine a node that runs real pods as processes.")
+        bool, typer.Option("--this-machine", help="Make this machine a node that runs real pods.")
     ] = False
+    runtime_endpoint: Annotated[
+        str,
+        typer.Option(
+            metavar="SOCKET",
+            help="The socket of this machine's container runtime, or none; by default that of containerd or CRI-O.",
+        ),
+    ] = ""
     controllers: Annotated[
         bool, typer.Option("--controllers/--no-controllers", help="Run the controllers that make pods of workloads.")
     ] = True
@@ -130,6 +137,7 @@ class UpOptions:
             has_foreign=self.foreign,
             is_split=self.processes,
             is_this_machine=self.this_machine,
+            runtime_endpoint=self.runtime_endpoint,
         )
 
     def settings(self, folder: Path) -> Settings:

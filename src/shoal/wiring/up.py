@@ -115,7 +115,7 @@ async def _start_this_machine(tasks: ProcessTasks, plane: ControlPlane, options:
     def client(node: str) -> Api:
         return _as(plane, Actor(f"system:node:{node}", ("system:nodes", _AUTHENTICATED)), "kubelet")
 
-    name = await start_this_machine(tasks, client, folder)
+    name = await start_this_machine(tasks, client, folder, options.runtime_endpoint)
     await tasks.nodes_ready((name,), _PATIENCE_S, has_lifecycle=bool(options.controllers))
 
 

@@ -48,6 +48,8 @@ class Kubelet:
         self._capacity = NodeCapacity(parts.allocatable())
         self._writes: Writes[str] = Writes(parts.clock, _WRITERS, self._write)
         self._is_running = self._is_following = False
+        self.has_taken_over = asyncio.Event()
+        """Set when the pods of an earlier process are known."""
 
     def report(self, uid: str) -> None:
         if self._is_running:
@@ -74,6 +76,7 @@ class Kubelet:
         status = asyncio.ensure_future(self._node.run())
         try:
             self._take_over()
+            self.has_taken_over.set()
             if self._is_following:
                 for item in pods:
                     self._on_pod(None, item)
@@ -125,12 +128,13 @@ class Kubelet:
             pod.run.step, pod.run.phase = "over", "Failed"
             pod.run.reason, pod.run.message = "KubeletError", f"{type(error).__name__}: {error}"
             for one in pod.run.containers:
-                await self._parts.runtime.stop(RunKey(pod.run.uid, one.name, one.restarts), 0.0)
+                await pod.runtime.stop(RunKey(pod.run.uid, one.name, one.restarts), 0.0)
                 one.step = "ended"
             pod.changed()
         self._capacity.give(uid)
         self._parts.gpus.release(uid)
         self.report(uid)
+        await pod.end()
 
     def _stop(self, uid: str, grace_s: float) -> None:
         worker, pod = self._workers.get(uid), self._pods[uid]
@@ -173,8 +177,8 @@ class Kubelet:
         obj = item.obj()
         facts = msgspec.convert(obj, PodFacts)
         run = new_run(facts, self._parts.clock.seconds())
-        run.runtime = self._parts.runtime.name
         pod = PodOnNode(self._parts, obj, run)
+        run.runtime = pod.runtime.name
         run.admitted_s = self._parts.clock.seconds()
         if summary.metadata.deletion_timestamp is not None:
             run.is_deleted = True
@@ -186,7 +190,7 @@ class Kubelet:
             if refused.reason:
                 pod.tell(refused.reason, refused.message, warns=True)
         else:
-            run.step, run.ip, run.sandboxes = "running", self._parts.address, 1
+            run.step, run.sandboxes = "running", 1
         pod.changed()
         self._adopt(pod)
 
@@ -231,10 +235,13 @@ class Kubelet:
                 self._stop(uid, 0.0)
 
     async def _forget(self, uid: str) -> None:
+        """Raises TemporaryError; then it is tried again."""
+        pod = self._pods[uid]
+        if pod.run.sandboxes:
+            await pod.remove()
         self._pods.pop(uid, None)
         self._workers.pop(uid, None)
         self._tasks.pop(uid, None)
         self._capacity.give(uid)
         self._parts.gpus.release(uid)
-        await self._parts.runtime.remove(uid)
         self._parts.store.remove(uid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from shoal.agent.kubelet.machine import ThisMachine
 from shoal.client.clock import Clock
 from shoal.client.kind import NODES
 from shoal.client.kubelet.leases import Leases
-from shoal.client.kubelet.node_conditions import conditions
+from shoal.client.kubelet.node_conditions import Verdict, conditions
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import AlreadyExistsError, RefusedError
 from shoal.units.errors import TemporaryError
@@ -20,7 +20,8 @@ from shoal.units.errors import TemporaryError
 Obj = dict[str, Any]
 KUBELET_VERSION = "v1.36.0"
 RUNTIME_LABEL = "shoal.dev/runtime"
-"""A label of nodes that run real pods, and the taint that keeps pods without that runtime away."""
+"""A label of nodes that run real pods, and the taint that keeps other pods away from a node without containers."""
+_UNHEALTHY = "ContainerRuntimeUnhealthy"
 _WEB_SOCKETS = "ExtendWebSocketsToKubelet"
 _LEASE_S, _STATUS_S = 10.0, 300.0
 
@@ -29,6 +30,10 @@ class NodeDescription(msgspec.Struct, frozen=True):
     machine: ThisMachine
     runtime: str
     """`process`."""
+    containers: str = ""
+    """The container runtime and its version, such as `containerd://1.6.20`; empty without one."""
+    containers_problem: str = ""
+    """Why the container runtime does not answer; empty while it does."""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     resources: Mapping[str, str] = {}
@@ -60,7 +65,7 @@ class NodeDescription(msgspec.Struct, frozen=True):
         return {
             "capacity": capacity,
             "allocatable": allocatable,
-            "conditions": conditions(old, now_s),
+            "conditions": conditions(old, now_s, more=self._runtime_condition()),
             "addresses": [
                 {"type": "InternalIP", "address": machine.address},
                 {"type": "Hostname", "address": machine.name},
@@ -70,7 +75,7 @@ class NodeDescription(msgspec.Struct, frozen=True):
             "nodeInfo": {
                 "architecture": machine.architecture(),
                 "bootID": machine.boot_id,
-                "containerRuntimeVersion": f"{self.runtime}://1",
+                "containerRuntimeVersion": self.containers or f"{self.runtime}://1",
                 "kernelVersion": machine.kernel,
                 "kubeProxyVersion": "",
                 "kubeletVersion": KUBELET_VERSION,
@@ -81,23 +86,41 @@ class NodeDescription(msgspec.Struct, frozen=True):
             },
         }
 
+    def taints(self, before: Sequence[Obj]) -> list[Obj]:
+        """Pods that need containers are kept away from a node without them."""
+        others = [one for one in before if one["key"] != RUNTIME_LABEL]
+        own = {"key": RUNTIME_LABEL, "value": self.runtime, "effect": "NoSchedule"}
+        return others if self.containers else [*others, own]
+
+    def _runtime_condition(self) -> Sequence[Verdict]:
+        if not self.containers:
+            return ()
+        if self.containers_problem:
+            return ((_UNHEALTHY, "True", "ContainerRuntimeUnhealthy", self.containers_problem),)
+        words = "Container runtime on the node is functioning properly"
+        return ((_UNHEALTHY, "False", "ContainerRuntimeIsHealthy", words),)
+
 
 class NodeOfThisMachine:
     def __init__(self, api: Api, clock: Clock, describe: Callable[[], NodeDescription]) -> None:
         self._api, self._clock, self._describe = api, clock, describe
         self._uid = ""
+        self._due = asyncio.Event()
         self._leases = Leases(api, clock, _LEASE_S, lambda _: self._uid)
 
     async def register(self) -> None:
         """When this returns, the Node exists with its status, and its Lease is renewed."""
         described = self._describe()
-        taint = {"key": RUNTIME_LABEL, "value": described.runtime, "effect": "NoSchedule"}
         status = described.status({}, self._clock.seconds())
-        body = {"metadata": described.head(), "spec": {"taints": [taint]}, "status": status}
+        body = {"metadata": described.head(), "spec": {"taints": described.taints(())}, "status": status}
         try:
             created = await self._api.create(NODES, body)
             self._uid = created.uid
         except AlreadyExistsError:
+            found = (await self._api.get(NODES, "", described.machine.name)).obj()
+            taints = described.taints(found.get("spec", {}).get("taints") or ())
+            patch = Patch("merge", {"spec": {"taints": taints}})
+            await self._api.patch(NODES, "", described.machine.name, patch)
             await self.write()
         self._leases.start(described.machine.name, 1.0)
 
@@ -115,7 +138,7 @@ class NodeOfThisMachine:
         """Write the status periodically until cancelled."""
         try:
             while True:
-                await self._clock.sleep(_STATUS_S)
+                await self._due_or_later()
                 try:
                     await self.write()
                 except (TemporaryError, RefusedError):
@@ -123,3 +146,16 @@ class NodeOfThisMachine:
         except asyncio.CancelledError:
             await self._leases.close()
             raise
+
+    def wake(self) -> None:
+        """Let `run` write the status now."""
+        self._due.set()
+
+    async def _due_or_later(self) -> None:
+        waits = [asyncio.ensure_future(self._due.wait()), asyncio.ensure_future(self._clock.sleep(_STATUS_S))]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+        self._due.clear()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shoal.client.kubelet.times import written
 
 Obj = dict[str, Any]
+Verdict = tuple[str, str, str, str]
+"""The type, status, reason and message of a condition."""
 _SUFFICIENT = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -15,9 +17,11 @@ _SUFFICIENT = (
 )
 
 
-def conditions(before: Mapping[str, Obj], now_s: float, *, not_ready: str = "") -> list[Obj]:
-    """`not_ready`: why the node accepts no pods now; empty if it is ready."""
-    verdicts = [(type_, "False", reason, message) for type_, reason, message in _SUFFICIENT]
+def conditions(
+    before: Mapping[str, Obj], now_s: float, *, not_ready: str = "", more: Sequence[Verdict] = ()
+) -> list[Obj]:
+    """`not_ready`: why the node accepts no pods now; empty if it is ready. `more`: further conditions."""
+    verdicts = [*more, *((type_, "False", reason, message) for type_, reason, message in _SUFFICIENT)]
     if not_ready:
         verdicts.append(("Ready", "False", "KubeletNotReady", not_ready))
     else:
