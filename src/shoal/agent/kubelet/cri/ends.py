@@ -14,6 +14,7 @@ import msgspec
 
 from shoal.agent.kubelet.cri.calls import CallFailedError, RuntimeCalls
 from shoal.agent.protos import cri_pb2 as messages
+from shoal.client.clock import Clock
 
 _EVERY_S = 0.5
 _LOGS_EVERY = 20
@@ -27,9 +28,9 @@ class Awaited(msgspec.Struct):
 
 
 class ContainerEnds:
-    def __init__(self, calls: RuntimeCalls, labels: dict[str, str], log_bytes: int = LOG_BYTES) -> None:
+    def __init__(self, calls: RuntimeCalls, clock: Clock, labels: dict[str, str], log_bytes: int = LOG_BYTES) -> None:
         """`labels`: of all containers of this kubelet."""
-        self._calls, self._labels, self._log_bytes = calls, labels, log_bytes
+        self._calls, self._clock, self._labels, self._log_bytes = calls, clock, labels, log_bytes
         self._awaited: dict[str, Awaited] = {}
         self._poller: asyncio.Task[None] | None = None
         self.problem = ""
@@ -69,7 +70,7 @@ class ContainerEnds:
                 if rounds % _LOGS_EVERY == 0:
                     await self.rotate()
             rounds += 1
-            await asyncio.sleep(_EVERY_S)
+            await self._clock.sleep(_EVERY_S)
 
     async def _settle(self, listed: dict[str, messages.ContainerState]) -> None:
         for id_ in [*self._awaited]:

@@ -51,7 +51,7 @@ class CriRuntime:
         self._calls, self._owner, self._clock = calls, owner, clock
         self._groups = groups or PodGroups(PROCESSES)
         self.sandboxes = Sandboxes(calls, owner.id, owner.folder, self._groups)
-        self.ends = ContainerEnds(calls, {OWN: owner.id})
+        self.ends = ContainerEnds(calls, clock, {OWN: owner.id})
 
     # Starts and ends.
 
