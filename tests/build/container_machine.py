@@ -33,6 +33,7 @@ class ContainerMachine:
         self.server = self._start()
 
     def stop(self) -> None:
+        self.kubectl("delete", "jobs,pods", "--all", "--wait", "--grace-period=1")
         self.server.stop()
         self.containerd.stop()
 

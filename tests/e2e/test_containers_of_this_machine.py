@@ -27,8 +27,6 @@ STATE = ".status.containerStatuses[0].state"
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerMachine]:
     found = ContainerMachine(tmp_path_factory.mktemp("containers"))
     yield found
-    found.kubectl("delete", "pods", "--all", "--wait", "--grace-period=0", "--force")
-    found.kubectl("wait", "pods", "--all", "--for=delete", "--timeout=60s")
     found.stop()
 
 

@@ -45,6 +45,8 @@ class Kubelet:
         self._pods: dict[str, PodOnNode] = {}
         self._workers: dict[str, PodWorker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._removals: dict[str, asyncio.Task[None]] = {}
+        """Of what the runtimes have of deleted pods, by uid."""
         self._capacity = NodeCapacity(parts.allocatable())
         self._writes: Writes[str] = Writes(parts.clock, _WRITERS, self._write)
         self._is_running = self._is_following = False
@@ -86,11 +88,11 @@ class Kubelet:
             await asyncio.Event().wait()
         finally:
             self._is_running = False
-            tasks = (status, *self._tasks.values())
+            tasks = (status, *self._tasks.values(), *self._removals.values())
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._pods, self._workers, self._tasks = {}, {}, {}
+            self._pods, self._workers, self._tasks, self._removals = {}, {}, {}, {}
             await self._writes.close()
 
     def _take_over(self) -> None:
@@ -224,24 +226,33 @@ class Kubelet:
                     self.report(uid)
                     return
             if run.is_over and run.is_deleted:
+                if not self._is_removed(pod):
+                    return
                 if not run.is_dismissed:
                     await self._parts.api.delete(PODS, run.namespace, run.name, Deletion(grace_s=0, uid=uid))
-                await self._forget(uid)
+                self._forget(uid)
         except (NotFoundError, StaleError):
             run.is_deleted = run.is_dismissed = True
-            if run.is_over:
-                await self._forget(uid)
-            else:
+            if not run.is_over:
                 self._stop(uid, 0.0)
+            elif self._is_removed(pod):
+                self._forget(uid)
 
-    async def _forget(self, uid: str) -> None:
-        """Raises TemporaryError; then it is tried again."""
-        pod = self._pods[uid]
-        if pod.run.sandboxes:
-            await pod.remove()
+    def _is_removed(self, pod: PodOnNode) -> bool:
+        """Whether the runtime has nothing of the pod any more. If not, its removal begins, and is reported."""
+        uid = pod.run.uid
+        if not pod.run.sandboxes:
+            return True
+        if uid not in self._removals:
+            self._removals[uid] = asyncio.ensure_future(pod.remove())
+            self._removals[uid].add_done_callback(lambda _: self.report(uid))
+        return self._removals[uid].done()
+
+    def _forget(self, uid: str) -> None:
         self._pods.pop(uid, None)
         self._workers.pop(uid, None)
         self._tasks.pop(uid, None)
+        self._removals.pop(uid, None)
         self._capacity.give(uid)
         self._parts.gpus.release(uid)
         self._parts.store.remove(uid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,8 +35,8 @@ class LaunchInputs(msgspec.Struct, frozen=True):
     sources: Sources
     tokens: Tokens
     tell: Tell
-    handler: str = ""
-    """Of the pod's RuntimeClass."""
+    handler: Callable[[], Awaitable[str]]
+    """Reads that of the pod's RuntimeClass; empty without one."""
 
     @property
     def uid(self) -> str:

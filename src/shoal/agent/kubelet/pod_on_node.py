@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -111,7 +111,7 @@ class PodOnNode:
                 sources=await self._sources(),
                 tokens=await self._tokens(),
                 tell=self.tell,
-                handler=await self._handler(),
+                handler=self._handler,
             )
             launch = await self._launcher.launch(inputs)
         except MissingSourceError as error:
@@ -137,17 +137,20 @@ class PodOnNode:
 
     async def end(self) -> None:
         """Free what the pod needs only while its containers run. Returns when it is done."""
+        await self._until_done(self._launcher.end)
+
+    async def remove(self) -> None:
+        """Remove what the runtime has of the pod. Returns when it is done."""
+        await self._until_done(self._launcher.remove)
+
+    async def _until_done(self, step: Callable[[str, Path], Awaitable[None]]) -> None:
         while True:
             try:
-                await self._launcher.end(self.run.uid, self.folder)
+                await step(self.run.uid, self.folder)
             except TemporaryError as error:
                 await self.clock.sleep(error.delay_s)
             else:
                 return
-
-    async def remove(self) -> None:
-        """Remove what the runtime has of the pod. Raises TemporaryError."""
-        await self._launcher.remove(self.run.uid, self.folder)
 
     async def _handler(self) -> str:
         name = self.pod["spec"].get("runtimeClassName")

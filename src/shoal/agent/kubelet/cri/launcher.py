@@ -40,7 +40,7 @@ class ContainerLauncher:
 
     async def launch(self, inputs: LaunchInputs) -> Launch:
         pod, spec = inputs.pod, inputs.container
-        settings = pod_settings(pod, inputs.handler)
+        settings = pod_settings(pod, await inputs.handler())
         try:
             sandbox = await self.runtime.sandboxes.ready(settings)
         except StartRefused as refused:

@@ -27,7 +27,8 @@ class PodGroups:
             return ""
         name = f"{_PARENT}/{pod}"
         folder = self._root / "pids" / name
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
         (folder / "pids.max").write_text(str(self._processes))
         return f"/{name}"
 

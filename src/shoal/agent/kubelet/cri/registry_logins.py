@@ -55,7 +55,7 @@ def logins_in(secret: Mapping[str, bytes]) -> Iterator[RegistryLogin]:
         for server, entry in entries.items():
             user, password = entry.username, entry.password
             if entry.auth and not user:
-                user, _, password = b64decode(entry.auth).decode().partition(":")
+                user, _, password = b64decode(entry.auth, validate=True).decode().partition(":")
             yield RegistryLogin(_bare(server), user, password, entry.identitytoken)
     except (msgspec.DecodeError, ValueError):
         return
