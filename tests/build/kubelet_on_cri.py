@@ -16,7 +16,7 @@ from shoal.agent.kubelet.cri.calls import Deadlines, RuntimeCalls
 from shoal.agent.kubelet.cri.gpu_access import CdiFolder, GpuAccess
 from shoal.agent.kubelet.cri.images import Images
 from shoal.agent.kubelet.cri.launcher import ContainerLauncher
-from shoal.agent.kubelet.cri.pod_groups import PodGroups
+from shoal.agent.kubelet.cri.pod_cgroups import PodCgroups
 from shoal.agent.kubelet.cri.runtime import CriRuntime, Owner
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Kubelet
@@ -41,7 +41,7 @@ class KubeletOnCri:
         self.calls = RuntimeCalls(cri.socket, _QUICK)
         (folder / "cgroup").mkdir(exist_ok=True)
         (folder / "cgroup" / "cgroup.controllers").touch()
-        groups = PodGroups(100, folder / "cgroup")
+        groups = PodCgroups(100, folder / "cgroup")
         self.runtime = CriRuntime(self.calls, Owner("o", pods), context.clock, "fake", groups)
         gpus = NodeGpus(None)
         launcher = ContainerLauncher(

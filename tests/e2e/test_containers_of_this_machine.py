@@ -4,6 +4,8 @@ containerd."""
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from build.container_machine import ContainerMachine
 from build.containerd import TOOLS, may_run
 from build.terminal_process import TerminalProcess
+from docs.pages import ROOT
 
 pytestmark = [
     pytest.mark.external("kubectl", "containerd", "ctr", "runc", "busybox"),
@@ -206,6 +209,26 @@ def test_what_containers_cannot_have_is_refused(machine: ContainerMachine) -> No
     words = "spec.containers[main].lifecycle is not supported for containers on this node"
     assert machine.field(pod, ".status.message") == words
     machine.kubectl("delete", pod, "--wait")
+
+
+def test_the_commands_of_the_guide_work(machine: ContainerMachine) -> None:
+    page = (ROOT / "docs" / "how-to" / "this-machine.md").read_text(encoding="utf-8")
+    block = re.search(r"^```sh\n(.*?)^```$", page.split("## Run containers")[1], re.MULTILINE | re.DOTALL)
+    assert block is not None
+    machine.containerd.import_image("docker.io/library/busybox:1.36", "/bin/busybox", "sh")
+
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block[1]],
+        env=machine.kubectl.environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+
+    files, answer = done.stdout.splitlines()[-2:]
+    assert files == "files: name"
+    assert answer.startswith('boxedpod "boxed" deleted')
 
 
 @pytest.mark.parametrize("victim", ["server", "containerd", "both"])

@@ -1,4 +1,4 @@
-"""Stands for a runtime that this machine does not have; its pods are refused before they are started."""
+"""The runtime of pods that this machine cannot run; they are refused before they are started."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _KEY, _OLD_KEY = ".dockerconfigjson", ".dockercfg"
 _DOCKER = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
 
 
-class _Entry(msgspec.Struct):
+class _RegistryEntry(msgspec.Struct):
     username: str = ""
     password: str = ""
     auth: str = ""
@@ -22,7 +22,7 @@ class _Entry(msgspec.Struct):
 
 
 class _File(msgspec.Struct):
-    auths: dict[str, _Entry] = {}
+    auths: dict[str, _RegistryEntry] = {}
 
 
 class RegistryLogin(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ def logins_in(secret: Mapping[str, bytes]) -> Iterator[RegistryLogin]:
         if _KEY in secret:
             entries = msgspec.json.decode(secret[_KEY], type=_File).auths
         else:
-            entries = msgspec.json.decode(secret.get(_OLD_KEY, b"{}"), type=dict[str, _Entry])
+            entries = msgspec.json.decode(secret.get(_OLD_KEY, b"{}"), type=dict[str, _RegistryEntry])
         for server, entry in entries.items():
             user, password = entry.username, entry.password
             if entry.auth and not user:

@@ -17,7 +17,7 @@ from shoal.agent.kubelet.container_settings import ContainerSettings
 from shoal.agent.kubelet.cri.calls import CallFailedError, RuntimeCalls
 from shoal.agent.kubelet.cri.ends import ContainerEnds, former_log
 from shoal.agent.kubelet.cri.exec_sync import ShortCommand
-from shoal.agent.kubelet.cri.pod_groups import PodGroups
+from shoal.agent.kubelet.cri.pod_cgroups import PodCgroups
 from shoal.agent.kubelet.cri.requests import container_config, log_path
 from shoal.agent.kubelet.cri.sandboxes import OWN, POD, ReadySandbox, Sandboxes
 from shoal.agent.kubelet.cri.streamed_command import streamed_command
@@ -45,11 +45,16 @@ class Owner(msgspec.Struct, frozen=True):
 
 class CriRuntime:
     def __init__(
-        self, calls: RuntimeCalls, owner: Owner, clock: Clock, name: str = "containerd", groups: PodGroups | None = None
+        self,
+        calls: RuntimeCalls,
+        owner: Owner,
+        clock: Clock,
+        name: str = "containerd",
+        groups: PodCgroups | None = None,
     ) -> None:
         self.name = name
         self._calls, self._owner, self._clock = calls, owner, clock
-        self._groups = groups or PodGroups(PROCESSES)
+        self._groups = groups or PodCgroups(PROCESSES)
         self.sandboxes = Sandboxes(calls, owner.id, owner.folder, self._groups)
         self.ends = ContainerEnds(calls, clock, {OWN: owner.id})
 

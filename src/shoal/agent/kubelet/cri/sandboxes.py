@@ -15,7 +15,7 @@ import msgspec
 
 from shoal.agent.kubelet.container_settings import PodSettings
 from shoal.agent.kubelet.cri.calls import CallFailedError, RuntimeCalls
-from shoal.agent.kubelet.cri.pod_groups import PodGroups
+from shoal.agent.kubelet.cri.pod_cgroups import PodCgroups
 from shoal.agent.kubelet.cri.requests import sandbox_config
 from shoal.agent.kubelet.runtime import StartRefused
 from shoal.agent.protos import cri_pb2 as messages
@@ -36,7 +36,7 @@ class ReadySandbox(msgspec.Struct, frozen=True):
 class Sandboxes:
     """`owner`: distinguishes this kubelet from others with the same runtime; `folder`: has a folder for each pod."""
 
-    def __init__(self, calls: RuntimeCalls, owner: str, folder: Path, groups: PodGroups) -> None:
+    def __init__(self, calls: RuntimeCalls, owner: str, folder: Path, groups: PodCgroups) -> None:
         self._calls, self._owner, self._folder, self._groups = calls, owner, folder, groups
         self._locks: dict[str, asyncio.Lock] = {}
         self._ready: dict[str, ReadySandbox] = {}

@@ -33,7 +33,7 @@ class _Details(msgspec.Struct):
     causes: list[_Cause] = []
 
 
-class _Status(msgspec.Struct):
+class _Outcome(msgspec.Struct):
     """How the command ended, as the runtime says it on the stream `error`."""
 
     status: str = ""
@@ -109,7 +109,7 @@ class StreamedCommand:
 
     async def code(self) -> int:
         await asyncio.wait((self._following,))
-        status = self._status()
+        status = self._outcome()
         if status.status == "Success":
             return 0
         return _WITHOUT_CODE if (code := status.code()) is None else code
@@ -145,15 +145,15 @@ class StreamedCommand:
             case GoAway():
                 self._open.clear()
 
-    def _status(self) -> _Status:
+    def _outcome(self) -> _Outcome:
         try:
-            return msgspec.json.decode(b"".join(self._said), type=_Status)
+            return msgspec.json.decode(b"".join(self._said), type=_Outcome)
         except msgspec.DecodeError:
-            return _Status()
+            return _Outcome()
 
     def _complaint(self) -> Iterator[bytes]:
         """Why the command did not start, which only the outcome says."""
-        status = self._status()
+        status = self._outcome()
         if status.status == "Failure" and status.code() is None:
             yield f"{status.message}\n".encode()
 

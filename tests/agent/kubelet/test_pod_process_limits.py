@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from shoal.agent.kubelet.cri.pod_groups import PodGroups
+from shoal.agent.kubelet.cri.pod_cgroups import PodCgroups
 
 
 def test_version_1_limits_the_group_of_the_pod(tmp_path: Path) -> None:
     (tmp_path / "pids").mkdir()
-    groups = PodGroups(100, tmp_path)
+    groups = PodCgroups(100, tmp_path)
 
     assert groups.make("u") == "/shoal-pods/u"
     assert (tmp_path / "pids/shoal-pods/u/pids.max").read_text() == "100"
@@ -20,12 +20,12 @@ def test_version_1_limits_the_group_of_the_pod(tmp_path: Path) -> None:
 
 def test_version_1_without_the_controller_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="pids"):
-        PodGroups(100, tmp_path).make("u")
+        PodCgroups(100, tmp_path).make("u")
 
 
 def test_version_2_limits_each_container(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").touch()
-    groups = PodGroups(100, tmp_path)
+    groups = PodCgroups(100, tmp_path)
 
     assert groups.make("u") == ""
     assert groups.values() == {"pids.max": "100"}
@@ -35,6 +35,6 @@ def test_the_groups_of_a_pod_are_removed_in_every_hierarchy(tmp_path: Path) -> N
     for name in ("pids", "cpu"):
         (tmp_path / name / "shoal-pods/u").mkdir(parents=True)
 
-    PodGroups(100, tmp_path).remove("u")
+    PodCgroups(100, tmp_path).remove("u")
 
     assert not [*tmp_path.glob("*/shoal-pods/u")]

@@ -13,7 +13,7 @@ from pathlib import Path
 _PARENT = "shoal-pods"
 
 
-class PodGroups:
+class PodCgroups:
     """`root`: where the hierarchies are mounted; `processes`: the most processes and threads of one pod, or of one
     container."""
 
