@@ -81,7 +81,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += [] if self.has_foreign else ["--no-foreign-kinds"]
         words += [] if self.scheduler is USUAL_SCHEDULER else ["--scheduler", self.scheduler.value]
         words += ["--this-machine"] if self.is_this_machine else []
-        words += ["--runtime-endpoint", self.runtime_endpoint] if self.runtime_endpoint else []
+        words += ["--runtime-endpoint", _absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
         words += self._of_nodes()
         return [*words, "--processes"] if self.is_split else words
 
@@ -152,6 +152,10 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise UserError("--processes does not go with --this-machine")
         if self.runtime_endpoint and not self.is_this_machine:
             raise UserError("--runtime-endpoint is only for --this-machine")
+        if self.runtime_endpoint:
+            from shoal.agent.kubelet.cri.endpoint import runtime_socket
+
+            runtime_socket(self.runtime_endpoint)
 
     def _shoal(self) -> RunChoice:
         from shoal.api.run_configuration import RunConfiguration
@@ -175,3 +179,7 @@ def _absolute(nodes: str) -> str:
 
 def _absolute_file(part: str) -> str:
     return str(Path(part.strip()).expanduser().absolute())
+
+
+def _absolute_socket(endpoint: str) -> str:
+    return endpoint if endpoint == NONE else _absolute_file(endpoint.removeprefix("unix://"))

@@ -105,3 +105,14 @@ def test_namespaces_are_those_of_the_pod(spec: Obj, modes: tuple[int, int, int])
     assert config.labels == {"app": "x", "own": "1"}
     assert (config.metadata.attempt, config.linux.cgroup_parent) == (1, "/g")
     assert config.hostname == ("" if spec.get("hostNetwork") else "p")
+
+
+def test_ports_of_the_node_lead_to_a_pod_with_a_network_of_its_own() -> None:
+    ports = [{"containerPort": 80, "hostPort": 8080, "protocol": "UDP", "hostIP": "127.0.0.1"}, {"containerPort": 81}]
+
+    own = sandbox_config(pod_settings(pod({"ports": ports})), Path("/logs"), {})
+    hosts = sandbox_config(pod_settings(pod({"ports": ports}, hostNetwork=True)), Path("/logs"), {})
+
+    mapping = messages.PortMapping(protocol=messages.UDP, container_port=80, host_port=8080, host_ip="127.0.0.1")
+    assert [*own.port_mappings] == [mapping]
+    assert not hosts.port_mappings

@@ -46,6 +46,7 @@ def test_what_containers_have_is_accepted() -> None:
     ("spec", "container", "field"),
     [
         ({"dnsConfig": {"nameservers": ["1.1.1.1"]}}, {}, "spec.dnsConfig"),
+        ({"resources": {"limits": {"cpu": "1"}}}, {}, "spec.resources.limits"),
         ({"dnsPolicy": "None"}, {}, "spec.dnsPolicy: None"),
         ({"hostAliases": [{"ip": "1.1.1.1"}]}, {}, "spec.hostAliases"),
         ({"hostUsers": True}, {}, "spec.hostUsers"),

@@ -44,6 +44,15 @@ class SecurityOptions(msgspec.Struct, frozen=True):
     seccomp_file: str = ""
 
 
+class HostPort(msgspec.Struct, frozen=True):
+    """A port of the node that leads to a port of a container."""
+
+    number: int
+    container_number: int
+    protocol: str = "TCP"
+    address: str = ""
+
+
 class PodSettings(msgspec.Struct, frozen=True):
     """What the containers of a pod share."""
 
@@ -59,6 +68,7 @@ class PodSettings(msgspec.Struct, frozen=True):
     shares_processes: bool = False
     is_privileged: bool = False
     """Whether one of its containers is."""
+    ports: tuple[HostPort, ...] = ()
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
 
@@ -90,6 +100,7 @@ def pod_settings(pod: Obj, handler: str = "") -> PodSettings:
         is_host_ipc=bool(spec.get("hostIPC")),
         shares_processes=bool(spec.get("shareProcessNamespace")),
         is_privileged=any((one.get("securityContext") or {}).get("privileged") for one in every_container(pod)),
+        ports=tuple(_host_ports(pod)),
         labels=meta.get("labels") or {},
         annotations=meta.get("annotations") or {},
     )
@@ -98,6 +109,14 @@ def pod_settings(pod: Obj, handler: str = "") -> PodSettings:
 def every_container(pod: Obj) -> Iterator[Obj]:
     yield from pod["spec"].get("initContainers") or ()
     yield from pod["spec"]["containers"]
+
+
+def _host_ports(pod: Obj) -> Iterator[HostPort]:
+    for container in every_container(pod):
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                protocol, address = port.get("protocol") or "TCP", port.get("hostIP") or ""
+                yield HostPort(int(port["hostPort"]), int(port["containerPort"]), protocol, address)
 
 
 def security_of(pod: Obj, container: Obj) -> SecurityOptions:

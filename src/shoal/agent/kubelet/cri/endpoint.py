@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from shoal.units.errors import UserError, Where
+from shoal.units.errors import UserError
 
 NONE = "none"
 USUAL = (
@@ -28,7 +28,7 @@ def runtime_socket(given: str, usual: Sequence[Path] = USUAL) -> tuple[Path, str
         if not path.is_socket():
             what = "is not a socket" if path.exists() else "does not exist"
             fix = "start the container runtime, or name its socket, such as /run/containerd/containerd.sock"
-            raise UserError(f"--runtime-endpoint: {path} {what}", where=Where(file=str(path)), fix=fix)
+            raise UserError(f"--runtime-endpoint: {path} {what}", fix=fix)
         return path, "" if _may_open(path) else _not_allowed(path)
     found = [path for path in usual if path.is_socket()]
     for path in found:

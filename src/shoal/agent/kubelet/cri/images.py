@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 
 from shoal.agent.kubelet.cri.calls import CallFailedError, RuntimeCalls
@@ -15,7 +14,6 @@ from shoal.client.clock import Clock
 _FIRST_S, _LONGEST_S = 10.0, 300.0
 _SHOWN_S = 2.0
 """How long a container shows ErrImagePull before it shows that it waits for the next try."""
-_HAS_TAG = re.compile(r"[:@][^/]*$")
 
 
 class Images:
@@ -76,4 +74,4 @@ class Images:
 
 def named(image: str) -> str:
     """With the tag that the kubelet adds."""
-    return image if _HAS_TAG.search(image) else f"{image}:latest"
+    return image if ":" in image.rpartition("/")[2] or "@" in image else f"{image}:latest"

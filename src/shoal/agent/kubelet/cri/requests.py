@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from shoal.agent.kubelet.container_settings import ContainerMount, ContainerSettings, PodSettings, SecurityOptions
+from shoal.agent.kubelet.container_settings import (
+    ContainerMount,
+    ContainerSettings,
+    HostPort,
+    PodSettings,
+    SecurityOptions,
+)
 from shoal.agent.kubelet.runtime import ContainerLimits, Launch, RunKey
 from shoal.agent.protos import cri_pb2 as messages
 
@@ -48,6 +54,7 @@ def sandbox_config(
         metadata=messages.PodSandboxMetadata(name=pod.name, namespace=pod.namespace, uid=pod.uid, attempt=attempt),
         hostname="" if pod.is_host_network else pod.host_name,
         log_directory=str(logs),
+        port_mappings=[] if pod.is_host_network else [_port(one) for one in pod.ports],
         labels={**pod.labels, **labels},
         annotations=pod.annotations,
         linux=messages.LinuxPodSandboxConfig(
@@ -95,6 +102,15 @@ def container_config(
 def log_path(key: RunKey) -> str:
     """Below the folder of the pod's logs."""
     return f"{key.container}/{key.attempt}.log"
+
+
+def _port(one: HostPort) -> messages.PortMapping:
+    return messages.PortMapping(
+        protocol=messages.Protocol.Value(one.protocol),
+        container_port=one.container_number,
+        host_port=one.number,
+        host_ip=one.address,
+    )
 
 
 def _namespaces(pod: PodSettings) -> messages.NamespaceOption:

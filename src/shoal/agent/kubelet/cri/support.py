@@ -45,6 +45,8 @@ def unsupported(pod: Obj, *, may_mount: bool) -> str:
 def _unsupported(pod: Obj, may_mount: bool) -> Iterator[str]:
     spec = pod["spec"]
     yield from unsupported_fields(pod, _WHAT, _CONTAINER)
+    if (spec.get("resources") or {}).get("limits"):
+        yield f"spec.resources.limits is not supported for {_WHAT}; set the limits of each container"
     if spec.get("dnsPolicy") == "None":
         yield f"spec.dnsPolicy: None is not supported for {_WHAT}: they have the name servers of the node"
     yield from _security(spec.get("securityContext") or {}, "spec.securityContext", _POD_SECURITY)
