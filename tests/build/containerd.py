@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -26,6 +27,11 @@ state = "{folder}/state"
   sandbox_image = "localhost/pause:1"
   # Containers of machines that are containers themselves may not lower it.
   restrict_oom_score_adj = true
+  enable_cdi = true
+  cdi_spec_dirs = ["{folder}/cdi"]
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{folder}/cni/bin"
+    conf_dir = "{folder}/cni/conf"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "native"
 """
@@ -39,6 +45,13 @@ class Containerd:
         self.socket = folder / "socket"
         (folder / "config.toml").write_text(_CONFIG.format(folder=folder))
         self.process = self._start()
+
+    def version(self) -> int:
+        """The first number."""
+        said = subprocess.run(["containerd", "--version"], check=True, capture_output=True, text=True).stdout
+        found = re.search(r"\b(\d+)\.\d+\.\d+", said)
+        assert found is not None, said
+        return int(found[1])
 
     def kill_and_start(self) -> None:
         self.process.kill()
