@@ -60,6 +60,8 @@ class FakeCri:
         self.starts: Counter[tuple[str, str, int]] = Counter()
         """How often each run of a container was started: by pod, container and attempt."""
         self.handlers: list[str] = []
+        self.graces: list[int] = []
+        """The grace periods of stopped containers, in seconds."""
         self._names = count(1)
         self._lock = threading.RLock()
         self._restarting = threading.Lock()
@@ -215,6 +217,7 @@ class FakeCri:
 
     def _StopContainer(self, request: messages.StopContainerRequest) -> messages.StopContainerResponse:
         self._ended(self._known(request.container_id), 143)
+        self.graces.append(request.timeout)
         return messages.StopContainerResponse()
 
     def _RemoveContainer(self, request: messages.RemoveContainerRequest) -> messages.RemoveContainerResponse:

@@ -79,7 +79,10 @@ class KubeletOnCri:
     async def create(self, name: str, *command: str, container: Obj | None = None, **spec: Any) -> str:
         """The uid of a pod on this node."""
         main = {"name": "main", "image": "app:1", "command": [*command], **(container or {})}
-        pod = {"metadata": {"name": name}, "spec": {"nodeName": NODE, "containers": [main], **spec}}
+        return await self.create_all(name, [main], **spec)
+
+    async def create_all(self, name: str, containers: list[Obj], **spec: Any) -> str:
+        pod = {"metadata": {"name": name}, "spec": {"nodeName": NODE, "containers": containers, **spec}}
         return str((await self.cluster.create(PODS, pod))["metadata"]["uid"])
 
     async def state(self, name: str) -> Obj:

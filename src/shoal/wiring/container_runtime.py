@@ -45,11 +45,29 @@ class Containers(msgspec.Struct):
     """Removes the pods of which it is not known that they are wanted. Raises TemporaryError."""
 
 
-async def open_containers(
-    tasks: ProcessTasks, endpoint: str, folder: Path, driver: GpuDriver | None, gpus: NodeGpus
-) -> Containers:
-    """`folder`: has a folder for each pod. Raises UserError for an endpoint that is not one."""
+def chosen_socket(endpoint: str, recorded: Path, pod: str) -> tuple[Path, str]:
+    """The socket of the runtime, and why it cannot be used. `recorded`: the file with the socket of the pods that are
+    stored; `pod`: one of those that run in containers; empty: none does. With another runtime such pods would run
+    twice. Raises UserError."""
+    former = recorded.read_text(encoding="utf-8").strip() if pod and recorded.exists() else ""
+    if former and not endpoint:
+        return Path(former), ""
     socket, refusal = runtime_socket(endpoint)
+    if former and (refusal or str(socket.absolute()) != former):
+        raise UserError(
+            f"{pod} runs in a container at {former}",
+            fix=f"start with --runtime-endpoint {former}, and delete such pods before you choose another runtime",
+        )
+    if not refusal:
+        recorded.write_text(str(socket.absolute()), encoding="utf-8")
+    return socket, refusal
+
+
+async def open_containers(
+    tasks: ProcessTasks, chosen: tuple[Path, str], folder: Path, driver: GpuDriver | None, gpus: NodeGpus
+) -> Containers:
+    """`chosen`: the socket, and why it cannot be used; `folder`: has a folder for each pod."""
+    socket, refusal = chosen
     try:
         with extra_named():
             from shoal.agent.kubelet.cri.calls import CallFailedError, Deadlines, RuntimeCalls

@@ -37,7 +37,7 @@ from shoal.embedded.kubelets.endpoint import api_server_trust
 from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings
 from shoal.embedded.kubelets.node_view import Usage
 from shoal.units.errors import ShoalError, UserError
-from shoal.wiring.container_runtime import Containers, open_containers, remove_unknown_pods
+from shoal.wiring.container_runtime import chosen_socket, open_containers, remove_unknown_pods
 from shoal.wiring.gpu_driver import open_driver
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.this_machine_view import ThisMachineView
@@ -66,9 +66,12 @@ async def start_this_machine(
     runtime = ProcessRuntime(pods)
     driver = _driver()
     gpus, labels = NodeGpus(driver), _labels(driver)
-    containers = await open_containers(tasks, endpoint, pods, driver, gpus)
     store = PodStore(pods)
-    _check_stored(store, containers)
+    stored = _stored_in_containers(store)
+    socket = chosen_socket(endpoint, folder / "runtime-endpoint", stored)
+    containers = await open_containers(tasks, socket, pods, driver, gpus)
+    if stored and isinstance(containers.launcher, AbsentLauncher):
+        raise UserError(f"{stored} runs in a container: {containers.refusal}")
     view = ThisMachineView(machine.name, Usage(machine.cores * 1000, machine.memory_bytes))
     port, url = await _endpoint(tasks, view)
     described = NodeDescription(
@@ -152,12 +155,11 @@ def admission(informers: Informers, runtime: ProcessRuntime, no_containers: str)
     return refusal
 
 
-def _check_stored(store: PodStore, containers: Containers) -> None:
-    """Pods of an earlier process that run in containers must not be given up."""
-    stored = next((one for one in store.all() if not is_process_pod(one.pod) and one.run.sandboxes), None)
-    if stored is not None and isinstance(containers.launcher, AbsentLauncher):
-        run = stored.run
-        raise UserError(f"pod {run.namespace}/{run.name} runs in containers: {containers.refusal}")
+def _stored_in_containers(store: PodStore) -> str:
+    """A pod of an earlier process that runs in containers; empty if there is none."""
+    runs = (one.run for one in store.all() if not is_process_pod(one.pod))
+    found = next((run for run in runs if run.sandboxes and not run.is_over), None)
+    return "" if found is None else f"pod {found.namespace}/{found.name}"
 
 
 async def _endpoint(tasks: ProcessTasks, view: ThisMachineView) -> tuple[int, str]:

@@ -60,7 +60,7 @@ def test_privileges_capabilities_and_profiles_are_passed_on() -> None:
     assert (found.privileged, found.readonly_rootfs, found.no_new_privs) == (True, True, True)
     assert not found.masked_paths
     assert [*found.capabilities.add_capabilities, *found.capabilities.drop_capabilities] == ["NET_ADMIN", "ALL"]
-    assert found.seccomp.localhost_ref == "p.json"
+    assert found.seccomp.localhost_ref == "/var/lib/kubelet/seccomp/p.json"
     assert pod_settings(pod({"securityContext": context})).is_privileged
 
 

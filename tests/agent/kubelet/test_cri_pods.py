@@ -131,6 +131,33 @@ async def test_the_handler_of_a_runtime_class_is_passed_on(tmp_path: Path) -> No
         assert machine.cri.handlers == ["kata"]
 
 
+async def test_the_containers_of_a_pod_share_its_volumes(tmp_path: Path) -> None:
+    async with kubelet_on_cri(tmp_path) as machine:
+        field = {"fieldPath": "metadata.name"}
+        sources = [{"downwardAPI": {"items": [{"path": f"n{number}", "fieldRef": field} for number in range(300)]}}]
+        names = [f"c{number}" for number in range(6)]
+        mounts = [{"name": "v", "mountPath": "/v"}]
+        more = [{"name": name, "image": "app:1", "command": ["serve"], "volumeMounts": mounts} for name in names]
+        volumes = [{"name": "v", "projected": {"sources": sources}}]
+        uid = await machine.create_all("shared", more, volumes=volumes)
+
+        await machine.until(lambda: all(machine.cri.running(uid, name) for name in names))
+
+        reasons = await event_reasons(machine, "shared")
+        assert "Failed" not in reasons
+
+
+async def test_a_short_grace_period_is_no_kill(tmp_path: Path) -> None:
+    async with kubelet_on_cri(tmp_path) as machine:
+        await machine.create("graceful", "serve")
+        await machine.until_ready("graceful")
+
+        await machine.cluster.delete(PODS, "graceful", Deletion(grace_s=1))
+        await machine.until_gone("graceful")
+
+        assert machine.cri.graces == [1]
+
+
 async def test_the_sandbox_of_a_pod_that_has_ended_is_stopped(tmp_path: Path) -> None:
     async with kubelet_on_cri(tmp_path) as machine:
         await machine.create("ends", "exit", "0", restartPolicy="Never")

@@ -113,6 +113,9 @@ class Kubelet:
         self._pods[uid] = pod
         if pod.run.is_over:
             self.report(uid)
+            if pod.run.sandboxes:
+                # The process that ended it may have been killed before it was done.
+                self._tasks[uid] = asyncio.ensure_future(pod.end())
             return
         worker = self._workers[uid] = PodWorker(pod)
         self._tasks[uid] = asyncio.ensure_future(self._work(pod, worker))

@@ -62,6 +62,8 @@ class PodOnNode:
         self.clock = parts.clock
         self._launcher = parts.launcher_of(pod)
         self.stopping = asyncio.Event()
+        self._launching = asyncio.Lock()
+        """The containers of a pod share its volumes."""
         self.folder = parts.store.folder_of(run.uid)
         if run.stop_since_s is not None:
             self.stopping.set()
@@ -113,7 +115,8 @@ class PodOnNode:
                 tell=self.tell,
                 handler=self._handler,
             )
-            launch = await self._launcher.launch(inputs)
+            async with self._launching:
+                launch = await self._launcher.launch(inputs)
         except MissingSourceError as error:
             raise StartRefused("CreateContainerConfigError", str(error)) from None
         except VolumeFault as fault:

@@ -34,6 +34,7 @@ class Images:
             if policy == "Never" and found is None:
                 words = f'Container image "{image}" is not present with pull policy of Never'
                 tell("ErrImageNeverPull", words, warns=True)
+                tell("Failed", "Error: ErrImageNeverPull", warns=True)
                 raise StartRefused("ErrImageNeverPull", words, is_told=True)
             if found is not None and policy != "Always":
                 self._failures.pop(image, None)
@@ -47,7 +48,8 @@ class Images:
         if left_s > 0:
             words = f'Back-off pulling image "{image}"'
             tell("BackOff", words)
-            raise StartRefused("ImagePullBackOff", f"{words}: ErrImagePull: {last}", retry_s=left_s)
+            tell("Failed", "Error: ImagePullBackOff", warns=True)
+            raise StartRefused("ImagePullBackOff", f"{words}: ErrImagePull: {last}", retry_s=left_s, is_told=True)
         tell("Pulling", f'Pulling image "{image}"')
         begun_s = self._clock.seconds()
         try:
@@ -59,7 +61,8 @@ class Images:
             delay_s = min(_FIRST_S * float(1 << min(count, 10)), _LONGEST_S)
             self._failures[image] = (count + 1, self._clock.seconds() + delay_s, str(error))
             tell("Failed", f'Failed to pull image "{image}": {error}', warns=True)
-            raise StartRefused("ErrImagePull", str(error), retry_s=_SHOWN_S) from None
+            tell("Failed", "Error: ErrImagePull", warns=True)
+            raise StartRefused("ErrImagePull", str(error), retry_s=_SHOWN_S, is_told=True) from None
         self._failures.pop(image, None)
         took_s = self._clock.seconds() - begun_s
         tell("Pulled", f'Successfully pulled image "{image}" in {took_s:.3f}s. Image size: {found.size} bytes.')

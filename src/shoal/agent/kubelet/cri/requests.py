@@ -39,6 +39,8 @@ _PROPAGATIONS = {
     "HostToContainer": messages.PROPAGATION_HOST_TO_CONTAINER,
     "Bidirectional": messages.PROPAGATION_BIDIRECTIONAL,
 }
+_SECCOMP = "/var/lib/kubelet/seccomp"
+"""Where nodes have the profiles that pods name."""
 _PROFILES = {
     "RuntimeDefault": messages.SecurityProfile.RuntimeDefault,
     "Unconfined": messages.SecurityProfile.Unconfined,
@@ -106,7 +108,7 @@ def log_path(key: RunKey) -> str:
 
 def _port(one: HostPort) -> messages.PortMapping:
     return messages.PortMapping(
-        protocol=messages.Protocol.Value(one.protocol),
+        protocol=one.protocol,
         container_port=one.container_number,
         host_port=one.number,
         host_ip=one.address,
@@ -130,7 +132,10 @@ def _security(options: SecurityOptions, pod: PodSettings) -> messages.LinuxConta
         readonly_rootfs=options.is_read_only,
         supplemental_groups=options.groups,
         no_new_privs=options.has_no_new_privileges,
-        seccomp=messages.SecurityProfile(profile_type=_PROFILES[options.seccomp], localhost_ref=options.seccomp_file),
+        seccomp=messages.SecurityProfile(
+            profile_type=_PROFILES[options.seccomp],
+            localhost_ref=options.seccomp_file and f"{_SECCOMP}/{options.seccomp_file}",
+        ),
     )
     if not options.is_privileged:
         found.masked_paths.extend(_MASKED)

@@ -8,6 +8,7 @@ not answer ends no run: what is not known is asked again until it is answered.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
 from pathlib import Path
 from typing import TypeVar
 
@@ -108,7 +109,7 @@ class CriRuntime:
                 if found.state == messages.CONTAINER_CREATED:
                     await self._calls.remove(found.id)
                     return
-                await self._calls.stop(found.id, int(max(until_s - self._clock.seconds(), 0.0)))
+                await self._calls.stop(found.id, ceil(max(until_s - self._clock.seconds(), 0.0)))
             except CallFailedError as error:
                 if error.is_absent:
                     return
