@@ -10,7 +10,7 @@ LOCK := requirements/dev.lock
 help: ## What can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 18
 
-# Users get the product and its twelve dependencies; developers get the locked tools as well.
+# Users get the product with all its parts; developers get the locked tools as well.
 $(BIN)/shoal: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Shoal needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
@@ -103,7 +103,7 @@ schemas: $(VENV)/.dev ## Renew the schemas of Kubernetes (KUBECTL=path of a curr
 
 lock: $(VENV)/.dev ## Renew the locked dependencies
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-tools>=7.5'
-	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/run.lock pyproject.toml
+	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --extra all --constraint requirements/run.in --output-file requirements/run.lock pyproject.toml
 	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --allow-unsafe --output-file $(LOCK) requirements/dev.in
 	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/docs.lock requirements/docs.in
 

@@ -3,7 +3,7 @@
     python examples/gpu/compare.py --seconds 5
 
 Cases: each program alone, both by time-slicing, both under MPS, both on MIG instances. A case that would need another
-mode of the GPU or a program that is missing is listed as not measured, with the reason. No setting of the GPU is changed.
+mode of the GPU or a missing program is listed as not measured, with the reason. No setting of the GPU is changed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _FOLDER = Path(__file__).parent
 _USUAL_PIPE = "/tmp/nvidia-mps"
 _PATIENCE_S = 120
 _MIG_DEVICE = re.compile(r"\(UUID: (MIG-[^)]+)\)")
+_GPU_LINE = re.compile(r"GPU ([0-9]+): .* \(UUID: (GPU-[^)]+)\)")
 _HEAD = ("case", "program", "per second", "p50 ms", "p99 ms", "memory MiB")
 _TEXT_COLUMNS = 2
 
@@ -60,7 +61,8 @@ class Row:
 class Machine:
     """What nvidia-smi reports of the first visible GPU."""
 
-    has_tool: bool = False
+    problem: str = ""
+    """Why nothing is known."""
     compute_mode: str = ""
     mig_mode: str = ""
     instances: list[str] = field(default_factory=list)
@@ -146,8 +148,8 @@ def _mps_case(both: tuple[str, ...], machine: Machine) -> Case:
 
 
 def _mig_case(both: tuple[str, ...], machine: Machine, no_daemon: str) -> Case:
-    if not machine.has_tool:
-        return Case("MIG", both, why_not="nvidia-smi is not on the path")
+    if machine.problem:
+        return Case("MIG", both, why_not=machine.problem)
     if machine.mig_mode != "Enabled":
         return Case("MIG", both, why_not="MIG mode is not enabled, and a change would affect all users of the GPU")
     if len(machine.instances) < len(both):
@@ -198,28 +200,47 @@ def _last_line(words: str) -> str:
 
 def _machine() -> Machine:
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0]
-    which = ("-i", chosen if chosen and not chosen.startswith("MIG-") else "0")
-    listed = _nvidia_smi("-L", *which)
-    fields = _nvidia_smi(*which, "--query-gpu=compute_mode,mig.mode.current", "--format=csv,noheader")
-    if listed is None or fields is None:
-        return Machine()
+    which = chosen if chosen and not chosen.startswith("MIG-") else "0"
+    try:
+        listed = _nvidia_smi("-L")
+        fields = _nvidia_smi("-i", which, "--query-gpu=compute_mode,mig.mode.current", "--format=csv,noheader")
+    except NotMeasuredError as error:
+        return Machine(str(error))
     mode, _, mig = fields.strip().partition(",")
-    return Machine(True, mode.strip(), mig.strip(), _MIG_DEVICE.findall(listed))
+    return Machine("", mode.strip(), mig.strip(), _instances(listed, which))
+
+
+def _instances(listed: str, gpu: str) -> list[str]:
+    """Of the GPU with this index or UUID, by the list of nvidia-smi."""
+    found: list[str] = []
+    is_chosen = False
+    for line in listed.splitlines():
+        head = _GPU_LINE.match(line)
+        if head is not None:
+            is_chosen = head[1] == gpu or head[2].startswith(gpu)
+        elif is_chosen:
+            found += _MIG_DEVICE.findall(line)
+    return found
 
 
 def _memory() -> dict[int, int]:
     """By process; empty in a container, in which nvidia-smi does not know the processes."""
-    text = _nvidia_smi("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits") or ""
+    try:
+        text = _nvidia_smi("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
+    except NotMeasuredError:
+        return {}
     pairs = (line.split(",") for line in text.splitlines())
     return {int(pid): int(used) for pid, used in pairs if pid.strip().isdecimal() and used.strip().isdecimal()}
 
 
-def _nvidia_smi(*arguments: str) -> str | None:
+def _nvidia_smi(*arguments: str) -> str:
     program = shutil.which("nvidia-smi")
     if program is None:
-        return None
+        raise NotMeasuredError("nvidia-smi is not on the path")
     done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
-    return None if done.returncode else done.stdout
+    if done.returncode:
+        raise NotMeasuredError(f"nvidia-smi failed: {_last_line(done.stdout + done.stderr)}")
+    return done.stdout
 
 
 def _table(gpu: str, framework: str, rows: list[Row]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -17,10 +17,15 @@ from build.gpu_pods import device_manager
 from build.prepared_claims import allocated
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.agent.dra.claim_driver import ClaimDriver, ClaimFolders
+from shoal.agent.dra.claim_sharing import ClaimSharing
+from shoal.agent.dra.health_stream import HealthStream
 from shoal.agent.dra.node_devices import ClaimableDevices
 from shoal.agent.health.watcher import HealthTimes, HealthWatcher
+from shoal.agent.protos import drahealth_pb2 as drahealth
 from shoal.client.kind import NAMESPACES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from shoal.devices.cdi_devices import CdiInput, DriverFiles
+from shoal.devices.claimable_devices import ClaimedHealth
+from shoal.units.errors import TemporaryError
 
 Obj = dict[str, Any]
 
@@ -37,7 +42,11 @@ class ClaimNode:
         self.kubelet = FakeDraKubelet(self.folders.registry)
         self.devices = ClaimableDevices(driver, self.health.health)
         self.driver = ClaimDriver(
-            NODE, self.folders, self.devices, lambda gpus: CdiInput(tuple(gpus), "1.2", DriverFiles())
+            NODE,
+            self.folders,
+            self.devices,
+            lambda gpus: CdiInput(tuple(gpus), "1.2", DriverFiles()),
+            ClaimSharing(None, "", lambda *_: None),
         )
         self.health.listen(lambda _: self.driver.wake())
         self.health.read()
@@ -201,3 +210,59 @@ def test_a_folder_that_is_no_folder_is_reported_once_and_slices_are_published(ca
         message for message in caplog.messages if message.startswith("the kubelet cannot reach the driver of claims")
     ]
     assert len(said) == 1
+
+
+def test_the_kubelet_follows_the_health_of_the_devices() -> None:
+    async def story() -> None:
+        async with claim_node() as node, node.running():
+            stream = node.kubelet.health()
+
+            async def next_unhealthy() -> dict[str, str]:
+                answer = await asyncio.to_thread(next, stream)
+                assert {(one.device.pool_name, one.device.device_name) for one in answer.devices} == {
+                    (NODE, f"gpu-{number}") for number in range(8)
+                }
+                assert all(one.last_updated_time and one.health_check_timeout_seconds for one in answer.devices)
+                unhealthy = (one for one in answer.devices if one.health == drahealth.UNHEALTHY)
+                return {one.device.device_name: one.message for one in unhealthy}
+
+            assert await next_unhealthy() == {}
+            node.manager.fail(3, 119)
+            node.health.next_xid()
+            # On a slow machine all devices are sent again meanwhile.
+            while not (found := await next_unhealthy()):
+                continue
+            assert set(found) == {"gpu-3"}
+            assert found["gpu-3"].startswith("Xid 119: ")
+            node.manager.mend(3)
+            node.now_s += 120.0
+            node.health.read()
+            while await next_unhealthy():
+                continue
+            stream.cancel()
+
+    asyncio.run(story())
+
+
+def test_a_driver_that_does_not_respond_makes_the_health_unknown() -> None:
+    class Silent:
+        answers: ClassVar[list[bool]] = [True, False]
+
+        def health(self) -> tuple[ClaimedHealth, ...]:
+            if not self.answers.pop(0):
+                raise TemporaryError("the driver does not respond", 1.0)
+            return (ClaimedHealth("gpu-0", is_healthy=True),)
+
+    class Active:
+        def add_callback(self, _: Any) -> bool:
+            return True
+
+        def is_active(self) -> bool:
+            return True
+
+    stream = HealthStream(NODE, Silent(), lambda: 5.0, interval_s=0.0).watch(cast("Any", Active()))
+    first, second = next(stream), next(stream)
+    assert [one.health for one in first.devices] == [drahealth.HEALTHY]
+    (device,) = second.devices
+    assert (device.health, device.message) == (drahealth.UNKNOWN, "the driver does not respond")
+    assert (device.last_updated_time, device.device.device_name) == (5, "gpu-0")

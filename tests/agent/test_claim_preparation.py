@@ -140,7 +140,7 @@ def elsewhere() -> Any:
         (allocated("a", "gpu-9"), r"results\[0\].device: this node has no device gpu-9"),
         (allocated("a", "gpu-1", config={**CONFIG, "shared": True}), "config.*unknown field `shared`"),
         (allocated("a", "gpu-1", config={**CONFIG, "kind": "MigDeviceConfig"}), "does not apply to a device"),
-        (allocated("a", "gpu-1", config={**CONFIG, "sharing": {"strategy": "MPS"}}), "MPS is not supported for claims"),
+        (allocated("a", "gpu-1", config={**CONFIG, "sharing": {"strategy": "MPS"}}), "MPS is not available"),
     ],
 )  # fmt: skip
 def test_a_claim_that_cannot_be_prepared_has_a_clear_error(tmp_path: Path, claim: Any, said: str) -> None:

@@ -16,11 +16,12 @@ from build.claimable import claimable
 from build.prepared_claims import allocated
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.agent.dra.slice_publisher import SlicePublisher
 from shoal.client.kind import DAEMON_SETS, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
+from shoal.client.kubelet.slice_publisher import SlicePublisher
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import ForbiddenError
 from shoal.devices.claimable_devices import claimable_devices
+from shoal.devices.device_classes import device_classes
 from shoal.devices.resource_slices import Published, partitions_of
 from shoal.embedded.apiserver.inside.api import InsideApi
 
@@ -76,3 +77,9 @@ async def test_the_patch_adds_the_folders_of_the_kubelet_to_the_daemon_set(tmp_p
         assert agent["args"] == ["agent", "run", "--dra"]
         assert {mount["name"] for mount in agent["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
         assert len(spec["volumes"]) == 5
+
+
+def test_the_classes_of_the_manifest_are_those_of_the_embedded_cluster() -> None:
+    documents = list(yaml.safe_load_all((FOLDER / "agent-dra.yaml").read_text()))
+    written = [one for one in documents if one["kind"] == "DeviceClass"]
+    assert [{"metadata": one["metadata"], "spec": one["spec"]} for one in written] == list(device_classes())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.agent.cdi.driver_files import driver_files, mig_capabilities
+from shoal.agent.cdi.driver_files import driver_files, mig_capabilities, missing_library
 from shoal.agent.cdi.spec_file import write_spec
 from shoal.devices.cdi_devices import DriverFile
 from shoal.devices.cdi_spec import CdiDevice, ContainerEdits, DeviceNode, cdi_spec
@@ -35,6 +35,19 @@ def test_a_library_that_two_folders_lead_to_is_found_once(tmp_path: Path) -> Non
     touch(tmp_path, f"usr/lib64/libcuda.so.{VERSION}")
     (tmp_path / "lib64").symlink_to("usr/lib64")
     assert len(driver_files(VERSION, tmp_path).libraries) == 1
+
+
+def test_libraries_are_found_in_the_folders_of_the_dynamic_loader(tmp_path: Path) -> None:
+    touch(tmp_path, f"opt/driver/lib64/libcuda.so.{VERSION}", f"srv/more/libnvidia-ml.so.{VERSION}")
+    touch(tmp_path, "etc/ld.so.conf", "etc/ld.so.conf.d/a.conf", "etc/ld.so.conf.d/b.conf")
+    (tmp_path / "etc/ld.so.conf").write_text("include ld.so.conf.d/*.conf  # more\ninclude /etc/ld.so.conf\n")
+    (tmp_path / "etc/ld.so.conf.d/a.conf").write_text("# the driver\n/opt/driver/lib64\n")
+    (tmp_path / "etc/ld.so.conf.d/b.conf").write_text("/srv/more/\n/opt/driver/lib64\n/../outside\n")
+    touch(tmp_path.parent, f"outside/libcuda.so.{VERSION}")
+    assert [one.container for one in driver_files(VERSION, tmp_path).libraries] == [
+        f"/opt/driver/lib64/libcuda.so.{VERSION}",
+        f"/srv/more/libnvidia-ml.so.{VERSION}",
+    ]
 
 
 def test_a_link_out_of_the_root_is_left_out(tmp_path: Path) -> None:
@@ -97,3 +110,10 @@ def test_a_place_that_cannot_be_written_is_a_user_error_with_the_file(tmp_path: 
     with pytest.raises(UserError) as error:
         write_spec(SPEC, tmp_path / "cdi/nvidia.json")
     assert str(tmp_path / "cdi/nvidia.json") in str(error.value)
+
+
+def test_what_containers_would_lack_is_named(tmp_path: Path) -> None:
+    words = missing_library(driver_files(VERSION, tmp_path), VERSION, tmp_path)
+    assert words.startswith(f"libcuda.so.{VERSION} was not found below {tmp_path}, so containers cannot use CUDA")
+    touch(tmp_path, f"{FOLDER}/libcuda.so.{VERSION}")
+    assert missing_library(driver_files(VERSION, tmp_path), VERSION, tmp_path) == ""

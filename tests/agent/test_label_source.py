@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from build.gpu_pods import device_manager
 from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
 from shoal.agent.features.machine_files import machine_type, pci_devices
 from shoal.agent.nvml import NvmlDriver
+from shoal.devices.device_health import DeviceHealth, HealthCause
 from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.port import GpuDriver
 from shoal.embedded.gpus.dcgm import DcgmExporter
@@ -136,3 +138,32 @@ def test_a_label_that_kubernetes_would_refuse_is_left_out_and_named() -> None:
     found = LabelSource(lambda: driver, SourceSettings(PluginConfig()), "-To be filled-").read()
     assert "nvidia.com/gpu.machine" not in found.labels
     assert [line.partition(" must")[0] for line in found.left_out] == ["label nvidia.com/gpu.machine: '-To-be-filled-'"]
+
+
+@pytest.mark.parametrize(("xid", "is_unhealthy"), [(79, True), (119, True), (48, True), (31, False)])
+def test_a_gpu_that_cannot_be_used_is_marked_in_the_topology(xid: int, is_unhealthy: bool) -> None:
+    manager = device_manager("dgx-h100")
+    labelled = source(manager)
+    before = labelled.read()
+    manager.fail(3, xid)
+    found = labelled.read()
+    marked = [one["index"] for one in json.loads(found.annotations["shoal.dev/topology"])["gpus"] if "unhealthy" in one]
+    assert marked == ([3] if is_unhealthy else [])
+    assert found.labels == before.labels
+
+
+def test_the_health_that_the_process_watches_counts() -> None:
+    manager = device_manager("dgx-h100")
+    driver = SimulatedDriver(manager, DcgmExporter(manager), lambda: 0.0)
+    whole = HealthCause("xid-119", "Xid 119", "reset it", is_unhealthy=True)
+    part = HealthCause("xid-94-instance-1", "Xid 94", "restart", is_unhealthy=True, instance=1)
+    uuids = [slot.uuid for slot in manager.machine.gpus]
+    health = (DeviceHealth(2, uuids[2], (whole,)), DeviceHealth(5, uuids[5], (part,)))
+    settings = SourceSettings(manager.config)
+    labelled = LabelSource(lambda: driver, settings, manager.machine.machine_type, lambda: health)
+    gpus = json.loads(labelled.read().annotations["shoal.dev/topology"])["gpus"]
+    assert [one["index"] for one in gpus if "unhealthy" in one] == [2]
+    # The driver reports each Xid once, so it is not asked a second time.
+    manager.fail(0, 79)
+    labelled.read()
+    assert driver.next_xid(0.0) is not None

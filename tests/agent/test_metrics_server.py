@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -13,6 +14,9 @@ import pytest
 
 from shoal.agent.exporter.metrics_server import MetricsServer, listen_address
 from shoal.units.errors import UserError
+
+_TCP_INFO_BYTES, _PACKETS_WITH_DATA = 192, 152
+"""Of Linux's structure `tcp_info`: its size, and where the number of received packets with data is."""
 
 
 @contextmanager
@@ -50,6 +54,17 @@ def test_health_says_why_there_are_no_metrics_yet() -> None:
         assert get(address, "/health")[::2] == (200, "OK")
     with served("the driver is slow") as address:
         assert get(address, "/health")[::2] == (503, "the driver is slow")
+
+
+def test_a_short_answer_is_one_packet() -> None:
+    """The second of two packets would wait for the acknowledgement of the first, which clients delay by 40 ms."""
+    with served() as address, socket.create_connection(address, timeout=30) as client:
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = b""
+        while not answer.endswith(b"\r\n\r\nmetric 1\n"):
+            answer += client.recv(64 * 1024)
+        info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+        assert struct.unpack_from("I", info, _PACKETS_WITH_DATA) == (1,)
 
 
 def test_other_paths_name_those_that_exist_and_other_methods_are_refused() -> None:

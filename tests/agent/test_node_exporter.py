@@ -230,6 +230,18 @@ def test_xid_errors_are_counted_and_the_last_one_stays() -> None:
     ]
 
 
+@pytest.mark.parametrize(("machine", "status", "value"), [("dgx-h100", "OK", 0), ("g6.12xlarge", "NotSupported", 5)])
+def test_the_status_of_nvlink_is_shown_towards_each_other_gpu(machine: str, status: str, value: int) -> None:
+    text = "DCGM_EXP_P2P_STATUS, gauge, NVLink\n"
+    node = ExporterNode(machine, ExporterSettings("node-1", selection=selection_of_file(text, ())))
+    node.read()
+    rows = node.rows()["DCGM_EXP_P2P_STATUS"]
+    count = len(node.driver.gpus().gpus)
+    pairs = {(labels["gpu"], labels["peer_gpu"]) for labels, _ in rows}
+    assert len(rows) == len(pairs) == count * (count - 1)
+    assert {(labels["link_status"], shown) for labels, shown in rows} == {(status, value)}
+
+
 def test_clocks_that_are_reduced_are_counted_by_reason() -> None:
     text = "DCGM_EXP_CLOCK_EVENTS_COUNT, gauge, recent\n"
     node = ExporterNode("g6.12xlarge", ExporterSettings("node-1", selection=selection_of_file(text, ())))

@@ -25,10 +25,12 @@ from shoal.devices.port import (
     EccErrors,
     Fabric,
     GpuReadings,
+    LinkStatus,
     LostGpu,
     MigAttributes,
     NvlinkCounters,
     NvlinkPeer,
+    NvlinkStatus,
     PciePeer,
     RemappedRows,
     RetiredPages,
@@ -107,6 +109,14 @@ def test_direct_links_are_counted_by_the_gpu_at_their_other_end() -> None:
 def test_a_link_to_a_gpu_of_another_machine_is_no_peer() -> None:
     gpu = driver_of(FakeNvml([FakeGpu(0, links=["00000000:AA:00.0"])])).gpus().gpus[0]
     assert gpu.peers == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(0, "OK"), (1, "ChipsetNotSupported"), (5, "NotSupported"), (9, "Unknown")]
+)
+def test_the_status_of_nvlink_has_the_name_of_its_number(number: int, status: LinkStatus) -> None:
+    gpus = driver_of(FakeNvml([FakeGpu(0, p2p_status=number), FakeGpu(1), FakeGpu(2)])).gpus().gpus
+    assert gpus[0].nvlink_statuses == (NvlinkStatus(1, status), NvlinkStatus(2, status))
 
 
 def test_pcie_relations_are_those_of_the_library() -> None:
@@ -381,6 +391,18 @@ def test_counters_of_the_library_are_in_the_readings() -> None:
     assert (readings.encoder_percent, readings.decoder_percent, readings.pcie_replays) == (7, 9, 3)
     assert readings.is_vgpu_licensed is False
     assert [one.util_percent for one in readings.processes or ()] == [40, 0]
+
+
+def test_costly_values_are_read_again_after_ten_seconds_only() -> None:
+    library, now_s = FakeNvml([FakeGpu(0)]), [100.0]
+    driver = NvmlDriver(library, Path("/nonexistent"), lambda: now_s[0])
+    gpu = driver.gpus().gpus[0]
+
+    def energy_at(seconds: float, energy_mj: int) -> int | None:
+        now_s[0], library.gpus[0].energy_mj = seconds, energy_mj
+        return readings_of(driver, gpu).energy_mj
+
+    assert [energy_at(100, 1), energy_at(109, 2), energy_at(110, 3), energy_at(119, 4)] == [1, 1, 3, 3]
 
 
 def test_a_gpu_without_links_has_no_counters_of_links_and_without_samples_no_use_per_process() -> None:

@@ -10,9 +10,9 @@ import pytest
 from build.claimable import NODE, cause, claimable
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.agent.dra.slice_publisher import SlicePublisher
 from shoal.client.item import Item
 from shoal.client.kind import NODES, RESOURCE_SLICES, Kind
+from shoal.client.kubelet.slice_publisher import SlicePublisher
 from shoal.devices.claimable_devices import ClaimableInput, claimable_devices
 from shoal.devices.resource_slices import Published, partitions_of
 from shoal.units.errors import TemporaryError, UserError

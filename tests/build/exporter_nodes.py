@@ -19,7 +19,7 @@ from shoal.embedded.gpus.dcgm import DcgmExporter
 from shoal.embedded.gpus.simulated_driver import SimulatedDriver
 from shoal.units.errors import TemporaryError
 
-_SAMPLE = re.compile(r"(?P<name>[a-zA-Z_:]+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
+_SAMPLE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z_0-9:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)")
 _LABEL = re.compile(r'([a-zA-Z_0-9]+)="((?:[^"\\]|\\.)*)"')
 Row = tuple[dict[str, str], float]
 

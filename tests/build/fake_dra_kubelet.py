@@ -65,6 +65,10 @@ class FakeDraKubelet:
         assert set(answer.claims) == _uids(claims), "the kubelet requires an answer for each claim"
         return {uid: one.error for uid, one in answer.claims.items()}
 
+    def health(self, driver: str = "gpu.nvidia.com") -> Any:
+        """The stream of the health of the driver's devices, which `cancel` ends."""
+        return self._client(driver).health()
+
     def stop(self) -> None:
         for client in self._clients.values():
             client.close()

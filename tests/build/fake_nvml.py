@@ -76,6 +76,9 @@ class FakeGpu:
     fabric: tuple[bytes, int, int] = (bytes(16), 0, 3)
     """Cluster, clique and state."""
     compute_mode: int = 0
+    energy_mj: int = 8_123_456_789
+    p2p_status: int = 0
+    """Of NVLink towards all other GPUs."""
 
     @property
     def uuid(self) -> str:
@@ -224,8 +227,7 @@ class FakeNvml(MigFunctions):
         return {1: 1980, 2: 2619}[kind]
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Any) -> int:
-        self._gpu("nvmlDeviceGetTotalEnergyConsumption", handle)
-        return 8_123_456_789
+        return self._gpu("nvmlDeviceGetTotalEnergyConsumption", handle).energy_mj
 
     def nvmlDeviceGetTotalEccErrors(self, handle: Any, kind: int, counter: int) -> int:
         self._gpu("nvmlDeviceGetTotalEccErrors", handle)
@@ -270,6 +272,12 @@ class FakeNvml(MigFunctions):
         one = self._gpu("nvmlDeviceGetTopologyCommonAncestor", device1)
         other = self._gpu("nvmlDeviceGetTopologyCommonAncestor", device2)
         return 10 if one.switch == other.switch else 50
+
+    def nvmlDeviceGetP2PStatus(self, device1: Any, device2: Any, p2pIndex: int) -> int:  # noqa: N803 - NVIDIA's
+        """Over NVLink, which has index 2."""
+        one = self._gpu("nvmlDeviceGetP2PStatus", device1)
+        self._gpu("nvmlDeviceGetP2PStatus", device2)
+        return one.p2p_status if p2pIndex == 2 else 6
 
     def c_nvmlGpuFabricInfo_t(self) -> Any:
         self._check("c_nvmlGpuFabricInfo_t")

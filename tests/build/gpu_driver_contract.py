@@ -70,6 +70,15 @@ class GpuDriverContract:
         assert relations.keys() == pairs
         assert all(relations[other, one] == relation for (one, other), relation in relations.items())
 
+    def test_the_status_of_nvlink_is_that_of_each_other_gpu(self, driver: GpuDriver) -> None:
+        gpus = driver.gpus().gpus
+        for gpu in gpus:
+            others = [other.index for other in gpus if other is not gpu]
+            assert [one.index for one in gpu.nvlink_statuses] in ([], others)
+            connected = {peer.uuid for peer in gpu.peers}
+            for other, one in zip((each for each in gpus if each is not gpu), gpu.nvlink_statuses, strict=False):
+                assert one.status == "OK" or other.uuid not in connected
+
     def test_instances_have_slices_and_multiprocessors(self, driver: GpuDriver) -> None:
         for one in (instance for gpu in driver.gpus().gpus for instance in gpu.instances):
             assert one.attributes is not None

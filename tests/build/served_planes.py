@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from shoal.embedded.apiserver.security.kubeconfig import write_kubeconfig
+from shoal.embedded.apiserver.server.bound_socket import bind
 from shoal.embedded.apiserver.server.control_plane import ControlPlane, open_plane
-from shoal.embedded.apiserver.server.run import _end, _server, bind
+from shoal.embedded.apiserver.server.run import _end, _server
 from shoal.embedded.apiserver.settings import Settings
 
 

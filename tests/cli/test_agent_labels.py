@@ -13,6 +13,7 @@ from build.served_planes import served_plane
 from build.small_clusters import ADMIN
 from shoal.cli.main import main
 from shoal.client.kind import NODES
+from shoal.client.port import Patch
 from shoal.embedded.apiserver.inside.api import InsideApi
 
 FAKE = ("agent", "labels", "--fake", "g5.12xlarge", "--no-timestamp")
@@ -190,3 +191,50 @@ def test_the_file_of_a_process_that_follows_the_driver_is_removed_at_its_end(tmp
 
     asyncio.run(run())
     assert not file.exists()
+
+
+SLICED = "version: v1\nsharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}]}}\n"
+
+
+def configurations(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "default").write_text("version: v1\n")
+    (folder / "sliced").write_text(SLICED)
+    return folder
+
+
+def test_of_a_folder_of_configurations_the_default_one_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(configurations(tmp_path / "configs"))
+    assert printed(capsys, "--config", folder)["nvidia.com/gpu.replicas"] == "1"
+    assert printed(capsys, "--config", folder, "--default-config", "sliced")["nvidia.com/gpu.replicas"] == "4"
+
+
+@pytest.mark.parametrize("once", [True, False], ids=["once", "until its end"])
+def test_the_label_of_the_node_chooses_the_configuration(tmp_path: Path, once: bool) -> None:
+    folder = configurations(tmp_path / "configs")
+
+    async def run() -> None:
+        async with served_plane(tmp_path) as served:
+            api = InsideApi(served.plane, ADMIN, "test")
+            await api.create(
+                NODES, {"metadata": {"name": "n1", "labels": {"nvidia.com/device-plugin.config": "sliced"}}}
+            )
+
+            async def replicas() -> str:
+                return str((await api.get(NODES, "", "n1")).obj()["metadata"]["labels"]["nvidia.com/gpu.replicas"])
+
+            words = ("--write", "node", "--node", "n1", "--config", str(folder), "--interval", "100ms")
+            process = await agent(*words, *(["--once"] if once else []), "--kubeconfig", str(served.kubeconfig))
+            await first_line(process, "node n1: ")
+            assert await replicas() == "4"
+            if not once:
+                change = {"metadata": {"labels": {"nvidia.com/device-plugin.config": None}}}
+                await api.patch(NODES, "", "n1", Patch("merge", change))
+                await first_line(process, "node n1: ")
+                assert await replicas() == "1"
+                process.terminate()
+            assert await process.wait() == 0
+
+    asyncio.run(run())

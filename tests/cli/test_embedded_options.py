@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from shoal.cli.embedded_options import EmbeddedOptions, Scheduler
 from shoal.cli.main import main
+from shoal.units.errors import UserError
 from shoal.wiring.cluster_clock import ClockReading
 from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
 from shoal.wiring.run_choice import OWN_NAMES
@@ -137,3 +140,38 @@ def test_nodes_call_an_address_their_own_that_others_can_ask(address: str, capsy
     assert "--kubelet-address" in err
     assert address in err
     assert err.count("\n") == 1
+
+
+def snapshot(folder: Path, *names: str) -> Path:
+    nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {}} for name in names]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "t"}, "spec": {"containers": []}}
+    path = folder / "snapshot.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, pod]}))
+    return path
+
+
+def test_the_nodes_of_a_snapshot_are_beside_those_of_the_command_line(tmp_path: Path) -> None:
+    choice = EmbeddedOptions(nodes="p5.48xlarge[name=new]", snapshot=snapshot(tmp_path, "a", "b"))
+    found = choice.to_cluster_options()
+    assert [machine.name for machine in found.machines] == ["a", "b", "new-0"]
+    assert found.snapshot is not None
+    assert found.snapshot.source == "snapshot.json"
+    assert choice.arguments()[-2:] == ["--from", str(tmp_path / "snapshot.json")]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"nodes": "p5.48xlarge[name=a]"}, "two nodes are called a-0"),
+        ({"is_split": True}, "--processes does not go with --from"),
+        ({"has_foreign": False}, "--no-foreign-kinds does not go with --from"),
+    ],
+)
+def test_options_that_a_snapshot_excludes_are_one_line(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=words):
+        EmbeddedOptions(**{"nodes": "none", "snapshot": snapshot(tmp_path, "a-0"), **options}).to_cluster_options()
+
+
+def test_a_snapshot_without_nodes_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has no Node"):
+        EmbeddedOptions(nodes="none", snapshot=snapshot(tmp_path)).to_cluster_options()

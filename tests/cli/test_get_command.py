@@ -370,7 +370,7 @@ def test_a_field_that_no_row_has_names_the_fields(options: tuple[str, ...], opti
     line = get.wrong("pods", *options, objects=gangs())
     assert line.startswith(f"shoal: {option}: ")
     assert "is no field of the items" in line
-    assert "metadata.name, metadata.namespace, pod, state, gpus" in line
+    assert "metadata.creationTimestamp, pod, state, gpus" in line
 
 
 def test_a_filter_that_fits_no_row_prints_nothing(get: Get) -> None:

@@ -40,7 +40,7 @@ def test_a_field_without_a_default_is_required_and_its_limits_hold() -> None:
     small = CliRunner().invoke(app, ["--size", "0"])
     assert [missing.exit_code, small.exit_code] == [2, 2]
     assert "--size" in missing.output
-    assert "greater than or equal to 1" in small.output
+    assert "is not in the range x>=1" in small.output
 
 
 def test_the_help_is_that_of_the_command() -> None:

@@ -181,7 +181,38 @@ def test_an_admitted_job_says_why_its_pods_wait(
     assert "No node has nvidia.com/gpu.product=NVIDIA-B200" in said
     assert "queue workload t/job-lost of queue q, in t pods main: flavor f" in said
     document = json.loads(told(tmp_path, capsys, "why", "job/lost", "-o", "json", objects=objects))
-    assert document["code"] == "GangDoesNotFit"
+    assert document["code"] == ("GangDoesNotFit" if count > 1 else "NodeAffinityMismatch")
+
+
+@pytest.mark.parametrize("name", ["job/lost", "pod/lost-0"])
+def test_an_admitted_job_with_one_pod_waits_for_what_its_pod_waits_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """It has no other pods that it would have to start with."""
+    objects = admitted_world(1, is_gang=False)
+    said = " ".join(told(tmp_path, capsys, "why", name, objects=objects).split())
+    assert "waits: NodeAffinityMismatch" in said
+    assert "its gang" not in said
+    assert "at once" not in said
+
+
+def test_a_gang_of_one_pod_is_listed_with_the_cause_of_its_pod(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    member = {"scheduling.k8s.io/group-name": "vg"}
+    group_ = group("scheduling.volcano.sh/v1beta1", "t/vg", minMember=1)
+    objects = [node("n", 8, spec={"unschedulable": True}), group_, pod("t/v1", 8, annotations=member)]
+    gangs = json.loads(told(tmp_path, capsys, "get", "gangs", "-o", "json", objects=objects))["items"]
+    assert [(each["code"], each["message"]) for each in gangs] == [
+        ("NodeUnschedulable", "0/1 nodes are available: 1 node(s) were unschedulable.")
+    ]
+    said = " ".join(told(tmp_path, capsys, "why", "gang/vg", objects=objects).split())
+    assert said.startswith("gang t/vg waits: NodeUnschedulable")
+    assert "kubectl uncordon n" in said or "Uncordon node n." in said
+    decided = json.loads(told(tmp_path, capsys, "decide", "-o", "json", objects=objects))
+    (refused,) = decided["rounds"][-1]["refused"]
+    assert refused["reason"]["code"] == "NodeUnschedulable"
+    assert "its rules about nodes, their taints, and cordons (1 node) leave none." in refused["reason"]["help"]
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, "is admitted; 1 pod waits"), (2, "is admitted; 2 pods wait")])
@@ -245,3 +276,23 @@ def test_a_change_of_pods_that_was_not_tried_on_the_nodes_is_no_remedy(
     assert "queue alone Drop nodeSelector team=b of pod set main: flavor f then suits it." in said
     assert all("was not tried" not in remedy["words"] for remedy in document["remedies"])
     assert "was not tried" not in said.partition(" would help ")[2].partition(" queue alone ")[0]
+
+
+@pytest.mark.parametrize(
+    ("pods", "gpus_each", "quota", "limit"),
+    [
+        (2, 16, 64, "no node is large enough for its pods, even if it were empty."),
+        (3, 8, 64, "2 of its 3 pods would fit, even if nothing else ran on the nodes."),
+        (3, 8, 8, "2 of its 3 pods would fit, even if nothing else ran on the nodes."),
+        (2, 8, 64, ""),
+    ],
+)
+def test_a_job_that_empty_nodes_would_not_hold_is_not_told_to_wait_for_pods_to_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pods: int, gpus_each: int, quota: int, limit: str
+) -> None:
+    waits = job("t/waits", pods, gpus_each, labels=QUEUE, suspend=True)
+    running = [pod(f"t/r{name}", 4, on=name, status={"phase": "Running"}) for name in "ab"]
+    objects = [node("a", 8), node("b", 8), flavor(), *gpu_queue("t", gpus(quota)), *running, waits]
+    said = " ".join(told(tmp_path, capsys, "why", "job/waits", objects=objects).split())
+    assert ("outlook Waiting for pods to end does not help: " + limit in said) is bool(limit)
+    assert ("outlook It is tried again when pods end or nodes come." in said) is (not limit)

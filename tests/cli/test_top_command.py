@@ -191,7 +191,7 @@ def test_holders_of_one_namespace(top: Top) -> None:
     assert json.loads(top.text(*fleet(), options=("-n", "u", "-A", "-o", "json"))) == top.json(*fleet())
 
 
-def test_names_and_templates_are_printed_and_options_of_lists_name_the_list(
+def test_names_and_templates_are_printed_and_headings_can_be_left_out(
     top: Top, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert top.text(*fleet(), options=("-o", "name")) == "node/sick\nnode/a\nnode/b\n"
@@ -202,9 +202,49 @@ def test_names_and_templates_are_printed_and_options_of_lists_name_the_list(
     assert "localqueue/t/q" in capsys.readouterr().out.split()
     assert main(["queue", "-f", files["queue"], "-o", "jsonpath={.roots[*].kind}"]) == 0
     assert capsys.readouterr().out == "clusterQueue"
-    for command, listed in (("top", "nodes"), ("queue", "queues")):
-        for option in ("--no-headers", "-l"):
-            assert main([command, "-f", files[command], option, "x"]) == 2
-            assert f"`shoal get {listed}` lists rows and takes {option}" in capsys.readouterr().err
+    for command, listed, headings in (("top", "nodes", ("model", "node", "held")), ("queue", "queues", ("queue",))):
+        assert main([command, "-f", files[command]]) == 0
+        with_headings = capsys.readouterr().out.splitlines()
+        assert main([command, "-f", files[command], "--no-headers"]) == 0
+        without = capsys.readouterr().out.splitlines()
+        assert {line.split()[0] for line in with_headings if line} - {line.split()[0] for line in without if line} == {
+            *headings
+        }
         assert main([command, "-f", files[command], "-o", "custom-columns=A:.b"]) == 2
         assert f"use `shoal get {listed} -o custom-columns=...`" in capsys.readouterr().err
+
+
+def test_nodes_are_selected_by_labels_with_their_holders(top: Top) -> None:
+    world = [*fleet(), node("other", 4, labels={"pool": "b"}), pod("v/other", 1, "other")]
+    found = json.loads(top.text(*world, options=("-l", "pool=b", "-o", "json")))
+    assert [each["name"] for each in found["nodes"]] == ["other"]
+    assert [each["name"] for each in found["holders"]] == ["v/other"]
+    assert top.text(*world, options=("-l", "pool=b")).splitlines()[0].startswith("1 node, 1 of 4 GPUs held, 3 free")
+    assert top.text(*world, options=("-l", "pool!=b", "-o", "name")).split() == ["node/sick", "node/a", "node/b"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "names"),
+    [
+        ("gpu", ["gpus", "cores", "memory"]),
+        ("cpu", ["cores", "memory", "gpus"]),
+        ("memory", ["memory", "cores", "gpus"]),
+    ],
+)
+def test_nodes_are_sorted_by_what_is_used(resource: str, names: list[str], top: Top) -> None:
+    pods = [
+        pod("gpus", 2, "gpus"),
+        pod("cores", 1, "cores", limits={"cpu": "8", "memory": "1Gi"}),
+        pod("memory", 0, "memory", limits={"cpu": "1", "memory": "64Gi"}),
+    ]
+    nodes = [node(name, 4) for name in ("cores", "gpus", "memory")]
+    found = top.text(*nodes, *pods, options=("--sort-by", resource, "-o", "name"))
+    assert found.split() == [f"node/{name}" for name in names]
+
+
+@pytest.mark.parametrize("option", [("-l", "a=b"), ("--sort-by", "gpu")])
+def test_the_dashboard_has_keys_instead_of_selection_and_order(
+    option: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["top", "--watch", *option]) == 2
+    assert "in the dashboard / filters rows and s sorts them" in capsys.readouterr().err

@@ -124,12 +124,20 @@ def test_a_busy_port_is_one_clear_line(more: list[str], capfd: pytest.CaptureFix
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["up", "--port", str(port), *more]) == 2
+    fix = "choose another port with --port, or --port 0 for any free one"
+    assert capfd.readouterr() == ("", f"shoal: cannot listen on 127.0.0.1:{port}: Address already in use; {fix}\n")
+    assert not cluster_folder(None).exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--detach"]])
+def test_a_busy_port_for_metrics_is_one_clear_line(more: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["up", "--port", "0", "--metrics-port", str(port), *more]) == 2
     out, err = capfd.readouterr()
-    line = [line for line in err.splitlines() if not line.startswith(("starting Kubernetes ", "waiting for "))]
-    assert len(line) == 1
-    assert str(port) in line[0]
-    assert "--port" in line[0]
     assert out == ""
+    assert err.startswith(f"shoal: cannot listen on 127.0.0.1:{port}: Address already in use; choose another port with")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", [["up", "--port", "0"], ["up", "--detach"], ["cluster", "status"]])

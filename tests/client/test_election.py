@@ -16,7 +16,7 @@ from shoal.client.clock import LoopClock
 from shoal.client.election import LeaderElection
 from shoal.client.item import Item, Obj
 from shoal.client.kind import LEASES, Kind
-from shoal.client.lease_lock import Lock, Timing
+from shoal.client.lease_lock import LeaseLock, Lock, Timing
 from shoal.client.leased import LeasedApi
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
@@ -405,3 +405,14 @@ async def test_a_server_of_either_kind_elects(api: Api, home: str) -> None:
         assert (spec.get("holderIdentity", ""), spec.get("leaseTransitions", 0)) == ("", number)
     with pytest.raises(NotFoundError):
         await api.get(LEASES, home, "other")
+
+
+@virtual
+async def test_a_holder_says_on_the_lease_what_it_was_given_to_say_and_keeps_what_others_wrote() -> None:
+    server = ScriptedApi()
+    await server.create(LEASES, {"metadata": {"namespace": "kube-system", "name": "shoal", "annotations": {"a": "b"}}})
+    lock = Lock("kube-system", "shoal", "me", annotations=(("shoal.dev/configuration", "{}"),))
+    held = LeaseLock(server, LoopClock(START_S), lock)
+    assert await held.attempt()
+    assert await held.attempt()
+    assert (await lease(server))["metadata"]["annotations"] == {"a": "b", "shoal.dev/configuration": "{}"}

@@ -149,7 +149,7 @@ def test_the_counters_allow_exactly_the_layouts_that_a_gpu_can_have(layout: Layo
         (Published(devices(claimable())), [8]),
         (Published(devices(claimable(CUT))), [56]),
         (Published(devices(claimable(CUT, {0: (cause("lost"),)}))), [56]),
-        (partitions_of(claimable()), [0, 64, 64, 64, 16]),
+        (partitions_of(claimable()), [0, 52, 52, 52, 52]),
     ],
     ids=["none", "gpus", "instances", "tainted", "partitions"],
 )
@@ -167,7 +167,7 @@ async def test_an_api_server_accepts_the_slices(tmp_path: Path, content: Publish
 
 def test_no_slice_has_more_devices_than_the_api_allows() -> None:
     plain = [device for number in range(5) for device in devices(claimable(CUT))]
-    assert [len(spec["devices"]) for spec in slice_specs(NODE, Published(tuple(plain)), 1)] == [128, 128, 24]
+    assert [len(spec["devices"]) for spec in slice_specs(NODE, Published(tuple(plain)), 1)] == [126, 126, 28]
 
 
 @pytest.mark.parametrize(

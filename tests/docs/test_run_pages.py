@@ -12,7 +12,7 @@ from shoal.client.clock import WallClock
 from shoal.data.permissions import ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PARTS
 from shoal.devices.agent_series import ALL as AGENT_SERIES
 from shoal.devices.dcgm_fields import FIELDS, XID
-from shoal.devices.dcgm_selection import CLOCK_EVENTS, XID_COUNT
+from shoal.devices.dcgm_selection import CLOCK_EVENTS, P2P_STATUS, XID_COUNT
 from shoal.engine.cluster import Cluster
 from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure
@@ -65,7 +65,7 @@ def test_the_metrics_of_gpus_are_named_once_with_their_type_and_whether_they_are
     own = {series.name: series for series in AGENT_SERIES}
     rows = [line.split(" | ") for line in OF_GPUS.splitlines() if re.match(r"\| `(\w+)`", line)]
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
-    assert sorted(named) == sorted([*fields, *own, XID, XID_COUNT, CLOCK_EVENTS])
+    assert sorted(named) == sorted([*fields, *own, XID, XID_COUNT, CLOCK_EVENTS, P2P_STATUS])
     for row in rows:
         for name in re.findall(r"`(\w+)`", row[0]):
             if name in fields:

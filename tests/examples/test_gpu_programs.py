@@ -86,6 +86,7 @@ class Machine:
         self.tool(
             "nvidia-smi",
             f"""case "$*" in
+            *-L*-i*) echo 'these options do not go together'; exit 2 ;;
             *compute-apps*) printf '%s, 512\\n' 1 ;;
             *query-gpu*) echo '{modes}' ;;
             *-L*) printf 'GPU 0: A GPU (UUID: GPU-0)\\n{listed}' ;;
@@ -219,6 +220,20 @@ def test_on_a_gpu_in_mig_mode_programs_run_on_instances(machine: Machine) -> Non
     assert why_not == {"MPS": "not measured: MIG mode is enabled"}
     # The library of the test names a device as it was chosen; that of the last program is shown.
     assert machine.document()["gpu"] == "MIG-1"
+
+
+@compiled
+def test_instances_of_other_gpus_are_not_used(machine: Machine) -> None:
+    machine.nvidia_smi("Default, Enabled", instances=2)
+    done = machine.run("compare.py", CUDA_VISIBLE_DEVICES="1")
+    assert "alone, train: not measured: MIG mode is enabled and there is no instance" in done.stdout
+
+
+@compiled
+def test_a_tool_that_fails_is_not_called_missing(machine: Machine) -> None:
+    machine.tool("nvidia-smi", "echo No devices were found; exit 6")
+    _, why_not = machine.compare()
+    assert why_not["MIG"] == "not measured: nvidia-smi failed: No devices were found"
 
 
 @compiled

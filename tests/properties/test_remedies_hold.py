@@ -9,12 +9,11 @@ from __future__ import annotations
 import copy
 import json
 import random
-import shlex
-from typing import Any
 
 import pytest
 
 from build.depth import seeds
+from build.followed_commands import followed
 from build.manifests import Object, node, pod, replicas, volcano_group
 from shoal.api.decode import Document, read
 from shoal.cli.explainer import Explainer
@@ -104,63 +103,6 @@ def explained(objects: list[Object], name: str) -> Explanation:
     return Explainer(documents, loaded_of(documents), 1, lambda: True).about(name, "t")
 
 
-def carried_out(objects: list[Object], command: str) -> list[Object]:
-    """What kubectl, or `shoal cluster heal`, does to the objects."""
-    words = shlex.split(command.partition("|")[0])
-    by_name = {each["metadata"]["name"]: each for each in objects}
-    if words[:2] == ["kubectl", "uncordon"]:
-        by_name[words[2]]["spec"]["unschedulable"] = False
-    elif words[:3] == ["kubectl", "delete", "pod"]:
-        gone = words[3 : words.index("-n")]
-        objects = [each for each in objects if each["metadata"]["name"] not in gone]
-        owned = [by_name[name] for name in gone if "ownerReferences" in by_name[name]["metadata"]]
-        objects += [created_again(each, by_name) for each in owned]
-    elif words[:2] == ["kubectl", "patch"] and words[2] in ("pod", "replicaset", "statefulset"):
-        patched(by_name[words[3]], patch_of(command))
-    elif words[:3] == ["kubectl", "get", "pod"]:
-        # The copy is created after all others.
-        objects = [each for each in objects if each is not by_name[words[3]]] + [by_name[words[3]]]
-        patched(by_name[words[3]], patch_of(command))
-    elif words[:3] == ["shoal", "cluster", "heal"]:
-        healed = by_name[words[3]]
-        healed["metadata"].pop("annotations", None)
-        healed["status"]["allocatable"] = healed["status"]["capacity"]
-    else:
-        raise AssertionError(command)
-    return objects
-
-
-def patch_of(command: str) -> Any:
-    (body,) = [word.removeprefix("-p=") for word in shlex.split(command) if word.startswith("-p=")]
-    return json.loads(body)
-
-
-def created_again(gone: Object, by_name: dict[str, Object]) -> Object:
-    """By its controller, from the template as it is now."""
-    again = copy.deepcopy(gone)
-    again["metadata"] |= {"name": f"{gone['metadata']['name']}-new", "uid": f"{gone['metadata']['uid']}-new"}
-    controller = by_name.get(gone["metadata"]["ownerReferences"][0]["name"])
-    if controller is not None:
-        again["spec"] = copy.deepcopy(controller["spec"]["template"]["spec"])
-    again["spec"].pop("nodeName", None)
-    again["status"] = {"phase": "Pending"}
-    return again
-
-
-def patched(obj: Any, steps: list[dict[str, Any]]) -> None:
-    for step in steps:
-        *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
-        place = obj
-        for part in parents:
-            place = place[part]
-        if last == "-":
-            place.append(step["value"])
-        elif step["op"] == "remove":
-            del place[last]
-        else:
-            place[last] = step["value"]
-
-
 @pytest.mark.parametrize("seed", seeds(60))
 def test_a_remedy_that_is_followed_lets_the_pod_run(seed: int) -> None:
     objects = world(random.Random(seed))
@@ -171,7 +113,7 @@ def test_a_remedy_that_is_followed_lets_the_pod_run(seed: int) -> None:
             changed = copy.deepcopy(objects)
             assert remedy.commands, remedy
             for command in dict.fromkeys(remedy.commands):
-                changed = carried_out(changed, command)
+                changed = followed(changed, command)
             is_new = any(each["metadata"]["name"] == f"{name}-new" for each in changed)
             outcome = explained(changed, f"{name}-new" if is_new else name).outcome
             assert "by now it" in outcome, (name, remedy, outcome)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -27,6 +28,7 @@ from shoal.agent.nvml_profiling import NvmlProfiling
 from shoal.agent.nvml_readings import NvmlReadings
 from shoal.devices.pci_ids import PciId
 from shoal.devices.port import (
+    LINK_STATUSES,
     DriverVersions,
     Fabric,
     GpuList,
@@ -37,6 +39,7 @@ from shoal.devices.port import (
     MigAttributes,
     MigInstance,
     NvlinkPeer,
+    NvlinkStatus,
     PciePeer,
     PcieRelation,
     UnknownGpuError,
@@ -55,6 +58,7 @@ _NO_INSTANCE = 0xFFFFFFFF
 _MIB = 2**20
 _RETRY_S = 5.0
 _FABRIC_COMPLETED = 3
+_P2P_BY_NVLINK = 2
 _RELATIONS: Mapping[int, PcieRelation] = {
     0: "same-board",
     10: "single-switch",
@@ -72,11 +76,13 @@ class _LostError(Exception):
 class NvmlDriver:
     """Implements GpuDriver."""
 
-    def __init__(self, library: NvmlLibrary, sysfs: Path = Path("/sys")) -> None:
+    def __init__(
+        self, library: NvmlLibrary, sysfs: Path = Path("/sys"), seconds: Callable[[], float] = monotonic
+    ) -> None:
         """Raises `UserError` if the machine has no driver that responds."""
         self._library, self._sysfs = complete(library), sysfs
         initialize(library)
-        self._readings = NvmlReadings(self._library, self._value)
+        self._readings = NvmlReadings(self._library, self._value, seconds)
         self._profiling = NvmlProfiling(self._library, self._value)
         self._handles: dict[str, tuple[int, Handle]] = {}
         self._uuids: dict[int, str] = {}
@@ -272,16 +278,25 @@ class NvmlDriver:
                 lost.append(LostGpu(index, gpu.uuid, str(error)))
         for _, handle, gpu in found:
             if gpu.uuid in links:
-                others = [(other.uuid, far) for _, far, other in found if other.uuid in links and other is not gpu]
-                yield _with_peers(gpu, links[gpu.uuid], switched, tuple(self._pcie_peers(handle, others)))
+                others = [(other, far) for _, far, other in found if other.uuid in links and other is not gpu]
+                connected = _with_peers(gpu, links[gpu.uuid], switched, tuple(self._pcie_peers(handle, others)))
+                statuses = tuple(self._nvlink_statuses(handle, others))
+                yield msgspec.structs.replace(connected, nvlink_statuses=statuses)
 
-    def _pcie_peers(self, handle: Handle, others: list[tuple[str, Handle]]) -> Iterator[PciePeer]:
-        for uuid, other in others:
+    def _pcie_peers(self, handle: Handle, others: list[tuple[InstalledGpu, Handle]]) -> Iterator[PciePeer]:
+        for gpu, other in others:
             with suppress(_LostError):
                 level = self._value(self._library.nvmlDeviceGetTopologyCommonAncestor, handle, other)
                 relation = _RELATIONS.get(-1 if level is None else level)
                 if relation is not None:
-                    yield PciePeer(uuid, relation)
+                    yield PciePeer(gpu.uuid, relation)
+
+    def _nvlink_statuses(self, handle: Handle, others: list[tuple[InstalledGpu, Handle]]) -> Iterator[NvlinkStatus]:
+        for gpu, other in others:
+            with suppress(_LostError):
+                number = self._value(self._library.nvmlDeviceGetP2PStatus, handle, other, _P2P_BY_NVLINK)
+                if number is not None:
+                    yield NvlinkStatus(gpu.index, LINK_STATUSES[number if number < len(LINK_STATUSES) else -1])
 
     def _links(self, handle: Handle, by_pci: Mapping[str, str]) -> tuple[Counter[str], int]:
         """The active links to each other GPU, and the number of those to switches."""

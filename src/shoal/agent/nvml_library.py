@@ -62,6 +62,7 @@ class NvmlLibrary(Protocol):
     def nvmlDeviceGetNvLinkRemoteDeviceType(self, handle: Handle, link: int) -> int: ...
     def nvmlDeviceGetNvLinkRemotePciInfo(self, device: Handle, link: int) -> Any: ...
     def nvmlDeviceGetTopologyCommonAncestor(self, device1: Handle, device2: Handle) -> int: ...
+    def nvmlDeviceGetP2PStatus(self, device1: Handle, device2: Handle, p2pIndex: int) -> int: ...  # noqa: N803 - NVIDIA's
     def c_nvmlGpuFabricInfo_t(self) -> Any:
         """The structure that the next function fills."""
         ...
@@ -134,7 +135,7 @@ def nvml_library() -> NvmlLibrary:
         return cast("NvmlLibrary", import_module("pynvml"))
     except ImportError as error:
         raise UserError(
-            "the Python package nvidia-ml-py is not installed", fix="install it with: pip install 'shoal[agent]'"
+            "the Python package nvidia-ml-py is not installed", fix="install it with: pip install nvidia-ml-py"
         ) from error
 
 

@@ -121,5 +121,13 @@ KINDS: tuple[Kind, ...] = (
 _BY_NAME = {(version, kind.name): kind for kind in KINDS for version in kind.api_versions}
 
 
+_BY_TYPE = {kind.type: kind for kind in reversed(KINDS)}
+
+
+def kind_of_type(wanted: type) -> Kind:
+    """The kind of objects of this type, with the preferred version first."""
+    return _BY_TYPE[wanted]
+
+
 def find_kind(api_version: str, name: str) -> Kind | None:
     return _BY_NAME.get((api_version, name))

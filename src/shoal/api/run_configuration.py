@@ -19,6 +19,10 @@ from shoal.units.errors import UserError, Where
 
 RUN_VERSION = "config.shoal.dev/v1alpha1"
 RUN_KIND = "ShoalConfiguration"
+IN_USE = "shoal.dev/configuration"
+"""The annotation of the Lease by which the leader says how it decides, for those who explain its decisions."""
+QUEUES_IN_USE = "shoal.dev/queue-configuration"
+"""The same of Kueue's Configuration, where a file and not the ConfigMap of the cluster configures the queues."""
 _HERE = Where()
 _MOST_NAMES = 64
 _JITTER = 1.2
@@ -101,3 +105,12 @@ class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):
         self.leader_election.timing_s(where.below("leaderElection"))
         self.preemption.min_runtime_s(where.below("preemption"))
         self.webhook.check(where.below("webhook"))
+
+    def deciding(self) -> RunConfiguration:
+        """Only the fields on which decisions depend."""
+        return RunConfiguration(
+            scheduler_names=self.scheduler_names,
+            policy=self.policy,
+            preemption=self.preemption,
+            namespaces=self.namespaces,
+        )

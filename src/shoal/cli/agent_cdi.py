@@ -68,7 +68,7 @@ def cdi(
 
 
 def _given(driver: GpuDriver, options: CdiOptions, *, is_simulated: bool) -> CdiInput:
-    from shoal.agent.cdi.driver_files import driver_files, mig_capabilities
+    from shoal.agent.cdi.driver_files import driver_files, mig_capabilities, missing_library
     from shoal.devices.cdi_devices import NAMINGS, CdiInput, DriverFiles
 
     wanted = [word.strip() for word in options.naming.split(",")]
@@ -82,6 +82,9 @@ def _given(driver: GpuDriver, options: CdiOptions, *, is_simulated: bool) -> Cdi
     else:
         capabilities = mig_capabilities()
         files = driver_files(version, options.driver_root, Path(options.dev_root) if options.dev_root else None)
+        missing = missing_library(files, version, options.driver_root)
+        if missing:
+            typer.echo(f"shoal: warning: {missing}", err=True)
     return CdiInput(
         gpus=gpus,
         driver=version,

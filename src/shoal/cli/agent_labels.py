@@ -31,8 +31,19 @@ class LabelOptions:
     ] = ""
     config: Annotated[
         Path | None,
-        typer.Option("--config", metavar="FILE", envvar="CONFIG_FILE", help="The device plugin's configuration file."),
+        typer.Option(
+            "--config",
+            metavar="PATH",
+            envvar="CONFIG_FILE",
+            help="The device plugin's configuration: a file, or a folder with one for each kind of node.",
+        ),
     ] = None
+    default_config: Annotated[
+        str,
+        typer.Option(
+            "--default-config", metavar="NAME", envvar="DEFAULT_CONFIG", help="The file of a Node without the label."
+        ),
+    ] = ""
     machine_type_file: Annotated[
         str,
         typer.Option(
@@ -105,16 +116,16 @@ def labels(
     if options.mig_strategy:
         check_known(options.mig_strategy, _STRATEGIES, "MIG strategy", Where(path="--mig-strategy"))
     from shoal.wiring.gpu_driver import open_driver, type_of_fake
-    from shoal.wiring.node_labels import label_settings, label_source, write_labels
+    from shoal.wiring.node_labels import label_settings, label_source, read_labels, write_labels
 
-    settings, notes = label_settings(options.config, *_flags(options, writing))
+    settings, notes = label_settings(options.config, *_flags(options, writing), options.default_config)
     for note in notes:
         typer.echo(f"{options.config}: {note}", err=True)
     target = _target(writing, access) if writing.write else None
     source = label_source(lambda: open_driver(fake), settings, type_of_fake(fake) if fake else None)
     try:
         if target is None:
-            _print(_read(source.read), output)
+            _print(_read(lambda: read_labels(source, settings)), output)
         elif target.access is None:
             write_labels(source, target, settings, _tell)
         else:

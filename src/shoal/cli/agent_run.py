@@ -191,6 +191,13 @@ class PartOptions:
         bool,
         typer.Option("--dra/--no-dra", help="Give GPUs to resource claims (DRA) instead of by the device plugin."),
     ] = False
+    dra_dynamic_mig: Annotated[
+        bool,
+        typer.Option(
+            "--dra-dynamic-mig/--no-dra-dynamic-mig",
+            help="With --dra: offer all MIG instances that the GPUs can have, and create those that claims get.",
+        ),
+    ] = False
     driver_plugins_dir: Annotated[
         Path, typer.Option("--driver-plugins-dir", metavar="DIR", help="The kubelet's folder for drivers of claims.")
     ] = Path("/var/lib/kubelet/plugins")
@@ -248,11 +255,8 @@ def run(
 
     With --node the condition GPUHealthy of the Node, and Events about faults, are written too.
     """
-    from shoal.agent.extra import extra_named
     from shoal.agent.parts import Stop
-
-    with extra_named():
-        from shoal.wiring.node_agent import AgentSettings, run_agent
+    from shoal.wiring.node_agent import AgentSettings, run_agent
 
     logs.set_up()
     _check_folders(node, parts)
@@ -308,6 +312,8 @@ def _parts(options: PartOptions, cdi_folder: Path | None) -> NodePartSettings:
     from shoal.wiring.agent_node_parts import MigChoice, NodePartSettings
 
     claims = None
+    if options.dra_dynamic_mig and not options.dra:
+        raise UserError("is for resource claims", where=Where(path="--dra-dynamic-mig"), fix="add --dra")
     if options.dra:
         from shoal.agent.dra.claim_driver import ClaimFolders
 
@@ -321,4 +327,5 @@ def _parts(options: PartOptions, cdi_folder: Path | None) -> NodePartSettings:
         has_labels=options.labels,
         mig=MigChoice(options.gpu_clients_namespace, options.mig_config_file) if options.mig else None,
         claims=claims,
+        has_dynamic_mig=options.dra_dynamic_mig,
     )

@@ -44,6 +44,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "up": (
         'eval "$(shoal up --detach)"',
         "shoal up --nodes 8xp5.48xlarge,2xdgx-a100-80",
+        "shoal up --from snapshot.json    # a copy of another cluster",
         "shoal up --demo",
     ),
     "down": ("shoal down", "shoal down --state /tmp/other"),

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 _COMPLAINT = "shoal: "
 
 
-def start_detached(folder: Path, settings: Settings, more: Sequence[str] = ()) -> Path:
+def start_detached(folder: Path, settings: Settings, more: Sequence[str] = (), says: tuple[str, ...] = ()) -> Path:
     """Returns the kubeconfig once the server is ready; raises the error that the server reported.
 
-    `more` are arguments beside those that the settings say.
+    `more` are arguments beside those that the settings say. Lines of the log that begin with one of `says` are
+    repeated.
     """
     from shoal.embedded.apiserver.private_files import PRIVATE_FILE, make_private_folder
     from shoal.embedded.apiserver.security.state_folder import LOG, claim
@@ -51,6 +52,9 @@ def start_detached(folder: Path, settings: Settings, more: Sequence[str] = ()) -
         with long_work(f"waiting for the API server and the nodes; the log is {folder / LOG}"):
             is_ready = os.read(reader, 64).startswith(b"ready")
         if is_ready:
+            for line in _lines(log, start):
+                if line.startswith(says):
+                    step(line)
             return settings.kubeconfig
         child.wait()
         raise UserError(_last_words(log, start) or f"the server ended with code {child.returncode}")
@@ -69,6 +73,10 @@ def _arguments(folder: Path, settings: Settings) -> list[str]:
 
 
 def _last_words(log: int, start: int) -> str:
-    size = os.fstat(log).st_size
-    lines = os.pread(log, size - start, start).decode(errors="replace").splitlines()
+    lines = _lines(log, start)
     return lines[-1].removeprefix(_COMPLAINT) if lines else ""
+
+
+def _lines(log: int, start: int) -> list[str]:
+    size = os.fstat(log).st_size
+    return os.pread(log, size - start, start).decode(errors="replace").splitlines()

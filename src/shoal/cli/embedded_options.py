@@ -3,6 +3,8 @@ detached server."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from shoal.units.errors import UserError
+from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
     from shoal.embedded.machines.machine import Machine
+    from shoal.embedded.snapshots.creation import SnapshotStart
     from shoal.wiring.cluster_options import ClusterOptions
     from shoal.wiring.run_choice import RunChoice
 
@@ -71,6 +74,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     is_this_machine: bool = False
     """This machine is a node, beside the simulated ones."""
     runtime_endpoint: str = ""
+    snapshot: Path | None = None
+    """The objects to start with."""
     clock: str = ""
     """A moment of the server's process, if that is our parent."""
 
@@ -82,6 +87,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += [] if self.scheduler is USUAL_SCHEDULER else ["--scheduler", self.scheduler.value]
         words += ["--this-machine"] if self.is_this_machine else []
         words += ["--runtime-endpoint", _absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
+        words += ["--from", str(self.snapshot.expanduser().absolute())] if self.snapshot is not None else []
         words += self._of_nodes()
         return [*words, "--processes"] if self.is_split else words
 
@@ -116,8 +122,10 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         from shoal.wiring.cluster_options import ClusterOptions
         from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
 
-        machines = self._machines()
+        start = self._start()
+        machines = self._machines() if start is None else (*(each.machine for each in start.nodes), *self._machines())
         self._check_this_machine()
+        _check_names(machines)
         if self.stages:
             from shoal.embedded.kubelets.stage_files import read_stages
 
@@ -141,6 +149,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             kubelet_address=self.kubelet_address,
             has_contention=self.has_contention,
             has_foreign=self.has_foreign,
+            snapshot=start,
             this_machine=folder / "this-machine" if self.is_this_machine and folder is not None else None,
             runtime_endpoint=self.runtime_endpoint,
         )
@@ -165,12 +174,38 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
         return run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES)))
 
+    def _start(self) -> SnapshotStart | None:
+        if self.snapshot is None:
+            return None
+        if self.is_split:
+            raise UserError("--processes does not go with --from")
+        if not self.has_foreign:
+            raise UserError("--no-foreign-kinds does not go with --from: a snapshot has such kinds")
+        from shoal.embedded.snapshots.creation import SnapshotStart
+        from shoal.embedded.snapshots.machines import reproduced_node
+        from shoal.embedded.snapshots.preparation import prepared
+        from shoal.embedded.snapshots.reading import read_objects
+
+        objects = read_objects(self.snapshot.expanduser())
+        nodes = tuple(reproduced_node(each) for each in objects if each["kind"] == "Node")
+        if not nodes:
+            raise UserError("has no Node", where=Where(str(self.snapshot)), fix="add the nodes of the cluster to it")
+        return SnapshotStart(nodes, prepared(objects), self.snapshot.name)
+
     def _machines(self) -> tuple[Machine, ...]:
         if self.nodes == NONE:
             return ()
         from shoal.embedded.machines.fleet_spec import read_fleet
 
         return read_fleet(self.nodes)
+
+
+def _check_names(machines: Sequence[Machine]) -> None:
+    names = Counter(each.name for each in machines)
+    twice = next((name for name, count in names.items() if count > 1), "")
+    if twice:
+        fix = "name the new machines: --nodes 2xp5.48xlarge[name=new]"
+        raise UserError(f"two nodes are called {twice}", where=Where(path="--nodes"), fix=fix)
 
 
 def _absolute(nodes: str) -> str:

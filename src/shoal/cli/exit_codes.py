@@ -17,8 +17,10 @@ from contextvars import ContextVar
 
 import typer
 
+from shoal.cli.extras import missing_extra
 from shoal.units.errors import UserError, excerpt, one_line
 
+_HINT = " (add --debug to see where)"
 DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 # typer keeps the root of its usage errors private; any of the public ones leads there.
 # A path that the user named and that cannot be used as it is.
@@ -34,10 +36,6 @@ _PATH_ERRORS = {
 }
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-
-_OF_LISTS = ("-w", "--watch", "-l", "--selector", "--sort-by", "--no-headers")
-_LISTS = {"shoal queue": "shoal get queues", "shoal top": "shoal get nodes"}
-"""Commands that show a summary, and the lists of the same objects."""
 
 _ending: ContextVar[list[int] | None] = ContextVar("ending", default=None)
 
@@ -68,12 +66,18 @@ def exit_code(command: Callable[[], object], debug: bool = False) -> int:
         return _complain(_usage(error), WRONG_INPUT, debug)
     except OSError as error:
         return _complain(*_os_error(error, debug), debug)
+    except ModuleNotFoundError as error:
+        words = missing_extra(error)
+        return _complain(words, WRONG_INPUT, debug) if words else _complain(_fault(error, debug), FAILED, debug)
     except Exception as error:  # noqa: BLE001 - the door is where every failure becomes a line
-        hint = "" if debug else " (add --debug to see where)"
-        return _complain(f"{type(error).__name__}: {error}{hint}", FAILED, debug)
+        return _complain(_fault(error, debug), FAILED, debug)
     finally:
         _ending.reset(token)
     return returned if isinstance(returned, int) and returned else max(codes, default=DONE)
+
+
+def _fault(error: Exception, debug: bool) -> str:
+    return f"{type(error).__name__}: {error}{'' if debug else _HINT}"
 
 
 def _os_error(error: OSError, debug: bool) -> tuple[str, int]:
@@ -81,7 +85,7 @@ def _os_error(error: OSError, debug: bool) -> tuple[str, int]:
     names = ", ".join(excerpt(str(name)) for name in (error.filename, error.filename2) if name is not None)
     if names and error.errno in _PATH_ERRORS:
         return f"{names}: {error.strerror}", WRONG_INPUT
-    hint = "" if debug else " (add --debug to see where)"
+    hint = "" if debug else _HINT
     what = f"[Errno {error.errno}] {error.strerror}" if error.strerror else str(error)
     return f"{type(error).__name__}: {what}{f': {names}' if names else ''}{hint}", FAILED
 
@@ -91,8 +95,6 @@ def _usage(error: Exception) -> str:
     command = context.command_path if context is not None else "shoal"
     see = f"see {command} --help"
     option, near = getattr(error, "option_name", ""), getattr(error, "possibilities", None)
-    if option in _OF_LISTS and command in _LISTS:
-        return f"{option}: {command} prints several tables; `{_LISTS[command]}` lists rows and takes {option}"
     if option and near:
         # The nearest comes first.
         return f"No such option: {option}; did you mean {near[0]}? {see}"

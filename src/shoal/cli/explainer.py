@@ -32,12 +32,13 @@ from shoal.cli.explanation_text import (
     said,
     tell_as_living,
     tell_gang_as_living,
+    tell_workload_as_living,
     without_pods,
 )
 from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded, rounds_of
 from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
-from shoal.cli.preemption_options import steps_of_rules
+from shoal.cli.preemption_options import policy_of_rules, rules_in_use, steps_of_rules
 from shoal.cli.quota_raises import raises_for
 from shoal.engine.from_api.queues import is_finished
 from shoal.engine.reasons import Code
@@ -70,8 +71,11 @@ class Explainer:
         self._objects = Objects(documents, loaded.manifests.events)
         self._is_living = self._objects.is_living
         # The rounds have to end as those of the scheduler that runs there: it moves no pods unless it is configured to.
-        self._steps = steps_of_rules(PreemptionRules()) if self._is_living else None
+        own = rules_in_use(documents)
+        rules = PreemptionRules() if own is None else own.preemption
+        self._steps = steps_of_rules(rules) if self._is_living or own is not None else None
         self._rounds: Rounds = rounds_of(loaded, seed, steps=self._steps)
+        self._rounds.victim_policy = policy_of_rules(rules)
         self._pods = {each.value.metadata.key: each.value for each in documents if isinstance(each.value, Pod)}
         self._workloads = {
             each.value.metadata.key: each.value for each in documents if isinstance(each.value, Workload)
@@ -123,7 +127,17 @@ class Explainer:
             keys += [key for key in (*gang.waiting, *gang.running) if key in self._pods]
         order = {"Failed": 0, "Pending": 1, "": 1}
         pods = sorted(dict.fromkeys(keys), key=lambda key: order.get(self._pods[key].status.phase, 2))
-        return Family(subject.kind, subject.key, pods, self._workload_of(subject), self._missing(subject))
+        owners = dict.fromkeys(
+            f"{namespace}/{name}" for key in pods for namespace, _, name in self._members.owners(self._pods[key])
+        )
+        return Family(
+            subject.kind,
+            subject.key,
+            pods,
+            self._workload_of(subject),
+            [key for key in owners if key != subject.key],
+            self._missing(subject),
+        )
 
     def _missing(self, subject: Subject) -> int:
         """Pods that the controller has yet to create: those that the facts have without an object, or else what its
@@ -209,12 +223,18 @@ class Explainer:
         members = waiting + [self._pods[name] for name in running if name in self._pods]
         explanation = self._told(key)
         if not self._tell_missing(key, explanation, "waits:") and any(pod.status.phase for pod in members):
-            tell_gang_as_living(explanation, members)
+            tell_gang_as_living(explanation, members, self._pods.values(), self._nodes_of(waiting))
         explanation.add("lost", *lost_of_gang(self._lost, key, self._loaded.manifests.events))
         insert(explanation, "scheduler", next((words for pod in waiting if (words := said(pod, explanation))), ""))
         if waiting:
             explanation.add("earliest", self._earliest(key))
         return explanation
+
+    def _nodes_of(self, pods: Sequence[Pod]) -> set[str]:
+        """Where the rounds have placed them."""
+        cluster = self._loaded.cluster
+        placed = (cluster.pods.get(pod.metadata.key) for pod in pods)
+        return {cluster.names[allocation.row] for allocation in placed if allocation is not None}
 
     def _tell_missing(self, key: str, explanation: Explanation, state: str) -> bool:
         """Says of an object of a cluster that pods which its controller has yet to create do not run. The rounds place
@@ -244,10 +264,7 @@ class Explainer:
         explanation = renamed(self._told(key), f"workload {key}")
         if self._is_living and not is_admitted(written):
             if not explanation.outcome.startswith("waits"):
-                explanation.outcome = "waits: by now it would be admitted"
-                explanation.chapters = [
-                    ("would hold" if name == "holds" else name, lines) for name, lines in explanation.chapters
-                ]
+                tell_workload_as_living(explanation)
             insert(explanation, "status", *(condition_lines(written) or [NOT_CONSIDERED]))
         elif not self._tell_missing(key, explanation, "is admitted and waits:"):
             self._tell_waiting(key, explanation)

@@ -50,11 +50,11 @@ def tell_as_living(explanation: Explanation, pod: Pod, others: Collection[Pod]) 
                 return
             if any(heading == "preempted" for heading, _ in explanation.chapters):
                 _tell_preemption(explanation, where)
-            elif after := [line for heading, lines in explanation.chapters if heading == "after" for line in lines]:
+            elif after := _taken_after(explanation):
                 # The rounds gave the rest of the freed capacity to it, which is not free yet.
-                explanation.outcome = f"waits: it would fit on {where}, once {', '.join(after)}"
-                explanation.chapters = [each for each in explanation.chapters if each[0] not in ("after", "nodes")]
-            elif ending:
+                explanation.outcome = f"waits: it would fit on {where}, once {after}"
+                explanation.chapters = [each for each in explanation.chapters if each[0] != "nodes"]
+            elif ending and not explanation.is_at_once:
                 explanation.outcome = f"waits for capacity on {where}: other pods are ending there"
                 explanation.add("ending", *map(_end_of, ending))
         elif outcome.startswith("is nominated to "):
@@ -64,6 +64,26 @@ def tell_as_living(explanation: Explanation, pod: Pod, others: Collection[Pod]) 
     explanation.outcome = f"{'is ending on' if pod.is_terminating() else state} {node}"
     if outcome.startswith(("is preempted by ", "moves from ")):
         explanation.add("may end", f"may be preempted or moved for {ends}")
+
+
+def tell_workload_as_living(explanation: Explanation) -> None:
+    """Of a workload that the rounds have admitted, and that is not admitted yet."""
+    after = _taken_after(explanation)
+    if any(heading == "preempted" for heading, _ in explanation.chapters):
+        explanation.outcome = "waits: it would be admitted once other workloads are preempted"
+        _rename_preempted(explanation)
+    elif after:
+        explanation.outcome = f"waits: it would be admitted once {after}"
+    else:
+        explanation.outcome = "waits: by now it would be admitted"
+    explanation.chapters = [("would hold" if name == "holds" else name, lines) for name, lines in explanation.chapters]
+
+
+def _taken_after(explanation: Explanation) -> str:
+    """Which pods have to be preempted for others first; taken out of the chapters."""
+    after = [line for heading, lines in explanation.chapters if heading == "after" for line in lines]
+    explanation.chapters = [each for each in explanation.chapters if each[0] != "after"]
+    return ", ".join(after)
 
 
 def _tell_preemption(explanation: Explanation, where: str) -> None:
@@ -80,9 +100,12 @@ def _rename_preempted(explanation: Explanation) -> None:
     ]
 
 
-def tell_gang_as_living(explanation: Explanation, members: Sequence[Pod]) -> None:
+def tell_gang_as_living(
+    explanation: Explanation, members: Sequence[Pod], others: Collection[Pod], nodes: Collection[str]
+) -> None:
     """Says which of its pods run, which are bound and do not run yet, and which have no node: what the facts would
-    come to says nothing of that."""
+    come to says nothing of that. `others`: all pods of the cluster. `nodes`: where its waiting pods would be placed."""
+    after = _taken_after(explanation)
     there = [pod for pod in members if not pod.is_finished()]
     waiting = [pod for pod in there if not pod.spec.node_name]
     running = [pod for pod in there if pod.spec.node_name and pod.status.phase == "Running"]
@@ -92,6 +115,11 @@ def tell_gang_as_living(explanation: Explanation, members: Sequence[Pod]) -> Non
         if any(heading == "preempted" for heading, _ in explanation.chapters):
             explanation.outcome = f"waits: its pods fit {_ONCE_PREEMPTED}"
             _rename_preempted(explanation)
+        elif after:
+            explanation.outcome = f"waits: its pods would fit once {after}"
+        elif not explanation.is_at_once and (ending := _ending_on(others, nodes)):
+            explanation.outcome = f"waits for capacity on {few(sorted(nodes), _MOST_PODS)}: other pods are ending there"
+            explanation.add("ending", *map(_end_of, ending))
         elif running or starting:
             of_all = f"{len(running):,} of {len(there):,} pods run"
             explanation.outcome = f"{of_all}, {len(waiting):,} {'waits' if len(waiting) == 1 else 'wait'}: by now "
@@ -107,6 +135,10 @@ def tell_gang_as_living(explanation: Explanation, members: Sequence[Pod]) -> Non
     ]
     explanation.chapters = [each for each in explanation.chapters if each[0] not in ("pods", "waiting")]
     insert(explanation, "pods", *lines)
+
+
+def _ending_on(pods: Iterable[Pod], nodes: Collection[str]) -> list[Pod]:
+    return [pod for pod in pods if any(_is_ending_on(pod, node) for node in nodes)]
 
 
 def _is_ending_on(pod: Pod, node: str) -> bool:

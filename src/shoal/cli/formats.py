@@ -80,14 +80,16 @@ def with_cluster(document: Any, cluster: str) -> Any:
     return {"cluster": cluster, **found} if cluster else found
 
 
-def console(*, is_folded: bool = False) -> Console:
+def console(*, is_folded: bool = False, has_headings: bool = True) -> Console:
     """As wide as the terminal, or as asked for. `is_folded`: text is folded at 80 columns in a pipe too."""
     from shoal.views.text_console import TextConsole
 
     is_terminal = sys.stdout.isatty()
     is_narrow = is_folded or is_terminal or "COLUMNS" in os.environ
     file = None if is_terminal else cast("IO[str]", _WithoutTrailingBlanks(sys.stdout))
-    return TextConsole(highlight=False, width=None if is_narrow else _PIPE_WIDTH, file=file)
+    made = TextConsole(highlight=False, width=None if is_narrow else _PIPE_WIDTH, file=file)
+    made.has_headings = has_headings
+    return made
 
 
 class _WithoutTrailingBlanks:

@@ -6,7 +6,7 @@ pods with a label, and what it waits for is in none of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +18,7 @@ from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where, excerpt
 
 if TYPE_CHECKING:
+    from shoal.api.decode import Document
     from shoal.cli.list_output import Listing, OutputForm
     from shoal.cli.listed_types import ListedType
     from shoal.cli.object_source import Source
@@ -89,18 +90,22 @@ def _asked(what: Sequence[str]) -> tuple[ListedType, list[str]]:
 
 
 def _listing(of: ListedType, names: Sequence[str], source: Source, options: ListOptions, form: OutputForm) -> Listing:
-    from shoal.cli.list_output import Listing, sorted_by
+    from shoal.cli.list_output import Listing
+    from shoal.cli.row_documents import sorted_by
 
     rows = of.rows(source)
+    objects = of.objects(source)
     if names:
         rows = list(_named(of, names, rows, source, options))
     elif namespace := _namespace(of, source, options):
         rows = [row for row in rows if _is_in(of.key(row), namespace)]
     if options.selector:
         rows = list(_selected(of, rows, source, options.selector))
+    if options.field_selector:
+        rows = list(_with_fields(of, rows, objects, options.field_selector))
     if form.sort_by:
-        rows = sorted_by(form.sort_by, of, rows)
-    return Listing(of, rows, source.cluster, is_one=len(names) == 1)
+        rows = sorted_by(form.sort_by, of, rows, objects)
+    return Listing(of, rows, source.cluster, is_one=len(names) == 1, objects=objects)
 
 
 def _namespace(of: ListedType, source: Source, options: ListOptions) -> str:
@@ -144,10 +149,20 @@ def _selected(of: ListedType, rows: Sequence[Any], source: Source, text: str) ->
     return (row for row in rows if selector.matches(labels.get(of.key(row), {})))
 
 
+def _with_fields(of: ListedType, rows: Sequence[Any], objects: Mapping[str, Document], text: str) -> Iterator[Any]:
+    from shoal.api.field_selectors import parse_field_selector
+    from shoal.cli.row_documents import object_of_row
+
+    selector = parse_field_selector(text, of.head[1])
+    return (row for row in rows if selector.matches(object_of_row(of, row, objects)))
+
+
 def _nothing(of: ListedType, source: Source, options: ListOptions) -> str:
     namespace = _namespace(of, source, options)
     if options.selector:
         return f"no {of.plural} with the labels {options.selector} found"
+    if options.field_selector:
+        return f"no {of.plural} with {options.field_selector} found"
     if not namespace:
         return f"no {of.plural} found"
     return f"no {of.plural} found in namespace {namespace}; -A lists those of all namespaces"

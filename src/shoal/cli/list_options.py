@@ -29,9 +29,17 @@ ListNamespace = Annotated[
 Selector = Annotated[
     str, typer.Option("--selector", "-l", metavar="LABELS", help="Only objects with these labels: team=a,tier!=dev.")
 ]
+FieldSelector = Annotated[
+    str,
+    typer.Option(
+        "--field-selector",
+        metavar="FIELDS",
+        help="Only objects with these fields: status.phase=Running,spec.nodeName=x.",
+    ),
+]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="After the list, print each row that changes.")]
 SortBy = Annotated[
-    str, typer.Option("--sort-by", metavar="JSONPATH", help="The field of the JSON output to sort by: {.gpus}.")
+    str, typer.Option("--sort-by", metavar="JSONPATH", help="The field to sort by: .gpus, .metadata.creationTimestamp.")
 ]
 NoHeaders = Annotated[bool, typer.Option("--no-headers", help="Print tables without their headings.")]
 ListOutput = Annotated[
@@ -53,6 +61,7 @@ class ListOptions:
     namespace: ListNamespace = ""
     all_namespaces: AllNamespaces = False
     selector: Selector = ""
+    field_selector: FieldSelector = ""
     watch: Watch = False
     output: ListOutput = LIST_FORMATS[0]
     sort_by: SortBy = ""

@@ -1,20 +1,18 @@
 """Writes lists as kubectl does: a table, names, JSON, YAML, a JSONPath template, or columns of one's own.
 
-Guarantees: a format is checked before any work; the JSON of a list is one object with `items`, so that paths start at
-`.items` as with kubectl; the JSON of one named object is the object; every row has the name of its object at
-`metadata`, where kubectl's paths look for it. A field that rows do not have is an error with the fields that they have:
-a misspelled name must not look like an empty value.
+Guarantees: a format is checked before any work; the JSON of a list is one object of the kind List with `items`, so that
+paths start at `.items` as with kubectl; the JSON of one named object is the object.
 """
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli.known_names import check_known
+from shoal.cli.row_documents import Objects, documents_of_rows
 from shoal.units.errors import UserError, Where, excerpt
 from shoal.units.visible_text import visible
 
@@ -51,6 +49,7 @@ class Listing:
     cluster: str = ""
     is_one: bool = False
     """Whether a single name was given."""
+    objects: Objects = field(default_factory=dict)
 
 
 def form_of(output: str, sort_by: str = "", *, has_headings: bool = True) -> OutputForm:
@@ -76,30 +75,13 @@ def form_of(output: str, sort_by: str = "", *, has_headings: bool = True) -> Out
     return OutputForm(name, argument, order, has_headings)
 
 
-def summary_form(output: str, command: str, listed: str) -> OutputForm:
+def summary_form(output: str, command: str, listed: str, sort_by: str = "") -> OutputForm:
     """The format of a command that prints several tables. Raises UserError as `form_of`, and for columns."""
-    form = form_of(output)
+    form = form_of(output, sort_by)
     if form.name == _COLUMNS:
         fix = f"use `shoal get {listed} -o {_COLUMNS}=...`"
         raise UserError(f"{command} prints several tables", where=Where(path="--output"), fix=fix)
     return form
-
-
-def sorted_by(path: str, of: ListedType, rows: Sequence[Any]) -> list[Any]:
-    """Rows without the field come first, as with kubectl; numbers are compared as numbers."""
-    from shoal.api.jsonpath import find
-
-    def order(row: dict[str, Any]) -> tuple[int, float, str]:
-        found = find(path, row)
-        if not found:
-            return 0, 0.0, ""
-        is_number = isinstance(found[0], int | float)
-        return (1, float(found[0]), "") if is_number else (2, 0.0, str(found[0]))
-
-    documents = [document_of_row(of, row) for row in rows]
-    _check_paths([path], documents, "--sort-by")
-    ranked = sorted(range(len(rows)), key=lambda at: order(documents[at]))
-    return [rows[at] for at in ranked]
 
 
 def write_listing(listing: Listing, form: OutputForm) -> None:
@@ -112,11 +94,8 @@ def write_listing(listing: Listing, form: OutputForm) -> None:
     else:
         from shoal.api.jsonpath_template import Template
 
-        document = document_of(listing)
-        if form.name == _JSONPATH:
-            rows = [document_of_row(listing.of, row) for row in listing.rows]
-            _check_paths(Template(form.argument).paths(), rows, "--output")
-        write_document(document, form)
+        paths = list(Template(form.argument).paths()) if form.name == _JSONPATH else []
+        write_document(document_of(listing, paths), form)
 
 
 def write_document(document: Any, form: OutputForm) -> None:
@@ -129,53 +108,13 @@ def write_document(document: Any, form: OutputForm) -> None:
         write(document, form.name)
 
 
-def document_of(listing: Listing) -> Any:
-    items = [document_of_row(listing.of, row) for row in listing.rows]
+def document_of(listing: Listing, paths: Sequence[str] = ()) -> Any:
+    """`paths`: those that a template reads."""
+    items = documents_of_rows(listing.of, listing.rows, listing.objects, paths, "--output")
     if listing.is_one and len(items) == 1:
         return items[0]
-    return ({"cluster": listing.cluster} if listing.cluster else {}) | {"items": items}
-
-
-def document_of_row(of: ListedType, row: Any) -> dict[str, Any]:
-    """The row with the name of its object where kubectl has it."""
-    import msgspec
-
-    namespace, slash, name = of.key(row).rpartition("/")
-    return {"metadata": {"name": name} | ({"namespace": namespace} if slash else {}), **msgspec.to_builtins(row)}
-
-
-def _check_paths(paths: Iterable[str], rows: Sequence[dict[str, Any]], option: str) -> None:
-    """Raises UserError for a field that rows do not have. What is below a field may be missing: a MIG profile."""
-    known = {name for row in rows for name in row}
-    for path in paths if rows else ():
-        plain = _without_filters(path).lstrip("$@")
-        names = _NAMES.findall(plain.removeprefix(".items"))
-        is_unknown = names and names[0] not in known | {"items", "cluster"}
-        is_unknown = is_unknown or (names[:1] == ["metadata"] and len(names) > 1 and names[1] not in _METADATA)
-        if is_unknown and ".." not in plain:
-            fields = [*(f"metadata.{name}" for name in _METADATA), *(name for name in rows[0] if name != "metadata")]
-            fix = f"each item has {', '.join(fields)}"
-            raise UserError(f"{excerpt(path)} is no field of the items", where=Where(path=option), fix=fix)
-
-
-_METADATA = ("name", "namespace")
-_NAMES = re.compile(r"[^.\[\]'\"]+")
-
-
-def _without_filters(path: str) -> str:
-    """The path without brackets, except those around a quoted name: `['metadata']`."""
-    kept: list[str] = []
-    depth = 0
-    is_name = False
-    for at, letter in enumerate(path):
-        if letter == "[":
-            depth += 1
-            is_name = depth == 1 and path[at + 1 : at + 2] in ("'", '"')
-        if not depth or is_name:
-            kept.append(letter)
-        if letter == "]" and depth:
-            depth -= 1
-    return "".join(kept)
+    head = {"apiVersion": "v1", "kind": "List"}
+    return head | ({"cluster": listing.cluster} if listing.cluster else {}) | {"items": items}
 
 
 def name_of(of: ListedType, row: Any) -> str:
@@ -208,8 +147,8 @@ def column_lines(listing: Listing, form: OutputForm) -> list[str]:
     from shoal.api.jsonpath_template import text_of
 
     columns = _columns(form.argument)
-    documents = [document_of_row(listing.of, row) for row in listing.rows]
-    _check_paths([path for _, path in columns], documents, "--output")
+    paths = [path for _, path in columns]
+    documents = documents_of_rows(listing.of, listing.rows, listing.objects, paths, "--output")
     table = [[heading for heading, _ in columns]] if form.has_headings else []
     table += [[visible(",".join(map(text_of, find(path, one)))) or _NONE for _, path in columns] for one in documents]
     widths = [max((len(row[at]) for row in table), default=0) + _GAP for at in range(len(columns))]

@@ -8,11 +8,13 @@ loads a large cluster while nothing happens.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import random
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from shoal.cli.cluster_access import AccessOptions, announce, speak
 from shoal.cli.list_output import Listing, OutputForm, document_of, line_of_rows, name_of, write_document
@@ -30,15 +32,55 @@ _PAUSES = 10
 
 
 def watch(options: AccessOptions, form: OutputForm, listing_of: Callable[[Source], Listing]) -> None:
+    shown = Shown(form)
+    watch_source(options, lambda source: shown.show(listing_of(source)))
+
+
+def watch_text(options: AccessOptions, write: Callable[[Source], None]) -> None:
+    """Prints what `write` writes, and prints it again when it has become another text."""
+    shown = ShownText()
+    watch_source(options, lambda source: shown.show(lambda: write(source)))
+
+
+class ShownText:
+    """The text that was printed last."""
+
+    def __init__(self) -> None:
+        self._before = ""
+
+    def show(self, write: Callable[[], None]) -> None:
+        with contextlib.redirect_stdout(_Captured(sys.stdout)) as captured:
+            write()
+        text = captured.getvalue()
+        if text != self._before:
+            sys.stdout.write(f"\n{text}" if self._before else text)
+            sys.stdout.flush()
+        self._before = text
+
+
+class _Captured(io.StringIO):
+    """A text in the width and the colours of the stream that it is written to later."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+def watch_source(options: AccessOptions, show: Callable[[Source], None]) -> None:
     access = options.access()
     announce(access)
-    shown = Shown(form)
 
     async def work(api: Api) -> None:
         async def present() -> None:
             snapshot, loaded = await read_picture(api, access)
             documents = [entry.document for entry in snapshot.entries]
-            shown.show(listing_of(Source(documents, access.namespace, access.where, loaded, (), access)))
+            show(Source(documents, access.namespace, access.where, loaded, (), access))
 
         await follow(api, present, LoopClock(time.time()))
 
@@ -98,7 +140,7 @@ class Shown:
             self._changes(names, lambda name: sys.stdout.write(f"{name}\n"))
         else:
             documents = {
-                key: document_of(Listing(listing.of, [row], is_one=True))
+                key: document_of(Listing(listing.of, [row], is_one=True, objects=listing.objects))
                 for key, row in zip(keys, listing.rows, strict=True)
             }
             self._changes(documents, lambda document: write_document(document, self._form))

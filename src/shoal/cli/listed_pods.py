@@ -16,7 +16,6 @@ from shoal.engine.pods import PodAllocation
 from shoal.engine.reasons import Evidence
 from shoal.sim.device_names import device_names
 from shoal.sim.queue_outlook import outlook
-from shoal.sim.refusals import code_of
 from shoal.store.held_pods import HeldPod, pods_of
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
 from shoal.views.decision import Reason
@@ -83,7 +82,7 @@ def _waiting(loaded: Loaded, pods: dict[str, Pod]) -> Iterator[PodLine]:
 def _reason(found: Evidence, gang: str) -> Reason:
     if found.fitting:
         return Reason("", f"it waits with its gang {gang}" if gang else "it fits by now", "")
-    return Reason(str(code_of(found)), why(found), "")
+    return Reason(str(found.code), why(found), "")
 
 
 def _reasons(loaded: Loaded) -> dict[str, Reason]:

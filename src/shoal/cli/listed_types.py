@@ -17,9 +17,11 @@ from shoal.units.errors import UserError, excerpt
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from shoal.api.decode import Document
     from shoal.cli.object_source import Source
 
 Labels = Callable[["Source"], Mapping[str, Mapping[str, str]]]
+Objects = Callable[["Source"], Mapping[str, "Document"]]
 
 
 class ListedType(NamedTuple):
@@ -32,6 +34,10 @@ class ListedType(NamedTuple):
     """Labels of all objects, by the names of rows."""
     draw: Callable[[Console, Sequence[Any], bool, int | None], None]
     """The third is whether all columns are wanted, the fourth the number of rows at most."""
+    objects: Objects
+    """The objects of rows, by the names of rows."""
+    head: tuple[str, str]
+    """apiVersion and kind of a row without an object."""
     is_namespaced: bool = True
     reads_pods: bool = True
     """Whether the pods of files are judged too, and not queues alone."""
@@ -114,6 +120,21 @@ def _labels_of(*kinds: str) -> Labels:
     return labels
 
 
+def _objects_of(*kinds: str) -> Objects:
+    def objects(source: Source) -> Mapping[str, Document]:
+        from shoal.cli.object_labels import objects_of
+
+        return objects_of(source.documents, kinds)
+
+    return objects
+
+
+def _objects_of_gangs(source: Source) -> Mapping[str, Document]:
+    from shoal.cli.object_labels import objects_of_gangs
+
+    return objects_of_gangs(source)
+
+
 def _labels_of_gangs(source: Source) -> Mapping[str, Mapping[str, str]]:
     from shoal.cli.object_labels import labels_of_gangs
 
@@ -127,6 +148,8 @@ TYPES = (
         lambda row: str(row.pod),
         _labels_of("Pod"),
         _draw_pods,
+        _objects_of("Pod"),
+        ("v1", "Pod"),
     ),
     ListedType(
         type_names.GANGS,
@@ -134,6 +157,8 @@ TYPES = (
         lambda row: str(row.gang),
         _labels_of_gangs,
         _draw_gangs,
+        _objects_of_gangs,
+        ("shoal.dev/v1alpha1", "Gang"),
     ),
     ListedType(
         type_names.QUEUES,
@@ -141,6 +166,8 @@ TYPES = (
         lambda row: str(row.queue),
         _labels_of("LocalQueue", "Queue"),
         _draw_queues,
+        _objects_of("LocalQueue", "Queue"),
+        ("kueue.x-k8s.io/v1beta2", "LocalQueue"),
         reads_pods=False,
     ),
     ListedType(
@@ -149,6 +176,8 @@ TYPES = (
         lambda row: str(row.workload),
         _labels_of("Workload"),
         _draw_workloads,
+        _objects_of("Workload"),
+        ("kueue.x-k8s.io/v1beta2", "Workload"),
         reads_pods=False,
     ),
     ListedType(
@@ -157,6 +186,8 @@ TYPES = (
         lambda row: str(row.name),
         _labels_of("Node"),
         _draw_nodes,
+        _objects_of("Node"),
+        ("v1", "Node"),
         is_namespaced=False,
     ),
 )

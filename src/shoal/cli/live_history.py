@@ -7,18 +7,23 @@ Only a few objects are read, by name. What may not be read is left out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import structs
+
 from shoal.api.decode import Document, meta_of, name_of_kind
+from shoal.api.runtime_classes import RuntimeClass
 from shoal.cli.cluster_access import speak
 from shoal.cli.explanation_text import insert
 from shoal.cli.object_names import GANG, POD
 from shoal.cli.quota_raises import also_exceeded
+from shoal.units.near_texts import nearest_name
 from shoal.views.explanation import REFUSED
-from shoal.views.history import Happening, history_lines
-from shoal.views.pod_failures import failure_lines, job_lines
+from shoal.views.history import DELETED, FAILED, Happening, history_lines
+from shoal.views.pod_failures import failed_ends, failure_lines, job_lines
 from shoal.views.refused_pods import EXCEEDED, FAILED_CREATE, exceeded, tell_last_refusal, tell_refusal
 
 if TYPE_CHECKING:
@@ -30,6 +35,13 @@ if TYPE_CHECKING:
 
 HISTORY = "history"
 _MOST_PODS = 6
+_MOST_NAMES = 12
+"""Pods whose Events are read one by one; the Events of more are read together."""
+_MOST_NODES = 8
+_CREATED, _DELETED = re.compile(r"Created pod: (\S+)"), re.compile(r"Deleted pod: (\S+)")
+_ASSIGNED = re.compile(r"Successfully assigned (?P<pod>\S+) to (?P<node>\S+)")
+_NODES_EVENTS = "default"
+"""The namespace of the Events of nodes."""
 _CHANGES = frozenset({"Evicted", "Admitted", "Finished", "Failed", "DisruptionTarget"})
 """Conditions whose change belongs to the history, where no Event says it."""
 
@@ -43,6 +55,8 @@ class Family(NamedTuple):
     pods: Sequence[str] = ()
     """Those that tell most come first: failed and waiting ones."""
     workload: str = ""
+    owners: Sequence[str] = ()
+    """Its controllers, if others than itself create its pods."""
     missing: int = 0
     """Pods that its controller has yet to create."""
     would_run: bool = False
@@ -51,17 +65,21 @@ class Family(NamedTuple):
     """One of these as the controller would create it."""
 
 
-class _Read(NamedTuple):
+class Read(NamedTuple):
+    """Objects and Events as the API server has them."""
+
     pods: list[dict[str, Any]]
     jobs: list[dict[str, Any]]
     quotas: list[dict[str, Any]]
     events: list[dict[str, Any]]
+    """Of the object, its controllers and its pods."""
+    node_events: list[dict[str, Any]]
 
 
 def show_history(explanation: Explanation, family: Family, documents: Sequence[Document], access: Access) -> None:
     """Adds chapters about failures, refusals and history."""
     namespace = family.key.partition("/")[0]
-    read = speak(access, lambda api: _read(api, family, namespace))
+    read = speak(access, lambda api: read_family(api, family, namespace))
     insert(explanation, "failed", *(line for job in read.jobs for line in job_lines(job)), *failure_lines(read.pods))
     refused = [
         str(event.get("message", ""))
@@ -76,13 +94,33 @@ def show_history(explanation: Explanation, family: Family, documents: Sequence[D
     if short and not is_told:
         tell_refusal(explanation, short, namespace, would_run=family.would_run)
     elif refused and not is_told and all(heading != REFUSED for heading, _ in explanation.chapters):
-        insert(explanation, REFUSED, *tell_last_refusal(explanation, refused[-1]))
+        lines = tell_last_refusal(explanation, refused[-1])
+        insert(explanation, REFUSED, *lines, meant_runtime(family.missing_pod, documents))
     names = {meta.uid: meta.key for document in documents if (meta := meta_of(document.value)).uid}
-    happenings = [*_of_events(of_present_objects(read.events, documents)), *_of_conditions([*read.pods, *read.jobs])]
-    explanation.add(HISTORY, *history_lines(happenings, names, family.kind))
+    explanation.add(HISTORY, *history_lines(happenings_of(read, documents), names, family.kind))
 
 
-async def _read(api: Api, family: Family, namespace: str) -> _Read:
+def happenings_of(read: Read, documents: Sequence[Document]) -> list[Happening]:
+    """What happened to the objects of a family, and to the nodes of its pods since these were there."""
+    return [
+        *_of_events(of_present_objects(read.events, documents)),
+        *_of_events(_since_assigned(read.node_events, read.events)),
+        *_of_deletions(read.events),
+        *_of_conditions([*read.pods, *read.jobs]),
+        *_of_failures(read.pods),
+    ]
+
+
+def meant_runtime(pod: Pod | None, documents: Sequence[Document]) -> str:
+    """The RuntimeClass with the most similar name, if the pod names one that does not exist; else empty."""
+    name = "" if pod is None else pod.spec.runtime_class_name
+    known = [meta_of(each.value).name for each in documents if isinstance(each.value, RuntimeClass)]
+    near = nearest_name(name, known) if name and name not in known else ""
+    return f'RuntimeClass "{near}" exists; did you mean that in spec.runtimeClassName?' if near else ""
+
+
+async def read_family(api: Api, family: Family, namespace: str) -> Read:
+    """Pods that are gone belong to it as well: the Events of their controllers name them."""
     from shoal.client.kind import EVENTS, JOBS, PODS
     from shoal.client.port import Select
     from shoal.store.snapshot.kinds import RESOURCE_QUOTAS
@@ -95,26 +133,48 @@ async def _read(api: Api, family: Family, namespace: str) -> _Read:
         except RefusedError:
             return []
 
-    async def listed(kind: Kind, fields: str) -> list[dict[str, Any]]:
+    async def listed(kind: Kind, fields: str, where: str = namespace) -> list[dict[str, Any]]:
         from shoal.client.refusals import RefusedError
 
         try:
-            return [item.obj() for item in (await api.list(kind, namespace, Select(fields=fields))).items]
+            return [item.obj() for item in (await api.list(kind, where, Select(fields=fields))).items]
         except RefusedError:
             return []
 
+    async def events_of(names: Iterable[str], where: str = namespace) -> list[dict[str, Any]]:
+        found = await asyncio.gather(*(listed(EVENTS, f"involvedObject.name={each}", where) for each in names))
+        return [event for events in found for event in events]
+
+    async def events_of_pods(names: Collection[str]) -> list[dict[str, Any]]:
+        if len(names) <= _MOST_NAMES:
+            return await events_of(names)
+        found = await listed(EVENTS, "involvedObject.kind=Pod")
+        return [event for event in found if (event.get("involvedObject") or {}).get("name") in names]
+
     _, _, name = family.key.partition("/")
-    pods = [pod.partition("/")[2] for pod in family.pods[:_MOST_PODS]]
-    involved = dict.fromkeys([name, *pods, *([family.workload.partition("/")[2]] if family.workload else [])])
-    results = await asyncio.gather(
-        *(get(PODS, pod) for pod in pods),
+    pods = [_name(pod) for pod in family.pods]
+    owners = dict.fromkeys([name, *map(_name, family.owners), *([_name(family.workload)] if family.workload else [])])
+    found, jobs, quotas, owned, own = await asyncio.gather(
+        asyncio.gather(*(get(PODS, pod) for pod in pods[:_MOST_PODS])),
         get(JOBS, name) if family.kind in ("job", GANG) else _nothing(),
         listed(RESOURCE_QUOTAS, "") if family.missing else _nothing(),
-        *(listed(EVENTS, f"involvedObject.name={each}") for each in involved),
+        events_of(each for each in owners if each not in pods),
+        events_of_pods(dict.fromkeys(pods)),
     )
-    count = len(pods)
-    events = [event for found in results[count + 2 :] for event in found]
-    return _Read([pod for found in results[:count] for pod in found], results[count], results[count + 1], events)
+    former = dict.fromkeys(name for name in _named(_CREATED, owned) if name not in pods)
+    events = [*owned, *own, *(await events_of_pods(former))]
+    nodes = dict.fromkeys(node for _, node, _ in _assigned(events))
+    return Read(
+        [pod for each in found for pod in each],
+        jobs,
+        quotas,
+        events,
+        await events_of(list(nodes)[-_MOST_NODES:], _NODES_EVENTS),
+    )
+
+
+def _name(key: str) -> str:
+    return key.partition("/")[2]
 
 
 async def _nothing() -> list[dict[str, Any]]:
@@ -160,6 +220,50 @@ def _of_conditions(objects: Sequence[Mapping[str, Any]]) -> Iterator[Happening]:
                 name = str(obj["metadata"].get("name", ""))
                 reason = str(condition.get("reason") or condition["type"])
                 yield Happening(at, kind, name, reason, str(condition.get("message", "")), is_warning=True)
+
+
+def _of_failures(pods: Sequence[Mapping[str, Any]]) -> Iterator[Happening]:
+    for pod in pods:
+        for moment, words in failed_ends(pod):
+            at = _moment(moment)
+            if at is not None:
+                yield Happening(at, POD, str(pod["metadata"].get("name", "")), FAILED, words)
+
+
+def _of_deletions(events: Iterable[Mapping[str, Any]]) -> Iterator[Happening]:
+    """Pods that their controller has deleted."""
+    for event in events:
+        for name in _named(_DELETED, [event]):
+            yield from (structs.replace(each, kind=POD, name=name, reason=DELETED) for each in _of_events([event]))
+
+
+def _since_assigned(
+    events: Iterable[Mapping[str, Any]], family: Sequence[Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    """Events of nodes from the moment at which the first pod was assigned to the node."""
+    first: dict[str, datetime] = {}
+    for _, node, at in _assigned(family):
+        first[node] = min(first.get(node, at), at)
+    for event in events:
+        happenings = list(_of_events([event]))
+        if any(each.name in first and each.at >= first[each.name] for each in happenings):
+            yield event
+
+
+def _assigned(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, datetime]]:
+    """Pod, node, and when it was assigned."""
+    for event in events:
+        found = _ASSIGNED.match(str(event.get("message", ""))) if event.get("reason") == "Scheduled" else None
+        at = next((each.at for each in _of_events([event])), None)
+        if found is not None and at is not None:
+            yield found["pod"], found["node"], at
+
+
+def _named(pattern: re.Pattern[str], events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for event in events:
+        found = pattern.match(str(event.get("message", "")))
+        if found is not None:
+            yield found[1]
 
 
 def _moment(text: object) -> datetime | None:

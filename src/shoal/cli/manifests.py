@@ -9,6 +9,7 @@ from pathlib import Path
 
 from shoal.api.decode import Document
 from shoal.api.node_affinity import NodeAffinity
+from shoal.cli.misspelled_names import misspelled_name_warnings
 from shoal.cli.policy_names import parse_policies
 from shoal.cli.unmatched_selectors import unmatched_selector_warnings
 from shoal.engine.cluster import Cluster
@@ -114,6 +115,7 @@ def loaded_of(
         now_s = max(now_s, queues.manifests.now_s)
         queued = queues.over(intake, manifests.events, now_s)
     warnings += unmatched_selector_warnings(intake.cluster, manifests.waiting)
+    warnings += misspelled_name_warnings(manifests.waiting, manifests.events, documents)
     mix = PodMix.of(class_of(event.ask) for event in manifests.events if isinstance(event, PodArrived | PodBound))
     placement = Placement(intake.cluster, builder(intake.cluster, mix))
     return Loaded(manifests, intake, placement, now_s, queued, warnings)

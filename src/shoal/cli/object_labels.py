@@ -1,4 +1,4 @@
-"""Finds the labels of objects by their names, for label selectors."""
+"""Finds objects and their labels by the names of the rows of a list."""
 
 from __future__ import annotations
 
@@ -7,20 +7,48 @@ from typing import TYPE_CHECKING
 
 from shoal.api.decode import Document, meta_of, name_of_kind
 from shoal.api.pod import Pod
+from shoal.store.queues.job_parts import JOB_KINDS
 
 if TYPE_CHECKING:
     from shoal.cli.object_source import Source
 
 _ALIKE = {"KueueWorkload": "Workload"}
+_GROUP_OWNERS = ("Workload", "LeaderWorkerSet", "StatefulSet", "Deployment", "ReplicaSet")
+
+
+def objects_of(documents: Iterable[Document], kinds: Sequence[str]) -> dict[str, Document]:
+    """The objects of these kinds."""
+    return {
+        meta_of(each.value).key: each
+        for each in documents
+        if (kind := name_of_kind(each)) in kinds or _ALIKE.get(kind) in kinds
+    }
 
 
 def labels_of(documents: Iterable[Document], kinds: Sequence[str]) -> dict[str, Mapping[str, str]]:
     """Of the objects of these kinds."""
-    return {
-        meta_of(each.value).key: meta_of(each.value).labels
-        for each in documents
-        if (kind := name_of_kind(each)) in kinds or _ALIKE.get(kind) in kinds
-    }
+    return {key: meta_of(found.value).labels for key, found in objects_of(documents, kinds).items()}
+
+
+def objects_of_gangs(source: Source) -> dict[str, Document]:
+    """The PodGroup of a gang, or else the object of its name that has its pods."""
+    found: dict[str, Document] = {}
+    for each in source.documents:
+        key = meta_of(each.value).key
+        if _gang_rank(each) < _gang_rank(found.get(key)):
+            found[key] = each
+    return found
+
+
+def _gang_rank(document: Document | None) -> int:
+    kind = "" if document is None else name_of_kind(document)
+    if kind.endswith("PodGroup"):
+        return 0
+    return 1 if kind in _OWNERS else 2
+
+
+_OWNERS = frozenset({*(row.kind.name for row in JOB_KINDS), *_GROUP_OWNERS})
+"""Kinds that a gang may be named after."""
 
 
 def labels_of_gangs(source: Source) -> dict[str, Mapping[str, str]]:

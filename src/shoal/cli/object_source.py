@@ -8,7 +8,7 @@ an error: the command answers for the other objects, and ends with the exit code
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -72,6 +72,10 @@ class Source:
     def cluster(self) -> str:
         """The name and the address of the cluster, for headings and documents; empty for files."""
         return "" if self.access is None else named(self.access)
+
+    def in_namespace(self, namespace: str) -> Source:
+        """The same, where bare names are looked for in this namespace first; empty: as it is."""
+        return replace(self, namespace=namespace or self.namespace)
 
     def taken(self) -> Loaded:
         """Ready for its first round."""
@@ -149,7 +153,9 @@ def sound(snapshot: Snapshot, load: Callable[[Sequence[Document]], T]) -> tuple[
                 raise
             snapshot = left
             path = f"{error.where.path}: " if error.where.path else ""
-            snapshot.notes.append(note_of(error.where.obj, one_line(f"{path}{error.what}")))
+            # Other advice is about files, to which objects can be added.
+            meant = f"; {error.fix}" if error.fix.startswith("did you mean") else ""
+            snapshot.notes.append(note_of(error.where.obj, one_line(f"{path}{error.what}{meant}")))
         else:
             return snapshot, loaded
     raise UserError(

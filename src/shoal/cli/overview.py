@@ -9,6 +9,7 @@ from msgspec import structs
 
 from shoal.api.node import Node
 from shoal.api.pod import Pod
+from shoal.api.selector_text import parse_label_selector
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
 from shoal.sim.queue_outlook import outlook
@@ -23,7 +24,8 @@ _SEED = 42
 _LET_IN = Reason("", "", "")
 
 
-def top_of_source(source: Source) -> Top:
+def top_of_source(source: Source, selector: str = "") -> Top:
+    """`selector`: the labels of the nodes that are shown."""
     loaded = source.taken()
     inventory = Inventory(source.documents)
     members = Members(inventory)
@@ -35,6 +37,9 @@ def top_of_source(source: Source) -> Top:
         return f"{owners[-1][0]}/{owners[-1][2]}" if owners else pod
 
     nodes = [placed.value for placed in inventory.of(Node)]
+    if selector:
+        chosen = parse_label_selector(selector)
+        nodes = [node for node in nodes if chosen.matches(node.metadata.labels)]
     queued = loaded.queued
     held = set[str]() if queued is None else set(queued.kueue.queues.held)
     workloads = 0 if queued is None else sum(1 for each in queued.workloads if each.key not in held)

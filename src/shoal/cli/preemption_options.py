@@ -7,10 +7,13 @@ holds for pods alone: queues use Kueue's order.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
+from contextlib import suppress
 
 from msgspec.structs import replace
 
-from shoal.api.run_configuration import PreemptionRules
+from shoal.api.decode import Document, Unknown, convert
+from shoal.api.run_configuration import RUN_KIND, PreemptionRules, RunConfiguration
 from shoal.engine.cycle_state import Step
 from shoal.engine.preemption.policy import Order, VictimPolicy
 from shoal.engine.queues.settings import Settings
@@ -22,7 +25,7 @@ from shoal.units.errors import UserError, Where, excerpt
 
 def steps_of(victims: str, min_runtime_s: float, *, break_budgets: bool, no_moves: bool) -> tuple[Step, ...]:
     """The steps of a round under these options."""
-    policy = VictimPolicy(_order(victims), min_runtime_s, break_budgets)
+    policy = VictimPolicy(order_of(victims), min_runtime_s, break_budgets)
     moves = () if no_moves else (consolidate(policy),)
     return (allocate, *moves, preempt(policy))
 
@@ -31,6 +34,22 @@ def steps_of_rules(rules: PreemptionRules) -> tuple[Step, ...]:
     """The steps of a round as `shoal run` does them under these rules. The default rules are those of a cluster whose
     configuration is not known."""
     return steps_of(rules.victims, rules.min_runtime_s(), break_budgets=rules.break_budgets, no_moves=not rules.moves)
+
+
+def policy_of_rules(rules: PreemptionRules) -> VictimPolicy:
+    return VictimPolicy(order_of(rules.victims), rules.min_runtime_s(), rules.break_budgets)
+
+
+def rules_in_use(documents: Iterable[Document]) -> RunConfiguration | None:
+    """The ShoalConfiguration among the objects, as far as decisions depend on it. One that cannot be read is that of
+    another version."""
+    for each in documents:
+        if isinstance(each.value, Unknown) and each.value.kind == RUN_KIND:
+            with suppress(UserError):
+                found = convert(each.value.raw, RunConfiguration, each.where)
+                found.check(each.where)
+                return found
+    return None
 
 
 def settings_under(found: Settings, min_runtime_s: float, *, break_budgets: bool) -> Settings:
@@ -42,7 +61,7 @@ def settings_under(found: Settings, min_runtime_s: float, *, break_budgets: bool
     )
 
 
-def _order(name: str) -> Order:
+def order_of(name: str) -> Order:
     try:
         return Order(name)
     except ValueError as error:

@@ -5,7 +5,7 @@ Guarantees: with `-o json` or `-o yaml` stdout holds one document and nothing el
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +14,7 @@ from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.command_help import HelpCommand
 from shoal.cli.completion_values import cluster_queues
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, SummaryOutput, TableOutput, checked
-from shoal.cli.list_options import AllNamespaces
+from shoal.cli.list_options import AllNamespaces, NoHeaders
 from shoal.cli.named_group import NamedGroup
 from shoal.cli.named_nodes import Machines
 from shoal.cli.object_source import Files, Namespace
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from shoal.cli.list_output import OutputForm
+    from shoal.cli.object_source import Source
     from shoal.views.other_queues import OtherQueue
     from shoal.views.queue_tree import Tree, TreeNode
     from shoal.views.queue_workloads import Workloads
@@ -70,6 +71,20 @@ class QueueOptions:
         typer.Option("--workloads", help="Also list workloads that hold quota, and those that wait, with reasons."),
     ] = False
     all_namespaces: AllNamespaces = False
+    selector: Annotated[
+        str,
+        typer.Option(
+            "--selector", "-l", metavar="LABELS", help="Only cluster queues and local queues with these labels: team=a."
+        ),
+    ] = ""
+    sort_by: Annotated[
+        str,
+        typer.Option("--sort-by", metavar="JSONPATH", help="The field to sort queues by: .name, .waiting.workloads."),
+    ] = ""
+    no_headers: NoHeaders = False
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="After the queues, print them again when they have changed.")
+    ] = False
 
 
 @app.callback(invoke_without_command=True)
@@ -85,21 +100,38 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
             raise UserError("options of a command stand behind its name", where=Where(path="shoal queue"))
         return
     from shoal.cli.list_output import summary_form
-    from shoal.cli.manifests import warn
     from shoal.cli.object_source import source_from
+
+    form = replace(
+        summary_form(options.output, "shoal queue", "queues", options.sort_by), has_headings=not options.no_headers
+    )
+    if options.watch:
+        from shoal.cli.list_watch import watch_text
+
+        if options.filename:
+            raise UserError("files do not change", where=Where(path="--watch"), fix="leave out --filename")
+        watch_text(access, lambda source: _write(source.in_namespace(options.namespace), options, form))
+        return
+    source = source_from(options.filename, access, options.namespace, nodes=options.nodes, reads_pods=False)
+    _write(source, options, form)
+
+
+def _write(source: Source, options: QueueOptions, form: OutputForm) -> None:
+    from shoal.cli.manifests import warn
     from shoal.cli.other_queues import named, other_queues_in_use, other_queues_of
     from shoal.cli.queue_lists import reasons_of
     from shoal.cli.queue_manifests import are_queues, queues_of
+    from shoal.cli.queue_selection import QueueObjects, QueueSelection
     from shoal.sim.queued_world import kueue_of
     from shoal.views.queue_backlog import waiters_of
     from shoal.views.queue_part import part_of, workloads_in
     from shoal.views.queue_tree import Tree, queue_tree
     from shoal.views.queue_workloads import workloads_of
 
-    form = summary_form(options.output, "shoal queue", "queues")
-    source = source_from(options.filename, access, options.namespace, nodes=options.nodes, reads_pods=False)
+    chosen = QueueSelection(QueueObjects(source.documents), options.selector, form.sort_by)
     namespace = "" if options.all_namespaces else source.namespace
     of_name = named(other_queues_of(source), options.name) if options.name else other_queues_in_use(source)
+    of_name = chosen.others(of_name)
     if of_name and (options.name or not are_queues(source.documents)):
         _show(Tree([]), None, form, of_name, source.cluster)
         return
@@ -121,6 +153,11 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
         part = part_of(tree, options.name, namespace, is_only=bool(namespace and options.namespace))
         tree = Tree([part.shown])
         listed = None if listed is None else workloads_in(listed, part.meant)
+    tree = chosen.tree(tree)
+    if options.selector and not tree.all_roots and not of_name and form.is_table:
+        typer.echo(f"no queues with the labels {options.selector} found", err=True)
+        return
+    listed = None if listed is None else chosen.workloads(listed, tree)
     _show(tree, listed, form, of_name, source.cluster)
 
 
@@ -147,7 +184,7 @@ def _show(
     from shoal.views.queue_text import show_tree
     from shoal.views.queue_workloads import show_workloads
 
-    screen = console()
+    screen = console(has_headings=form.has_headings)
     if tree.all_roots or not others:
         show_tree(screen, tree)
     if listed is not None:

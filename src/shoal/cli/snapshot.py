@@ -63,7 +63,7 @@ def snapshot(options: SnapshotOptions, access: AccessOptions) -> None:
 
     name, form = options.target()
     files = read_run_files(options.config or [])
-    ruling = QueueRuling(files.own.namespaces.kueue, files.kueue)
+    ruling = QueueRuling(files.own.namespaces.kueue, files.kueue, files.own if options.config else None)
     file = None if name == _STANDARD_OUTPUT else OutFile(Path(name), is_private=True)
     cluster = access.access()
     announce(cluster)

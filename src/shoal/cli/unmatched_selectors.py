@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from shoal.api.node_affinity import NodeRule
 from shoal.api.pod import Pod, PodSpec
 from shoal.engine.cluster import Cluster
-from shoal.engine.unmatched import Unmatched, unmatched
+from shoal.engine.respelling import unmatched_and_near
+from shoal.engine.unmatched import Unmatched
 from shoal.store.inventory import Placed
 from shoal.units.errors import Where
 from shoal.views.remedies import unmatched_words
@@ -30,7 +31,7 @@ def unmatched_selector_warnings(cluster: Cluster, waiting: Iterable[Placed[Pod]]
     for placed in waiting:
         rule = placed.value.spec.node_rule()
         if rule not in found:
-            found[rule] = unmatched(cluster, rule)
+            found[rule] = unmatched_and_near(cluster, rule)
         for condition in found[rule]:
             for path in dict.fromkeys(_paths(placed.value.spec, condition)):
                 miss = condition, path

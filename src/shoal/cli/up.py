@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from shoal.embedded.apiserver.settings import Settings
 
 _PORT = 6443
+_LOOPBACK = "127.0.0.1"
+_SNAPSHOT = ("reproduced from ", "added because ", "not reproduced: ", "the objects of ")
+"""How lines about a snapshot begin."""
 _OF_DEMO = frozenset({"demo", "port", "speed", "dashboard", "log_format", "log_level"})
 
 
@@ -57,7 +60,7 @@ class UpOptions:
     state: StateFolder = None
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes any free port.")] = _PORT
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Listen on this address instead of loopback.")] = (
-        "127.0.0.1"
+        _LOOPBACK
     )
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once the cluster is ready.")] = False
     memory: Annotated[
@@ -89,6 +92,15 @@ class UpOptions:
             autocompletion=fleets,
         ),
     ] = DEFAULT_NODES
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            "-f",
+            metavar="FILE",
+            help="Start with the nodes and objects of this snapshot: of shoal snapshot, or kubectl get -A -o json.",
+        ),
+    ] = None
     this_machine: Annotated[
         bool, typer.Option("--this-machine", help="Make this machine a node that runs real pods.")
     ] = False
@@ -138,6 +150,7 @@ class UpOptions:
             is_split=self.processes,
             is_this_machine=self.this_machine,
             runtime_endpoint=self.runtime_endpoint,
+            snapshot=self.snapshot,
         )
 
     def settings(self, folder: Path) -> Settings:
@@ -170,11 +183,13 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
     embedded = _without_simulated_nodes(context, options.embedded())
     settings = options.settings(folder)
     cluster = embedded.to_cluster_options(settings.kubeconfig, folder)
+    _check_ports(folder, options)
     if options.detach:
         _start_detached(folder, settings, [*embedded.arguments(), *logs.arguments()])
         return
     logs.check()
 
+    from shoal.cli.progress import step
     from shoal.wiring.up import up as serve
 
     show = None
@@ -187,17 +202,29 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
         logs.set_up()
 
     def serve_cluster(settings: Settings, ready: Callable[[str], None]) -> None:
-        serve(settings, cluster, ready, show)
+        serve(settings, cluster, ready, show, step)
 
     run_in(folder, settings, serve_cluster, options.notify)
 
 
 def _without_simulated_nodes(context: typer.Context, embedded: EmbeddedOptions) -> EmbeddedOptions:
-    """With this machine as a node there are no simulated nodes, unless the command line has them."""
+    """With this machine as a node, or nodes of a snapshot, there are no others, unless the command line has them."""
     source = context.get_parameter_source("nodes")
-    if not embedded.is_this_machine or (source is not None and source.name == "COMMANDLINE"):
+    if not (embedded.is_this_machine or embedded.snapshot) or (source is not None and source.name == "COMMANDLINE"):
         return embedded
     return msgspec.structs.replace(embedded, nodes=NONE)
+
+
+def _check_ports(folder: Path, options: UpOptions) -> None:
+    """Raises UserError for a port in use, before anything is written or started. A cluster that runs in the folder is
+    the more helpful complaint, which the claim of the folder makes."""
+    from shoal.embedded.apiserver.security.state_folder import is_claimed
+    from shoal.embedded.apiserver.server.bound_socket import check_port
+
+    if options.notify is None and not is_claimed(folder):
+        check_port(options.host, options.port, "--port")
+        if options.metrics_port:
+            check_port(_LOOPBACK, options.metrics_port, "--metrics-port")
 
 
 def _start_detached(folder: Path, settings: Settings, arguments: list[str]) -> None:
@@ -205,7 +232,7 @@ def _start_detached(folder: Path, settings: Settings, arguments: list[str]) -> N
     from shoal.cli.progress import step
     from shoal.embedded.apiserver.security.state_folder import running
 
-    line = export_line(start_detached(folder, settings, arguments))
+    line = export_line(start_detached(folder, settings, arguments, says=_SNAPSHOT))
     found = running(folder)
     step(f"the cluster is ready at {found.url if found else settings.host}; `shoal down` ends it")
     typer.echo(line)

@@ -65,6 +65,8 @@ def why(
     from shoal.cli.manifests import loaded_of, warn
     from shoal.cli.named_nodes import no_nodes_warning
     from shoal.cli.object_source import source_from
+    from shoal.cli.preemption_options import rules_in_use
+    from shoal.cli.related_warnings import related_warnings
     from shoal.cli.search_deadline import SearchDeadline
     from shoal.units.errors import UserError
     from shoal.views.explanation import show_explanation
@@ -72,10 +74,10 @@ def why(
     source = source_from(options.filename, access, options.namespace, nodes=options.nodes, complains=False)
     namespace = "" if options.all_namespaces else source.namespace
     is_only = bool(namespace and options.namespace)
-    is_plain = options.policy == _POLICY and options.scheduler_config is None
-    loaded = source.taken() if is_plain else loaded_of(source.documents, options.policy, options.scheduler_config)
-    if options.filename:
-        warn(loaded.warnings)
+    own = rules_in_use(source.documents)
+    policy = own.policy if own is not None and options.policy == _POLICY else options.policy
+    is_plain = policy == _POLICY and options.scheduler_config is None
+    loaded = source.taken() if is_plain else loaded_of(source.documents, policy, options.scheduler_config)
     try:
         explainer = Explainer(source.documents, loaded, options.seed, SearchDeadline(_MOST_S))
         explanation = explainer.about(name, namespace, is_only=is_only)
@@ -84,12 +86,14 @@ def why(
         if wrong is None and not options.filename:
             wrong = _of_unread(name, namespace, source, access.access(), is_only=is_only)
         if wrong is None:
+            # Any of them may say why there is no such object.
+            warn(loaded.warnings if options.filename else ())
             raise
         explanation = wrong
     else:
         wrong = None
     if options.filename:
-        warn(no_nodes_warning(loaded))
+        warn([*related_warnings(loaded, explainer.family), *no_nodes_warning(loaded)])
     else:
         if wrong is None:
             show_history(explanation, explainer.family, source.documents, access.access())

@@ -53,6 +53,8 @@ class Lock(msgspec.Struct, frozen=True):
     timing: Timing = Timing()
     successor_of: str = ""
     """The prefix of holders that have ended, because this process has the lock of their state folder."""
+    annotations: tuple[tuple[str, str], ...] = ()
+    """What the holder says of itself to those who read the lease."""
 
 
 class LeaseLock:
@@ -146,12 +148,18 @@ class LeaseLock:
         self._sent.append(spec["renewTime"])
         if lease is None:
             meta = {"namespace": self.lock.namespace, "name": self.lock.name}
-            item = await self._api.create(LEASES, {"metadata": meta, "spec": spec})
+            item = await self._api.create(LEASES, {"metadata": self._annotated(meta), "spec": spec})
         else:
-            item = await self._api.update(LEASES, {**lease, "spec": {**(lease.get("spec") or {}), **spec}})
+            body = {**lease, "metadata": self._annotated(lease["metadata"])}
+            item = await self._api.update(LEASES, {**body, "spec": {**(lease.get("spec") or {}), **spec}})
         self._see(item)
         self._held, self.renewed_at_s = item.obj(), sent_at_s
         return True
+
+    def _annotated(self, meta: Obj) -> Obj:
+        if not self.lock.annotations:
+            return meta
+        return {**meta, "annotations": {**(meta.get("annotations") or {}), **dict(self.lock.annotations)}}
 
     def _next_spec(self) -> Obj:
         now, record, is_ours = self._clock.micro_text(), self._record, self._is_ours

@@ -60,10 +60,17 @@ class DeviceAllocation:
     def is_used(self, gpu: int) -> bool:
         return any(device.gpu == gpu for held in self._held.values() for one in held for device in one.devices)
 
+    def held_device(self, device_id: str) -> PhysicalDevice | None:
+        """The device with this id, while a pod holds it."""
+        held = self._held.get(self._taken.get(device_id, ""), ())
+        return next((device for one in held for device in one.devices if device.id == device_id), None)
+
     def release(self, uid: str) -> None:
         for one in self._held.pop(uid, ()):
             for device in one.devices:
-                self._taken.pop(device.id, None)
+                # The pods of one claim hold the same device.
+                if self._taken.get(device.id) == uid:
+                    del self._taken[device.id]
 
     def put(self, uid: str, held: Sequence[HeldDevices]) -> None:
         self._held[uid] = tuple(held)

@@ -78,10 +78,15 @@ def claim_device(uid: str, device: str) -> str:
     return f"{uid}-{device}"
 
 
-def claim_spec(given: CdiInput, named: Mapping[str, str]) -> CdiSpec:
-    """`named`: the UUID of the GPU or MIG instance of each CDI device. One without device nodes is left out."""
-    nodes = nodes_of(given)
-    devices = (CdiDevice(name, ContainerEdits(device_nodes=nodes.get(uuid, ()))) for name, uuid in named.items())
+def claim_spec(given: CdiInput, named: Mapping[str, str], added: Mapping[str, ContainerEdits] | None = None) -> CdiSpec:
+    """`named`: the UUID of the GPU or MIG instance of each CDI device. One without device nodes is left out. `added`:
+    what a device of this UUID needs besides its nodes.
+    """
+    nodes, more = nodes_of(given), added or {}
+    devices = (
+        CdiDevice(name, msgspec.structs.replace(more.get(uuid, ContainerEdits()), device_nodes=nodes.get(uuid, ())))
+        for name, uuid in named.items()
+    )
     return cdi_spec(CLAIM_KIND, tuple(one for one in devices if one.container_edits.device_nodes), _common(given))
 
 

@@ -1,7 +1,8 @@
 """Reads the opaque configuration of claims for NVIDIA's driver (`resource.nvidia.com/v1beta1`), strictly.
 
 A field that does not exist, or a value that is not allowed, is an error and never ignored. What is allowed but not
-supported is refused by name: containers would otherwise run with other settings than the claim asks for.
+supported is refused by name: containers would otherwise run with other settings than the claim asks for. What a
+supported configuration means for each device is computed by `claim_sharing`.
 """
 
 from __future__ import annotations
@@ -82,19 +83,10 @@ def check_supported(config: ClaimableConfig, device: DeviceType, where: Where) -
     sharing = config.sharing
     if sharing is None:
         return
-    here = where.below("sharing")
-    if sharing.strategy == "MPS":
-        fix = "leave sharing out, or share GPUs by MPS through the device plugin"
-        raise UserError("MPS is not supported for claims", where=here.below("strategy"), fix=fix)
-    interval = _interval(sharing)
-    if interval not in (None, "Default"):
-        what = f"the interval {interval} is not supported: the agent does not change time slices for claims"
-        raise UserError(what, where=here.below("timeSlicingConfig.interval"), fix="use Default")
-
-
-def _interval(sharing: GpuSharing | MigSharing) -> Interval | None:
-    config = sharing.time_slicing_config if isinstance(sharing, GpuSharing) else None
-    return None if config is None else config.interval
+    if sharing.strategy == "MPS" and device == "mig":
+        here = where.below("sharing").below("strategy")
+        fix = "leave sharing out: the containers of the claim share the instance by time-slicing"
+        raise UserError("MPS is not supported for MIG instances", where=here, fix=fix)
 
 
 def _check_sharing(sharing: GpuSharing | MigSharing, where: Where) -> None:

@@ -6,12 +6,13 @@ result has `adminAccess`; a configuration of the claim replaces that of the clas
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from shoal.api.claims import AllocatedConfig, AllocatedDevice, ResourceClaim
 from shoal.devices.claim_config import ClaimableConfig, DeviceType, check_supported, read_claim_config
+from shoal.devices.claim_sharing import DeviceSharing, sharing_of
 from shoal.devices.claimable_devices import CLAIM_DRIVER, ClaimableDevice
 from shoal.units.errors import UserError, Where
 
@@ -33,6 +34,9 @@ class PreparedDevice(msgspec.Struct, frozen=True):
     uuid: str
     is_exclusive: bool = True
     """False: with `adminAccess`."""
+    sharing: DeviceSharing | msgspec.UnsetType = msgspec.UNSET
+    """How the configuration of the claim shares it. It is not written where there is none, so that records of former
+    versions keep their checksum."""
 
 
 class PreparedClaim(msgspec.Struct, frozen=True):
@@ -54,6 +58,7 @@ def devices_of_claim(
         raise UserError("the claim is not allocated", where=where.below("status.allocation"))
     allocated = claim.status.allocation.devices
     found: dict[str, PreparedDevice] = {}
+    configured: dict[str, _Configured] = {}
     for index, result in enumerate(allocated.results):
         if result.driver != CLAIM_DRIVER or result.pool != node:
             continue
@@ -61,7 +66,9 @@ def devices_of_claim(
         device = present.get(result.device)
         if device is None:
             raise UserError(f"this node has no device {result.device}", where=here.below("device"))
-        _check_configs(allocated.config, result, device, where.below("status.allocation.devices.config"))
+        config = _config(allocated.config, result, device, where.below("status.allocation.devices.config"))
+        if config is not None:
+            configured.setdefault(str(config[1]), _Configured(*config)).devices.append(result.device)
         before = found.get(result.device)
         requests = (*(before.requests if before is not None else ()), result.request.partition("/")[0])
         found[result.device] = PreparedDevice(
@@ -74,7 +81,31 @@ def devices_of_claim(
     if not found:
         what = f"the allocation has no device of {CLAIM_DRIVER} on node {node}"
         raise UserError(what, where=where.below("status.allocation.devices.results"))
-    return tuple(found.values())
+    return tuple(_shared(found, configured.values()).values())
+
+
+class _Configured(msgspec.Struct):
+    """A configuration, and the devices to which it applies."""
+
+    config: ClaimableConfig
+    where: Where
+    devices: list[str] = []
+
+
+def _shared(found: Mapping[str, PreparedDevice], configured: Iterable[_Configured]) -> Mapping[str, PreparedDevice]:
+    shared = dict(found)
+    for one in configured:
+        names = list(dict.fromkeys(one.devices))
+        sharing = sharing_of(one.config, [found[name].uuid for name in names], one.where)
+        for name in names:
+            own = sharing.get(found[name].uuid)
+            if own is None or own == DeviceSharing(interval="Default"):
+                continue
+            if not found[name].is_exclusive:
+                what = f"{name} is allocated with adminAccess, and its sharing is that of the claim that uses it"
+                raise UserError(what, where=one.where.below("sharing"), fix="leave sharing out")
+            shared[name] = msgspec.structs.replace(found[name], sharing=own)
+    return shared
 
 
 def check_not_held(wanted: PreparedClaim, held: Mapping[str, PreparedClaim]) -> None:
@@ -85,15 +116,16 @@ def check_not_held(wanted: PreparedClaim, held: Mapping[str, PreparedClaim]) -> 
         for other in held.values():
             if other.claim.uid == wanted.claim.uid:
                 continue
-            if any(one.uuid == device.uuid and one.is_exclusive for one in other.devices):
+            if any(one.device == device.device and one.is_exclusive for one in other.devices):
                 fix = "it is free again when the kubelet has unprepared that claim"
                 what = f"device {device.device} is prepared for {other.claim} (uid {other.claim.uid})"
                 raise UserError(what, where=Where(obj=str(wanted.claim)), fix=fix)
 
 
-def _check_configs(
+def _config(
     configs: tuple[AllocatedConfig, ...], result: AllocatedDevice, device: ClaimableDevice, where: Where
-) -> None:
+) -> tuple[ClaimableConfig, Where] | None:
+    """The configuration that applies to the device."""
     kind = device.described.attributes["type"].value()
     type_: DeviceType = "mig" if kind == "mig" else "gpu"
     last: tuple[ClaimableConfig, Where] | None = None
@@ -106,3 +138,4 @@ def _check_configs(
         last = read_claim_config(one.opaque.parameters, here), here
     if last is not None:
         check_supported(last[0], type_, last[1])
+    return last

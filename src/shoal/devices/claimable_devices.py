@@ -8,7 +8,7 @@ whose position the driver does not report are left out, because their name conta
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -50,6 +50,20 @@ class ClaimableDevice(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         return self.described.name
+
+
+class ClaimedHealth(msgspec.Struct, frozen=True):
+    """The health of a device, by its name."""
+
+    name: str
+    is_healthy: bool
+    message: str = ""
+    """What is wrong, or may become so."""
+
+
+def claimed_health(devices: Sequence[Device], health: Mapping[str, DeviceHealth]) -> tuple[ClaimedHealth, ...]:
+    """`health`: by the UUID of the GPU. A device is unhealthy while a taint keeps pods away from it."""
+    return tuple(_health(device, health) for device in devices)
 
 
 def claimable_devices(given: ClaimableInput) -> tuple[ClaimableDevice, ...]:
@@ -161,6 +175,16 @@ def _taint(cause: HealthCause) -> DeviceTaint | None:
         return None
     name = "gpu-lost" if cause.code == "lost" else cause.code
     return DeviceTaint(f"{CLAIM_DRIVER}/{name}", "NoSchedule")
+
+
+def _health(device: Device, health: Mapping[str, DeviceHealth]) -> ClaimedHealth:
+    uuid = device.attributes.get("parentUUID") or device.attributes.get("uuid")
+    found = health.get(str(uuid.value())) if uuid is not None else None
+    if not device.taints or found is None:
+        return ClaimedHealth(device.name, is_healthy=True)
+    is_healthy = not any(taint.keeps_away() for taint in device.taints)
+    causes = (cause.message for cause in found.causes if cause.is_unhealthy != is_healthy)
+    return ClaimedHealth(device.name, is_healthy, "; ".join(causes))
 
 
 def _version(text: str) -> Attribute | None:

@@ -16,9 +16,9 @@ import msgspec
 from shoal.devices.dcgm_fields import USED, UTIL, Field, Number, Values, field_of, is_xid, label_values
 from shoal.devices.dcgm_holders import DeviceHolders, Holder, HolderOptions, MigDevices, with_holder
 from shoal.devices.dcgm_jobs import JOB_LABEL, Jobs, jobs_on
-from shoal.devices.dcgm_selection import CLOCK_EVENTS, XID_COUNT, SelectedMetric, Selection
+from shoal.devices.dcgm_selection import CLOCK_EVENTS, P2P_STATUS, XID_COUNT, SelectedMetric, Selection
 from shoal.devices.dcgm_text import Entity, LabelNames, entity_labels, family, ordered, spelled
-from shoal.devices.port import GpuReadings, InstalledGpu, MigInstance
+from shoal.devices.port import LINK_STATUSES, GpuReadings, InstalledGpu, MigInstance
 from shoal.devices.xids import xid_of
 
 _PER_POD = frozenset({UTIL, USED})
@@ -116,7 +116,8 @@ class Exposition:
             if counter.type != "label":
                 lines += self._family(counter, self._rows(counter.field))
         for counter in self._selection.exporter_counters:
-            lines += self._family(counter, self._counted(counter.field))
+            rows = self._peers() if counter.field == P2P_STATUS else self._counted(counter.field)
+            lines += self._family(counter, rows)
         return lines
 
     def _family(self, counter: SelectedMetric, rows: Iterator[tuple[str, Number]]) -> list[str]:
@@ -168,6 +169,16 @@ class Exposition:
                 for what, count in sorted(counts.items()):
                     label = {"xid" if is_xid else "clock_event": str(what)}
                     yield _spelled(row, {**own, **label}, {}), count
+
+    def _peers(self) -> Iterator[tuple[str, Number]]:
+        """The status of NVLink towards each other GPU, as the driver's number for it."""
+        for device in self._gpus:
+            if device.state.readings is None:
+                continue
+            for peer in device.state.gpu.nvlink_statuses:
+                own = {"peer_gpu": str(peer.index), "link_status": peer.status}
+                for row in device.rows:
+                    yield _spelled(row, own, {}), LINK_STATUSES.index(peer.status)
 
     # The rows of a device.
 

@@ -67,6 +67,12 @@ def condition_of(gpus: Sequence[DeviceHealth]) -> tuple[bool, str, str]:
     return False, "GPUsUnhealthy", message[:_MOST_MESSAGE]
 
 
+def health_verdict(gpus: Sequence[DeviceHealth]) -> tuple[str, str, str, str]:
+    """Type, status, reason and message of the condition."""
+    is_healthy, reason, message = condition_of(gpus)
+    return CONDITION, "True" if is_healthy else "False", reason, message
+
+
 def is_tainted(gpus: Sequence[DeviceHealth], taint: HealthTaint) -> bool:
     unhealthy = sum(not one.is_healthy for one in gpus)
     return bool(gpus) and (unhealthy == len(gpus) if taint.when == "all" else unhealthy > 0)

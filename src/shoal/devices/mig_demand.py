@@ -97,15 +97,16 @@ def demand_plan(settings: Mapping[str, str], gpus: Sequence[PresentGpu]) -> Dema
         elif not present.gpu.is_mig and present.is_used:
             refusals += [f"{one}: GPU {index} is in use without MIG" for one in own]
         else:
-            found = _of_gpu(own, present)
+            found = steps_on_gpu(own, present)
             steps += found.steps
             refusals += found.refusals
     return DemandPlan(tuple(steps), tuple(refusals))
 
 
-def _of_gpu(wanted: Sequence[WantedPlace], present: PresentGpu) -> DemandPlan:
+def steps_on_gpu(wanted: Sequence[WantedPlace], present: PresentGpu) -> DemandPlan:
+    """On one GPU, which is in MIG mode or idle, and whose model is known."""
     gpu = present.gpu
-    assert gpu.facts is not None  # noqa: S101 - the pool has only GPUs of known models
+    assert gpu.facts is not None  # noqa: S101 - callers pass GPUs of known models only
     tiles = tiling(gpu.facts.name)
     steps = [] if gpu.is_mig else [MigStep("mode", gpu.index, present.uuid, enabled=True)]
     there = list(present.instances)

@@ -36,6 +36,11 @@ class MigGpu(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+def changes_mode_by_reset(compute_capability: str | None) -> bool:
+    """Ampere; later GPUs change their MIG mode at once."""
+    return (compute_capability or "").startswith("8.")
+
+
 def gpu_of_slot(slot: GpuSlot, gpu: Gpu) -> MigGpu:
     model = find_model(slot.model)
     facts = model.mig_layout() if model is not None else None
@@ -51,7 +56,7 @@ def gpu_of_slot(slot: GpuSlot, gpu: Gpu) -> MigGpu:
         is_capable=slot.is_mig_capable,
         is_mig=gpu.is_mig,
         counts=tuple(sorted(counts.items())),
-        needs_reset=facts is not None and facts.compute_capability.startswith("8."),
+        needs_reset=facts is not None and changes_mode_by_reset(facts.compute_capability),
         name=slot.model or slot.product,
     )
 

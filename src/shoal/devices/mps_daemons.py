@@ -68,6 +68,8 @@ class MpsDaemon(msgspec.Struct, frozen=True):
     gpus: tuple[MpsGpu, ...]
     thread_percent: int
     """The part of the multiprocessors that each client can use."""
+    is_alone: bool = False
+    """Whether it sees these GPUs only, numbered in this order."""
 
     @property
     def resource(self) -> str:
@@ -76,10 +78,12 @@ class MpsDaemon(msgspec.Struct, frozen=True):
     @property
     def environment(self) -> dict[str, str]:
         """Indexes of GPUs are then the driver's, also on a node with different models."""
+        visible = {"CUDA_VISIBLE_DEVICES": ",".join(gpu.uuid for gpu in self.gpus)} if self.is_alone else {}
         return {
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             "CUDA_MPS_PIPE_DIRECTORY": self.folders.pipe,
             "CUDA_MPS_LOG_DIRECTORY": self.folders.log,
+            **visible,
         }
 
     @property

@@ -29,9 +29,11 @@ class NodeMetadata(msgspec.Struct, frozen=True):
     """Why labels are missing."""
 
 
-def node_metadata(scene: LabelInput, *, has_device: bool = False, lost: AbstractSet[int] = frozenset()) -> NodeMetadata:
-    """`has_device`: whether the machine has a PCI device of NVIDIA. `lost`: the indexes of GPUs that do not respond;
-    they are still labelled, because they are still in the machine. Raises `FeatureError`.
+def node_metadata(
+    scene: LabelInput, *, has_device: bool = False, unhealthy: AbstractSet[int] = frozenset()
+) -> NodeMetadata:
+    """`has_device`: whether the machine has a PCI device of NVIDIA. `unhealthy`: the indexes of GPUs that cannot be
+    used; they are still labelled, because they are still in the machine. Raises `FeatureError`.
     """
     found = feature_labels(scene)
     annotations: dict[str, str] = {}
@@ -39,7 +41,7 @@ def node_metadata(scene: LabelInput, *, has_device: bool = False, lost: Abstract
         slots, layouts = slots_of(scene.gpus), layouts_of(scene.gpus)
         found |= nvlink_labels([slot.island for slot in slots])
         devices = inventory(slots, layouts, scene.config).devices
-        annotations = own_words(AnnotatedNode(slots, layouts, scene.config), devices, lost)
+        annotations = own_words(AnnotatedNode(slots, layouts, scene.config), devices, unhealthy)
     if scene.gpus or has_device:
         found |= presence_labels()
     faults = {name: fault for name, value in found.items() if (fault := label_value_fault(value))}

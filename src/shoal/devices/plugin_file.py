@@ -28,6 +28,7 @@ _SHORT_FORM = (
     "timeSlicing.replicas without resources is read as resources: [{{name: {name}, replicas: {replicas}}}]; "
     'the real device plugin rejects it ("no resources specified")'
 )
+_NO_CHANNELS = "imex.channelIDs has no effect: containers get no IMEX channel"
 _BOTH = "sharing has timeSlicing and mps, which exclude each other on a GPU: mps is used, timeSlicing is ignored"
 
 
@@ -71,11 +72,14 @@ def plugin_file(document: Any) -> PluginFile:
         *unknown_fields(given, ("version", "flags", "resources", "sharing", "imex"), ""),
         *flags.unknown,
     )
+    channels = _channels(imex.get("channelIDs"))
+    if channels:
+        notes = (*notes, _NO_CHANNELS)
     return PluginFile(
         flags=flags,
         sharing=sharing,
         block=block,
-        imex_channels=_channels(imex.get("channelIDs")),
+        imex_channels=channels,
         imex_required=imex.get("required") is True,
         notes=(*notes, *(f"{name}: the device plugin has no such field and ignores it" for name in unknown)),
     )

@@ -7,7 +7,7 @@ is reported as lost and does not fail the calls about others.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import msgspec
 
@@ -67,6 +67,27 @@ class PciePeer(msgspec.Struct, frozen=True):
     relation: PcieRelation
 
 
+LinkStatus = Literal[
+    "OK",
+    "ChipsetNotSupported",
+    "GPUNotSupported",
+    "TopologyNotSupported",
+    "DisabledByRegKey",
+    "NotSupported",
+    "Unknown",
+]
+LINK_STATUSES: tuple[LinkStatus, ...] = get_args(LinkStatus)
+"""By the driver's numbers, with the names of the DCGM exporter."""
+
+
+class NvlinkStatus(msgspec.Struct, frozen=True):
+    """Whether two GPUs of the node reach each other's memory over NVLink."""
+
+    index: int
+    """Of the other GPU."""
+    status: LinkStatus
+
+
 class Fabric(msgspec.Struct, frozen=True):
     """The NVLink domain of several machines to which a GPU is attached."""
 
@@ -99,6 +120,8 @@ class InstalledGpu(msgspec.Struct, frozen=True):
     instances: tuple[MigInstance, ...] = ()
     peers: tuple[NvlinkPeer, ...] = ()
     pcie_peers: tuple[PciePeer, ...] = ()
+    nvlink_statuses: tuple[NvlinkStatus, ...] = ()
+    """Towards each other GPU; empty if the driver does not report them."""
     pci_class: int | None = None
     """0x030000 for a GPU with displays, 0x030200 for one without."""
     fabric: Fabric | None = None

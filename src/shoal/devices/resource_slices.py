@@ -1,8 +1,9 @@
 """Divides the claimable devices of a node into ResourceSlices, within the limits of the API.
 
 `partitions_of` describes, instead of the MIG instances that exist, all that could: each profile at each position, with
-counters of which a device takes its part, so that a scheduler chooses only instances that exist side by side. Counters
-are in slices of their own, as Kubernetes 1.35 and later require.
+counters of which a device takes its part, so that a scheduler chooses only instances that exist side by side. A GPU
+whose MIG mode changes with a reset only offers what its present mode allows. Counters are in slices of their own, as
+Kubernetes 1.35 and later require.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,7 +30,9 @@ from shoal.api.wire import to_json
 from shoal.data.mig import Layout, Profile, layout_of_product
 from shoal.devices.claimable_devices import (
     CLAIM_DRIVER,
+    ClaimableDevice,
     ClaimableInput,
+    claimable_devices,
     engines_of,
     gpu_attributes,
     instance_capacity,
@@ -37,6 +41,7 @@ from shoal.devices.claimable_devices import (
     text_attribute,
     whole_gpu,
 )
+from shoal.devices.mig_gpus import changes_mode_by_reset
 from shoal.devices.mig_instances import possible_counts
 from shoal.devices.port import InstalledGpu
 from shoal.devices.product_names import product_of_device
@@ -61,7 +66,7 @@ def slice_specs(node: str, content: Published, generation: int) -> tuple[Obj, ..
     is_special = any(device.taints or device.consumes_counters for device in content.devices)
     most = _MOST_SPECIAL_DEVICES if is_special else MOST_DEVICES
     counted = [{"shared_counters": sets} for sets in _batches(content.counters, MOST_COUNTER_SETS)]
-    listed = [{"devices": part} for part in _batches(content.devices, most)]
+    listed = [{"devices": part} for part in _by_gpu(content.devices, most)]
     parts: Sequence[Mapping[str, Any]] = [*counted, *listed] or [{}]
     pool = ResourcePool(node, len(parts), generation)
     specs = (ResourceSliceSpec(driver=CLAIM_DRIVER, pool=pool, node_name=node, **part) for part in parts)
@@ -74,14 +79,17 @@ def partitions_of(given: ClaimableInput) -> Published:
     sets: list[CounterSet] = []
     for gpu in given.gpus:
         whole = whole_gpu(gpu, given)
-        layout = _layout(gpu)
+        layout = layout_of_gpu(gpu)
         if layout is None:
             devices.append(whole)
             continue
         name = f"gpu-{minor_of(gpu)}-counter-set"
         counters = counters_of_layout(layout)
         sets.append(CounterSet(name, dict(counters)))
-        devices.append(_consuming(whole, name, counters))
+        if not (gpu.is_mig and changes_mode_by_reset(gpu.compute_capability)):
+            devices.append(_consuming(whole, name, counters))
+        if not gpu.is_mig and changes_mode_by_reset(gpu.compute_capability):
+            continue
         for profile in layout.profiles:
             for start in profile.starts:
                 partition = _partition(gpu, profile, start, given, whole)
@@ -89,11 +97,33 @@ def partitions_of(given: ClaimableInput) -> Published:
     return Published(tuple(devices), tuple(sets))
 
 
+def possible_devices(given: ClaimableInput) -> dict[str, ClaimableDevice]:
+    """By name: those that exist, and those of `partitions_of`. An instance that does not exist yet has no UUID."""
+    found = {}
+    for one in partitions_of(given).devices:
+        uuid = one.attributes.get("uuid")
+        found[one.name] = ClaimableDevice("" if uuid is None else str(uuid.value()), one)
+    return found | {one.name: one for one in claimable_devices(given)}
+
+
 def _batches(values: Sequence[T], most: int) -> list[Sequence[T]]:
     return [values[at : at + most] for at in range(0, len(values), most)]
 
 
-def _layout(gpu: InstalledGpu) -> Layout | None:
+def _by_gpu(devices: Sequence[Device], most: int) -> list[tuple[Device, ...]]:
+    """The devices of a GPU are in one slice, so schedulers, which go slice by slice, fill one GPU after the other."""
+    found: list[tuple[Device, ...]] = []
+    for _, group in groupby(devices, key=lambda device: device.name.partition("-mig-")[0]):
+        for part in _batches(tuple(group), most):
+            if found and len(found[-1]) + len(part) <= most:
+                found[-1] = (*found[-1], *part)
+            else:
+                found.append(tuple(part))
+    return found
+
+
+def layout_of_gpu(gpu: InstalledGpu) -> Layout | None:
+    """None: the GPU has no MIG, or its layouts are not known."""
     if gpu.is_mig is None:
         return None
     return layout_of_product(product_of_device(gpu.name).removeprefix("NVIDIA-"))

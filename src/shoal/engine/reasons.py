@@ -105,3 +105,12 @@ class Evidence(msgspec.Struct, frozen=True):
     main: Cause | None = None
     """The commonest cause among the nodes that the pod's own conditions on nodes allow; of all nodes, where they allow
     none. Its count is that of these nodes. None where nothing refuses the pod."""
+
+    @property
+    def code(self) -> Code:
+        """The main cause; where the pod would fit by now, there is none."""
+        if self.nodes == 0:
+            return Code.NO_NODES
+        if self.fitting or self.main is None:
+            return Code.NOWHERE
+        return self.main.code

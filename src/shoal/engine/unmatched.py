@@ -54,6 +54,11 @@ def unmatched_levels(cluster: Cluster, levels: Iterable[str]) -> tuple[Unmatched
     return tuple(labels.describe(each) for each in islice(filter(labels.lack, asked), _MOST))
 
 
+def untold_near(conditions: Iterable[Unmatched]) -> tuple[Unmatched, ...]:
+    """The same conditions without the near labels, which do not help."""
+    return tuple(msgspec.structs.replace(condition, near=()) for condition in conditions)
+
+
 def levels_of(rules: PodRules) -> Iterator[str]:
     """The topology keys without which no node is feasible for a pod with these rules."""
     yield from (term.key for term in rules.affinity)

@@ -20,8 +20,8 @@ from shoal.engine.preemption.evidence import hindrance, what_would_help
 from shoal.engine.preemption.policy import VictimPolicy
 from shoal.engine.preemption.preemptor import Preemptor, gang_preemptor, pod_preemptor
 from shoal.engine.reasons import Evidence
-from shoal.engine.unmatched import unmatched
-from shoal.sim.refusals import code_of
+from shoal.engine.respelling import unmatched_and_near
+from shoal.engine.steps.preempt import DEFAULT
 from shoal.views.decision import Reason
 from shoal.views.gangs import gang_reason
 from shoal.views.remedies import help_words, hindrance_words, tolerance_words, unmatched_words
@@ -36,8 +36,9 @@ MOST_GANGS = 16
 class Explainer:
     """Answers for the facts as they are; to be thrown away when they change."""
 
-    def __init__(self, placement: Placement, seed: int, now_s: float) -> None:
+    def __init__(self, placement: Placement, seed: int, now_s: float, policy: VictimPolicy = DEFAULT) -> None:
         placement.renew()
+        self._policy = policy
         self._cluster: Cluster = placement.cluster
         self._fitter = Fitter(placement, Ledger(self._cluster), seed)
         self._now_s = now_s
@@ -53,7 +54,7 @@ class Explainer:
     def pod(self, pod: str) -> Reason:
         """Why a waiting pod waits."""
         evidence = self.evidence(pod)
-        return Reason(code_of(evidence), kube_line(evidence), self._help(pod, evidence))
+        return Reason(evidence.code, kube_line(evidence), self._help(pod, evidence))
 
     def gang(self, name: str) -> Reason:
         """Why a gang waits."""
@@ -93,10 +94,10 @@ class Explainer:
         return "" if claim is None else self._hindrance(claim)
 
     def _hindrance(self, claim: Preemptor) -> str:
-        return hindrance_words(hindrance(self._fitter, claim, VictimPolicy(), self._now_s))
+        return hindrance_words(hindrance(self._fitter, claim, self._policy, self._now_s))
 
     def _help(self, pod: str, evidence: Evidence) -> str:
-        meant = unmatched(self._cluster, self._cluster.pending[pod].charge.ask.nodes)
+        meant = unmatched_and_near(self._cluster, self._cluster.pending[pod].charge.ask.nodes)
         if meant:
             return unmatched_words(meant)
         parts = nearest_sentence(evidence), self.tolerance(pod), self.what_would_help(pod)

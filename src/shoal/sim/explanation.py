@@ -6,7 +6,6 @@ from `explain`, so the story and the list of refusals say the same.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -14,7 +13,6 @@ from msgspec import structs
 
 from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask
-from shoal.engine.cluster import Cluster
 from shoal.engine.device_notation.gpu_health import gpu_health
 from shoal.engine.evidence import evidence as evidence_of
 from shoal.engine.evidence import feasible_rows
@@ -29,25 +27,25 @@ from shoal.engine.scheduling_queue import gang_priority
 from shoal.sim.answers import hold_reason
 from shoal.sim.device_names import device_names
 from shoal.sim.explain import Explainer
-from shoal.sim.refusals import code_of
+from shoal.sim.explained_names import ExplainedNames
+from shoal.sim.gang_corrections import GangCorrection
+from shoal.sim.queue_rounds import QueueRecord
 from shoal.sim.remedies import NO_OBJECTS, Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.trial import MOST_TRIALS
 from shoal.sim.rounds import Record, Rounds
-from shoal.sim.workload_explanation import GoOn, explain_workload, most_of, queue_names
+from shoal.sim.workload_explanation import GoOn, explain_workload, most_of
+from shoal.sim.workload_stops import WorkloadStops, tell_stops
 from shoal.store.held_pods import HeldPod, Hold
-from shoal.units.errors import UserError, excerpt
 from shoal.views.asks import ask_words, condition_words, pods_words
 from shoal.views.decision_text import device_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import REFUSED, Explanation, cause_lines
-from shoal.views.gangs import gang_help, gang_message, gang_shortage, lost_pods, lost_words
+from shoal.views.gangs import gang_help, gang_message, gang_shortage, is_pod_alone, lost_pods, lost_words
 from shoal.views.queue_help import cut_words
 from shoal.views.remedies import SHARED_MEMORY, health_words, unmatched_words
 from shoal.views.why import changed_nodes_sentence, nearest_sentence
 
-_NEAR = 3
 _MOST_PODS = 4
-_ALIKE = 0.75
 _MOST_NODES = 4
 _NOT_ABOUT_NODES = frozenset({Code.GANG_UNKNOWN, Code.GANG_MALFORMED, Code.GANG_TOO_SMALL})
 
@@ -60,35 +58,9 @@ def explain(
     objects: Objects = NO_OBJECTS,
 ) -> Explanation:
     """Decide everything, then tell about one. `go_on` is asked whether to look for more that would help."""
-    known = _KnownNames(rounds, gated)
+    known = ExplainedNames(rounds, gated)
     key = known.find(name)
     return _Told(rounds, gated, go_on, objects).explanation(key)
-
-
-class _KnownNames:
-    """Names of pods and gangs before the first round; evicted pods are gone after it."""
-
-    def __init__(self, rounds: Rounds, gated: Mapping[str, Hold]) -> None:
-        cluster: Cluster = rounds.cluster
-        gangs = {gang.name for gang in cluster.gangs}
-        self._names = sorted({*cluster.pods, *cluster.pending.in_order(), *gated, *gangs, *queue_names(rounds)})
-
-    def find(self, name: str) -> str:
-        """A full name as it is; a bare one if only one namespace has it."""
-        if name in self._names:
-            return name
-        found = [known for known in self._names if known.partition("/")[2] == name]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise UserError(f"{excerpt(name)} is in several namespaces", fix=f"name one of {', '.join(found[:_NEAR])}")
-        bare = {known.partition("/")[2]: known for known in self._names}
-        near = difflib.get_close_matches(name, self._names, n=_NEAR, cutoff=_ALIKE)
-        short = name.rpartition("/")[2]
-        near += [bare[each] for each in difflib.get_close_matches(short, bare, n=_NEAR, cutoff=_ALIKE)]
-        names = list(dict.fromkeys(near))[:_NEAR]
-        fix = f"did you mean {' or '.join(names)}?" if names else f"{len(self._names):,} pods and gangs exist"
-        raise UserError(f"pod or gang {excerpt(name)} not found", fix=fix)
 
 
 class _Told:
@@ -98,13 +70,16 @@ class _Told:
         self._objects = objects
         self._cluster = rounds.cluster
         self._gated = gated
-        self._explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s)
+        self._explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s, rounds.victim_policy)
         self._fate: dict[str, str] = {}
         """What became of pods, in words."""
         self._yielded: dict[str, list[str]] = {}
         """The preempted pods, by the pod or gang they were preempted for."""
         self._freed: dict[str, list[str]] = {}
         """What had to happen on its node before a pod was placed: pods that were preempted for others, in words."""
+        self._later: set[str] = set()
+        """Pods that were placed after others had ended or were told to."""
+        self._stops = WorkloadStops()
         self._last: Record | None = None
 
     def explanation(self, key: str) -> Explanation:
@@ -114,9 +89,12 @@ class _Told:
         is_let_go = gang is not None and bool(gang.waiting or gang.running)
         queued = None if is_let_go else explain_workload(self._rounds, self._last, key, self._go_on, self._objects)
         if queued is not None:
+            tell_stops(queued, self._rounds, self._stops, key, self._objects)
             return queued
         if gang is not None:
-            return self._gang(gang, before)
+            explanation = self._gang(gang, before)
+            tell_stops(explanation, self._rounds, self._stops, key, self._objects)
+            return explanation
         explanation = self._pod(key)
         if before:
             explanation.chapters.insert(1, ("turn", [before]))
@@ -126,8 +104,14 @@ class _Told:
         names = self._cluster.names
         node_of = {pod: names[allocation.row] for pod, allocation in self._cluster.pods.items()}
         preempted: dict[str, list[Evict]] = {}
+        ended = False
         for record in self._rounds.each(most_of(self._rounds)):
             self._last = record
+            if isinstance(record, QueueRecord):
+                self._stops.see(record)
+            if ended:
+                self._later.update(placed.pod for placed in record.placed)
+            ended = ended or bool(record.ended or record.evicted or record.moved)
             for placed in record.placed:
                 freed = [each for each in preempted.get(placed.node, ()) if each.beneficiary != self._whose(placed.pod)]
                 if freed:
@@ -167,7 +151,7 @@ class _Told:
             if not outcome and allocation is not None:
                 chosen = Place(key, cluster.names[allocation.row], allocation.grant)
                 outcome = f"runs on {chosen.node}{self._on(chosen)}, since before"
-            explanation = Explanation(key, outcome or "is gone")
+            explanation = Explanation(key, outcome or "is gone", is_at_once=key not in self._later)
             if allocation is not None:
                 explanation.add("asks", ask_words(allocation.ask))
                 explanation.add("conditions", *condition_words(allocation.ask))
@@ -182,17 +166,33 @@ class _Told:
         if group is not None and not is_running(cluster, group):
             return self._member(key, group)
         evidence = self._explainer.evidence(key)
-        explanation = Explanation(key, "waits", code_of(evidence))
+        explanation = Explanation(key, "waits", evidence.code)
         explanation.add("asks", ask_words(waiting.charge.ask))
         explanation.add("conditions", *condition_words(waiting.charge.ask))
         explanation.add(
             "gang", f"{group.name}, which runs; this pod is beyond its minimum" if group is not None else ""
         )
-        explanation.add("nodes", *cause_lines(evidence))
-        explanation.add("nearest", nearest_sentence(evidence))
-        explanation.add("unhealthy", *self._unhealthy(waiting.charge.ask))
+        self._tell_nodes(explanation, evidence, waiting.charge.ask)
         self._tell_help(explanation, WaitingSubject(key, (key,)))
         explanation.add("preemption", self._explainer.hindrance(key))
+        return explanation
+
+    def _tell_nodes(self, explanation: Explanation, evidence: Evidence, ask: Ask) -> None:
+        explanation.add("nodes", *cause_lines(evidence))
+        explanation.add("nearest", nearest_sentence(evidence))
+        explanation.add("unhealthy", *self._unhealthy(ask))
+
+    def _alone(self, title: str, gang: Gang, evidence: Evidence, turn: str = "") -> Explanation:
+        """The only pod of a gang, or a gang of one pod: it waits for no other pods."""
+        (key,) = gang.waiting
+        ask = self._cluster.pending[key].charge.ask
+        explanation = Explanation(title, "waits", evidence.code)
+        explanation.add("asks", ask_words(ask))
+        explanation.add("conditions", *condition_words(ask))
+        explanation.add("turn", turn)
+        self._tell_nodes(explanation, evidence, ask)
+        self._tell_help(explanation, WaitingSubject(gang.name, tuple(gang.waiting), is_gang=True))
+        explanation.add("preemption", self._explainer.gang_hindrance(gang.name))
         return explanation
 
     def _alternatives(self, key: str) -> list[str]:
@@ -225,6 +225,8 @@ class _Told:
         """A pod whose gang waits: its own evidence would say that it fits."""
         found = self._explainer.gang_evidence(gang.name)
         evidence = self._explainer.evidence(found.pod)
+        if is_pod_alone(found, evidence):
+            return self._alone(key, gang, evidence)
         explanation = Explanation(key, "waits with its gang", found.code)
         explanation.add("asks", ask_words(self._cluster.pending[key].charge.ask))
         explanation.add("conditions", *condition_words(self._cluster.pending[key].charge.ask))
@@ -237,7 +239,11 @@ class _Told:
     def _tell_gang_help(self, explanation: Explanation, gang: Gang, found: GroupEvidence, evidence: Evidence) -> None:
         limit = gang_help(found, evidence)
         if found.code in _NOT_ABOUT_NODES:
-            explanation.add("would help", limit)
+            trial = RemedyTrial(self._rounds, self._objects.node_facts, self._go_on)
+            correction = GangCorrection(trial, gang, found, self._objects)
+            explanation.remedies = correction.remedies
+            lines = [line for remedy in correction.remedies for line in remedy.lines()]
+            explanation.add("would help", correction.note, *(lines or [limit]))
             return
         explanation.add("unhealthy", *self._unhealthy(self._cluster.pending[found.pod].charge.ask))
         self._tell_help(explanation, WaitingSubject(gang.name, tuple(gang.waiting), is_gang=True), limit)
@@ -256,7 +262,7 @@ class _Told:
                 for heading, lines in explanation.chapters
             ]
         explanation.add("MIG", *found.facts)
-        explanation.add("would help", unmatched_words(found.unmet) or limit, *lines, found.note, cut)
+        explanation.add("would help", unmatched_words(found.unmet) or found.misnamed or limit, *lines, found.note, cut)
 
     def _unhealthy(self, ask: Ask) -> list[str]:
         """Unhealthy GPUs on nodes that the rules about nodes do not exclude."""
@@ -277,10 +283,13 @@ class _Told:
     def _gang(self, gang: Gang, before: str) -> Explanation:
         cluster = self._cluster
         if is_running(cluster, gang):
-            explanation = Explanation(f"gang {gang.name}", self._running(gang))
+            later = self._later.intersection(gang.running)
+            explanation = Explanation(f"gang {gang.name}", self._running(gang), is_at_once=not later)
             explanation.add("turn", before)
             explanation.add("pods", *self._where(gang))
             explanation.add("preempted", few(self._yielded.get(gang.name, []), _MOST_PODS))
+            freed = dict.fromkeys(words for pod in gang.running for words in self._freed.get(pod, ()))
+            explanation.add("after", few(list(freed), _MOST_PODS))
             if gang.waiting:
                 explanation.add("waiting", self._objects.pod_names(list(gang.waiting)), "they are beyond its minimum")
             return explanation
@@ -300,6 +309,8 @@ class _Told:
             return self._without_pods(gang)
         found = self._explainer.gang_evidence(gang.name)
         evidence = self._explainer.evidence(found.pod)
+        if is_pod_alone(found, evidence):
+            return self._alone(f"gang {gang.name}", gang, evidence, before)
         first = cluster.pending[found.pod]
         explanation = Explanation(f"gang {gang.name}", "waits", found.code)
         explanation.add("needs", *self._needs(gang))

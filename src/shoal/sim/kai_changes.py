@@ -20,8 +20,9 @@ from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
     unschedulable_reason,
 )
 from shoal.engine.queues.facts import Amounts
-from shoal.sim.queue_corrections import choice_words, nearest_name
+from shoal.sim.queue_corrections import choice_words
 from shoal.store.held_pods import HeldPod, QueueChange
+from shoal.units.near_texts import nearest_name
 from shoal.views.enumeration import few
 
 _QUEUES, _GROUPS = "queues.scheduling.run.ai", "podgroups.scheduling.run.ai"

@@ -10,6 +10,7 @@ from shoal.engine.queues.facts import PodSetAdmission
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.state import Queues
+from shoal.sim.queue_limits import QueueLimits
 from shoal.sim.queue_rounds import QueueRecord
 from shoal.views import decision
 from shoal.views.waits import wait_reason
@@ -60,6 +61,7 @@ def _waiting(kueue: Kueue, waiting: Iterable[StillWaiting], unproven: str) -> It
     """In the order in which they stand in line."""
     first: dict[str, str] = {}
     blind: dict[str, str] = {}
+    limits = QueueLimits(kueue)
     for each in waiting:
         local = kueue.queues.local_queues.get(each.queue)
         queue = kueue.queues.cluster_queues.get(local.cluster_queue) if local is not None else None
@@ -70,7 +72,7 @@ def _waiting(kueue: Kueue, waiting: Iterable[StillWaiting], unproven: str) -> It
             behind = head if is_strict and head != each.workload and each.why is Wait.PENDING else ""
         if queue is not None and queue.name not in blind:
             blind[queue.name] = unproven or _unproven(kueue.queues, queue)
-        reason = wait_reason(each, behind, unproven if queue is None else blind[queue.name])
+        reason = wait_reason(each, behind, unproven if queue is None else blind[queue.name], limits.of(each))
         yield decision.Waiting(each.workload, each.queue, "active" if each.state == "active" else "parked", reason)
 
 

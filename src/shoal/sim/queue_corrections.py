@@ -6,7 +6,6 @@ as well. If it would wait in that queue, the answer says why.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,18 +17,13 @@ from shoal.engine.queues.remedies import Effect, RemedyKind
 from shoal.engine.queues.remedies import Remedy as QuotaRemedy
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.remedies import Objects
+from shoal.units.near_texts import nearest_name
 from shoal.views.enumeration import few
 from shoal.views.remedies import Remedy, both
 from shoal.views.remedy_commands import label_commands
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _MOST_NAMES = 4
-_LEAST_LIKE = 0.6
-
-
-def nearest_name(name: str, names: Collection[str]) -> str:
-    """The existing name that is most like the other; empty where none is like it."""
-    return next(iter(difflib.get_close_matches(name, sorted(names), 1, _LEAST_LIKE)), "")
 
 
 def choice_words(names: Collection[str], near: str, where: str = "") -> str:

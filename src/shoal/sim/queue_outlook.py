@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.reasons import Wait
+from shoal.sim.queue_limits import QueueLimits
 from shoal.sim.queue_rounds import QueueRecord, QueueRounds
 from shoal.sim.rounds import Rounds
 from shoal.sim.workload_explanation import most_of
@@ -35,6 +36,7 @@ def outlook(kueue: Kueue, now_s: float) -> dict[str, Reason]:
         if key not in before:
             reasons[key] = Reason(ADMISSIBLE, "By quota alone it would be admitted now.", "")
     heads: dict[str, str] = {}
+    limits = QueueLimits(kueue)
     for waiting in kueue.states():
         local = kueue.queues.local_queues.get(waiting.queue)
         queue = None if local is None else kueue.queues.cluster_queues.get(local.cluster_queue)
@@ -42,7 +44,7 @@ def outlook(kueue: Kueue, now_s: float) -> dict[str, Reason]:
         if queue is not None and queue.facts.strategy == "StrictFIFO" and waiting.state != "none":
             head = heads.setdefault(queue.name, waiting.workload)
             behind = head if head != waiting.workload else ""
-        reasons[waiting.workload] = wait_reason(waiting, behind)
+        reasons[waiting.workload] = wait_reason(waiting, behind, limits=limits.of(waiting))
     return reasons
 
 
@@ -55,17 +57,24 @@ def with_places(reasons: Mapping[str, Reason], rounds: Rounds, go_on: Callable[[
         return found
     waiting: dict[str, StillWaiting] = {}
     admitted: set[str] = set()
+    at_once: set[str] = set()
+    """Admitted before any other had to end."""
+    has_ended = False
     for record in rounds.each(most_of(rounds)):
         if isinstance(record, QueueRecord):
             admitted.update(each.workload for each in record.admitted)
+            at_once.update(() if has_ended else admitted)
+            has_ended = has_ended or bool(record.ended or record.evicted or record.preempted or record.stopped)
             waiting.update((each.workload, each) for each in record.waiting)
             admitted -= {each.workload for each in record.preempted}
         if not go_on():
             break
-    unproven = rounds.unproven() if isinstance(rounds, QueueRounds) else ""
+    if not isinstance(rounds, QueueRounds):
+        return found
+    unproven, limits = rounds.unproven(), QueueLimits(rounds.kueue)
     for key in admissible:
         if key in admitted:
-            found[key] = found[key] if unproven else Reason(ADMISSIBLE, _HAS_PLACES, "")
+            found[key] = found[key] if unproven or key not in at_once else Reason(ADMISSIBLE, _HAS_PLACES, "")
         elif key in waiting and waiting[key].why is not Wait.PENDING:
-            found[key] = wait_reason(waiting[key], unproven=unproven)
+            found[key] = wait_reason(waiting[key], unproven=unproven, limits=limits.of(waiting[key]))
     return found

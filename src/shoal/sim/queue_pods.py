@@ -8,6 +8,7 @@ may come again under another admission.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from msgspec import structs
 
@@ -148,6 +149,20 @@ class QueuePods:
     def are_running(self, workload: str) -> bool:
         """Whether all pods that have come are on nodes."""
         return not any(pod.key in self._intake.cluster.pending for pod in self._all(workload))
+
+    @contextmanager
+    def without_topology(self, workload: str) -> Iterator[None]:
+        """As if the gangs of its pods requested no topology."""
+        before = {name: self._groups[name] for name in self.groups_of(workload) if name in self._groups}
+        last = {name: self._told.setdefault(name, group) for name, group in before.items()}
+        for name, group in before.items():
+            self._groups[name] = structs.replace(group, requirement=TopologyRequirement())
+        try:
+            yield
+        finally:
+            self._groups.update(before)
+            for group in last.values():
+                self._tell(group)
 
     # internals
 

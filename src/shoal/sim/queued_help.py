@@ -15,15 +15,20 @@ from shoal.engine.queues.proof import Prover
 from shoal.engine.queues.remedies import Effect, RemedyKind, SearchLimit, admission_with_quota, remedies
 from shoal.engine.queues.remedies import Remedy as QuotaRemedy
 from shoal.engine.reasons import Evidence
+from shoal.engine.unmatched import untold_near
 from shoal.sim.explain import Explainer
 from shoal.sim.queue_corrections import QueueCorrection
+from shoal.sim.queue_openings import QueueOpenings
 from shoal.sim.queue_rounds import QueueRounds
-from shoal.sim.queued_levels import flavors_without_topology, respelling, unmatched_levels_of, untold_near
+from shoal.sim.queued_levels import flavors_without_topology, respelling, unmatched_levels_of
+from shoal.sim.queued_resources import QueuedResource
+from shoal.sim.queued_topologies import flavor_with_topology, looser_topology
 from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
 from shoal.sim.remedies.search import Found
 from shoal.sim.remedies.trial import GoOn
 from shoal.views.explanation import QUEUE_ALONE, Explanation, cause_lines
+from shoal.views.gangs import empty_nodes_words
 from shoal.views.queue_help import cut_words, remedy_words
 from shoal.views.remedies import Remedy, both, unmatched_words
 from shoal.views.remedy_commands import quota_commands
@@ -71,10 +76,24 @@ class _QueuedHelp:
             corrected, obstacle = correction.tried(lambda: self._quota(self._rounds.prover), self._told)
             self._add(corrected, correction.words(), obstacle)
             return
+        by_topology = [
+            remedy
+            for change in (flavor_with_topology, looser_topology)
+            if (remedy := change(self._rounds, self._facts, self._objects)) is not None
+        ]
         by_quota = self._quota(self._rounds.prover)[:_MOST_REMEDIES]
+        resource = QueuedResource(self._rounds, self._facts, self._objects, by_quota)
+        if resource.near:
+            self._add(resource.tried(self._trial), resource.words())
+            return
+        openings = QueueOpenings(self._rounds, self._facts, self._objects, self._told)
+        opened = openings.tried(by_quota, lambda: self._quota(self._rounds.prover))
+        if opened is not None and (opened.remedies or opened.notes):
+            self._add(opened.remedies, *opened.notes)
+            return
         untried = [each for each in by_quota if each.effect is Effect.ADMITTED_BY_QUOTA]
         self._untried = [self._told(each).words for each in untried]
-        by_queues = [self._told(each) for each in by_quota if each not in untried]
+        by_queues = [*by_topology, *(self._told(each) for each in by_quota if each not in untried)]
         admission = admission_with_quota(self._rounds.kueue, self._facts.key, self._rounds.now_s)
         found = None if admission is None or not self._rounds.cluster.row_of else self._on_nodes(admission)
         if found is None or admission is None:
@@ -82,8 +101,9 @@ class _QueuedHelp:
             return
         self._explanation.add("MIG", *found.facts)
         tried = [self._with_quota(each, admission) for each in found.candidates[:_MOST_TRIED]]
-        helpful = [*by_queues, *(remedy for remedy in tried if remedy is not None)][:_MOST_REMEDIES]
-        unmet = unmatched_words(found.unmet)
+        on_nodes = [remedy for remedy in tried if remedy is not None]
+        helpful = [*by_queues, *on_nodes][:_MOST_REMEDIES]
+        unmet = unmatched_words(found.unmet if on_nodes else untold_near(found.unmet))
         is_hopeless = not (helpful or unmet or self._untried or self._budget.is_short or self._trial.is_short)
         self._add(helpful, unmet, _NO_PLACES * is_hopeless, found.note)
 
@@ -104,9 +124,19 @@ class _QueuedHelp:
             explainer = Explainer(rounds.placement, rounds.seed, rounds.now_s)
             pod = subject.pods[0]
             evidence = explainer.evidence(pod)
+            group = explainer.gang_evidence(subject.name) if subject.is_gang else None
+            may_shrink = any(each.min_count is not None for each in self._facts.pod_sets)
+            self._tell_limit("" if may_shrink else empty_nodes_words(evidence, group))
             self._explanation.add("nodes", *self._counted(evidence, len(subject.pods)))
             self._explanation.add("nearest", "" if evidence.fitting else nearest_sentence(evidence))
             return remedies_of(self._trial, subject, self._objects)
+
+    def _tell_limit(self, words: str) -> None:
+        """`words`: why the end of other pods, or more quota, does not help; empty where it does."""
+        if words:
+            self._explanation.chapters = [
+                (heading, [words] if heading == "outlook" else lines) for heading, lines in self._explanation.chapters
+            ]
 
     @staticmethod
     def _counted(evidence: Evidence, pods: int) -> Iterator[str]:

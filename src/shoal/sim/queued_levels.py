@@ -42,11 +42,6 @@ def respelling(
     return Remedy(edit_words(edits, target), edit_commands(edits, target) if objects.is_living else ())
 
 
-def untold_near(levels: tuple[Unmatched, ...]) -> tuple[Unmatched, ...]:
-    """The same levels without the nearest labels, which were tried and do not help."""
-    return tuple(structs.replace(level, near=()) for level in levels)
-
-
 def flavors_without_topology(rounds: QueueRounds, facts: WorkloadFacts) -> str:
     """Which flavors of its queue refuse every workload that requests a topology; empty where none does."""
     queues = rounds.kueue.queues

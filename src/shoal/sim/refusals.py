@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.gangs.attempt import is_running
-from shoal.engine.reasons import Code, Evidence
 
 
 def waiting_gangs(cluster: Cluster) -> list[str]:
@@ -22,12 +21,3 @@ def waiting_pods(cluster: Cluster, gangs: list[str]) -> list[str]:
     short = set(gangs)
     pending = cluster.pending
     return [pod for pod in pending.in_order() if pending[pod].who.group not in short]
-
-
-def code_of(evidence: Evidence) -> Code:
-    """The commonest cause among the nodes that the pod selects; none where the pod would fit by now."""
-    if evidence.nodes == 0:
-        return Code.NO_NODES
-    if evidence.fitting or evidence.main is None:
-        return Code.NOWHERE
-    return evidence.main.code

@@ -24,6 +24,7 @@ from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Move, Nominate, Place, Plan
 from shoal.engine.pods import PodAllocation
+from shoal.engine.preemption.policy import VictimPolicy
 
 MOST_ROUNDS = 1000
 ROUND_S = 1.0
@@ -61,6 +62,8 @@ class Rounds:
         self.placement = placement
         self.seed = seed
         self.now_s = now_s
+        self.victim_policy = VictimPolicy()
+        """By which the steps preempt, for those who explain why they do not."""
         self._intake = intake
         self._steps = STEPS if steps is None else steps
         self._keep_terminating = keep_terminating

@@ -13,8 +13,9 @@ from shoal.engine.queues.disciplines.volcano.group_phases import QUEUE_MISSING
 from shoal.engine.queues.disciplines.volcano.group_usage import required_pods_first
 from shoal.engine.queues.disciplines.volcano.objects import ROOT_QUEUE, GroupPod, Queue, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
-from shoal.sim.queue_corrections import choice_words, nearest_name
+from shoal.sim.queue_corrections import choice_words
 from shoal.store.held_pods import HeldPod, QueueChange
+from shoal.units.near_texts import nearest_name
 
 _QUEUES, _GROUPS = "queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh"
 

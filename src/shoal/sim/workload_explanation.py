@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.decisions import StillWaiting
 from shoal.engine.queues.facts import WorkloadFacts
+from shoal.sim.queue_limits import QueueLimits
 from shoal.sim.queue_rounds import QueueRecord, QueueRounds
 from shoal.sim.queued_help import tell_queued_help
 from shoal.sim.remedies import NO_OBJECTS, Objects
@@ -61,7 +62,7 @@ def explain_workload(
 
 
 def _waiting(title: str, facts: WorkloadFacts, waiting: StillWaiting, rounds: QueueRounds) -> Explanation:
-    reason = wait_reason(waiting, unproven=rounds.unproven())
+    reason = wait_reason(waiting, unproven=rounds.unproven(), limits=QueueLimits(rounds.kueue).of(waiting))
     explanation = Explanation(title, "waits", reason.code)
     _tell_ask(explanation, facts)
     when = "in the order of its queue" if waiting.state == "active" else "when something changes"

@@ -12,6 +12,21 @@ _LEAST_TYPED = 3
 """Shorter text is inside of nearly everything."""
 
 
+def nearest_name(name: str, names: Iterable[str]) -> str:
+    """The existing name that is most like the other, or else the longest that it begins with, up to a hyphen; empty
+    where none is like it."""
+    known = sorted(names)
+    begun = [other for other in known if name.startswith(f"{other}-")]
+    alike = difflib.get_close_matches(name, known, 1, _LEAST_LIKE)
+    return next(iter(alike), max(begun, key=len, default=""))
+
+
+def meant_words(name: str, names: Iterable[str]) -> str:
+    """`; did you mean x?`, to be put behind a statement; empty where no existing name is like it."""
+    near = nearest_name(name, names)
+    return f"; did you mean {near}?" if near else ""
+
+
 def near_texts(text: str, known: Iterable[str]) -> tuple[str, ...]:
     """What contains it comes before what merely looks like it."""
     lower = {name.lower(): name for name in sorted(known)}

@@ -39,6 +39,8 @@ class Explanation:
     chapters: list[tuple[str, list[str]]] = field(default_factory=list)
     remedies: list[Remedy] = field(default_factory=list)
     """That the lines under `would help` describe."""
+    is_at_once: bool = True
+    """Whether the outcome needs the end of no other pod or workload."""
 
     def add(self, heading: str, *lines: str) -> None:
         """Empty lines are dropped, and a heading without any is too."""

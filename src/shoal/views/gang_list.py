@@ -20,7 +20,7 @@ from shoal.engine.gangs.evidence import group_evidence
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.reasons import Code
-from shoal.views.gangs import gang_message, lost_pods, lost_words
+from shoal.views.gangs import gang_code, gang_message, lost_pods, lost_words
 from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
 
 _MOST_TRIED = 32
@@ -62,8 +62,8 @@ def gangs_of(placement: Placement, seed: int) -> list[GangLine]:
             tried += 1
             found = group_evidence(fitter, gang)
             waiting = cluster.pending[found.pod]
-            code = str(found.code)
-            message = gang_message(found, evidences.of(waiting.charge.ask, waiting.who))
+            evidence = evidences.of(waiting.charge.ask, waiting.who)
+            code, message = str(gang_code(found, evidence)), gang_message(found, evidence)
         elif lost := lost_pods(cluster, gang):
             code, message = str(Code.GANG_TOO_SMALL), lost_words(lost)
         lines.append(_line(cluster, gang, code, message))

@@ -1,20 +1,20 @@
 """Tells in a few lines what happened to an object, from its Events and conditions, the newest last.
 
-Events of one moment that say the same of several pods are one line. Messages that name another workload by its uid get
-its name. What is true now, such as the refusals of a scheduler, is left out: other headings have it.
+Events of a few seconds that say the same of several pods are one line. Messages that name another workload by its uid
+get its name. What is true now, such as the refusals of a scheduler, is left out: other headings have it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
 from shoal.views.enumeration import few
 
-MOST_LINES = 6
+MOST_LINES = 8
 _MOST_NAMES = 3
 _NOW = frozenset(
     {
@@ -32,14 +32,26 @@ _VERBS: Mapping[str, str] = {
     "SuccessfulCreate": "",
 }
 """Of Normal Events: the words, or none for those that say nothing new."""
-_OF_PODS = frozenset({"Scheduled", "Killing"})
-"""Told of one pod only: of a job it is enough that its pods started, or that it was stopped."""
+FAILED, DELETED = "ContainerFailed", "PodDeleted"
+"""Reasons that no Event has: the end of a container by its status, and a pod that its controller deleted."""
+_SCHEDULED = "Scheduled"
+"""Told of one pod only: of a job it is enough that its pods started."""
 _STOPS = frozenset({"Preempted", "EvictedDueToPreempted", "Stopped"})
-_TOLD = frozenset({"Admitted", "Evicted", "Requeued", "DeadlineExceeded", "Rebooted", "XidError"})
+_CAUSES = frozenset(
+    {*_STOPS, FAILED, "Evicted", "Moved", "StaleJob", "NodeNotReady", "TaintManagerEviction", "Suspended", "Completed"}
+)
+"""After one of these, of the pod or of its owner, it says nothing more that the pod ends."""
+_ENDINGS = frozenset({"Killing", DELETED})
+_SOON = timedelta(seconds=90)
+_TOGETHER = timedelta(seconds=5)
+"""What happens to pods within this time is one line."""
+_TOLD = frozenset({"Admitted", "Evicted", "Requeued", "DeadlineExceeded", "Rebooted", "XidError", "Moved", "StaleJob"})
+_OF_NODES = frozenset({"NodeNotReady", "NodeReady", "Rebooted", "XidError", "GpuMended", "RemovingNode"})
+_TAINT = "TaintManagerEviction"
 _ACCOMMODATED = re.compile(
     r"Preempted to accommodate a workload \(UID: (?P<uid>[^,]*), JobUID: (?P<job>[^)]*)\) due to (?P<why>[^;]*)"
 )
-_BY = re.compile(r"Preempted by (?P<name>\S+)")
+_BY = re.compile(r"Preempted by (?:pod |gang )?(?P<name>\S+)")
 _ADMITTED = re.compile(r"Admitted by (?P<queue>[Cc]lusterQueue \S+?),? ")
 _SUFFIX = re.compile(r'"[^"]*"')
 
@@ -59,12 +71,29 @@ class Happening(msgspec.Struct, frozen=True):
 def history_lines(happenings: Iterable[Happening], names: Mapping[str, str], subject: str) -> list[str]:
     """`names`: objects by uid. `subject`: the kind in whose history pods are named."""
     merged: dict[tuple[str, str], list[Happening]] = {}
-    for each in sorted(happenings, key=lambda one: (one.at, one.reason, one.name)):
-        words = "" if subject != "pod" and each.reason in _OF_PODS else _words(each, names)
-        if words:
-            merged.setdefault((f"{each.at:%H:%M:%S}", words), []).append(each)
+    began: dict[str, datetime] = {}
+    in_order = sorted(
+        happenings, key=lambda one: (one.at.replace(microsecond=0), one.kind != "node", one.reason, one.name)
+    )
+    for each in in_order:
+        words = "" if subject != "pod" and each.reason == _SCHEDULED else _words(each, names)
+        if words and not _is_explained(each, in_order):
+            is_together = each.kind == "pod" and words in began and each.at - began[words] <= _TOGETHER
+            at = began[words] = began[words] if is_together else each.at
+            merged.setdefault((f"{at:%H:%M:%S}", words), []).append(each)
     lines = [f"{moment} {_who(found, subject)}{words}" for (moment, words), found in _once(merged)]
     return lines[-MOST_LINES:]
+
+
+def _is_explained(ending: Happening, happenings: Iterable[Happening]) -> bool:
+    """Whether another line says why the pod ends."""
+    return ending.reason in _ENDINGS and any(
+        each.reason in _CAUSES
+        and abs(ending.at - each.at) <= _SOON
+        and (each.kind != ending.kind or each.name == ending.name)
+        and each.kind != "node"
+        for each in happenings
+    )
 
 
 def _once(
@@ -82,6 +111,16 @@ def _once(
 def _words(each: Happening, names: Mapping[str, str]) -> str:
     if each.reason in _NOW:
         return ""
+    if each.kind == "node":
+        is_told = each.is_warning or each.reason in _OF_NODES
+        return f"{each.reason}: {each.message}" if is_told else ""
+    if each.reason == FAILED:
+        return f"failed: {each.message}"
+    if each.reason == DELETED:
+        return "deleted"
+    if each.reason == _TAINT:
+        is_over = each.message.startswith("Cancelling")
+        return "was not evicted: the taint of its node is gone" if is_over else "evicted because of a taint of its node"
     if each.reason in _STOPS:
         return _stopped(each.message, names)
     if each.reason == "Started" and (found := _ADMITTED.match(f"{each.message} ")):
@@ -102,11 +141,15 @@ def _stopped(message: str, names: Mapping[str, str]) -> str:
         other = names.get(found["job"]) or names.get(found["uid"]) or "a workload that is gone"
         return f"stopped for {other} ({found['why'].strip()})"
     by = _BY.match(message)
-    return f"stopped for {by['name']}" if by is not None else f"stopped: {message}"
+    if by is None:
+        return f"stopped: {message}"
+    return f"stopped for {names.get(by['name'], by['name'])}"
 
 
 def _who(found: Sequence[Happening], subject: str) -> str:
-    """The pods that it concerns, unless a pod is asked about."""
+    """The pods that it concerns, unless a pod is asked about, and the node."""
+    if found[0].kind == "node":
+        return f"node {found[0].name}: "
     pods = list(dict.fromkeys(each.name for each in found if each.kind == "pod"))
     if not pods or subject == "pod":
         return ""

@@ -18,7 +18,7 @@ from shoal.engine.device_demand import WholeGpus
 from shoal.engine.device_notation import names
 from shoal.engine.gangs.evidence import GroupEvidence
 from shoal.engine.reasons import Cause, Code, Evidence
-from shoal.views.gangs import gang_help, gang_message
+from shoal.views.gangs import gang_help, gang_message, is_pod_alone
 from shoal.views.why import cause_words, nearest_sentence, unusable
 
 NO_NODES = "no nodes available to schedule pods"
@@ -88,6 +88,8 @@ def held_words(why: str, nodes: int) -> str:
 def gang_words(gang: GroupEvidence, outlook: Outlook) -> str:
     """Of every pod of a gang that waits."""
     evidence = outlook.evidence
+    if is_pod_alone(gang, evidence):
+        return pod_words(outlook)
     if gang.code in _ABOUT_THE_GANG:
         said = gang_message(gang, evidence).removesuffix(".")
         line = f"0/{evidence.nodes} nodes are available: {said}." if evidence.nodes else f"{_capital(said)}."

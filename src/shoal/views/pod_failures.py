@@ -41,6 +41,18 @@ def failure_lines(pods: Iterable[Obj]) -> list[str]:
     return [f"{few(list(dict.fromkeys(names)), _MOST_PODS)}: {words}" for words, names in found.items()]
 
 
+def failed_ends(pod: Obj) -> Iterator[tuple[str, str]]:
+    """When each container of the pod ended with a failure, the last time and the time before, and how."""
+    status = pod.get("status") or {}
+    for field in ("initContainerStatuses", "containerStatuses"):
+        for each in status.get(field) or ():
+            what = "init container" if field.startswith("init") else "container"
+            for state in ("lastState", "state"):
+                ended = (each.get(state) or {}).get("terminated") or {}
+                if ended.get("exitCode") or ended.get("signal"):
+                    yield str(ended.get("finishedAt") or ""), f"{what} {each.get('name', '')} {_end(ended)}"
+
+
 def job_lines(job: Obj) -> list[str]:
     """Why a Job has failed."""
     lines = []

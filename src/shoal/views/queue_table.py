@@ -53,6 +53,7 @@ def _show(console: Console, columns: Sequence[Sequence[Cell]], leasts: Sequence[
     widths = _widths(columns, leasts, console.width - _GAP * (len(columns) - 1))
     total = sum(widths) + _GAP * (len(widths) - 1)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim", width=total)
+    table.show_header = getattr(console, "has_headings", True)
     for column, width, least in zip(columns, widths, leasts, strict=True):
         is_number = least == NUMBER
         table.add_column(

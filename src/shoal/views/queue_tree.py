@@ -20,6 +20,7 @@ from shoal.engine.queues.facts import Amounts, FlavorResource, Usage
 from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.shares import MOST, share_of
 from shoal.engine.queues.state import Queues
+from shoal.units.near_texts import meant_words
 from shoal.views.queue_backlog import Backlog, Number, Waiter, backlog_of, plain
 from shoal.views.queue_lending import lending_of
 
@@ -108,7 +109,8 @@ class _QueueTreeReader:
                     "localQueue",
                     facts.key,
                     waiting=backlog_of(self._by_local.get(facts.key, ())),
-                    closed=f"its ClusterQueue {facts.cluster_queue} does not exist",
+                    closed=f"its ClusterQueue {facts.cluster_queue} does not exist"
+                    + meant_words(facts.cluster_queue, known),
                 )
                 for facts in astray
             ],
@@ -138,10 +140,21 @@ class _QueueTreeReader:
         locals_ = [self._local(key) for key in self._local_keys(queue)]
         asked = _of_one_flavor(queue, _amounts(waiters))
         lines = self._lines(queue, queue.nominal, queue.usage, asked)
-        closed = f"it {queue.closed[1]}" if queue.closed is not None else ""
+        closed = f"it {queue.closed[1]}{self._meant(queue)}" if queue.closed is not None else ""
         if not closed and queue.facts.namespaces.requirements is None:
             closed = "it has no namespaceSelector, so no namespace may use it; an empty one ({}) allows all"
         return TreeNode("clusterQueue", queue.name, lines, backlog, _share(queue), closed, locals_)
+
+    def _meant(self, queue: ClusterQueue) -> str:
+        """A flavor or topology with a similar name, where one is missing."""
+        queues = self._queues
+        flavors = [flavor.name for group in queue.facts.groups for flavor in group.flavors]
+        for name in flavors:
+            if name not in queues.flavors:
+                return meant_words(name, queues.flavors)
+        topologies = [topology for name in flavors if (topology := queues.flavors[name].topology)]
+        missing = next((name for name in topologies if name not in queues.topologies), "")
+        return meant_words(missing, queues.topologies) if missing else ""
 
     def _local(self, key: str) -> TreeNode:
         used = self._used.get(key, {})

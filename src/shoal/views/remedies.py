@@ -63,6 +63,17 @@ def _unmatched(condition: Unmatched) -> str:
     return f"No node has {what}; did you mean {near}?" if near else f"No node has {what}."
 
 
+def still_waits_words(conditions: Iterable[Unmatched]) -> str:
+    """Of the nearest labels, with which the subject was tried; empty where a condition has none."""
+    labels = list(conditions)
+    if not all(label.near for label in labels):
+        return ""
+    changes = [
+        f"{label.near[0]} instead of {' or '.join(label.values) if label.has_key else label.key}" for label in labels
+    ]
+    return f"With {' and '.join(changes)} it would wait as well."
+
+
 def tolerance_words(found: Sequence[RepellingTaint]) -> str:
     """What a pod would have to tolerate to have more nodes."""
     parts = [
@@ -104,7 +115,8 @@ def both(first: Remedy, second: Remedy) -> Remedy:
     words = f"Two changes are needed. First: {first.words} Then: {second.words}"
     # A pod that both changes delete is deleted after both.
     once = tuple(command for command in first.commands if command not in second.commands)
-    return Remedy(words, (*once, *second.commands))
+    # The commands of one change alone would not help.
+    return Remedy(words, (*once, *second.commands) if first.commands and second.commands else ())
 
 
 def _amounts(room: NodeShortage) -> str:
@@ -161,10 +173,13 @@ def single_request_words(amount: int, profile: str, product: str) -> str:
     )
 
 
-def unknown_profile_words(profile: str, near: Sequence[str]) -> str:
-    """Of a MIG profile that no node which may take the pod offers."""
+def unknown_profile_words(profile: str, meant: str, near: str = "") -> str:
+    """Of a MIG profile that no node which may take the pod offers. `meant`: the one with which it runs. `near`: the
+    nearest one, which was tried."""
     words = f"no GPU of the nodes that may take the pod offers the MIG profile {profile}"
-    return f"{words}; did you mean {near[0]}?" if near else words
+    if meant:
+        return f"{words}; did you mean {meant}?"
+    return f"{words}; with {near} instead it would wait as well" if near else words
 
 
 def offered_profiles_words(product: str, profiles: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ only while the Job is suspended; otherwise only a sentence says what to change.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -33,8 +33,14 @@ class FieldEdit(msgspec.Struct, frozen=True):
     def renamed(cls, path: tuple[str, ...], before: str, after: str, value: str) -> FieldEdit:
         return cls(path, before, after, value)
 
+    @classmethod
+    def removed(cls, path: tuple[str, ...], before: str) -> FieldEdit:
+        return cls(path, before, None)
+
     def words(self, prefix: str = "") -> str:
         path = _dotted(self.path, prefix)
+        if self.after is None:
+            return f"remove {path}: {_shown(self.before)}"
         if self.key:
             return f"{path}: rename {self.before} to {self.after}"
         return f"{path}: {_shown(self.after)} instead of {_shown(self.before)}"
@@ -42,6 +48,8 @@ class FieldEdit(msgspec.Struct, frozen=True):
     def patch(self, prefix: Sequence[str] = ()) -> list[dict[str, Any]]:
         """As a JSON patch."""
         path = (*prefix, *self.path)
+        if self.after is None:
+            return [{"op": "remove", "path": _pointer(path)}]
         if self.key:
             return [
                 {"op": "remove", "path": _pointer((*path, self.before))},
@@ -145,6 +153,37 @@ def label_commands(kind: str, keys: Sequence[str], label: str, value: str) -> tu
     """Change one label of each object; empty for too many of them."""
     commands = (f"kubectl label {_named(kind, key)} {label}={value} --overwrite" for key in keys)
     return () if len(keys) > _MOST_PODS else tuple(commands)
+
+
+def flavor_command(flavor: str, topology: str) -> str:
+    return field_command("resourceflavor", flavor, {"topologyName": topology})
+
+
+def field_command(kind: str, key: str, spec: Mapping[str, str]) -> str:
+    """Sets fields of the spec of an object."""
+    return f"kubectl patch {_named(kind, key)} --type=merge -p='{_spec(spec)}'"
+
+
+def replacement_command(kind: str, key: str, spec: Mapping[str, str]) -> str:
+    """Replaces an object by one with other fields in its spec, for fields that cannot be changed."""
+    patch = f"kubectl patch -f - --local --type=merge -p='{_spec(spec)}' -o yaml"
+    return f"kubectl get {_named(kind, key)} -o yaml | {patch} | kubectl replace --force -f -"
+
+
+def name_command(kind: str, key: str, paths: Iterable[Sequence[str]], name: str) -> str:
+    """Writes another name at each of these paths of an object."""
+    steps = [{"op": "replace", "path": _pointer(path), "value": name} for path in paths]
+    return f"kubectl patch {_named(kind, key)} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
+
+
+def number_command(kind: str, key: str, path: Sequence[str], value: int) -> str:
+    """Sets a number of an object."""
+    steps = [{"op": "replace", "path": _pointer(path), "value": value}]
+    return f"kubectl patch {_named(kind, key)} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
+
+
+def _spec(fields: Mapping[str, str]) -> str:
+    return json.dumps({"spec": fields}, separators=(",", ":"))
 
 
 def delete_commands(pods: Sequence[str]) -> tuple[str, ...]:

@@ -13,6 +13,9 @@ from shoal.units.visible_text import visible
 
 
 class TextConsole(Console):
+    has_headings = True
+    """Whether tables have their headings."""
+
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(visible(text, keeps_blanks=True), **options)
 

@@ -12,8 +12,8 @@ of nodes that are partly used. It rises with every pod that starts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -32,6 +32,7 @@ _POPULAR = 0.95
 _TYPE, _ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 _ROUND = 3
 
+Resource = Literal["gpu", "cpu", "memory"]
 OwnerOf = Callable[[str], str]
 """Pod -> who it belongs to, as namespace/name."""
 
@@ -119,7 +120,8 @@ def top_of(
     held: HeldBack = NOTHING_HELD,
     typical: Sequence[Ask] | None = None,
 ) -> Top:
-    """`typical`: the requests that fragmentation is measured by; by default those of waiting pods, if any wait."""
+    """`nodes`: those that are shown, with the holders of their GPUs. `typical`: the requests that fragmentation is
+    measured by; by default those of waiting pods, if any wait."""
     values = _lost(cluster, (_waiting(cluster) or _placed(cluster)) if typical is None else typical)
     told = [_node(cluster, node, values, owner_of) for node in nodes if node.metadata.name in cluster.row_of]
     told.sort(key=lambda node: (node.state == "ready", -node.gpus, -node.free, node.name))
@@ -130,7 +132,33 @@ def top_of(
         "workloads": float(held.workloads),
         "gangs": float(held.gangs),
     }
-    return Top(told, _models(told), _holders(cluster, owner_of), waiting)
+    rows = {cluster.row_of[node.name] for node in told}
+    return Top(told, _models(told), _holders(cluster, owner_of, rows), waiting)
+
+
+def most_used_first(nodes: Iterable[NodeTop], resource: Resource) -> list[NodeTop]:
+    used: Callable[[NodeTop], float]
+    match resource:
+        case "gpu":
+            used = _held
+        case "cpu":
+            used = _cores_used
+        case "memory":
+            used = _memory_used
+    return sorted(nodes, key=lambda node: (-used(node), node.name))
+
+
+def _held(node: NodeTop) -> float:
+    """GPUs; MIG instances after all whole GPUs."""
+    return node.held + sum(each.held for each in node.slices.values()) / 1000
+
+
+def _cores_used(node: NodeTop) -> float:
+    return node.cores - node.cores_free
+
+
+def _memory_used(node: NodeTop) -> float:
+    return node.memory_gib - node.memory_free_gib
 
 
 def _placed(cluster: Cluster) -> list[Ask]:
@@ -263,9 +291,11 @@ def _empty(node: NodeTop) -> int:
     return sum(1 for each in node.devices if each == 1)
 
 
-def _holders(cluster: Cluster, owner_of: OwnerOf) -> list[HolderTop]:
+def _holders(cluster: Cluster, owner_of: OwnerOf, rows: Collection[int]) -> list[HolderTop]:
     by_name: dict[str, list[str]] = {}
     for pod, holding in cluster.pods.items():
+        if holding.row not in rows:
+            continue
         if holding.charge.gpu_milli or _slices_of(cluster, pod):
             by_name.setdefault(owner_of(pod), []).append(pod)
     found = [

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from shoal.engine.queues.decisions import StillWaiting
+from shoal.engine.queues.domain_limits import DomainLimit
 from shoal.engine.queues.reasons import Wait
+from shoal.views.asks import pods_words
 from shoal.views.decision import Reason
 
 HELP: Mapping[Wait, str] = {
@@ -26,21 +28,30 @@ HELP: Mapping[Wait, str] = {
     Wait.RESERVED: "It starts when the gang before it has started, or where it ends in time.",
 }
 """Every reason has one."""
+_LEVELS = " does not contain the requested level"
+_LEVEL_HELP = (
+    "Waiting does not help: the Topology of a flavor that its queue covers must have the level that it requests. "
+    "Request a level that the Topology has, or add the level to spec.levels of a new Topology."
+)
 _UNTOPOLOGICAL = "does not support TopologyAwareScheduling"
 _TOPOLOGY_HELP = (
     "Waiting does not help: set spec.topologyName of a flavor that its queue covers, or leave the topology level out."
 )
 
 
-def wait_reason(waiting: StillWaiting, behind: str = "", unproven: str = "") -> Reason:
-    """`behind`: who is before it in a queue that goes strictly by turn. `unproven`: why quota alone decides."""
+def wait_reason(
+    waiting: StillWaiting, behind: str = "", unproven: str = "", limits: Sequence[DomainLimit] = ()
+) -> Reason:
+    """`behind`: who is before it in a queue that goes strictly by turn. `unproven`: why quota alone decides. `limits`:
+    what no domain can hold, looked for where a topology refuses the workload."""
     help_ = HELP[waiting.why]
     message = waiting.message or _MESSAGES.get(waiting.why, "It waits")
-    if waiting.why is Wait.TOPOLOGY and "topology" in message:
-        help_ += " A wider topology level may help."
-    if waiting.why is Wait.NO_FLAVOR and _UNTOPOLOGICAL in message:
-        has_others = any(word in message for word in ("taint", "affinity"))
-        help_ = f"{_TOPOLOGY_HELP} {help_}" if has_others else _TOPOLOGY_HELP
+    if waiting.why is Wait.TOPOLOGY and limits:
+        help_ = limit_words(limits)
+    for fault, words in ((_UNTOPOLOGICAL, _TOPOLOGY_HELP), (_LEVELS, _LEVEL_HELP)):
+        if waiting.why is Wait.NO_FLAVOR and fault in message:
+            has_others = any(word in message for word in ("taint", "affinity"))
+            help_ = f"{words} {help_}" if has_others else words
     if waiting.why is Wait.PENDING and behind:
         message = f"It is behind {behind} in a StrictFIFO queue"
         help_ = f"It is considered once {behind} has been admitted."
@@ -49,8 +60,35 @@ def wait_reason(waiting: StillWaiting, behind: str = "", unproven: str = "") -> 
     return Reason(waiting.why, f"{_once(message).rstrip('.')}.", help_)
 
 
+def limit_words(limits: Sequence[DomainLimit]) -> str:
+    """Why waiting does not help, and what to change."""
+    return " ".join(["Waiting for pods to end does not help:", *map(_limit, limits)])
+
+
+def _limit(limit: DomainLimit) -> str:
+    if not limit.level:
+        return (
+            f"all nodes of Topology {limit.topology} together hold {limit.fits:,} of the {pods_words(limit.needs)} of "
+            f"pod set {limit.pod_set}, even if they were empty. Add nodes, or ask for fewer or smaller pods."
+        )
+    what = f"a slice of {pods_words(limit.needs)}" if limit.is_slice else f"the {pods_words(limit.needs)}"
+    words = (
+        f"no {limit.level} can hold {what} of pod set {limit.pod_set}, even if it were empty; the largest, "
+        f"{limit.domain}, holds {limit.fits:,}."
+    )
+    if limit.wider:
+        return f"{words} Request the wider level {limit.wider}, or fewer or smaller pods."
+    if limit.may_spread:
+        return f"{words} Request fewer or smaller pods, or make the level preferred instead of required."
+    return f"{words} Request fewer or smaller pods{' or slices' * limit.is_slice}."
+
+
 def _once(message: str) -> str:
     """Two ways of trying that failed alike are told once."""
+    before, colon, after = message.partition(": ")
+    half, rest = after[: len(after) // 2 - 1], after[len(after) // 2 - 1 :]
+    if half and rest == f", {half}":
+        return before + colon + half
     return _TWICE.sub(r"\1", message)
 
 

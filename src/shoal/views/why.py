@@ -84,7 +84,11 @@ def nearest_sentence(evidence: Evidence) -> str:
     if unusable(evidence):
         return "Nodes are not examined until this is corrected."
     if not evidence.nearest:
-        return "No node may take this pod, however empty: its rules about nodes, or their taints, leave none."
+        cordoned = sum(cause.nodes for cause in evidence.causes if cause.code is Code.UNSCHEDULABLE)
+        reasons = "its rules about nodes, or their taints,"
+        if cordoned:
+            reasons = f"its rules about nodes, their taints, and cordons ({cordoned:,} {_plural(cordoned, 1, 'node')})"
+        return f"No node may take this pod, however empty: {reasons} leave none."
     if not evidence.shortfalls:
         return f"It fits by now, for example on {evidence.nearest}."
     too_small = [lack for lack in evidence.shortfalls if lack.total < lack.asked]

@@ -28,6 +28,7 @@ from shoal.units.errors import ShoalError
 
 if TYPE_CHECKING:
     from shoal.agent.dra.claim_driver import ClaimFolders
+    from shoal.agent.dra.claim_sharing import ClaimSharing
     from shoal.agent.health.node_condition import GpuUsers, PodUser
     from shoal.agent.health.watcher import HealthWatcher
     from shoal.client.clock import Clock
@@ -57,6 +58,8 @@ class NodePartSettings(msgspec.Struct, frozen=True):
     mig: MigChoice | None = None
     claims: ClaimFolders | None = None
     """Where the kubelet looks for drivers of resource claims; None: GPUs are given by the device plugin."""
+    has_dynamic_mig: bool = False
+    """Whether MIG instances are created for resource claims."""
 
 
 class AgentNode(msgspec.Struct, frozen=True):
@@ -99,7 +102,7 @@ def labels_part(node: AgentNode, machine_type: str | None) -> AgentPart:
         from shoal.devices.node_metadata import NodeMetadata
 
         machine = MachineFiles(_USUAL_MACHINE_TYPE) if machine_type is None else machine_type
-        source = LabelSource(lambda: node.driver, SourceSettings(node.config()), machine)
+        source = LabelSource(lambda: node.driver, SourceSettings(node.config()), machine, node.health.health)
 
         def read() -> NodeMetadata:
             source.use(node.config())
@@ -131,7 +134,13 @@ def mig_part(node: AgentNode, choice: MigChoice) -> AgentPart:
     return async_part("MIG layout", lambda: node.cluster(work, "shoal-agent"))
 
 
-def claims_part(node: AgentNode, folders: ClaimFolders, *, is_simulated: bool) -> AgentPart:
+class ClaimChoice(msgspec.Struct, frozen=True):
+    folders: ClaimFolders
+    has_dynamic_mig: bool
+    sharing: Callable[[], ClaimSharing]
+
+
+def claims_part(node: AgentNode, choice: ClaimChoice, *, is_simulated: bool) -> AgentPart:
     """The driver of resource claims, and the ResourceSlices of the node."""
 
     def cdi(gpus: Sequence[InstalledGpu]) -> CdiInput:
@@ -144,8 +153,9 @@ def claims_part(node: AgentNode, folders: ClaimFolders, *, is_simulated: bool) -
         from shoal.agent.dra.claim_driver import ClaimDriver
         from shoal.agent.dra.node_devices import ClaimableDevices
 
-        devices = ClaimableDevices(node.driver, node.health.health, None if is_simulated else _SYS)
-        driver = ClaimDriver(node.name, folders, devices, cdi)
+        mig = node.mig if choice.has_dynamic_mig else None
+        devices = ClaimableDevices(node.driver, node.health.health, None if is_simulated else _SYS, mig)
+        driver = ClaimDriver(node.name, choice.folders, devices, cdi, choice.sharing())
         node.health.listen(lambda _: driver.wake())
         await driver.run(api)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from shoal.embedded.machines.machine import Machine
+from shoal.embedded.snapshots.creation import SnapshotStart
 from shoal.wiring.cluster_clock import ClockReading
 from shoal.wiring.run_choice import RunChoice
 
@@ -37,6 +38,8 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     has_foreign: bool = True
     """Kinds of other projects are provided, if controllers run beside the server."""
 
+    snapshot: SnapshotStart | None = None
+    """Objects to create at the first start, with the nodes among `machines`."""
     this_machine: Path | None = None
     """Where the pods of this machine are stored, if it is a node of the cluster."""
     runtime_endpoint: str = ""

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.agent.extra import extra_named
-from shoal.agent.kubelet.absent_launcher import AbsentLauncher
+from shoal.agent.cdi.driver_files import mig_capabilities
+from shoal.agent.kubelet.cri.calls import CallFailedError, Deadlines, RuntimeCalls
 from shoal.agent.kubelet.cri.endpoint import runtime_socket
+from shoal.agent.kubelet.cri.gpu_access import CdiFolder, GpuAccess
+from shoal.agent.kubelet.cri.images import Images
+from shoal.agent.kubelet.cri.launcher import ContainerLauncher
+from shoal.agent.kubelet.cri.runtime import CriRuntime, Owner
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Kubelet
 from shoal.agent.kubelet.launches import Launcher
@@ -68,17 +72,6 @@ async def open_containers(
 ) -> Containers:
     """`chosen`: the socket, and why it cannot be used; `folder`: has a folder for each pod."""
     socket, refusal = chosen
-    try:
-        with extra_named():
-            from shoal.agent.kubelet.cri.calls import CallFailedError, Deadlines, RuntimeCalls
-            from shoal.agent.kubelet.cri.gpu_access import CdiFolder, GpuAccess
-            from shoal.agent.kubelet.cri.images import Images
-            from shoal.agent.kubelet.cri.launcher import ContainerLauncher
-            from shoal.agent.kubelet.cri.runtime import CriRuntime, Owner
-    except UserError as error:
-        return Containers(AbsentLauncher(str(error)), refusal=refusal or f"{error.what}; {error.fix}")
-    from shoal.agent.cdi.driver_files import mig_capabilities
-
     calls = RuntimeCalls(socket)
     name, version = "containerd", ""
     if not refusal:

@@ -20,7 +20,6 @@ from shoal.agent.exporter.node_watch import NodeWatch, Sources
 from shoal.agent.exporter.pod_devices import PodDevices
 from shoal.agent.exporter.process_owners import ProcessOwners
 from shoal.agent.exporter.settings import ExporterSettings
-from shoal.agent.extra import extra_named
 from shoal.devices.dcgm_selection import config_map_name
 from shoal.units.errors import TemporaryError, UserError
 from shoal.wiring.gpu_driver import open_driver
@@ -92,8 +91,7 @@ class _RunningExporter:
 
 
 def _pod_devices(socket: Path) -> PodDevices:
-    with extra_named():
-        from shoal.agent.kubelet.pod_resources import KubeletPodDevices
+    from shoal.agent.kubelet.pod_resources import KubeletPodDevices
 
     return KubeletPodDevices(socket)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,9 +14,12 @@ from shoal.agent.sharing.mps_control import PROGRAM, MpsControl
 from shoal.agent.sharing.mps_daemons import MpsDaemons, MpsParts
 from shoal.agent.sharing.mps_part import MpsSettings, MpsSharing
 from shoal.agent.sharing.mps_state import MpsStateFile
-from shoal.agent.sharing.time_slice import TimeSlice, TimeSlices
+from shoal.agent.sharing.time_slice import TimeSlice, TimeSlices, set_time_slice
 from shoal.devices.port import GpuDriver
 from shoal.wiring.gpu_driver import compute_modes
+
+if TYPE_CHECKING:
+    from shoal.agent.dra.claim_sharing import ClaimSharing
 
 _STATE = "shoal.json"
 
@@ -44,6 +48,24 @@ def mps_sharing(
         return MpsSettings(found.config, found.flags.mps_root)
 
     return MpsSharing(driver, daemons, now)
+
+
+def claim_sharing(driver: GpuDriver, fake: str, options: SharingOptions, root: str) -> ClaimSharing:
+    """Of resource claims. Daemons that the device plugin's sharing has left behind end."""
+    from shoal.agent.dra.claim_sharing import ClaimSharing
+
+    program = options.mps_control or ("" if fake else PROGRAM)
+    daemons = None
+    if program:
+        state = MpsStateFile(Path(root) / _STATE)
+        daemons = MpsDaemons(MpsParts(MpsControl(program), compute_modes(driver, fake), state, monotonic))
+
+    def set_slice(uuid: str, interval: TimeSlice) -> None:
+        # Simulated GPUs have no time slice.
+        if not fake:
+            set_time_slice(uuid, interval)
+
+    return ClaimSharing(daemons, root, set_slice)
 
 
 def time_slices(

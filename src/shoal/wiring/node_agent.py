@@ -10,6 +10,7 @@ import logging
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSett
 from shoal.agent.plugin.plugin_spec import PluginSpec
 from shoal.agent.plugin.scheduler_choice import SchedulerChoice
 from shoal.agent.sharing.mps_part import MpsSharing
-from shoal.devices.labelled_config import LABEL, LabelledConfig
+from shoal.devices.labelled_config import LabelledConfig
 from shoal.devices.mig_port import MigControl
 from shoal.devices.plugin_resources import PluginConfigError
 from shoal.devices.port import GpuDriver
@@ -34,6 +35,7 @@ from shoal.devices.xids import health_checks
 from shoal.units.errors import UserError, Where
 from shoal.wiring.agent_node_parts import (
     AgentNode,
+    ClaimChoice,
     NodePartSettings,
     claims_part,
     condition_part,
@@ -42,13 +44,12 @@ from shoal.wiring.agent_node_parts import (
     mig_part,
 )
 from shoal.wiring.gpu_driver import open_mig, type_of_fake
-from shoal.wiring.gpu_sharing import SharingOptions, mps_sharing, time_slices
+from shoal.wiring.gpu_sharing import SharingOptions, claim_sharing, mps_sharing, time_slices
 from shoal.wiring.plugin_settings import SettingsReader, most_mps_clients
 
 if TYPE_CHECKING:
     from shoal.client.clock import Clock
     from shoal.client.http.access import Access
-    from shoal.client.item import Item
     from shoal.client.port import Api
 
 _log = logging.getLogger("shoal.agent")
@@ -141,7 +142,9 @@ def _cluster_parts(node: AgentNode, settings: AgentSettings) -> Iterator[AgentPa
     if chosen.mig is not None:
         yield mig_part(node, chosen.mig)
     if chosen.claims is not None:
-        yield claims_part(node, chosen.claims, is_simulated=bool(settings.fake))
+        sharing = partial(claim_sharing, node.driver, settings.fake, settings.sharing, node.flags().mps_root)
+        choice = ClaimChoice(chosen.claims, chosen.has_dynamic_mig, sharing)
+        yield claims_part(node, choice, is_simulated=bool(settings.fake))
 
 
 def _node(
@@ -280,18 +283,9 @@ def _pods_part(settings: AgentSettings, access: Access, choice: SchedulerChoice)
 
 def _label_part(settings: AgentSettings, access: Access, apply: Callable[[str], None]) -> AgentPart:
     async def work(api: Api, clock: Clock) -> None:
-        from shoal.client.informer import Informer
-        from shoal.client.kind import NODES
-        from shoal.client.port import Select
+        from shoal.agent.plugin.node_label import follow_config_label
 
-        node = Informer(api, NODES, clock, random.Random(), Select(fields=f"metadata.name={settings.node}"))
-
-        def follow(_: Item | None, after: Item | None) -> None:
-            if after is not None:
-                apply((after.obj()["metadata"].get("labels") or {}).get(LABEL, ""))
-
-        node.on_change(follow)
-        await node.run()
+        await follow_config_label(api, clock, settings.node, apply)
 
     return async_part("label of the node", lambda: _in_cluster(access, work))
 

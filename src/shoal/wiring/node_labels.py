@@ -17,9 +17,10 @@ import msgspec
 from shoal.agent.features.blocking_read import BlockingRead
 from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
 from shoal.agent.features.labelling import LabelTarget, Read, keep_written, write_once
-from shoal.agent.plugin.config_files import ConfigFile, Parse
+from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder, Parse
 from shoal.client.http.access import Access
 from shoal.client.port import Api
+from shoal.devices.labelled_config import LabelledConfig
 from shoal.devices.node_metadata import NodeMetadata
 from shoal.devices.plugin_config import DEFAULT_MPS_ROOT, PluginConfig, started_config
 from shoal.devices.plugin_file import PluginFile, parse_plugin_file
@@ -37,6 +38,9 @@ class LabelSettings(msgspec.Struct, frozen=True):
     parse: Parse[PluginConfig]
     """What applies when the file has another text."""
     file: Path | None = None
+    """A file, or a folder of which the label of the Node names one."""
+    default: str = ""
+    """The file of a Node without the label."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -49,9 +53,10 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def label_settings(
-    file: Path | None, given: Mapping[str, Any], features: Mapping[str, Any]
+    file: Path | None, given: Mapping[str, Any], features: Mapping[str, Any], default: str = ""
 ) -> tuple[LabelSettings, tuple[str, ...]]:
-    """The settings, and notes about the file. `given`, `features`: flags of the command line by the names of
+    """The settings, and notes about the file. `file` may be a folder, of which `default` is for Nodes without label;
+    its files are read with the labels. `given`, `features`: flags of the command line by the names of
     `PluginFlags` and `FeatureFlags`, which come before those of the file. Raises `UserError`.
     """
     defaults = PluginFlags(mps_root=DEFAULT_MPS_ROOT)
@@ -67,14 +72,14 @@ def label_settings(
         config = started_config(chosen(text), defaults)
         return config, config.notes
 
-    text = "" if file is None else _text(file)
+    text = "" if file is None or file.is_dir() else _text(file)
     try:
         config, notes = parse(text)
         flags = chosen(text).flags.over(defaults)
     except PluginConfigError as error:
         where = Where(file=str(file)) if file is not None else Where()
         raise UserError(str(error), where=where, fix="see the flags and sharing of the device plugin") from error
-    return LabelSettings(config, flags, parse, file), notes
+    return LabelSettings(config, flags, parse, file, default), notes
 
 
 def label_source(open_driver: Callable[[], GpuDriver], settings: LabelSettings, fake_type: str | None) -> LabelSource:
@@ -93,33 +98,63 @@ def label_source(open_driver: Callable[[], GpuDriver], settings: LabelSettings, 
 
 def write_labels(source: LabelSource, target: Target, settings: LabelSettings, tell: Callable[[str], None]) -> None:
     """Once if the settings say so, otherwise until SIGINT or SIGTERM."""
-    asyncio.run(_write_labels(BlockingRead(_following(source, settings)), target, settings, tell))
+    folder = _folder(source, settings)
+    read = BlockingRead(_following(source, settings, folder))
+    asyncio.run(_write_labels(read, target, settings, tell, folder))
 
 
-def _following(source: LabelSource, settings: LabelSettings) -> Callable[[], NodeMetadata]:
+def read_labels(source: LabelSource, settings: LabelSettings) -> NodeMetadata:
+    """Once, without a Node: of a folder, the file for Nodes without label counts."""
+    return _following(source, settings, _folder(source, settings))()
+
+
+def _folder(source: LabelSource, settings: LabelSettings) -> ConfigFolder[PluginConfig] | None:
+    if settings.file is None or not settings.file.is_dir():
+        return None
+    followed = LabelledConfig(settings.config, settings.parse)
+    return ConfigFolder(settings.file, followed, source.use, settings.default)
+
+
+def _following(
+    source: LabelSource, settings: LabelSettings, folder: ConfigFolder[PluginConfig] | None
+) -> Callable[[], NodeMetadata]:
     """The reports of the source, with the configuration as its file is now."""
-    if settings.file is None or settings.flags.features.oneshot:
-        return source.read
-    followed = ConfigFile(settings.file, settings.config, settings.parse, source.use)
+    followed: ConfigFile[PluginConfig] | ConfigFolder[PluginConfig] | None = folder
+    if followed is None and settings.file is not None and not settings.flags.features.oneshot:
+        followed = ConfigFile(settings.file, settings.config, settings.parse, source.use)
 
     def read() -> NodeMetadata:
-        followed.check()
+        if followed is not None:
+            followed.check()
         return source.read()
 
     return read
 
 
-async def _write_labels(read: Read, target: Target, settings: LabelSettings, tell: Callable[[str], None]) -> None:
+async def _write_labels(
+    read: Read,
+    target: Target,
+    settings: LabelSettings,
+    tell: Callable[[str], None],
+    folder: ConfigFolder[PluginConfig] | None,
+) -> None:
+    from shoal.agent.plugin.node_label import follow_config_label, read_config_label
     from shoal.client.clock import WallClock
 
     api = _api(target)
+    label: asyncio.Task[None] | None = None
     features = settings.flags.features
     interval_s = None if features.sleep_interval_ns is None else features.sleep_interval_ns / 10**9
     opened = _opened(target, api, settings)
     try:
+        if folder is not None and api is not None:
+            # Labels of another configuration would be on the Node for a moment.
+            folder.set_label(await read_config_label(api, target.node))
         if features.oneshot:
             await write_once(read, opened, tell)
             return
+        if folder is not None and api is not None:
+            label = asyncio.create_task(follow_config_label(api, WallClock(), target.node, folder.set_label))
         task = asyncio.ensure_future(keep_written(read, opened, WallClock(), interval_s, tell))
         for name in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(name, task.cancel)
@@ -127,6 +162,8 @@ async def _write_labels(read: Read, target: Target, settings: LabelSettings, tel
         if not task.cancelled():
             task.result()
     finally:
+        if label is not None:
+            label.cancel()
         await opened.close()
         if api is not None:
             await api.close()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from shoal.client.kind import API_SERVICES, CLUSTER_ROLES, SERVICES, STORAGE_CLASSES
+from shoal.client.kind import API_SERVICES, CLUSTER_ROLES, DEVICE_CLASSES, SERVICES, STORAGE_CLASSES
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
+from shoal.devices.device_classes import device_classes
 from shoal.embedded.controllers.volumes.classes import local_class
 from shoal.embedded.kubelets.endpoint.metrics_objects import metrics_objects
 
@@ -39,6 +41,13 @@ async def provide_storage(api: Api) -> None:
         await api.create(STORAGE_CLASSES, local_class())
     except AlreadyExistsError:
         return
+
+
+async def provide_device_classes(api: Api) -> None:
+    """The classes that claims for GPUs name; changes to them are kept."""
+    for one in device_classes():
+        with suppress(AlreadyExistsError):
+            await api.create(DEVICE_CLASSES, one)
 
 
 async def put(api: Api, objects: Iterable[Obj]) -> None:

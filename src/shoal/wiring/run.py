@@ -11,6 +11,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from shoal.api.run_configuration import IN_USE, QUEUES_IN_USE
+from shoal.api.wire import to_json
 from shoal.client.election import LeaderElection
 from shoal.client.http.access import Access
 from shoal.client.http.settings import KubeSettings
@@ -116,4 +118,7 @@ async def _work(
 
 def _lock(choice: RunChoice) -> Lock:
     rules = choice.own.leader_election
-    return Lock(rules.resource_namespace, rules.resource_name, choice.identity, Timing(*rules.timing_s()))
+    queues = "" if choice.kueue is None else to_json(choice.kueue).decode()
+    in_use = (IN_USE, to_json(choice.own.deciding()).decode()), (QUEUES_IN_USE, queues)
+    timing = Timing(*rules.timing_s())
+    return Lock(rules.resource_namespace, rules.resource_name, choice.identity, timing, annotations=in_use)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from uuid import uuid4
 
 from shoal.api.lease import Lease
-from shoal.api.run_configuration import LeaderElectionRules
+from shoal.api.run_configuration import IN_USE, QUEUES_IN_USE, LeaderElectionRules
 from shoal.client.election import LeaderElection, Work
 from shoal.client.kind import LEASES
 from shoal.client.lease_lock import Lock, Timing
@@ -60,7 +60,15 @@ async def run_with_lease(tasks: ProcessTasks, api: Api, rules: LeaderElectionRul
     Rejected: to end the work when the lease is lost. The lease is lost only if the server in this process does not
     answer its own process for ten seconds; the whole cluster uses its caches by then. A warning is logged."""
     identity = f"{_UP}{uuid4().hex[:8]}"
-    lock = Lock(rules.resource_namespace, rules.resource_name, identity, Timing(*rules.timing_s()), successor_of=_UP)
+    lock = Lock(
+        rules.resource_namespace,
+        rules.resource_name,
+        identity,
+        Timing(*rules.timing_s()),
+        successor_of=_UP,
+        # A holder before it may have had another configuration; this one has the default one.
+        annotations=((IN_USE, ""), (QUEUES_IN_USE, "")),
+    )
     holder = await _holder(api, lock)
     if holder and not holder.startswith(_UP):
         election = LeaderElection(api, tasks.clock, tasks.random, lock)

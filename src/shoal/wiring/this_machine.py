@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
-from shoal.agent.kubelet.absent_launcher import AbsentLauncher
 from shoal.agent.kubelet.cri.container_volumes import may_mount
 from shoal.agent.kubelet.cri.support import unsupported as unsupported_in_containers
 from shoal.agent.kubelet.gpus import NodeGpus
@@ -67,11 +66,8 @@ async def start_this_machine(
     driver = _driver()
     gpus, labels = NodeGpus(driver), _labels(driver)
     store = PodStore(pods)
-    stored = _stored_in_containers(store)
-    socket = chosen_socket(endpoint, folder / "runtime-endpoint", stored)
+    socket = chosen_socket(endpoint, folder / "runtime-endpoint", _stored_in_containers(store))
     containers = await open_containers(tasks, socket, pods, driver, gpus)
-    if stored and isinstance(containers.launcher, AbsentLauncher):
-        raise UserError(f"{stored} runs in a container: {containers.refusal}")
     view = ThisMachineView(machine.name, Usage(machine.cores * 1000, machine.memory_bytes))
     port, url = await _endpoint(tasks, view)
     described = NodeDescription(

@@ -32,8 +32,15 @@ Show = Callable[[ProcessTasks, Callable[[], None]], Coroutine[Any, Any, None]]
 """Shows the state of the cluster until it is cancelled; it can end the cluster by calling its last argument."""
 
 
-def up(settings: Settings, options: ClusterOptions, ready: Callable[[str], None], show: Show | None = None) -> None:
-    """Blocks until SIGINT or SIGTERM. `ready` is called with the URL once the nodes are ready."""
+def up(
+    settings: Settings,
+    options: ClusterOptions,
+    ready: Callable[[str], None],
+    show: Show | None = None,
+    say: Callable[[str], object] = str,
+) -> None:
+    """Blocks until SIGINT or SIGTERM. `ready` is called with the URL once the nodes are ready; `say` is called before,
+    with what of a snapshot was reproduced."""
 
     @asynccontextmanager
     async def beside(plane: ControlPlane, _: str, stop: Callable[[], None]) -> AsyncIterator[None]:
@@ -42,7 +49,7 @@ def up(settings: Settings, options: ClusterOptions, ready: Callable[[str], None]
         )
         try:
             await _start_clock(tasks, clocks[0])
-            await _start_parts(tasks, plane, options)
+            await _start_parts(tasks, plane, options, say)
             if show is not None:
                 tasks.start("dashboard", lambda: show(tasks, stop))
             yield
@@ -64,7 +71,9 @@ async def _start_clock(tasks: ProcessTasks, clock: OwnClock) -> None:
     tasks.at_end(lambda: store(clock, tasks.api))
 
 
-async def _start_parts(tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions) -> None:
+async def _start_parts(
+    tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, say: Callable[[str], object]
+) -> None:
     if any(True for _ in plane.context.state.reader.all(*_WEBHOOKS)) and options.shoal is None:
         await _remove_webhooks(tasks, options)
     if options.is_alone:
@@ -77,6 +86,12 @@ async def _start_parts(tasks: ProcessTasks, plane: ControlPlane, options: Cluste
     await provide_storage(tasks.api)
     if options.has_foreign:
         await provide_foreign(tasks.api)
+    if options.snapshot is not None:
+        from shoal.embedded.snapshots.creation import create_snapshot
+
+        # Before controllers: they would see pods without their owners, and jobs without their pods.
+        for line in await create_snapshot(tasks.api, options.snapshot):
+            say(line)
     if options.shoal is not None:
         await _start_webhook(tasks, plane, options.shoal)
     if options.controllers or options.children:
@@ -100,8 +115,10 @@ async def _start_nodes(
     tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, figures: Callable[[], str]
 ) -> None:
     from shoal.wiring.nodes import start_nodes
-    from shoal.wiring.provided import provide_metrics
+    from shoal.wiring.provided import provide_device_classes, provide_metrics
 
+    if any(machine.gives_by_claims for machine in options.machines):
+        await provide_device_classes(tasks.api)
     fleet, ports, ca = await start_nodes(
         tasks, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), options, figures
     )

@@ -158,6 +158,28 @@ def test_a_failed_gpu_is_named_and_repaired(kubectl: Kubectl, server: ServerProc
     runs(kubectl, "eight")
 
 
+def test_the_history_of_a_job_tells_which_pod_a_failed_gpu_ended_and_when_it_started_again(
+    kubectl: Kubectl, server: ServerProcess
+) -> None:
+    made = job("hurt", {"run-for": "1h"}, gpus=8, parallelism=1, completions=1)
+    made["spec"]["template"]["spec"]["nodeSelector"] = on("p5-48xlarge-1")
+    kubectl("create", "-f-", given=made)
+    (first,) = until(lambda: [str(one["metadata"]["name"]) for one in pods(kubectl)])
+    runs(kubectl, first)
+    assert shoal("cluster", "gpu-fail", "p5-48xlarge-1", "3", kubeconfig=server.kubeconfig).code == 0
+    kubectl("wait", f"pod/{first}", "--for=jsonpath={.status.phase}=Failed", f"--timeout={PATIENCE_S - 5}s")
+    assert shoal("cluster", "heal", "p5-48xlarge-1", "--gpu", "3", kubeconfig=server.kubeconfig).code == 0
+    second = until(lambda: next((n for one in pods(kubectl) if (n := str(one["metadata"]["name"])) != first), ""))
+    runs(kubectl, second)
+    kubectl("delete", "pod", first, "--wait=true")
+    text = shoal("why", "job/hurt", "-n", kubectl.namespace, kubeconfig=kubectl.kubeconfig).out
+    history = " ".join(text.partition("history")[2].split())
+    events = [f"{first} started", "node p5-48xlarge-1: XidError: NVRM: Xid", "GPU 3 works again", f"{second} started"]
+    places = [history.find(each) for each in events]
+    assert -1 not in places, history
+    assert places == sorted(places), history
+
+
 def test_an_idle_node_gets_the_mig_layout_that_is_asked_for(kubectl: Kubectl) -> None:
     kubectl("create", "-f-", given=asks("slice", "nvidia.com/mig-3g.40gb", "dgx-a100-80-0"))
     waits(kubectl, "slice")

@@ -106,6 +106,16 @@ def test_options_say_how_gpus_are_cut_and_shared() -> None:
     assert sliced.taints[0]["key"] == "nvidia.com/gpu"
 
 
+def test_an_option_gives_the_gpus_to_claims_and_may_create_instances_for_them() -> None:
+    fixed, dynamic, ampere = read_fleet("dgx-h100[dra],dgx-h100[dra,mig=dynamic],dgx-a100-80[dra,mig=dynamic]")
+    assert (fixed.gives_by_claims, fixed.has_dynamic_mig) == (True, False)
+    assert (dynamic.gives_by_claims, dynamic.has_dynamic_mig, dynamic.mig_config) == (True, True, "")
+    # The label would let the scheduler choose instances by the device plugin too.
+    assert "shoal.dev/mig-layout" not in dynamic.labels
+    # Its GPUs would need a reset to be divided.
+    assert ampere.mig_config == "all-enabled"
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
@@ -134,6 +144,9 @@ def test_options_say_how_gpus_are_cut_and_shared() -> None:
         ("dgx-h100[name=Big_One]", "cannot begin a node's name"),
         ("dgx-h100[numa-policy=strict]", "unknown policy"),
         ("cpu-8[mig=all-disabled]", "has no GPU of NVIDIA"),
+        ("cpu-8[dra]", "has no GPU of NVIDIA for claims"),
+        ("dgx-h100[dra,mps=2]", "settings of the device plugin, which does not run with dra"),
+        ("dgx-h100[dra,strategy=mixed]", "settings of the device plugin, which does not run with dra"),
         ("nowhere.yaml", "cannot be read"),
     ],
 )

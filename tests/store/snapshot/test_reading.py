@@ -13,6 +13,9 @@ from build.living_objects import LivingObjects
 from build.manifests import Object, node, pod, thing, volcano_group
 from shoal.api.decode import read
 from shoal.api.kueue.configuration import Configuration
+from shoal.api.run_configuration import IN_USE, QUEUES_IN_USE, PreemptionRules, RunConfiguration
+from shoal.api.wire import to_json
+from shoal.cli.preemption_options import rules_in_use
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, VOLCANO_POD_GROUPS
 from shoal.client.kind import CONFIG_MAPS, NODES, PODS, SECRETS, Kind
 from shoal.client.port import Api, ServedKind
@@ -106,6 +109,47 @@ def test_a_configuration_that_was_given_stands_in_for_the_clusters() -> None:
     assert isinstance(value, Configuration)
     assert value.manage_jobs_without_queue_name
     assert value.fair_sharing is None
+
+
+OWN = RunConfiguration(policy="FGD", preemption=PreemptionRules(moves=True, min_runtime="5m"))
+
+
+def shoals_lease(holder: str = "shoal-1", **annotations: str) -> dict[str, Any]:
+    lease = thing("coordination.k8s.io/v1", "Lease", "kube-system/shoal", spec={"holderIdentity": holder})
+    lease["metadata"]["annotations"] = annotations
+    return lease
+
+
+def test_the_configuration_that_the_leader_of_shoal_run_decides_with_is_taken_from_its_lease() -> None:
+    given = Configuration(manage_jobs_without_queue_name=True)
+    written = {IN_USE: to_json(OWN).decode(), QUEUES_IN_USE: to_json(given).decode()}
+    found = taken(cluster(node("n"), shoals_lease(**written)))
+    own = rules_in_use(entry.document for entry in found.entries)
+    assert own is not None
+    assert (own.policy, own.preemption) == (OWN.policy, OWN.preemption)
+    (queues,) = [each.value for each in read(found.to_json()) if isinstance(each.value, Configuration)]
+    assert queues.manage_jobs_without_queue_name
+
+
+@pytest.mark.parametrize(
+    "lease",
+    [
+        shoals_lease("", **{IN_USE: to_json(OWN).decode()}),
+        shoals_lease(**{IN_USE: "", QUEUES_IN_USE: ""}),
+        shoals_lease(**{IN_USE: '{"preemption": 1}'}),
+        shoals_lease(),
+    ],
+    ids=["released", "unknown", "of another version", "without"],
+)
+def test_no_configuration_is_taken_from_a_lease_that_has_none_in_use(lease: dict[str, Any]) -> None:
+    assert names(taken(cluster(node("n"), lease))) == ["Node n"]
+
+
+def test_the_configuration_that_is_given_to_a_snapshot_is_written_into_it() -> None:
+    found = asyncio.run(read_snapshot(cast("Api", cluster(node("n"))), QueueRuling(own=OWN)))
+    own = rules_in_use(read(found.to_json()))
+    assert own is not None
+    assert own.preemption.moves
 
 
 @pytest.mark.parametrize("form", [Snapshot.to_json, Snapshot.to_yaml])

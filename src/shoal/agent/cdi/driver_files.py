@@ -1,7 +1,8 @@
 """Finds the files of the installed NVIDIA driver below a root folder.
 
 Guarantees: files that do not exist are left out; a link that leads out of the root is not followed. The versioned
-libraries of the driver are found by their version, so those of another version are left out.
+libraries of the driver are found by their version, so those of another version are left out. They are looked for where
+distributions install them, and in the folders of the configuration of the dynamic loader.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ _LIBRARY_FOLDERS = (
     "lib64",
     "lib/x86_64-linux-gnu",
     "lib/aarch64-linux-gnu",
+    "usr/lib",
+    "lib",
 )
+_LOADER_CONFIG = "etc/ld.so.conf"
+_MOST_CONFIG_BYTES, _MOST_CONFIG_DEPTH = 2**16, 4
 _FURTHER_FOLDERS = ("vdpau", "gbm")
 _PROGRAM_FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin", "usr/local/bin")
 _PROGRAMS = (
@@ -50,6 +55,17 @@ def driver_files(version: str, root: Path = Path("/"), dev_root: Path | None = N
     )
 
 
+def missing_library(files: DriverFiles, version: str, root: Path) -> str:
+    """Why containers cannot use CUDA with these files; empty if they can."""
+    name = f"libcuda.so.{version}"
+    if any(one.container.endswith(f"/{name}") for one in files.libraries):
+        return ""
+    return (
+        f"{name} was not found below {root}, so containers cannot use CUDA; if the driver is installed elsewhere, set "
+        "--driver-root, or add its folder to /etc/ld.so.conf.d"
+    )
+
+
 def driver_nodes(dev_root: Path) -> tuple[str, ...]:
     """The device nodes of the driver itself that this machine has."""
     return tuple(f"/dev/{name}" for name in _NODES if (dev_root / "dev" / name).exists())
@@ -68,7 +84,7 @@ def mig_capabilities(proc: Path = Path("/proc")) -> Mapping[str, int]:
 
 def _libraries(version: str, root: Path) -> Iterator[DriverFile]:
     found: set[Path] = set()
-    for name in _LIBRARY_FOLDERS:
+    for name in dict.fromkeys((*_LIBRARY_FOLDERS, *_loader_folders(root, _LOADER_CONFIG))):
         for folder in (root / name, *(root / name / further for further in _FURTHER_FOLDERS)):
             for path in sorted(folder.glob(f"lib*.so.{version}")):
                 real = _inside(path, root)
@@ -77,6 +93,29 @@ def _libraries(version: str, root: Path) -> Iterator[DriverFile]:
                     continue
                 found.add(real)
                 yield DriverFile(str(path), _in_container(path, root), tuple(_links(path, real, root)))
+
+
+def _loader_folders(root: Path, config: str, depth: int = 0) -> Iterator[str]:
+    """The folders of a configuration file of the dynamic loader, and of those that it includes."""
+    path = root / config
+    if depth > _MOST_CONFIG_DEPTH or _inside(path, root) is None:
+        return
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_CONFIG_BYTES).decode(errors="replace")
+    except OSError:
+        return
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        if words[:1] == ["include"]:
+            for pattern in words[1:]:
+                # A relative pattern is one beside the file.
+                start = root if pattern.startswith("/") else path.parent
+                for one in sorted(start.glob(pattern.lstrip("/"))) if pattern.strip("/") else ():
+                    if one.is_relative_to(root):
+                        yield from _loader_folders(root, str(one.relative_to(root)), depth + 1)
+        elif words and words[0].startswith("/"):
+            yield words[0].strip("/")
 
 
 def _links(path: Path, real: Path, root: Path) -> Iterator[str]:

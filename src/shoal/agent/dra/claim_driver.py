@@ -11,17 +11,20 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
+from time import time
 
 import msgspec
 
 from shoal.agent.dra.checkpoint import ClaimCheckpoint
 from shoal.agent.dra.claim_preparation import ClaimPreparation
+from shoal.agent.dra.claim_sharing import ClaimSharing
 from shoal.agent.dra.driver_server import DriverServer
+from shoal.agent.dra.health_stream import HealthStream
 from shoal.agent.dra.node_devices import ClaimableDevices
-from shoal.agent.dra.slice_publisher import SlicePublisher
 from shoal.api.claims import ResourceClaim
 from shoal.api.wire import dec_hook
 from shoal.client.kind import RESOURCE_CLAIMS
+from shoal.client.kubelet.slice_publisher import SlicePublisher
 from shoal.client.port import Api
 from shoal.client.refusals import NotFoundError
 from shoal.devices.cdi_devices import CdiInput
@@ -48,13 +51,17 @@ class ClaimDriver:
         folders: ClaimFolders,
         devices: ClaimableDevices,
         cdi: Callable[[Sequence[InstalledGpu]], CdiInput],
+        sharing: ClaimSharing,
     ) -> None:
         self._node, self._folders, self._devices, self._cdi = node, folders, devices, cdi
+        self._sharing = sharing
+        self._stream = HealthStream(node, devices, time)
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._complaints: dict[str, str] = {}
 
     def wake(self) -> None:
-        """Publish now; from any thread."""
+        """Publish now, and tell the kubelet; from any thread."""
+        self._stream.wake()
         if self._running is not None:
             loop, due = self._running
             loop.call_soon_threadsafe(due.set)
@@ -66,11 +73,12 @@ class ClaimDriver:
             self._node,
             ClaimCheckpoint(self._folders.plugins / CLAIM_DRIVER / "checkpoint.json"),
             self._folders.cdi,
-            self._devices.by_name,
+            self._devices,
             lambda: self._cdi(self._devices.gpus()),
             _LoopReader(api, loop),
+            self._sharing,
         )
-        server = DriverServer(self._folders.plugins, self._folders.registry, preparation)
+        server = DriverServer(self._folders.plugins, self._folders.registry, preparation, self._stream)
         publisher = SlicePublisher(api, self._node)
         self._running = loop, due
         try:
@@ -78,6 +86,7 @@ class ClaimDriver:
             while True:
                 due.clear()
                 await self._check(server)
+                await asyncio.to_thread(preparation.check_sharing)
                 await self._publish(publisher)
                 try:
                     await asyncio.wait_for(due.wait(), interval_s)

@@ -2,20 +2,22 @@
 
 Guarantees: prepare and unprepare can be repeated, also after the process ended between any two steps; an error of one
 claim does not concern the others; a device is prepared for one claim at a time, apart from `adminAccess`. The claim is
-recorded before its file is written, and its file is removed before the record.
+recorded before its file is written, and its file is removed before the record. MIG instances that a claim needs are
+created after the claim was found valid; they stay when the claim ends, until another claim needs their place.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from shoal.agent.cdi.spec_file import write_spec
 from shoal.agent.dra.checkpoint import ClaimCheckpoint
+from shoal.agent.dra.claim_sharing import ClaimSharing
 from shoal.agent.protos import dra_pb2 as dra
 from shoal.api.claims import ResourceClaim
 from shoal.devices.cdi_devices import CLAIM_KIND, CdiInput, claim_device, claim_spec, qualified
@@ -33,20 +35,29 @@ class ClaimReader(Protocol):
         ...
 
 
+class PreparableDevices(Protocol):
+    """The devices of this node; implemented by `ClaimableDevices`."""
+
+    def by_name(self) -> Mapping[str, ClaimableDevice]: ...
+    def possible(self) -> Mapping[str, ClaimableDevice]: ...
+    def create(self, wanted: Collection[str], held: Collection[str]) -> None: ...
+
+
 class ClaimPreparation:
-    """Implements `DraService`. `devices`: those of this node by name. `cdi`: what a specification needs of the node."""
+    """Implements `DraService`. `cdi`: what a specification needs of the node."""
 
     def __init__(
         self,
         node: str,
         checkpoint: ClaimCheckpoint,
         cdi_folder: Path,
-        devices: Callable[[], Mapping[str, ClaimableDevice]],
+        devices: PreparableDevices,
         cdi: Callable[[], CdiInput],
         reader: ClaimReader,
+        sharing: ClaimSharing,
     ) -> None:
         self._node, self._checkpoint, self._folder = node, checkpoint, cdi_folder
-        self._devices, self._cdi, self._reader = devices, cdi, reader
+        self._devices, self._cdi, self._reader, self._sharing = devices, cdi, reader, sharing
         self._lock = threading.Lock()
 
     def restore(self) -> None:
@@ -57,6 +68,11 @@ class ClaimPreparation:
                     self._write(one)
                 except ShoalError as error:
                     _log.warning("%s: %s", one.claim, error)
+
+    def check_sharing(self) -> None:
+        """Keep what shares the devices of prepared claims running."""
+        with self._lock:
+            self._sharing.check(self._checkpoint.claims.values())
 
     def prepare(self, request: dra.NodePrepareResourcesRequest) -> dra.NodePrepareResourcesResponse:
         answer = dra.NodePrepareResourcesResponse()
@@ -88,25 +104,45 @@ class ClaimPreparation:
         _check_uid(asked.uid)
         with self._lock:
             before = self._checkpoint.claims.get(asked.uid)
-            if before is not None:
+            if before is not None and not self._has_lost_instances(before):
+                self._sharing.apply(before, self._checkpoint.claims.values())
                 self._write(before)
                 return before
         # The cluster may take long to answer, and other claims do not wait for it.
         claim = self._reader.claim(asked.namespace, asked.name)
-        wanted = PreparedClaim(asked, devices_of_claim(asked, claim, self._node, self._devices()))
+        # Nothing is changed for a claim that is refused.
+        found = devices_of_claim(asked, claim, self._node, self._devices.possible())
         with self._lock:
-            check_not_held(wanted, self._checkpoint.claims)
+            check_not_held(PreparedClaim(asked, found), self._checkpoint.claims)
+            self._create([one.device for one in found], asked)
+            wanted = PreparedClaim(asked, devices_of_claim(asked, claim, self._node, self._devices.by_name()))
             self._checkpoint.add(wanted)
             try:
+                self._sharing.apply(wanted, self._checkpoint.claims.values())
                 self._write(wanted)
             except ShoalError:
                 # The claim keeps its devices if this fails too; the kubelet unprepares it later.
                 with suppress(OSError, ShoalError):
                     self._checkpoint.remove(asked.uid)
                     self._path(asked.uid).unlink(missing_ok=True)
+                    self._sharing.undo(wanted, self._checkpoint.claims.values())
                 raise
         _log.info("prepared %s: %s", asked, ", ".join(one.device for one in wanted.devices))
         return wanted
+
+    def _create(self, names: Collection[str], asked: ClaimName) -> None:
+        others = (one for one in self._checkpoint.claims.values() if one.claim.uid != asked.uid)
+        held = {device.uuid for one in others for device in one.devices}
+        try:
+            self._devices.create(names, held)
+        except UserError as error:
+            raise error.at(Where(obj=str(asked))) from error
+
+    def _has_lost_instances(self, claim: PreparedClaim) -> bool:
+        """MIG instances do not survive a restart of the machine, and are created again where that is allowed."""
+        present = self._devices.by_name()
+        missing = [one.device for one in claim.devices if one.device not in present]
+        return bool(missing) and self._devices.possible().keys() >= {*missing}
 
     def _unprepare(self, uid: str) -> None:
         _check_uid(uid)
@@ -115,12 +151,15 @@ class ClaimPreparation:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise TemporaryError(f"{path}: cannot be removed: {error.strerror or error}", _RETRY_S) from error
+        claim = self._checkpoint.claims.get(uid)
         self._checkpoint.remove(uid)
+        if claim is not None:
+            self._sharing.undo(claim, self._checkpoint.claims.values())
 
     def _write(self, prepared: PreparedClaim) -> None:
         given = self._cdi()
         named = {claim_device(prepared.claim.uid, one.device): one.uuid for one in prepared.devices}
-        spec = claim_spec(given, named)
+        spec = claim_spec(given, named, self._sharing.edits(prepared))
         if len(spec.devices) < len(named):
             missing = ", ".join(name for name in named if name not in {one.name for one in spec.devices})
             raise UserError(f"there are no device nodes for {missing}", where=Where(obj=str(prepared.claim)))

@@ -5,6 +5,7 @@ The generated modules have the messages; the services are declared here, with ty
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,10 +13,12 @@ import grpc
 from google.protobuf.message import Message
 
 from shoal.agent.protos import dra_pb2 as dra
+from shoal.agent.protos import drahealth_pb2 as drahealth
 from shoal.agent.protos import pluginregistration_pb2 as registration
 from shoal.agent.unary_calls import CHANNEL, T, unary_call, unary_handler
 
 PLUGIN_TYPE, VERSION = "DRAPlugin", "v1.DRAPlugin"
+HEALTH_VERSION = "v1alpha1.DRAResourceHealth"
 _PLUGIN, _REGISTRATION = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin", "pluginregistration.Registration"
 
 
@@ -23,6 +26,10 @@ class DraService(Protocol):
     def prepare(self, request: dra.NodePrepareResourcesRequest) -> dra.NodePrepareResourcesResponse: ...
 
     def unprepare(self, request: dra.NodeUnprepareResourcesRequest) -> dra.NodeUnprepareResourcesResponse: ...
+
+
+class HealthService(Protocol):
+    def watch(self, context: grpc.ServicerContext) -> Iterator[drahealth.NodeWatchResourcesResponse]: ...
 
 
 class RegistrationService(Protocol):
@@ -45,6 +52,16 @@ def dra_handlers(service: DraService) -> grpc.GenericRpcHandler[Any, Any]:
             "NodeUnprepareResources": unary_handler(unprepare, dra.NodeUnprepareResourcesRequest),
         },
     )
+
+
+def health_handlers(service: HealthService) -> grpc.GenericRpcHandler[Any, Any]:
+    def watch(_: Any, context: grpc.ServicerContext) -> Iterator[drahealth.NodeWatchResourcesResponse]:
+        return service.watch(context)
+
+    method = grpc.unary_stream_rpc_method_handler(
+        watch, drahealth.NodeWatchResourcesRequest.FromString, lambda answer: answer.SerializeToString()
+    )
+    return grpc.method_handlers_generic_handler(HEALTH_VERSION, {"NodeWatchResources": method})
 
 
 def registration_handlers(service: RegistrationService) -> grpc.GenericRpcHandler[Any, Any]:
@@ -82,6 +99,15 @@ class DraClient:
 
     def unprepare(self, request: dra.NodeUnprepareResourcesRequest) -> dra.NodeUnprepareResourcesResponse:
         return self._call(f"/{_PLUGIN}/NodeUnprepareResources", request, dra.NodeUnprepareResourcesResponse)
+
+    def health(self) -> Any:
+        """A stream of NodeWatchResourcesResponse, which `cancel` ends."""
+        call = self._channel.unary_stream(
+            f"/{HEALTH_VERSION}/NodeWatchResources",
+            request_serializer=drahealth.NodeWatchResourcesRequest.SerializeToString,
+            response_deserializer=drahealth.NodeWatchResourcesResponse.FromString,
+        )
+        return call(drahealth.NodeWatchResourcesRequest())
 
     def close(self) -> None:
         self._channel.close()

@@ -1,4 +1,4 @@
-"""Serves the driver of resource claims to the kubelet: the calls for claims, and the registration.
+"""Serves the driver of resource claims to the kubelet: the calls for claims, the health of devices, the registration.
 
 The kubelet watches its folder of registrations and asks each socket there for the driver's name. Therefore the service
 listens before the registration does, and both sockets are made again if another process removes them.
@@ -15,10 +15,13 @@ from typing import Any
 import grpc
 
 from shoal.agent.dra.driver_calls import (
+    HEALTH_VERSION,
     PLUGIN_TYPE,
     VERSION,
     DraService,
+    HealthService,
     dra_handlers,
+    health_handlers,
     registration_handlers,
 )
 from shoal.agent.protos import pluginregistration_pb2 as registration
@@ -32,10 +35,10 @@ _THREADS, _STOP_S, _RETRY_S = 8, 1.0, 5.0
 class DriverServer:
     """Implements `RegistrationService`. `plugins`: the kubelet's folder of drivers; `registry`: of registrations."""
 
-    def __init__(self, plugins: Path, registry: Path, service: DraService) -> None:
+    def __init__(self, plugins: Path, registry: Path, service: DraService, health: HealthService) -> None:
         self.socket = plugins / CLAIM_DRIVER / "dra.sock"
         self.registration = registry / f"{CLAIM_DRIVER}-reg.sock"
-        self._service = service
+        self._service, self._health = service, health
         self._servers: list[tuple[Path, grpc.Server]] = []
 
     def check(self) -> None:
@@ -44,7 +47,7 @@ class DriverServer:
             return
         self.stop()
         try:
-            self._listen(self.socket, dra_handlers(self._service))
+            self._listen(self.socket, dra_handlers(self._service), health_handlers(self._health))
             self._listen(self.registration, registration_handlers(self))
         except (OSError, RuntimeError) as error:
             self.stop()
@@ -61,7 +64,10 @@ class DriverServer:
 
     def info(self) -> registration.PluginInfo:
         return registration.PluginInfo(
-            type=PLUGIN_TYPE, name=CLAIM_DRIVER, endpoint=str(self.socket.absolute()), supported_versions=[VERSION]
+            type=PLUGIN_TYPE,
+            name=CLAIM_DRIVER,
+            endpoint=str(self.socket.absolute()),
+            supported_versions=[VERSION, HEALTH_VERSION],
         )
 
     def registered(self, status: registration.RegistrationStatus) -> None:
@@ -70,11 +76,11 @@ class DriverServer:
         else:
             _log.warning("the kubelet has not registered %s: %s", CLAIM_DRIVER, status.error)
 
-    def _listen(self, path: Path, handlers: grpc.GenericRpcHandler[Any, Any]) -> None:
+    def _listen(self, path: Path, *handlers: grpc.GenericRpcHandler[Any, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         server = grpc.server(ThreadPoolExecutor(_THREADS, thread_name_prefix=f"dra-{path.stem}"))
-        server.add_generic_rpc_handlers((handlers,))
+        server.add_generic_rpc_handlers(handlers)
         server.add_insecure_port(f"unix:{path}")
         server.start()
         self._servers.append((path, server))

@@ -6,12 +6,14 @@ that changed with each fault would move pods about.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from shoal.agent.features.machine_files import machine_type, pci_devices
+from shoal.agent.health.polled_health import PolledHealth
+from shoal.devices.device_health import DeviceHealth
 from shoal.devices.feature_labels import LabelInput
 from shoal.devices.node_metadata import NodeMetadata, node_metadata
 from shoal.devices.plugin_config import PluginConfig
@@ -39,8 +41,12 @@ class LabelSource:
         open_driver: Callable[[], GpuDriver],
         settings: SourceSettings,
         machine: MachineFiles | str,
+        health: Callable[[], Sequence[DeviceHealth]] | None = None,
     ) -> None:
-        """`machine`: its files, or the type of a simulated machine, which has none."""
+        """`machine`: its files, or the type of a simulated machine, which has none. `health`: that of the GPUs, which
+        this process watches; None: it is read here.
+        """
+        self._health, self._polled = health, PolledHealth()
         self._open_driver, self._settings, self._machine = open_driver, settings, machine
         self._driver: GpuDriver | None = None
         self._seen: dict[str, InstalledGpu] = {}
@@ -57,14 +63,14 @@ class LabelSource:
             config=self._settings.config,
             timestamp_s=self._settings.timestamp_s,
         )
-        lost = frozenset(one.index for one in listed.lost)
+        unhealthy = self._unhealthy(driver, listed)
         if isinstance(self._machine, str):
-            return node_metadata(msgspec.structs.replace(scene, machine_type=self._machine), lost=lost)
+            return node_metadata(msgspec.structs.replace(scene, machine_type=self._machine), unhealthy=unhealthy)
         found = pci_devices(self._machine.sysfs)
         scene = msgspec.structs.replace(
             scene, machine_type=machine_type(self._machine.machine_type_file), vgpus=found.vgpus
         )
-        return node_metadata(scene, has_device=found.has_gpu, lost=lost)
+        return node_metadata(scene, has_device=found.has_gpu, unhealthy=unhealthy)
 
     def use(self, config: PluginConfig) -> None:
         """From the next report on."""
@@ -83,6 +89,16 @@ class LabelSource:
                 if self._settings.needs_driver:
                     raise
         return self._driver
+
+    def _unhealthy(self, driver: GpuDriver | None, listed: GpuList) -> frozenset[int]:
+        """The indexes of GPUs that cannot be used as a whole; a fault of one MIG instance leaves the others usable."""
+        if driver is None:
+            return frozenset()
+        health = self._polled.read(driver, listed) if self._health is None else self._health()
+        faulty = {
+            one.index for one in health if any(cause.is_unhealthy and cause.instance is None for cause in one.causes)
+        }
+        return frozenset(faulty | {one.index for one in listed.lost})
 
     def _gpus(self, listed: GpuList) -> tuple[InstalledGpu, ...]:
         gone = [self._seen[one.uuid] for one in listed.lost if one.uuid in self._seen]

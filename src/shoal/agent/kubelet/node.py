@@ -12,7 +12,7 @@ from shoal.agent.kubelet.machine import ThisMachine
 from shoal.client.clock import Clock
 from shoal.client.kind import NODES
 from shoal.client.kubelet.leases import Leases
-from shoal.client.kubelet.node_conditions import Verdict, conditions
+from shoal.client.kubelet.node_conditions import NodeVerdict, conditions
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import AlreadyExistsError, RefusedError
 from shoal.units.errors import TemporaryError
@@ -65,7 +65,7 @@ class NodeDescription(msgspec.Struct, frozen=True):
         return {
             "capacity": capacity,
             "allocatable": allocatable,
-            "conditions": conditions(old, now_s, more=self._runtime_condition()),
+            "conditions": conditions(old, now_s, others=self._runtime_condition()),
             "addresses": [
                 {"type": "InternalIP", "address": machine.address},
                 {"type": "Hostname", "address": machine.name},
@@ -92,7 +92,7 @@ class NodeDescription(msgspec.Struct, frozen=True):
         own = {"key": RUNTIME_LABEL, "value": self.runtime, "effect": "NoSchedule"}
         return others if self.containers else [*others, own]
 
-    def _runtime_condition(self) -> Sequence[Verdict]:
+    def _runtime_condition(self) -> Sequence[NodeVerdict]:
         if not self.containers:
             return ()
         if self.containers_problem:

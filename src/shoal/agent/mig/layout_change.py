@@ -13,7 +13,7 @@ import msgspec
 
 from shoal.agent.mig.held_devices import NOTHING_IN_USE
 from shoal.data.mig import layout_of_product
-from shoal.devices.mig_gpus import MigGpu
+from shoal.devices.mig_gpus import MigGpu, changes_mode_by_reset
 from shoal.devices.mig_layouts import Counts, MigOffer, Specs, generated_layouts
 from shoal.devices.mig_plan import MigPlan, MigStep, PresentGpu
 from shoal.devices.mig_port import GpuInstance, MigChangeError, MigControl
@@ -136,7 +136,7 @@ def _mig_gpu(gpu: InstalledGpu, instances: Sequence[GpuInstance]) -> MigGpu:
         is_capable=gpu.is_mig is not None,
         is_mig=bool(gpu.is_mig),
         counts=counts_of(instances),
-        needs_reset=(gpu.compute_capability or "").startswith("8."),
+        needs_reset=changes_mode_by_reset(gpu.compute_capability),
         name=product,
     )
 

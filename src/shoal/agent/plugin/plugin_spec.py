@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from shoal.agent.cdi.driver_files import driver_files
+from shoal.agent.cdi.driver_files import driver_files, missing_library
 from shoal.agent.cdi.spec_file import write_spec
 from shoal.agent.plugin.device_plugin import PluginSettings
 from shoal.devices.cdi_devices import PLUGIN_KIND, CdiInput, node_spec
@@ -43,20 +43,25 @@ class PluginSpec:
         try:
             version = self._driver.versions().driver
             root, dev_root = Path(flags.driver_root), Path(flags.dev_root or flags.driver_root)
+            files = driver_files(version, root, dev_root)
             given = CdiInput(
                 gpus=self._driver.gpus().gpus,
                 driver=version,
-                files=driver_files(version, root, dev_root),
+                files=files,
                 capabilities=self._capabilities(),
                 namings=("index", "uuid"),
                 dev_root=str(dev_root),
             )
             is_changed = write_spec(node_spec(given, PLUGIN_KIND), self.path)
         except (TemporaryError, UserError) as error:
-            if str(error) != self._complaint:
-                _log.warning("%s", error)
-            self._complaint = str(error)
+            self._complain(str(error))
             return
-        self._complaint = ""
+        self._complain(missing_library(files, version, root))
         if is_changed:
             _log.info("%s: was written", self.path)
+
+    def _complain(self, words: str) -> None:
+        """The same complaint is logged once; empty: there is none any more."""
+        if words and words != self._complaint:
+            _log.warning("%s", words)
+        self._complaint = words

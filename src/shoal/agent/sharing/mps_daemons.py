@@ -78,6 +78,16 @@ class MpsDaemons:
         _mark_ready(wanted, is_ready=all(ready))
         return frozenset[str]().union(*ready)
 
+    @property
+    def folders(self) -> frozenset[str]:
+        """Of the daemons that run or are being ended."""
+        return frozenset(self._state.daemons)
+
+    def complaint(self, daemon: MpsDaemon) -> str:
+        """Why the daemon was not ready at the last check; empty if it was."""
+        watch = self._watches.get(str(daemon.folders.own))
+        return "" if watch is None or watch.ready else watch.complaint
+
     def _keep(self, folder: str, daemon: MpsDaemon, leaving: Collection[str]) -> None:
         watch, now_s = self._watches.setdefault(folder, _Watch()), self._parts.clock()
         started = self._state.daemons.get(folder)

@@ -25,6 +25,29 @@ NVIDIA_SMI = "nvidia-smi"
 _LIMIT_S = 30.0
 
 
+class TimeSliceError(Exception):
+    """The time slice of a GPU was not set."""
+
+
+def set_time_slice(uuid: str, interval: TimeSlice, program: str = NVIDIA_SMI) -> None:
+    """Raises `TimeSliceError`."""
+    command = [program, "compute-policy", "-i", uuid, "--set-timeslice", str(TIME_SLICES.index(interval))]
+    try:
+        done = subprocess.run(  # noqa: S603 - the program is configured, the arguments are fixed
+            command, capture_output=True, text=True, timeout=_LIMIT_S, check=False
+        )
+    except FileNotFoundError as error:
+        raise TimeSliceError(f"{program} was not found; install it with NVIDIA's driver") from error
+    except OSError as error:
+        raise TimeSliceError(f"{program} cannot be run: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise TimeSliceError(f"{program} did not end in {_LIMIT_S:.0f} s") from error
+    if done.returncode:
+        words = " ".join((done.stdout + done.stderr).split())
+        raise TimeSliceError(f"{program} failed with code {done.returncode}: {words or 'no message'}")
+    _log.info("%s: the time slice is %s", uuid, interval)
+
+
 class TimeSlices:
     """`program`: nvidia-smi, as a path or a name that is searched in PATH."""
 
@@ -53,22 +76,10 @@ class TimeSlices:
                 self._set.discard(uuid)
 
     def _has_set(self, uuid: str, interval: TimeSlice) -> bool:
-        number = str(TIME_SLICES.index(interval))
-        command = [self._program, "compute-policy", "-i", uuid, "--set-timeslice", number]
         try:
-            done = subprocess.run(  # noqa: S603 - the program is configured, the arguments are fixed
-                command, capture_output=True, text=True, timeout=_LIMIT_S, check=False
-            )
-        except FileNotFoundError:
-            return self._fails(uuid, f"{self._program} was not found; install it with NVIDIA's driver")
-        except OSError as error:
-            return self._fails(uuid, f"{self._program} cannot be run: {error.strerror}")
-        except subprocess.TimeoutExpired:
-            return self._fails(uuid, f"{self._program} did not end in {_LIMIT_S:.0f} s")
-        if done.returncode:
-            words = " ".join((done.stdout + done.stderr).split())
-            return self._fails(uuid, f"{self._program} failed with code {done.returncode}: {words or 'no message'}")
-        _log.info("%s: the time slice is %s", uuid, interval)
+            set_time_slice(uuid, interval, self._program)
+        except TimeSliceError as error:
+            return self._fails(uuid, str(error))
         self._complaints.pop(uuid, None)
         return True
 

@@ -8,8 +8,8 @@ from typing import Any
 from shoal.client.kubelet.times import written
 
 Obj = dict[str, Any]
-Verdict = tuple[str, str, str, str]
-"""The type, status, reason and message of a condition."""
+NodeVerdict = tuple[str, str, str, str]
+"""Type, status, reason and message of a condition."""
 _SUFFICIENT = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -18,10 +18,10 @@ _SUFFICIENT = (
 
 
 def conditions(
-    before: Mapping[str, Obj], now_s: float, *, not_ready: str = "", more: Sequence[Verdict] = ()
+    before: Mapping[str, Obj], now_s: float, *, not_ready: str = "", others: Sequence[NodeVerdict] = ()
 ) -> list[Obj]:
-    """`not_ready`: why the node accepts no pods now; empty if it is ready. `more`: further conditions."""
-    verdicts = [*more, *((type_, "False", reason, message) for type_, reason, message in _SUFFICIENT)]
+    """`not_ready`: why the node accepts no pods now; empty if it is ready. `others`: conditions of other components."""
+    verdicts = [*others, *((type_, "False", reason, message) for type_, reason, message in _SUFFICIENT)]
     if not_ready:
         verdicts.append(("Ready", "False", "KubeletNotReady", not_ready))
     else:

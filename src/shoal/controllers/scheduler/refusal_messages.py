@@ -22,7 +22,7 @@ from shoal.engine.ledger import Ledger
 from shoal.engine.pod_identity import PodIdentity
 from shoal.engine.preemption.capacity_bounds import FeasibleRows
 from shoal.engine.reasons import Evidence
-from shoal.engine.unmatched import unmatched
+from shoal.engine.respelling import unmatched_and_near
 from shoal.views.live_refusals import FINAL, Outlook, gang_words, kept_words, nomination_text, pod_words
 from shoal.views.remedies import tolerance_words, unmatched_words
 
@@ -109,7 +109,7 @@ class RefusalMessages:
 
     def _outlook(self, ask: Ask, evidence: Evidence, who: PodIdentity, tolerate: str = "") -> Outlook:
         cluster = self._scheduling.cluster
-        meant = unmatched(cluster, ask.nodes)
+        meant = unmatched_and_near(cluster, ask.nodes)
         helpless, kept = _helpless(cluster, ask, evidence), _kept(cluster, evidence.nearest)
         return Outlook(ask, evidence, helpless, who.preempts, unmatched_words(meant), kept=kept, tolerate=tolerate)
 

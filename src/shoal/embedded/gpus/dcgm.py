@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from shoal.devices.claimable_gpus import PoolOfNode
 from shoal.devices.dcgm_exposition import Exposition, GpuState, NodeNames, PodUse, PodUses, mig_devices
 from shoal.devices.dcgm_fields import DEFAULT
 from shoal.devices.dcgm_holders import ContainerHolding, DeviceHolders, HolderOptions
@@ -37,11 +38,17 @@ class DcgmExporter(UsageCounters):
         driver = SimulatedDriver(self._device_manager, self, lambda: at_s, profiled_from=_PROFILED_BY_DCGM)
         states = [self._state(driver, slot, pods) for slot in self._device_manager.machine.gpus]
         holdings = list(self._holdings(pods))
-        shared = {one.resource for one in holdings if one.resource != GPU and not one.resource.startswith(MIG_PREFIX)}
+        shared = {
+            one.resource
+            for one in holdings
+            if one.resource and one.resource != GPU and not one.resource.startswith(MIG_PREFIX)
+        }
         options = HolderOptions(has_virtual_gpus=True, resource_names=tuple(sorted(shared)))
         mig = mig_devices(state.gpu for state in states)
         names = NodeNames(self._device_manager.machine.name, DRIVER)
-        lines = Exposition(states, DeviceHolders(holdings, options, mig), options, names, DEFAULT).lines()
+        pool = PoolOfNode(self._device_manager.machine.name, self._device_manager.reported)
+        holders = DeviceHolders(holdings, options, mig, pool.find)
+        lines = Exposition(states, holders, options, names, DEFAULT).lines()
         return "".join(f"{line}\n" for line in lines)
 
     def _holdings(self, pods: Mapping[str, PodName]) -> Iterator[ContainerHolding]:
@@ -50,8 +57,11 @@ class DcgmExporter(UsageCounters):
             if pod is None:
                 continue
             for one in held:
-                ids = tuple(device.id for device in one.devices)
-                yield ContainerHolding(pod.name, pod.namespace, one.container, one.resource, ids, uid)
+                by_claims = self._device_manager.claimed(uid)
+                ids = tuple(device.id for device in one.devices if device.id not in by_claims)
+                claimed = tuple(by_claims[device.id] for device in one.devices if device.id in by_claims)
+                resource = one.resource if ids else ""
+                yield ContainerHolding(pod.name, pod.namespace, one.container, resource, ids, uid, claimed=claimed)
 
     def _state(self, driver: SimulatedDriver, slot: GpuSlot, pods: Mapping[str, PodName]) -> GpuState:
         readings = driver.read(slot.uuid)

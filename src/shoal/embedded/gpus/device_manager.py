@@ -12,19 +12,21 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from shoal.devices.advertised_devices import PhysicalDevice, inventory
+from shoal.devices.advertised_devices import Inventory, PhysicalDevice, inventory
 from shoal.devices.allocation import AllocationRules, DeviceAllocation, HeldDevices
+from shoal.devices.dcgm_holders import ClaimedDevice
 from shoal.devices.devices_in_status import held_in_status
 from shoal.devices.feature_labels import COMING_AND_GOING, FeatureError, LabelInput, feature_labels
 from shoal.devices.gpu_groups import Scores, pair_scores
-from shoal.devices.mig_instances import Gpu
+from shoal.devices.gpu_slot import GpuSlot
+from shoal.devices.mig_instances import Cut, Gpu
 from shoal.devices.mps_daemons import MPS_INSIDE, MpsFolders
 from shoal.devices.names import OWN_NUMA_POLICY
 from shoal.devices.node_annotations import AnnotatedNode, own_words
 from shoal.devices.operator_labels import operator_labels
 from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.pod_refusal import Refused
-from shoal.devices.port import DriverVersions, InstalledGpu
+from shoal.devices.port import DriverVersions, InstalledGpu, UnknownGpuError
 from shoal.devices.topology_manager import POLICIES
 from shoal.devices.xids import Xid, xid_of
 from shoal.embedded.gpus import mig_manager, plugin_manager
@@ -48,7 +50,7 @@ class DeviceManager:
         self.machine = machine
         self._mig = MigManager(machine)
         self._plugin = PluginManager(machine)
-        self._on_demand = MigOnDemand(self)
+        self.mig = MigOnDemand(self)
         self._xids: dict[int, Xid] = {}
         self._unhealthy: set[int] = set()
         self._allocation = DeviceAllocation(lambda gpu: gpu not in self._unhealthy)
@@ -56,6 +58,7 @@ class DeviceManager:
         self.programs = GpuProcesses(lambda: self._plugin.config.sharing, contention)
         self._devices: dict[str, tuple[PhysicalDevice, ...]] = {}
         self._by_id: dict[str, PhysicalDevice] = {}
+        self._claimed: dict[str, Mapping[str, ClaimedDevice]] = {}
         self._labels_before: set[str] = set()
         self._words_before: set[str] = set()
         self._found_features: Mapping[str, str] = {}
@@ -75,7 +78,8 @@ class DeviceManager:
     def labels(self) -> Mapping[str, str | None]:
         found = {**self._features()}
         if self.machine.gpus:
-            found |= operator_labels(is_mig_capable=self.machine.gpus[0].is_mig_capable)
+            is_capable = self.machine.gpus[0].is_mig_capable
+            found |= operator_labels(is_mig_capable=is_capable, gives_by_claims=self.machine.gives_by_claims)
         if self._mig.config:
             found |= {mig_manager.LABEL: self._mig.config, mig_manager.STATE: self._mig.state}
         return _with_gone(found, self._labels_before)
@@ -93,7 +97,8 @@ class DeviceManager:
         happened = [self._plugin.follow(labels.get(plugin_manager.LABEL, ""), configs, strategy)]
         if wanted := labels.get(mig_manager.LABEL):
             happened.append(self._mig.follow(wanted, configs, self._allocation.is_used, source))
-        happened += self._on_demand.follow(labels)
+        if not self.machine.gives_by_claims:
+            happened += self.mig.follow(labels)
         if any(happened):
             happened.append(self._list_devices())
         return [words for words in happened if words]
@@ -111,7 +116,17 @@ class DeviceManager:
             self._allocation.restore(uid, list(held_in_status(pod, self._by_id)))
         return self._grants(self._allocation.of(uid))
 
+    def hold(self, uid: str, held: Sequence[HeldDevices], claimed: Mapping[str, ClaimedDevice]) -> None:
+        """The pod has these devices by its claims. `claimed`: by the ids of the devices."""
+        self._allocation.put(uid, held)
+        self._claimed[uid] = claimed
+
+    def claimed(self, uid: str) -> Mapping[str, ClaimedDevice]:
+        """What the pod has by claims, by the ids of the devices."""
+        return self._claimed.get(uid, {})
+
     def release(self, uid: str) -> None:
+        self._claimed.pop(uid, None)
         self.programs.stop_pod(uid)
         self._allocation.release(uid)
 
@@ -122,7 +137,7 @@ class DeviceManager:
     # The MIG layout, changed GPU by GPU.
 
     def recall(self, annotations: Mapping[str, str]) -> None:
-        self._on_demand.recall(annotations)
+        self.mig.recall(annotations)
 
     def is_used(self, gpu: int) -> bool:
         return self._allocation.is_used(gpu)
@@ -171,7 +186,7 @@ class DeviceManager:
         self._unhealthy.discard(index)
 
     def is_healthy(self, device_id: str) -> bool:
-        device = self._by_id.get(device_id)
+        device = self._by_id.get(device_id) or self._allocation.held_device(device_id)
         return device is not None and device.gpu not in self._unhealthy
 
     # for exporters and commands
@@ -199,6 +214,16 @@ class DeviceManager:
     def devices_of(self, uid: str, container: str) -> list[PhysicalDevice]:
         return [device for one in self._allocation.of(uid) if one.container == container for device in one.devices]
 
+    def place_of(self, uuid: str) -> tuple[GpuSlot, Cut | None]:
+        """The GPU with this UUID, or the GPU of the instance with it, and the instance."""
+        for slot, gpu in zip(self.machine.gpus, self._mig.gpus, strict=True):
+            if slot.uuid == uuid:
+                return slot, None
+            for cut in gpu.cuts:
+                if cut.uuid == uuid:
+                    return slot, cut
+        raise UnknownGpuError(uuid)
+
     # internals
 
     @cached_property
@@ -223,7 +248,9 @@ class DeviceManager:
         """List the devices again; returns a fault, if there is one. A resource that was advertised once remains with no
         devices, as in kubelets.
         """
-        found = inventory(self.machine.gpus, self._mig.gpus, self._plugin.config)
+        # On a node whose GPUs are given by claims the plugin does not run.
+        is_idle = self.machine.gives_by_claims
+        found = Inventory({}) if is_idle else inventory(self.machine.gpus, self._mig.gpus, self._plugin.config)
         self._devices = {**dict.fromkeys(self._devices, ()), **found.devices}
         self._by_id = {device.id: device for devices in self._devices.values() for device in devices}
         problem = f"the device plugin does not start: {found.problem.message}" if found.problem else ""

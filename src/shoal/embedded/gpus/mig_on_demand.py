@@ -1,15 +1,15 @@
-"""Creates the MIG instances that the scheduler asks for on a simulated node, as the agent does on a real one."""
+"""Creates MIG instances that the scheduler or a claim asks for on a simulated node, as the agent does on a real one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from shoal.devices.mig_demand import demand_plan
 from shoal.devices.mig_gpus import gpu_of_slot
 from shoal.devices.mig_instances import Gpu
-from shoal.devices.mig_plan import PresentGpu
+from shoal.devices.mig_plan import MigStep, PresentGpu
 from shoal.devices.mig_port import MigChangeError
 from shoal.devices.names import OWN_TOPOLOGY
 from shoal.embedded.gpus.node_gpus import Complaint
@@ -53,10 +53,20 @@ class MigOnDemand:
 
     def follow(self, settings: Mapping[str, str]) -> list[str]:
         """What was created or refused, in words; nothing if nothing changed."""
-        plan = demand_plan(settings, self._present())
-        said: list[str] = []
+        plan = demand_plan(settings, self.present())
         created: list[str] = []
-        for step in plan.steps:
+        failure = self.carry_out(plan.steps, created)
+        said: list[str] = [Complaint(failure)] if failure else []
+        if created:
+            said.insert(0, f"MIG on demand: {'; '.join(created)}")
+        if plan.refusals != self._refused:
+            self._refused = plan.refusals
+            said += [Complaint(f"MIG on demand: {one}") for one in plan.refusals]
+        return said
+
+    def carry_out(self, steps: Sequence[MigStep], done: list[str] | None = None) -> str:
+        """The failure that ended it, empty without one; `done` gets what was done, in words."""
+        for step in steps:
             try:
                 if step.kind == "mode":
                     self._control.set_mode(step.uuid, enabled=step.enabled)
@@ -65,24 +75,21 @@ class MigOnDemand:
                 else:
                     self._control.create(step.uuid, step.profile, step.start, step.compute)
             except MigChangeError as error:
-                said.append(Complaint(f"GPU {step.gpu}: {error}"))
-                break
-            created.append(str(step))
-        if created:
-            said.insert(0, f"MIG on demand: {'; '.join(created)}")
-        if plan.refusals != self._refused:
-            self._refused = plan.refusals
-            said += [Complaint(f"MIG on demand: {one}") for one in plan.refusals]
-        return said
+                return f"GPU {step.gpu}: {error}"
+            if done is not None:
+                done.append(str(step))
+        return ""
 
-    def _present(self) -> list[PresentGpu]:
+    def present(self, held: Collection[str] = ()) -> list[PresentGpu]:
+        """`held`: UUIDs of GPUs and instances that are in use besides those of pods."""
         node = self._node
         found = []
         for slot, gpu in zip(node.machine.gpus, node.gpus, strict=True):
             lost = node.xid(slot.index)
             instances = () if lost is not None and lost.is_lost else self._control.instances(slot.uuid)
-            used = frozenset(cut.instance for cut in gpu.cuts if node.is_instance_used(cut.uuid))
-            found.append(PresentGpu(gpu_of_slot(slot, gpu), slot.uuid, instances, used, node.is_used(slot.index)))
+            used = frozenset(cut.instance for cut in gpu.cuts if cut.uuid in held or node.is_instance_used(cut.uuid))
+            is_used = bool(used) or slot.uuid in held or node.is_used(slot.index)
+            found.append(PresentGpu(gpu_of_slot(slot, gpu), slot.uuid, instances, used, is_used))
         return found
 
     def _recall(self, reported: _ReportedGpu) -> None:

@@ -11,7 +11,7 @@ from shoal.data.gpus import find_model
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.mig_instances import Cut, Gpu
 from shoal.devices.nvlink import links_of
-from shoal.devices.port import InstalledGpu, MigAttributes, MigInstance, NvlinkPeer, PciePeer
+from shoal.devices.port import InstalledGpu, MigAttributes, MigInstance, NvlinkPeer, NvlinkStatus, PciePeer
 from shoal.devices.product_names import device_name
 from shoal.embedded.machines.machine import Machine
 
@@ -42,6 +42,10 @@ def _gpu(machine: Machine, slot: GpuSlot, layout: Gpu) -> InstalledGpu:
         peers=tuple(_nvlink_peers(slot, others)),
         pcie_peers=tuple(
             PciePeer(other.uuid, "same-cpu" if other.numa == slot.numa else "cross-cpu") for other in others
+        ),
+        nvlink_statuses=tuple(
+            NvlinkStatus(other.index, "OK" if links_of(model) and other.island == slot.island else "NotSupported")
+            for other in others
         ),
         pci_class=_DISPLAY_CLASS if any(form in slot.product for form in _GRAPHICS_FORMS) else _COMPUTE_CLASS,
         fabric=machine.fabric,

@@ -6,7 +6,7 @@ simulated time does not pass in here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -82,7 +82,7 @@ class SimulatedDriver:
         lost = tuple(lost for slot in slots if (lost := self._lost(slot)) is not None)
         gone = {one.uuid for one in lost}
         return GpuList(
-            tuple(_without(gpu, gone) for gpu in self._device_manager.reported if gpu.uuid not in gone), lost
+            tuple(_without(gpu, lost) for gpu in self._device_manager.reported if gpu.uuid not in gone), lost
         )
 
     def read(self, uuid: str) -> GpuReadings | LostGpu:
@@ -176,12 +176,14 @@ def _nvlink(totals: Totals) -> NvlinkCounters:
     return NvlinkCounters(half, half, 0, 0, 0, 0)
 
 
-def _without(gpu: InstalledGpu, gone: Container[str | None]) -> InstalledGpu:
+def _without(gpu: InstalledGpu, missing: Sequence[LostGpu]) -> InstalledGpu:
     """Without its connections to lost GPUs."""
+    gone, lost = {one.uuid for one in missing}, {one.index for one in missing}
     return msgspec.structs.replace(
         gpu,
         peers=tuple(peer for peer in gpu.peers if peer.uuid not in gone),
         pcie_peers=tuple(peer for peer in gpu.pcie_peers if peer.uuid not in gone),
+        nvlink_statuses=tuple(one for one in gpu.nvlink_statuses if one.index not in lost),
     )
 
 

@@ -29,6 +29,8 @@ class FleetContext(msgspec.Struct, frozen=True):
     pod_changed: Callable[[str, str], None]
     """Called with node and uid of a pod whose status must be written."""
     node_changed: Callable[[str], None]
+    claims: Informer | None = None
+    """The ResourceClaims; None: no node has a driver for them."""
     summary_of: Callable[[Item], PartialPod] = summary_of
     """Reads the part of a pod that the nodes need first."""
 

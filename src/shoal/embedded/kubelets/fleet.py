@@ -21,7 +21,7 @@ from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.context import Context
 from shoal.client.informer import Handler, Informer
 from shoal.client.item import Item, Obj
-from shoal.client.kind import CONFIG_MAPS, NODES, PODS, Kind
+from shoal.client.kind import CONFIG_MAPS, NODES, PODS, RESOURCE_CLAIMS, Kind
 from shoal.client.kubelet.leases import Leases
 from shoal.client.kubelet.pod_facts import PartialPod, summary_of
 from shoal.client.kubelet.writes import Writes
@@ -60,6 +60,8 @@ class Fleet:
         self._clock = context.clock
         self._pods, self._node_items = informers.of(PODS), informers.of(NODES)
         self._config_maps = informers.of(CONFIG_MAPS)
+        gives_by_claims = any(machine.gives_by_claims for machine in machines)
+        self._claims = informers.of(RESOURCE_CLAIMS) if gives_by_claims else None
         self._followed: set[Kind] = set()
         stages = read_stages(self._settings.stage_folders)
         self._timetable = Timetable(stages, self._settings.pull_s, context.draw.getrandbits(32))
@@ -86,6 +88,7 @@ class Fleet:
             context.events.named("kubelet"),
             lambda node, uid: self._pod_writes.add((node, uid)),
             lambda node: self._registration.writes.add(node),  # noqa: PLW0108 - `_registration` does not exist yet
+            self._claims,
             self._summary_of,
         )
         make = settings.gpus or DeviceManager
@@ -112,7 +115,8 @@ class Fleet:
             self._make()
         self._has_run = True
         try:
-            await self._context.informers.synced((PODS, NODES, CONFIG_MAPS))
+            claims = () if self._claims is None else (RESOURCE_CLAIMS,)
+            await self._context.informers.synced((PODS, NODES, CONFIG_MAPS, *claims))
             self._give_addresses()
             await self._register()
             self._is_running = True

@@ -15,17 +15,21 @@ from shoal.client.kubelet.admission import NodeCapacity, misplaced
 from shoal.client.kubelet.pod_facts import PartialPod, PodFacts, facts_of
 from shoal.client.kubelet.pod_run import ContainerRun, PodRun, new_run
 from shoal.client.kubelet.pod_status import ContainerResource, phase_of
+from shoal.devices.pod_claims import CLAIM_PREFIX
 from shoal.devices.pod_refusal import Refused
 from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus, Use
 from shoal.embedded.kubelets import pod_actions, pod_annotations
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.pod_actions import PodSituation
+from shoal.embedded.kubelets.pod_claims import PodClaims
 from shoal.embedded.kubelets.pod_events import PodEvent, record_event
 from shoal.embedded.kubelets.pod_recovery import restored
 from shoal.embedded.kubelets.relevant_changes import is_contradicted, is_relevant_change
 
 _SOON_S = 0.3
 """A pod that will run within this time is not reported as pending first."""
+_CLAIMS_AGAIN_S = 0.5
+"""The delay before claims that could not be prepared are tried again."""
 _MOST_STEPS = 1_000
 """The maximum number of steps of a pod at one time, because stages of users may form a cycle."""
 
@@ -40,6 +44,12 @@ class NodePods:
         """The node's labels now."""
         self.before_use: Callable[[], object] = lambda: None
         """Called before programs start or stop using GPUs."""
+        self.after_start: Callable[[str, str], object] = lambda *_: None
+        """Called with the uid of a pod and the name of its container that began to use devices of claims."""
+        self.claims: PodClaims | None = None
+        """None: the node has no driver of resource claims."""
+        self._unprepared: dict[str, str] = {}
+        """Why pods wait for their claims, by uid."""
         self._node = node
         self._capacity = capacity
         self._gpus = gpus
@@ -96,6 +106,7 @@ class NodePods:
         if run is None:
             return
         self._cancel(uid)
+        self._unprepared.pop(uid, None)
         if not run.is_over:
             self.over(run)
         self._release(uid)
@@ -109,6 +120,8 @@ class NodePods:
             self._release(run.uid)
 
     def _release(self, uid: str) -> None:
+        if self.claims is not None:
+            self.claims.release(uid)
         if self.grants.pop(uid, None) is not None:
             self.before_use()
             self._gpus.release(uid)
@@ -127,7 +140,7 @@ class NodePods:
             return run
         self._keep_address(run, facts)
         self._capacity.take(run.uid, facts, is_forced=True)
-        if granted := self._gpus.restore(item.obj()):
+        if granted := (*self._gpus.restore(item.obj()), *self._claimed(item)):
             self.grants[run.uid] = granted
         situation = PodSituation(run, facts, self, now_s)
         for one in run.containers:
@@ -173,6 +186,10 @@ class NodePods:
 
     def _go_on(self, situation: PodSituation) -> None:
         run = situation.run
+        if run.step == "bound" and run.stop_since_s is None and not self._are_claims_prepared(run):
+            self._cancel(run.uid)
+            self._timers[run.uid] = self._context.clock.call_later(_CLAIMS_AGAIN_S, lambda: self.wake(run.uid))
+            return
         due = self._context.timetable.first(run, situation.facts)
         steps = 0
         while due is not None and due.at_s <= situation.now_s + 1e-6 and steps < _MOST_STEPS:
@@ -220,12 +237,14 @@ class NodePods:
         granted = self._gpus.admit(item.obj()) if item is not None and _asks_devices(facts) else ()
         if isinstance(granted, Refused):
             return granted
+        granted = (*granted, *self.grants.get(run.uid, ()))
         refused = None
         if facts.spec.node_selector or facts.spec.affinity:
             refused = misplaced(facts, self._node, self.labels())
         refused = refused or self._capacity.take(run.uid, facts)
         if refused is not None:
             self._gpus.release(run.uid)
+            self._release(run.uid)
             return refused
         if granted:
             self.grants[run.uid] = granted
@@ -244,6 +263,8 @@ class NodePods:
         self.before_use()
         error = self._gpus.start(run.uid, one.name, Use(Use().util if util is None else util, memory))
         one.pace = self._gpus.pace(run.uid)
+        if any(grant.resource.startswith(CLAIM_PREFIX) for grant in self.grants[run.uid]):
+            self.after_start(run.uid, one.name)
         return error
 
     def stopped(self, run: PodRun, one: ContainerRun) -> None:
@@ -258,6 +279,33 @@ class NodePods:
 
     def record_event(self, run: PodRun, reason: str, message: str, type_: str, container: str = "") -> None:
         record_event(self._context, self._node, run, PodEvent(reason, message, type_, container))
+
+    # -- claims -------------------------------------------------------------------------------------------------------
+
+    def _are_claims_prepared(self, run: PodRun) -> bool:
+        """Prepares them, if they are not. A failure that lasts becomes an Event, and the attempt is repeated."""
+        item = self._context.item(run)
+        if self.claims is None or item is None or run.uid in self.grants:
+            return True
+        found = self.claims.prepare(item.obj())
+        if isinstance(found, str):
+            # The claim may be older here than the binding of the pod.
+            if self._unprepared.get(run.uid) == found:
+                words = f"Failed to prepare dynamic resources: {found}"
+                self.record_event(run, "FailedPrepareDynamicResources", words, "Warning")
+            self._unprepared[run.uid] = found
+            return False
+        self._unprepared.pop(run.uid, None)
+        if found:
+            self.grants[run.uid] = found
+            # The MIG layout may have changed.
+            self._context.node_changed(self._node)
+        return True
+
+    def _claimed(self, item: Item) -> tuple[ContainerDevices, ...]:
+        """The devices that a pod from before the start of this process has by its claims."""
+        found = self.claims.prepare(item.obj()) if self.claims is not None else ()
+        return () if isinstance(found, str) else found
 
     # -- devices ------------------------------------------------------------------------------------------------------
 

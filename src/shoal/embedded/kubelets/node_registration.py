@@ -16,11 +16,13 @@ from shoal.api.partial import ConditionsStatus, LabeledMeta
 from shoal.client.item import Item, Obj
 from shoal.client.kind import NODES
 from shoal.client.kubelet.node_conditions import conditions
+from shoal.client.kubelet.slice_publisher import SlicePublisher
 from shoal.client.kubelet.writes import Writes
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.devices.mig_demand import DYNAMIC
 from shoal.devices.names import OWN_MIG_LAYOUT
+from shoal.devices.resource_slices import Published
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.node_object import node_of, node_status
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
@@ -49,6 +51,8 @@ class NodeRegistration:
         self._context = context
         self._nodes = nodes
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._published: dict[str, Published] = {}
+        """The devices for claims that this process has published."""
         self.writes: Writes[str] = Writes(context.clock, 8, self._write)
 
     async def register(self, node: SimulatedNode) -> None:
@@ -63,6 +67,7 @@ class NodeRegistration:
                 await self._api.get(NODES, "", node.name)
             else:
                 record_node_event(self._context, node, "Starting", "Starting kubelet.")
+                await self._publish(node)
                 return
         else:
             annotations = present.read(NodeHead).metadata.annotations
@@ -107,8 +112,16 @@ class NodeRegistration:
             now = self._context.nodes.get("", name) or item
             status = self._status(node, now.obj().get("status") or {})
             await self._api.patch(NODES, "", name, Patch("strategic", {"status": status}), "status")
+            await self._publish(node)
         except NotFoundError:
             node.mode = "gone"
+
+    async def _publish(self, node: SimulatedNode) -> None:
+        """Write the ResourceSlices of the node, if its devices have changed."""
+        content = node.claimed.published() if node.claimed is not None else None
+        if content is not None and content != self._published.get(node.name):
+            await SlicePublisher(self._api, node.name).publish(content)
+            self._published[node.name] = content
 
     async def _write_head(self, node: SimulatedNode, item: Item) -> None:
         head = item.read(NodeHead).metadata
@@ -129,7 +142,8 @@ class NodeRegistration:
             gone = (before.get(name) or {}).keys() - status[name].keys()
             status[name] |= dict.fromkeys(gone)
         old: dict[str, Any] = {one["type"]: one for one in before.get("conditions") or ()}
-        status["conditions"] = conditions(old, context.clock.seconds(), not_ready=node.not_ready)
+        others = node.gpu_verdicts()
+        status["conditions"] = conditions(old, context.clock.seconds(), not_ready=node.not_ready, others=others)
         return status
 
 

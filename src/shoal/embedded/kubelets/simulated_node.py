@@ -13,12 +13,17 @@ from shoal.api.partial import LabeledMeta, MetadataOf
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.item import Item
 from shoal.client.kubelet.admission import NodeCapacity, amount
+from shoal.client.kubelet.node_conditions import NodeVerdict
 from shoal.client.kubelet.pod_facts import PodFacts, facts_of
 from shoal.client.kubelet.pod_run import PodRun
+from shoal.devices.health_reports import health_verdict
 from shoal.embedded.apiserver.streams.terminal import CannedTerminal, CommandOutput, CommandPlace
+from shoal.embedded.gpus.claimed_devices import ClaimedDevices
 from shoal.embedded.gpus.dcgm import DcgmExporter, PodName
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import NodeGpus
+from shoal.embedded.gpus.simulated_driver import SimulatedDriver
+from shoal.embedded.gpus.simulated_health import simulated_health
 from shoal.embedded.kubelets import pod_actions
 from shoal.embedded.kubelets.container_logs import lines
 from shoal.embedded.kubelets.context import FleetContext
@@ -27,6 +32,7 @@ from shoal.embedded.kubelets.node_object import boot_id_of
 from shoal.embedded.kubelets.node_pods import NodePods
 from shoal.embedded.kubelets.node_terminal import answer
 from shoal.embedded.kubelets.node_view import LogLine, Usage
+from shoal.embedded.kubelets.pod_claims import PodClaims
 from shoal.embedded.machines.machine import Machine
 
 Obj = dict[str, Any]
@@ -53,6 +59,15 @@ class SimulatedNode:
         self.pods = NodePods(machine.name, NodeCapacity(machine.allocatable), gpus, context)
         self.pods.labels = self.labels
         self.pods.before_use = self._account
+        self.pods.after_start = self._note_devices
+        self._listed: dict[tuple[str, str], tuple[str, ...]] = {}
+        """What nvidia-smi printed for containers with devices of claims, whose objects do not name them afterwards."""
+        self.claimed: ClaimedDevices | None = None
+        """The driver of resource claims, on a node that has one."""
+        if isinstance(gpus, DeviceManager) and self._exporter is not None and machine.gives_by_claims:
+            self.claimed = ClaimedDevices(gpus, self._exporter, context.clock.seconds)
+            if context.claims is not None:
+                self.pods.claims = PodClaims(machine.name, self.claimed, context.claims)
 
     @property
     def address(self) -> str:
@@ -153,6 +168,14 @@ class SimulatedNode:
         for uid in tuple(self.pods.runs):
             self.pods.wake(uid)
 
+    def gpu_verdicts(self) -> tuple[NodeVerdict, ...]:
+        """The condition of the GPUs, as the node agent computes it."""
+        if self._exporter is None or not isinstance(self.gpus, DeviceManager) or not self.machine.gpus:
+            return ()
+        at_s = self._context.clock.seconds()
+        driver = SimulatedDriver(self.gpus, self._exporter, lambda: at_s)
+        return (health_verdict(simulated_health(self.gpus, driver, at_s)),)
+
     # -- queries ----------------------------------------------------------------------------------------------
 
     def is_reachable(self) -> bool:
@@ -170,7 +193,7 @@ class SimulatedNode:
         facts = found[1]
         spec = next(spec for spec in facts.all_containers() if spec.name == container)
         place = self._place(found[0], container)
-        known = printed(place) if place is not None else None
+        known = printed(place, self._listed.get((pod_uid, container))) if place is not None else None
         return lines(facts, spec, one, (self._context.clock.seconds(), previous), known)
 
     def is_running(self, pod_uid: str, container: str) -> bool:
@@ -185,6 +208,10 @@ class SimulatedNode:
             return CommandOutput(stderr="the pod is not on this node\n", code=1)
         grants = self.pods.grants.get(pod_uid, ())
         return answer(place, command, self.gpus, grants, self._context.clock.seconds())
+
+    def _note_devices(self, pod_uid: str, container: str) -> None:
+        self._listed = {key: lines for key, lines in self._listed.items() if key[0] in self.pods.runs}
+        self._listed[pod_uid, container] = tuple(self.run(pod_uid, container, [_SMI]).stdout.splitlines())
 
     def _place(self, run: PodRun, container: str) -> CommandPlace | None:
         item = self._context.item(run)
@@ -252,11 +279,13 @@ _ADDED = (
 )
 
 
-def printed(place: CommandPlace) -> Sequence[str] | None:
-    """The lines of output; None for other programs."""
+def printed(place: CommandPlace, listed: Sequence[str] | None = None) -> Sequence[str] | None:
+    """The lines of output; None for other programs. `listed`: those of nvidia-smi, if they are known."""
     container = place.container
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     if any(_SMI in word for word in words):
+        if listed:
+            return listed
         answer = CannedTerminal().run(place, [_SMI])
         return (answer.stdout or answer.stderr).splitlines()
     if not words and _SAMPLE in str(container.get("image", "")).lower():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shoal.devices.mig_demand import DYNAMIC
+from shoal.devices.mig_gpus import changes_mode_by_reset
 from shoal.devices.names import OWN_MIG_LAYOUT, OWN_NUMA_POLICY
 from shoal.devices.nvlink import nvlink_labels
 from shoal.devices.port import Fabric
@@ -16,6 +17,7 @@ from shoal.embedded.machines.shape import MachineShape
 
 MACHINE = "nvidia.com/gpu.machine"
 CLIQUE = "nvidia.com/gpu.clique"
+_ALL_ENABLED = "all-enabled"
 _PODS = 110
 _KIB = 1024
 _EVICTION_MIB = 100
@@ -41,15 +43,28 @@ def machine(name: str, entry: FleetEntry, place: MachineTopology) -> Machine:
         fabric=_fabric(entry, place),
         provider_id=_provider_id(name, shape, place),
         mig_strategy=entry.mig_strategy or ("mixed" if cuttable else "none"),
-        mig_config="" if entry.mig_config == DYNAMIC else entry.mig_config,
+        mig_config=_first_layout(entry),
         sharing=entry.sharing,
+        gives_by_claims=entry.gives_by_claims,
+        has_dynamic_mig=entry.gives_by_claims and entry.mig_config == DYNAMIC,
         is_spot=entry.is_spot,
         usd_per_hour=shape.spot_usd_per_hour if entry.is_spot else shape.usd_per_hour,
     )
 
 
 def _on_demand(entry: FleetEntry) -> Mapping[str, str]:
-    return {OWN_MIG_LAYOUT: DYNAMIC} if entry.mig_config == DYNAMIC else {}
+    """The label is for the scheduler's own choice of instances; claims choose among published ones."""
+    return {OWN_MIG_LAYOUT: DYNAMIC} if entry.mig_config == DYNAMIC and not entry.gives_by_claims else {}
+
+
+def _first_layout(entry: FleetEntry) -> str:
+    if entry.mig_config != DYNAMIC:
+        return entry.mig_config
+    model = entry.shape.gpu_model()
+    facts = model.mig_layout() if model is not None else None
+    # Without MIG mode, such a GPU could offer no instance to claims.
+    needs_mode = entry.gives_by_claims and facts is not None and changes_mode_by_reset(facts.compute_capability)
+    return _ALL_ENABLED if needs_mode else ""
 
 
 def _labels(name: str, entry: FleetEntry, place: MachineTopology) -> Mapping[str, str]:

@@ -20,6 +20,7 @@ class FleetEntry(msgspec.Struct, frozen=True):
     mig_config: str = ""
     mig_strategy: Literal["", "none", "single", "mixed"] = ""
     sharing: Sharing | None = None
+    gives_by_claims: bool = False
     is_spot: bool = False
     region: str = ""
     zone: str = ""

@@ -43,5 +43,9 @@ class Machine(msgspec.Struct, frozen=True):
     mig_config: str = ""
     """The initial layout (`all-1g.10gb`, `custom-mixed`), as in the label `nvidia.com/mig.config`."""
     sharing: Sharing | None = None
+    gives_by_claims: bool = False
+    """Whether its GPUs are given to resource claims (DRA) instead of by the device plugin."""
+    has_dynamic_mig: bool = False
+    """Whether MIG instances are created for such claims."""
     is_spot: bool = False
     usd_per_hour: float = 0.0

@@ -25,6 +25,11 @@ def find_shape(name: str, where: Where) -> MachineShape:
     return found
 
 
+def shape_named(name: str) -> MachineShape | None:
+    """The machine of the catalogue with this name or type, if there is one."""
+    return _shapes().get(name.lower())
+
+
 def machine_names() -> tuple[str, ...]:
     """The names of all machines, each once."""
     return tuple(dict.fromkeys(_spelled()))

@@ -7,6 +7,8 @@
     mps=N                 each GPU offered N times, its users side by side
     rename                shared GPUs are offered as nvidia.com/gpu.shared
     one-per-request       a request for two shared GPUs fails, as MPS has it anyway; `many-per-request` allows it
+    dra                   GPUs are given to resource claims instead of by the device plugin; with mig=dynamic, their
+                          instances are created for claims
     spot                  may be taken away; costs less
     name=PREFIX           what node names begin with
     zone=ZONE             all in one zone; region=REGION
@@ -38,7 +40,7 @@ MOST_TIME_SLICES = 1024
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
 _PLACE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_FLAGS = ("rename", "one-per-request", "many-per-request", "spot", "taint")
+_FLAGS = ("rename", "one-per-request", "many-per-request", "dra", "spot", "taint")
 _VALUES = ("mig", "strategy", "time-slicing", "mps", "name", "zone", "region", "numa-policy")
 
 
@@ -53,6 +55,7 @@ def with_options(entry: FleetEntry, text: str) -> FleetEntry:
         mig_config=given.get("mig", ""),
         mig_strategy=strategy,
         sharing=_sharing(given, entry.where),
+        gives_by_claims="dra" in given,
         is_spot="spot" in given,
         name=given.get("name", ""),
         zone=given.get("zone", ""),
@@ -84,7 +87,12 @@ def _check_gpus(entry: FleetEntry) -> None:
     if model is None:
         if entry.mig_config or entry.sharing or entry.mig_strategy:
             raise UserError(f"{entry.shape.name} has no GPU of NVIDIA to cut or share", where=where)
+        if entry.gives_by_claims:
+            raise UserError(f"{entry.shape.name} has no GPU of NVIDIA for claims", where=where)
         return
+    if entry.gives_by_claims and (entry.sharing is not None or entry.mig_strategy):
+        what = "sharing and MIG strategies are settings of the device plugin, which does not run with dra"
+        raise UserError(what, where=where, fix="leave them out; claims share GPUs by their own configuration")
     is_named = entry.mig_config not in ("", DYNAMIC) or (entry.mig_config and not model.mig)
     problem = layout_problem(entry.mig_config, model, entry.shape.gpus) if is_named else None
     if problem is not None:

@@ -60,6 +60,7 @@ class _Profile(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
     mps: int | None = None
     rename: bool = False
     one_per_request: bool | None = None
+    dra: bool = False
     spot: bool = False
     region: str = ""
     zone: str = ""
@@ -121,6 +122,7 @@ def _entry(entry: Any, where: Where) -> FleetEntry:
         name=profile.name,
         mig_config=profile.mig,
         sharing=_sharing(profile, where),
+        gives_by_claims=profile.dra,
         is_spot=profile.spot,
         region=profile.region,
         zone=profile.zone,

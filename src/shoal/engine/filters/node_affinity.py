@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.api.node_affinity import NodeSelectorTerm
+from shoal.api.node_affinity import NodeRule, NodeSelectorTerm
 from shoal.api.requirement import Requirement
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
@@ -20,20 +20,23 @@ class NodeAffinity:
     code = Code.AFFINITY
 
     def passes(self, cluster: Cluster, ask: Ask, rows: Rows) -> Verdicts | None:
-        if ask.nodes.is_anywhere():
-            return None
-        verdicts = np.ones(len(rows), np.bool_)
-        for requirement in ask.nodes.always:
-            verdicts &= cluster.labels.satisfies(requirement, rows)
-        if ask.nodes.terms is not None:
-            some_term = np.zeros(len(rows), np.bool_)
-            for term in ask.nodes.terms:
-                some_term |= term_holds(cluster, term, rows)
-            verdicts &= some_term
-        return verdicts
+        return None if ask.nodes.is_anywhere() else rule_holds(cluster, ask.nodes, rows)
 
     def detail(self, _cluster: Cluster, _ask: Ask, _row: int) -> str:
         return ""
+
+
+def rule_holds(cluster: Cluster, rule: NodeRule, rows: Rows) -> Verdicts:
+    """Which rows satisfy the selector and one of the terms."""
+    verdicts = np.ones(len(rows), np.bool_)
+    for requirement in rule.always:
+        verdicts &= cluster.labels.satisfies(requirement, rows)
+    if rule.terms is not None:
+        some_term = np.zeros(len(rows), np.bool_)
+        for term in rule.terms:
+            some_term |= term_holds(cluster, term, rows)
+        verdicts &= some_term
+    return verdicts
 
 
 def term_holds(cluster: Cluster, term: NodeSelectorTerm, rows: Rows) -> Verdicts:

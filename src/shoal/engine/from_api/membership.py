@@ -45,6 +45,27 @@ class GroupReference(msgspec.Struct, frozen=True):
 
     path: str
     name: str
+    steps: tuple[str, ...] = ()
+    """The path, step by step."""
+
+    @property
+    def kind(self) -> str:
+        """The project whose group object is meant; empty for a notation without objects."""
+        return _PROJECTS.get(self.steps[-1], "")
+
+
+_PROJECTS = {
+    "scheduling.k8s.io/group-name": "volcano",
+    "scheduling.volcano.sh/group-name": "volcano",
+    "pod-group-name": "kai",
+    SCHEDULER_PLUGINS_LABEL: "coscheduling",
+    "podGroupName": "kubernetes",
+}
+
+
+def group_references(pod: Pod) -> list[GroupReference]:
+    """All places where the pod names its group."""
+    return list(_spellings(pod))
 
 
 def group_of(pod: Pod, where: Where) -> str:
@@ -89,16 +110,17 @@ def _spellings(pod: Pod) -> Iterator[GroupReference]:
     ):
         for key in known:
             if (name := there.get(key)) and not (key == KUEUE_GROUP_LABEL and is_one_by_one(pod)):
-                yield GroupReference(f"metadata.{field}[{key}]", name)
+                yield GroupReference(f"metadata.{field}[{key}]", name, ("metadata", field, key))
     yield from _of_spec(pod)
 
 
 def _of_spec(pod: Pod) -> Iterator[GroupReference]:
     spec = pod.spec
     if spec.scheduling_group is not None:
-        yield GroupReference("spec.schedulingGroup.podGroupName", spec.scheduling_group.pod_group_name)
+        steps = ("spec", "schedulingGroup", "podGroupName")
+        yield GroupReference(".".join(steps), spec.scheduling_group.pod_group_name, steps)
     if spec.workload_ref is not None:
-        yield GroupReference("spec.workloadRef", workload_gang(spec.workload_ref))
+        yield GroupReference("spec.workloadRef", workload_gang(spec.workload_ref), ("spec", "workloadRef"))
 
 
 def workload_gang(reference: WorkloadReference) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,7 +32,8 @@ from shoal.engine.gangs.teams import Roster, Team
 from shoal.engine.groups import TopologyRequirement
 from shoal.engine.reasons import Code
 from shoal.engine.repelling_taints import RepellingTaint, repelling_taints, tolerating
-from shoal.engine.unmatched import Unmatched, unmatched_levels
+from shoal.engine.topology.tree import Tree
+from shoal.engine.unmatched import Unmatched, unmatched_levels, untold_near
 
 _MOST_PARTS = 32
 _MOST_TAINTS = 3
@@ -57,6 +59,15 @@ class GroupEvidence(msgspec.Struct, frozen=True):
     """The most that could run now, those that run already included."""
     fit_empty: int = 0
     """The most that could run if everything else yielded; never too low."""
+    limit_level: str = ""
+    """The level at which no domain has room for them, not even an empty one; empty where that is not the cause."""
+    largest: tuple[str, ...] = ()
+    """The largest domain of that level, by the values of its labels."""
+    largest_pods: int = 0
+    """So many of these pods it has room for when it is empty."""
+    slice_level: str = ""
+    """The level at which the pods of each slice must be together."""
+    slice_size: int = 0
     level: str = ""
     """The level at which they must be together."""
     domain: tuple[str, ...] = ()
@@ -68,6 +79,8 @@ class GroupEvidence(msgspec.Struct, frozen=True):
     is_unreadable: bool = False
     unmatched: tuple[Unmatched, ...] = ()
     """Topology levels that no node has as a label."""
+    is_one_pod: bool = False
+    """Whether no place for its only pod is all that is missing: then the pod waits for what any other pod waits for."""
 
     @property
     def is_hopeless(self) -> bool:
@@ -143,6 +156,8 @@ def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvide
     placed, level, domain = (0, "", ()) if want is None else _most_now(fitter, roster, want)
     pods = [*running, *_all_waiting(team)]
     charges = Counter(_charge(fitter.cluster, pod) for pod in pods)
+    needs = len(running) + lacking
+    empty = _most_when_empty(fitter, charges, team.requirement, needs)
     return GroupEvidence(
         gang.name,
         code,
@@ -152,12 +167,34 @@ def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvide
         len(pods),
         len(running),
         len(running) + placed,
-        _most_when_empty(fitter, charges, team.requirement),
+        empty.pods,
+        empty.level,
+        empty.domain,
+        empty.domain_pods,
+        team.requirement.slice_level,
+        team.requirement.slice_size,
         level,
         domain,
         next(_all_waiting(team), ""),
-        unmatched=unmatched_levels(fitter.cluster, _levels(gang)),
+        unmatched=_unmatched(fitter, gang, charges, team, needs),
+        is_one_pod=code is Code.GANG and len(gang.waiting) + len(gang.running) == 1,
     )
+
+
+def _unmatched(fitter: Fitter, gang: Gang, charges: Counter[Charge], team: Team, needs: int) -> tuple[Unmatched, ...]:
+    """Near levels are given only where, with them, a domain has room for the pods when it is empty."""
+    found = unmatched_levels(fitter.cluster, _levels(gang))
+    if gang.facts is None or not found or not all(level.near for level in found):
+        return untold_near(found)
+    names = {level.key: level.near[0] for level in found}
+    wish = team.requirement
+    meant = structs.replace(
+        wish,
+        required=names.get(wish.required, wish.required),
+        slice_level=names.get(wish.slice_level, wish.slice_level),
+    )
+    has_room = _most_when_empty(fitter, charges, meant, needs).pods >= needs
+    return tuple(structs.replace(level, near=level.near[:1]) for level in found) if has_room else untold_near(found)
 
 
 def _levels(gang: Gang) -> Iterator[str]:
@@ -207,13 +244,45 @@ def _most_now(fitter: Fitter, roster: Roster, want: PodsToPlace) -> tuple[int, s
     return best, key, name
 
 
-def _most_when_empty(fitter: Fitter, charges: Counter[Charge], requirement: TopologyRequirement) -> int:
-    """The most of these pods that could run at once, together where they must be, if nothing else did."""
-    cluster = fitter.cluster
+class _EmptyCapacity(NamedTuple):
+    pods: int
+    """The most that could run at once."""
+    level: str = ""
+    domain: tuple[str, ...] = ()
+    domain_pods: int = 0
+
+
+def _most_when_empty(
+    fitter: Fitter, charges: Counter[Charge], requirement: TopologyRequirement, needs: int
+) -> _EmptyCapacity:
+    """The most of these pods that could run at once, together where they must be, if nothing else did. A level is the
+    cause only if they would fit without it."""
     tree = fitter.placement.trees.of(requirement)
-    level = -1 if tree is None else tree.level(requirement.required)
-    if requirement.required and level < 0:
-        return 0
+    level, slice_level = (
+        -1 if tree is None else tree.level(key) for key in (requirement.required, requirement.slice_level)
+    )
+    if (requirement.required and level < 0) or (requirement.slice_level and slice_level < 0):
+        return _EmptyCapacity(0)
+    most = int(np.max(_bounds(fitter.cluster, charges, tree, -1), initial=0))
+    found = _EmptyCapacity(most)
+    for key, at, unit in (
+        (requirement.slice_level, slice_level, requirement.slice_size),
+        (requirement.required, level, 0),
+    ):
+        if not key or tree is None:
+            continue
+        bounds = _bounds(fitter.cluster, charges, tree, at)
+        largest = int(np.max(bounds, initial=0))
+        here = int((bounds // unit * unit).sum()) if unit else largest
+        is_cause = found.pods >= needs > here and (not unit or largest < unit)
+        name = tree.name(at, int(np.argmax(bounds))) if len(bounds) else ()
+        pods = min(found.pods, here)
+        found = _EmptyCapacity(pods, key, name, largest) if is_cause else found._replace(pods=pods)
+    return found
+
+
+def _bounds(cluster: Cluster, charges: Counter[Charge], tree: Tree | None, level: int) -> NDArray[np.int64]:
+    """By domain of a level, or everywhere together: so many of these pods at most."""
 
     def per_domain(amounts: NDArray[np.int64]) -> NDArray[np.int64]:
         return amounts.sum(keepdims=True) if tree is None or level < 0 else tree.sums(level, amounts)
@@ -227,4 +296,4 @@ def _most_when_empty(fitter: Fitter, charges: Counter[Charge], requirement: Topo
         smallest_first = np.sort([charge.taken[column] for charge in charges.elements()])
         there = per_domain(np.where(anywhere, cluster.total[:, column], 0))
         most = np.minimum(most, np.searchsorted(np.cumsum(smallest_first), there, side="right"))
-    return int(np.max(most, initial=0))
+    return np.asarray(most, np.int64)

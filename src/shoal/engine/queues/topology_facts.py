@@ -59,3 +59,5 @@ class QueueNode(msgspec.Struct, frozen=True):
     unschedulable: bool = False
     taken: dict[str, int] = {}
     """By pods that no admission accounts for, `pods` among them."""
+    installed: dict[str, int] = {}
+    """Devices of which some are not allocatable now, because they are unhealthy: all of them."""

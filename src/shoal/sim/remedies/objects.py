@@ -4,13 +4,18 @@ written, and the kubectl command that changes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from shoal.api.decode import Document, Unknown, meta_of
+from shoal.api.groups.coscheduling import CoschedulingPodGroup
+from shoal.api.groups.kai import KaiPodGroup
+from shoal.api.groups.kubernetes import PodGroup
+from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.api.kueue import ClusterQueue, Cohort, Workload
 from shoal.api.node import Node
 from shoal.api.pod import Pod, PodTemplate
+from shoal.api.wire import ApiStruct
 from shoal.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from shoal.engine.events import Event, NodeFacts, NodeSeen
 from shoal.engine.from_api.pod_identity import KUEUE_WORKLOAD_ANNOTATION
@@ -23,6 +28,12 @@ from shoal.views.enumeration import few
 from shoal.views.remedy_commands import FieldEdit, PatchTarget
 
 _MOST_NAMES = 4
+_GROUPS: Mapping[str, type[ApiStruct]] = {
+    "volcano": VolcanoPodGroup,
+    "kai": KaiPodGroup,
+    "coscheduling": CoschedulingPodGroup,
+    "kubernetes": PodGroup,
+}
 _TEMPLATES = (Deployment, StatefulSet, ReplicaSet, DaemonSet)
 
 
@@ -174,6 +185,35 @@ class Objects:
                             path = ("spec", "resourceGroups", at, "flavors", index, "resources", place, change.field)
                             return tuple(map(str, path))
         return ()
+
+    def pod_group(self, key: str) -> ApiStruct | None:
+        """The object of a gang."""
+        return self._pod_groups.get(key)
+
+    def pod_groups(self, namespace: str, project: str) -> list[str]:
+        """The names of the groups of a project in a namespace."""
+        return [
+            meta_of(value).name
+            for value in self._pod_groups.values()
+            if meta_of(value).namespace == namespace and isinstance(value, _GROUPS.get(project, ()))
+        ]
+
+    @cached_property
+    def _pod_groups(self) -> dict[str, ApiStruct]:
+        kinds = tuple(_GROUPS.values())
+        return {meta_of(value).key: value for document in self._documents if isinstance(value := document.value, kinds)}
+
+    def flavor_paths(self, queue: str, flavor: str) -> list[tuple[str, ...]]:
+        """Where a ClusterQueue names a flavor."""
+        value = self._object(("", "ClusterQueue", queue))
+        if not isinstance(value, ClusterQueue):
+            return []
+        return [
+            ("spec", "resourceGroups", str(at), "flavors", str(index), "name")
+            for at, group in enumerate(value.spec.resource_groups)
+            for index, each in enumerate(group.flavors)
+            if each.name == flavor
+        ]
 
     def _object(self, owner: Owner) -> object:
         namespace, kind, name = owner

@@ -14,10 +14,11 @@ from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask, counted
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import WholeGpus
-from shoal.engine.groups import GroupFacts, TopologyRequirement
+from shoal.engine.groups import GroupFacts
 from shoal.engine.node_rules import models_named
 from shoal.engine.pod_rules import PodRules
 from shoal.engine.repelling_taints import RepellingTaint, repelling_taints, tolerating
+from shoal.engine.respelling import respelt_group, respelt_rule
 from shoal.engine.unmatched import Unmatched, levels_of, unmatched, unmatched_levels
 from shoal.sim.remedies.candidates import Candidate, WaitingSubject
 from shoal.sim.remedies.objects import Objects
@@ -39,6 +40,15 @@ def unmet_labels(cluster: Cluster, subject: WaitingSubject) -> tuple[Unmatched, 
     if gang is not None and gang.facts is not None:
         found.update(dict.fromkeys(unmatched_levels(cluster, _levels(gang.facts))))
     return tuple(found)
+
+
+def spellings(labels: Sequence[Unmatched]) -> Iterator[tuple[Unmatched, ...]]:
+    """The labels with one near label each, the nearest first."""
+    for at in range(max(len(label.near) for label in labels)):
+        yield tuple(
+            structs.replace(label, near=label.near[min(at, len(label.near) - 1) :][:1] if label.near else ())
+            for label in labels
+        )
 
 
 def spelling(
@@ -66,7 +76,7 @@ def spelling(
         trial.change_asks(stack, subject.pods, partial(_respelt, labels=labels), are_new=True)
         if subject.is_gang:
             trial.requeue_gang(stack, subject.name)
-            trial.change_gang(stack, subject.name, partial(_respelt_gang, labels=labels))
+            trial.change_gang(stack, subject.name, partial(respelt_group, labels=labels))
 
     return Candidate(remedy, apply, changes_pods=True)
 
@@ -157,49 +167,15 @@ def _levels(facts: GroupFacts) -> Iterator[str]:
 
 def _respelt(ask: Ask, labels: Sequence[Unmatched]) -> Ask:
     for label in labels:
-        rule = ask.nodes
-        always = tuple(_required(each, label) for each in rule.always)
-        terms = rule.terms
-        if terms is not None:
-            terms = tuple(
-                structs.replace(
-                    term, match_expressions=tuple(_required(each, label) for each in term.match_expressions)
-                )
-                for term in terms
-            )
         near = ask.near if label.has_key else _near(ask.near, label.key, label.near[0])
-        nodes = structs.replace(rule, always=always, terms=terms)
+        nodes = respelt_rule(ask.nodes, [label])
         # The models were read from the conditions, with the spelling that no node has.
         models = models_named(nodes) if ask.devices is not None else ask.gpu_models
         ask = structs.replace(ask, nodes=nodes, near=near, gpu_models=models)
     return ask
 
 
-def _required(requirement: Requirement, label: Unmatched) -> Requirement:
-    if requirement.key != label.key:
-        return requirement
-    if not label.has_key:
-        return structs.replace(requirement, key=label.near[0])
-    is_meant = tuple(requirement.values) == label.values
-    return structs.replace(requirement, values=(label.near[0],)) if is_meant else requirement
-
-
 def _near(rules: PodRules, old: str, new: str) -> PodRules:
     affinity = tuple(structs.replace(term, key=new) if term.key == old else term for term in rules.affinity)
     spread = tuple(structs.replace(each, key=new) if each.key == old else each for each in rules.spread)
     return structs.replace(rules, affinity=affinity, spread=spread)
-
-
-def _respelt_gang(facts: GroupFacts, labels: Sequence[Unmatched]) -> GroupFacts:
-    names = {label.key: label.near[0] for label in labels if not label.has_key}
-
-    def renamed(wish: TopologyRequirement) -> TopologyRequirement:
-        return structs.replace(
-            wish,
-            required=names.get(wish.required, wish.required),
-            preferred=names.get(wish.preferred, wish.preferred),
-            slice_level=names.get(wish.slice_level, wish.slice_level),
-        )
-
-    parts = tuple(structs.replace(part, requirement=renamed(part.requirement)) for part in facts.parts)
-    return structs.replace(facts, requirement=renamed(facts.requirement), parts=parts)

@@ -52,16 +52,17 @@ class WrongProfile:
         """Empty where all requested profiles are offered."""
         self._near = list(_nearest(self.name, self._models))[:_MOST_CANDIDATES] if self.name else []
 
-    def facts(self) -> Iterator[str]:
-        """What is wrong, and what the models of the cluster offer."""
+    def facts(self, meant: str) -> Iterator[str]:
+        """What is wrong, and what the models of the cluster offer. `meant`: the profile with which the subject runs."""
         if not self.name:
             return
-        yield unknown_profile_words(self.name, self._near[:1])
+        near = self._near[0] if self._near and not self._trial.is_short else ""
+        yield unknown_profile_words(self.name, meant, near)
         for product, layout in sorted(_models(self._objects, self._objects.nodes).items()):
             yield offered_profiles_words(product, [_plain(profile.name) for profile in layout.profiles])
 
-    def corrections(self) -> Iterator[Candidate]:
-        """The request with a profile of as many slices, the nearest first."""
+    def corrections(self) -> Iterator[tuple[str, Candidate]]:
+        """Each profile of as many slices, with the request for it, the nearest first."""
         subject, objects = self._subject, self._objects
         for near in self._near:
             old, new = RESOURCE_PREFIX + self.name, RESOURCE_PREFIX + near
@@ -76,7 +77,7 @@ class WrongProfile:
                 if subject.is_gang:
                     self._trial.requeue_gang(stack, subject.name)
 
-            yield Candidate(Remedy(words, commands), apply, changes_pods=True, changes_requests=True)
+            yield near, Candidate(Remedy(words, commands), apply, changes_pods=True, changes_requests=True)
 
 
 def _models(objects: Objects, names: tuple[str, ...] | Mapping[str, object]) -> dict[str, Layout]:

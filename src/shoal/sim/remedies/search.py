@@ -15,14 +15,23 @@ from msgspec import structs
 
 from shoal.engine.preemption.evidence import NodeShortage, what_would_help
 from shoal.engine.preemption.preemptor import gang_preemptor, pod_preemptor
-from shoal.engine.unmatched import Unmatched
+from shoal.engine.unmatched import Unmatched, untold_near
 from shoal.sim.remedies.candidates import Candidate, NodeCandidates, WaitingSubject
+from shoal.sim.remedies.level_candidates import looser_levels
 from shoal.sim.remedies.node_candidates import disturbing_mig_layouts, mig_layouts, repair, uncordon
 from shoal.sim.remedies.objects import Objects
-from shoal.sim.remedies.pod_candidates import requests_by_gpu, spelling, strategy_single, tolerations, unmet_labels
+from shoal.sim.remedies.pod_candidates import (
+    requests_by_gpu,
+    spelling,
+    spellings,
+    strategy_single,
+    tolerations,
+    unmet_labels,
+)
 from shoal.sim.remedies.profile_candidates import WrongProfile
+from shoal.sim.remedies.resource_candidates import WrongResource
 from shoal.sim.remedies.trial import RemedyTrial
-from shoal.views.remedies import Remedy, both, free_words, overtaken_words
+from shoal.views.remedies import Remedy, both, free_words, overtaken_words, still_waits_words
 from shoal.views.remedy_commands import delete_commands
 
 NodeChange = Callable[[RemedyTrial, WaitingSubject, Objects], Iterator[NodeCandidates]]
@@ -35,13 +44,15 @@ class Found:
     """What the search found."""
 
     unmet: tuple[Unmatched, ...] = ()
-    """Labels that no node has."""
+    """Labels that no node has, with a near one only where the subject runs with it."""
     candidates: list[Candidate] = field(default_factory=list)
     """With each of them the subject ran."""
     facts: tuple[str, ...] = ()
     """Why nodes with the requested MIG profile do not count."""
     note: str = ""
     """Why freed capacity would not help, where other pods would take it."""
+    misnamed: str = ""
+    """A resource that no node has, with the nearest name."""
 
     @property
     def remedies(self) -> list[Remedy]:
@@ -64,21 +75,39 @@ class _Search:
     def found(self) -> Found:
         unmet = unmet_labels(self._trial.cluster, self._subject)
         if unmet:
-            respelt = spelling(self._trial, self._subject, self._objects, unmet)
-            remedies = [] if respelt is None else self._from(respelt)
-            return Found(unmet, remedies, note=self._note)
+            return self._respelt(unmet)
         wrong = WrongProfile(self._trial, self._subject, self._objects)
         if wrong.name:
-            corrected = next(filter(None, map(self._from, wrong.corrections())), [])
-            # The last trial was the one that the subject ran in.
-            corrected = [structs.replace(each, nodes=self._trial.takers) for each in corrected]
-            return Found((), corrected, tuple(wrong.facts()), self._note)
+            return self._corrected(wrong)
+        misnamed = WrongResource(self._trial, self._subject, self._objects)
+        if misnamed.near:
+            corrected = self._from(misnamed.correction())
+            return Found((), corrected, note=self._note, misnamed=misnamed.words())
         singles = list(self._singles())
         remedies = [*singles, *self._freed()] if len(singles) < _MOST_REMEDIES else singles
         if not remedies:
             remedies = list(self._disturbing()) or self._pairs()
         facts = tuple(strategy_single(self._trial.cluster, self._subject, self._objects))
         return Found((), remedies[:_MOST_REMEDIES], facts, self._note)
+
+    def _respelt(self, unmet: Sequence[Unmatched]) -> Found:
+        """With the first of the near labels with which the subject runs."""
+        for meant in spellings(unmet):
+            respelt = spelling(self._trial, self._subject, self._objects, meant)
+            remedies = [] if respelt is None else self._from(respelt)
+            if remedies:
+                return Found(meant, remedies, note=self._note)
+        note = " ".join(filter(None, ("" if self._trial.is_short else still_waits_words(unmet), self._note)))
+        return Found(untold_near(unmet), note=note)
+
+    def _corrected(self, wrong: WrongProfile) -> Found:
+        for name, correction in wrong.corrections():
+            found = self._from(correction)
+            if found:
+                # The last trial was the one that the subject ran in.
+                found = [structs.replace(each, nodes=self._trial.takers) for each in found]
+                return Found((), found, tuple(wrong.facts(name)), self._note)
+        return Found((), [], tuple(wrong.facts("")), self._note)
 
     def _from(self, first: Candidate) -> list[Candidate]:
         """The change alone, or with one other."""
@@ -112,6 +141,9 @@ class _Search:
         ):
             if self._works(candidate):
                 yield candidate
+        # Of several levels, the one nearest to the requested one is enough.
+        looser = next(filter(self._works, looser_levels(self._trial, self._subject, self._objects)), None)
+        yield from () if looser is None else (looser,)
         for kind in (repair, mig_layouts):
             yield from self._on_nodes(kind)
 

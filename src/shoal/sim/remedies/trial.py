@@ -114,6 +114,16 @@ class RemedyTrial:
         stack.callback(setattr, gang, "turn", gang.turn)
         gang.turn = _LAST
 
+    def regroup(self, stack: ExitStack, pods: Iterable[str], gang: str) -> None:
+        """The waiting pods name another gang. They have to be created again for it, and are then last in line."""
+        pending = self.cluster.pending
+        for pod in list(pods):
+            before = pending.remove(pod)
+            if before is not None:
+                stack.callback(self._restore, pod, before)
+                who = structs.replace(before.who, group=gang)
+                pending.restore(pod, structs.replace(before, who=who, turn=_LAST))
+
     def change_gang(self, stack: ExitStack, name: str, change: Callable[[GroupFacts], GroupFacts]) -> None:
         facts = self.cluster.gangs[name].facts
         if facts is not None:

@@ -15,6 +15,7 @@ from shoal.api.selectors import selector_of
 from shoal.api.taints import untolerated
 from shoal.api.topology import KueueTopology
 from shoal.store.inventory import Inventory, Placed
+from shoal.units.near_texts import meant_words
 
 MOST_LEVELS = 64
 """The depth of cohorts: far more than any organisation needs, and far less than a tree walk supports."""
@@ -47,7 +48,7 @@ def _groups(
                     if isinstance(placed.value, ClusterQueue)
                     else "it is of no use"
                 )
-                yield f"{here}: ResourceFlavor {flavor.name} not found: {idle}"
+                yield f"{here}: ResourceFlavor {flavor.name} not found: {idle}{meant_words(flavor.name, known)}"
 
 
 def _checks(inventory: Inventory) -> Iterator[str]:
@@ -76,7 +77,8 @@ def _flavors(inventory: Inventory) -> Iterator[str]:
     for flavor in inventory.of(ResourceFlavor):
         spec = flavor.value.spec
         if spec.topology_name and spec.topology_name not in topologies:
-            yield f"{flavor.at('spec.topologyName')}: Topology {spec.topology_name} not found"
+            meant = meant_words(spec.topology_name, topologies)
+            yield f"{flavor.at('spec.topologyName')}: Topology {spec.topology_name} not found{meant}"
         mine = [node for node in nodes if spec.node_labels.items() <= node.metadata.labels.items()]
         if not spec.node_labels or not nodes:
             continue
@@ -118,7 +120,7 @@ def _local_queues(inventory: Inventory, namespaces: Mapping[str, Mapping[str, st
         here = local_queue.at("spec.clusterQueue")
         queue = queues.get(name)
         if queue is None:
-            there = f"; there are {', '.join(sorted(queues))}" if queues else ""
+            there = meant_words(name, queues) or (f"; there are {', '.join(sorted(queues))}" if queues else "")
             yield f"{here}: ClusterQueue {name} not found: its workloads are held back{there}"
             continue
         selector = queue.spec.namespace_selector

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -21,6 +22,14 @@ from shoal.api.decode import MAX_BYTES, Document, read
 from shoal.api.kueue.config_map import unwrapped
 from shoal.api.kueue.configuration import Configuration
 from shoal.api.kueue.conversion import V1BETA2
+from shoal.api.run_configuration import (
+    IN_USE,
+    QUEUES_IN_USE,
+    RUN_KIND,
+    RUN_VERSION,
+    LeaderElectionRules,
+    RunConfiguration,
+)
 from shoal.api.wire import to_json
 from shoal.api.yaml_out import to_yaml
 from shoal.client.item import Item
@@ -35,6 +44,7 @@ from shoal.store.snapshot.redaction import Obj, redacted
 from shoal.store.watched.queue_configuration import NAME as KUEUE_CONFIG
 from shoal.units.errors import UserError, Where, one_line
 
+T = TypeVar("T")
 _AHEAD, _BETWEEN, _BEHIND = b'{"apiVersion":"v1","kind":"List","items":[\n', b",\n", b"\n]}\n"
 
 
@@ -54,6 +64,8 @@ class QueueRuling:
     """The namespace of Kueue's configuration. A ConfigMap of its name in another namespace is ignored."""
     given: Configuration | None = None
     """A configuration that replaces that of the cluster."""
+    own: RunConfiguration | None = None
+    """Of `shoal run`; None: the one that its leader has written on its Lease."""
 
 
 _USUAL = QueueRuling()
@@ -107,8 +119,11 @@ async def read_snapshot(api: Api, ruling: QueueRuling = _USUAL, now: datetime | 
         _take(snapshot, kind, found)
     for kind in kinds[len(ahead) :]:
         _take(snapshot, kind, await _listed(api, kind))
-    for obj in await _configuration(api, ruling, snapshot.notes):
+    own, queues = await _in_use(api, ruling)
+    for obj in await _configuration(api, replace(ruling, given=ruling.given or queues), snapshot.notes):
         snapshot.take("Configuration", obj)
+    if own is not None:
+        snapshot.take(RUN_KIND, _own_document(own))
     for obj in await _leases(api, ruling.namespace, now) if now is not None else ():
         snapshot.take("Lease", obj)
     return snapshot
@@ -145,6 +160,34 @@ async def _configuration(api: Api, ruling: QueueRuling, notes: list[str]) -> lis
     except UserError as error:
         notes.append(f"ConfigMap {ruling.namespace}/{KUEUE_CONFIG} is left out: {error}")
         return []
+
+
+async def _in_use(api: Api, ruling: QueueRuling) -> tuple[RunConfiguration | None, Configuration | None]:
+    """The configuration with which `shoal run` decides, and that of its queues where no ConfigMap has it."""
+    if ruling.own is not None:
+        return ruling.own, None
+    rules = LeaderElectionRules()
+    try:
+        lease = (await api.get(LEASES, rules.resource_namespace, rules.resource_name)).obj()
+    except RefusedError:
+        return None, None
+    annotations = lease["metadata"].get("annotations") or {}
+    if not (lease.get("spec") or {}).get("holderIdentity"):
+        return None, None
+    return _read(annotations.get(IN_USE), RunConfiguration), _read(annotations.get(QUEUES_IN_USE), Configuration)
+
+
+def _read(text: str | None, kind: type[T]) -> T | None:
+    """None for what another version has written otherwise."""
+    try:
+        return None if not text else msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError:
+        return None
+
+
+def _own_document(own: RunConfiguration) -> Obj:
+    fields: Obj = msgspec.json.decode(to_json(own.deciding()))
+    return {**fields, "apiVersion": RUN_VERSION, "kind": RUN_KIND, "metadata": {"name": "configuration"}}
 
 
 async def _leases(api: Api, namespace: str, now: datetime) -> list[Obj]:

@@ -35,6 +35,8 @@ ROLES: dict[str, tuple[str, ...]] = {
         "patch pods/status",
         "create,get,patch leases @coordination.k8s.io",
         f"{READ} configmaps",
+        "create,delete,list,update resourceslices @resource.k8s.io",
+        f"{READ} resourceclaims @resource.k8s.io",
         f"{READ} clusterpolicies @nvidia.com",
         f"{READ} misplacedclusterpolicies @config.openshift.io",
         EVENTS,

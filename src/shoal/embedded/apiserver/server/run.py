@@ -24,11 +24,11 @@ from aiohttp.web_protocol import RequestHandler
 from shoal.client.broken_connections import log_in_one_line
 from shoal.client.clock import Clock, WallClock
 from shoal.embedded.apiserver.security.kubeconfig import write_kubeconfig
+from shoal.embedded.apiserver.server.bound_socket import bind
 from shoal.embedded.apiserver.server.connections import Connections
 from shoal.embedded.apiserver.server.control_plane import ControlPlane, open_plane
 from shoal.embedded.apiserver.server.receiving import LARGEST_BODY
 from shoal.embedded.apiserver.settings import Settings
-from shoal.units.errors import UserError
 
 _BACKLOG = 1024
 _HANDSHAKE_S = 10.0
@@ -70,21 +70,6 @@ def serve(
         asyncio.run(main())
     else:
         uvloop.run(main())
-
-
-def bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((host, port))
-    except OSError as error:
-        bound.close()
-        raise UserError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}",
-            fix="choose another port with --port, or --port 0 for any free one",
-        ) from None
-    return bound
 
 
 async def _serve_on(

@@ -1,4 +1,4 @@
-"""Publishes the devices of this node as ResourceSlices.
+"""Publishes the devices of a node as ResourceSlices.
 
 Guarantees: only slices of this driver on this node are changed or deleted; nothing is written while they are as they
 should be, also after a restart of the agent; each change has a higher generation, so schedulers never mix old and new
@@ -37,8 +37,9 @@ class SlicePublisher:
         owner = await self._owner()
         for old, spec in zip(before, wanted, strict=False):
             await self._api.update(RESOURCE_SLICES, {**old, "spec": _with_times(spec, old["spec"])})
-        for spec in wanted[len(before) :]:
-            prefix = f"{self._node[:_LONGEST_PREFIX]}-{CLAIM_DRIVER}-"
+        for number, spec in enumerate(wanted[len(before) :], start=len(before)):
+            # Schedulers read the slices of a pool by name, and so in the order of the GPUs.
+            prefix = f"{self._node[:_LONGEST_PREFIX]}-{CLAIM_DRIVER}-{number:02d}-"
             metadata = {"generateName": prefix, "ownerReferences": [owner]}
             await self._api.create(RESOURCE_SLICES, {"metadata": metadata, "spec": spec})
         for old in before[len(wanted) :]:

@@ -1,0 +1,41 @@
+"""Reads the health of this machine's GPUs without threads, for a process that asks for it now and then.
+
+Xids that occurred before the first reading are not known. A GPU that cannot be read keeps its former health.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from shoal.devices.device_health import DeviceHealth, NodeHealth
+from shoal.devices.port import GpuDriver, GpuList, GpuReadings, LostGpu, UnknownGpuError
+from shoal.units.errors import TemporaryError
+
+_MOST_XIDS = 100
+"""Read at once; more are read the next time."""
+
+
+class PolledHealth:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._health, self._clock = NodeHealth(), clock
+
+    def read(self, driver: GpuDriver, listed: GpuList) -> tuple[DeviceHealth, ...]:
+        """`listed`: the GPUs as the driver has just reported them."""
+        readings: dict[str, GpuReadings | LostGpu] = {}
+        for gpu in listed.gpus:
+            try:
+                readings[gpu.uuid] = driver.read(gpu.uuid)
+            except (TemporaryError, UnknownGpuError):
+                continue
+        self._health.update(listed, readings, self._clock())
+        for _ in range(_MOST_XIDS):
+            try:
+                event = driver.next_xid(0.0)
+            except TemporaryError:
+                # Some drivers report no events.
+                break
+            if event is None:
+                break
+            self._health.record(event, self._clock())
+        return self._health.all()
