@@ -80,7 +80,7 @@ def port_of(port: int | str, container: Obj) -> int:
 
 async def _command(command: Sequence[str], runtime: PodRuntime, key: RunKey) -> str:
     try:
-        running = await runtime.run(key, command)
+        running = await runtime.run(key, command, is_short=True)
     except StartRefused as refused:
         return refused.message
     try:
