@@ -62,6 +62,10 @@ async def phase(cluster: SmallCluster, wanted: str) -> bool:
     return bool((await cluster.get(PODS, "work"))["status"].get("phase") == wanted)
 
 
+async def taints(cluster: SmallCluster, name: str) -> set[str]:
+    return {one["key"] for one in (await cluster.get(NODES, name))["spec"].get("taints", ())}
+
+
 async def is_gone(cluster: SmallCluster) -> bool:
     return not await cluster.pods()
 
@@ -150,3 +154,19 @@ async def test_an_agent_that_starts_without_a_server_keeps_pods_and_continues_la
         assert await ready(cluster, "n1")
         await cluster.delete(PODS, "work")
         await cluster.until(lambda: is_gone(cluster))
+
+
+@virtual
+async def test_an_agent_that_starts_again_on_a_lost_node_makes_it_ready(tmp_path: Path) -> None:
+    async with machines(tmp_path, "n1", "n2") as (cluster, [n1, _]):
+        await n1.kill()
+        await cluster.until(lambda: ready(cluster, "n1", "Unknown"), within_s=60.0)
+        await cluster.pass_time(10.0)
+        assert {"node.kubernetes.io/unreachable", "shoal.dev/runtime"} <= await taints(cluster, "n1")
+
+        # A node may not change its own taints, so it must leave them as they are.
+        n1.start()
+        await cluster.until(lambda: ready(cluster, "n1"), within_s=30.0)
+        await cluster.pass_time(10.0)
+
+        assert await taints(cluster, "n1") == {"shoal.dev/runtime"}
