@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test quick e2e gpu check format lint types floors bench compiled docs lock clean
+.PHONY: help install demo test quick e2e gpu check format lint types floors bench compiled docs dist lock clean
 
 help: ## What can be made
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  make \1\t/' | expand -t 18
@@ -96,6 +96,23 @@ docs: $(DOCS)/.installed ## The documentation site in out/site; a broken link is
 	@$(DOCS)/bin/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs . out/site
 	@echo "out/site/index.html is there"
 
+# Tools that only a release needs, in an environment of their own as well.
+RELEASE := out/release-tools
+$(RELEASE)/.installed: requirements/release.lock
+	@test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
+	@echo "Installing the tools of a release into $(RELEASE) (once)"
+	@$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.lock
+	@touch $@
+
+dist: $(VENV)/.dev $(RELEASE)/.installed ## Wheel, source distribution, SBOM, licenses and checksums, in dist/ (docs/release.md)
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -d dist > /dev/null
+	@$(RELEASE)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON -o dist/shoal.cdx.json requirements/run.lock
+	@$(RELEASE)/bin/pip-licenses --python $(BIN)/python --format markdown --order license --output-file dist/LICENSES.md > /dev/null \
+	  --packages $$(sed -nE 's/^([A-Za-z0-9_.-]+)==.*/\1/p' requirements/run.lock)
+	@cd dist && sha256sum * > SHA256SUMS
+	@ls dist
+
 schemas: $(VENV)/.dev ## Renew the schemas of Kubernetes (KUBECTL=path of a current kubectl)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target out/schemas 'kubernetes-validate>=1.37'
 	@$(BIN)/python -m tools.kubernetes_schemas --kubectl $(or $(KUBECTL),kubectl) --schemas out/schemas/kubernetes_validate/kubernetes-json-schema
@@ -106,6 +123,7 @@ lock: $(VENV)/.dev ## Renew the locked dependencies
 	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --extra all --constraint requirements/run.in --output-file requirements/run.lock pyproject.toml
 	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --allow-unsafe --output-file $(LOCK) requirements/dev.in
 	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/docs.lock requirements/docs.in
+	@$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --output-file requirements/release.lock requirements/release.in
 
 clean: ## Remove built files
 	@rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -9,7 +9,19 @@ from collections.abc import Sequence
 import msgspec
 from rich.console import Console
 
-from bench import agent_exporter, agent_plugin, dashboard, decode, packing, queues, startup, testing, this_machine, why
+from bench import (
+    agent_exporter,
+    agent_plugin,
+    dashboard,
+    decode,
+    packages,
+    packing,
+    queues,
+    startup,
+    testing,
+    this_machine,
+    why,
+)
 from bench.alive import run as alive
 from bench.cluster import run as cluster
 from bench.live import run as live
@@ -42,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     agent_exporter.main(["--quick"] if chosen.quick else [])
     print("\nnode agent, device plugin")
     agent_plugin.main(["--quick"] if chosen.quick else [])
+    print("\npackages")
+    packages.main()
     print("\npods on this machine")
     this_machine.main(["--quick"] if chosen.quick else [])
     print("\npacking, public trace")

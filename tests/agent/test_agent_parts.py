@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
 import pytest
 
-from shoal.agent.parts import AgentPart, Stop, async_part, periodic_part, run_parts
+from shoal.agent.parts import AgentPart, Stop, async_part, part_after, periodic_part, run_parts
 from shoal.units.errors import TemporaryError
 
 
@@ -112,3 +114,48 @@ def test_periodic_work_is_repeated_until_the_end() -> None:
     once_more = counted(5, stop.set)
     run(stop, periodic_part("work", once_more, 0.0))
     assert once_more() == 6
+
+
+def test_a_part_waits_for_what_it_depends_on() -> None:
+    stop, is_known, starts = Stop(), threading.Event(), list[str]()
+
+    def knows(_: Stop) -> None:
+        starts.append("knows")
+        is_known.set()
+        stop.wait()
+
+    def depends(_: Stop) -> None:
+        starts.append("depends")
+        stop.set()
+
+    run(stop, part_after(is_known, AgentPart("depends", depends)), AgentPart("knows", knows))
+    assert starts == ["knows", "depends"]
+
+
+def test_a_part_whose_condition_never_comes_ends_with_the_agent_and_never_runs() -> None:
+    stop, starts = Stop(), list[str]()
+    waiting = part_after(threading.Event(), AgentPart("depends", lambda _: starts.append("depends")))
+    run(stop, waiting, AgentPart("ends", lambda _: stop.set()))
+    assert starts == []
+
+
+BLOCKED = """
+import asyncio, threading
+from shoal.agent.parts import Stop, async_part, end_despite, run_parts
+
+stop = Stop()
+
+def blocks():
+    stop.set()
+    threading.Event().wait()
+
+async def work():
+    await asyncio.to_thread(blocks)
+
+end_despite(run_parts([async_part("labels", work)], stop, end_s=0.1))
+"""
+
+
+def test_a_part_that_is_blocked_in_the_driver_does_not_keep_the_process_from_ending() -> None:
+    done = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "did not end in 0 s and were left behind: labels\n")

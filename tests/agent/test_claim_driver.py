@@ -266,3 +266,20 @@ def test_a_driver_that_does_not_respond_makes_the_health_unknown() -> None:
     (device,) = second.devices
     assert (device.health, device.message) == (drahealth.UNKNOWN, "the driver does not respond")
     assert (device.last_updated_time, device.device.device_name) == (5, "gpu-0")
+
+
+def test_a_driver_that_is_ended_while_it_is_woken_ends() -> None:
+    async def story() -> None:
+        async with claim_node() as node:
+            task = asyncio.ensure_future(node.driver.run(node.cluster.api, interval_s=60.0))
+            await until(node.is_published)
+            # The pass that follows the start is over when the loop has nothing else to do.
+            await asyncio.to_thread(node.kubelet.look)
+            node.driver.wake()
+            await asyncio.sleep(0)
+            task.cancel()
+            done, _ = await asyncio.wait((task,), timeout=20.0)
+            assert done
+            node.kubelet.stop()
+
+    asyncio.run(story())

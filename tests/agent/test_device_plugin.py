@@ -15,12 +15,14 @@ import pytest
 
 from build.fake_kubelet import FakeKubelet, fake_kubelet
 from build.gpu_pods import device_manager
+from build.silent_driver import SilentDriver
 from shoal.agent.health.watcher import HealthTimes, HealthWatcher
 from shoal.agent.parts import Stop
 from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSettings
 from shoal.devices.device_ids import device_of_replica
 from shoal.devices.plugin_config import parse_plugin_config
 from shoal.devices.plugin_flags import PluginFlags
+from shoal.devices.port import GpuList, MigInstance
 from shoal.embedded.gpus.dcgm import DcgmExporter
 from shoal.embedded.gpus.simulated_driver import SimulatedDriver
 
@@ -47,10 +49,11 @@ class Node:
         self.folder = folder
         self.now_s = 0.0
         self.manager = device_manager(machine)
-        driver = SimulatedDriver(self.manager, DcgmExporter(self.manager, booted_s=0.0), lambda: self.now_s)
+        simulated = SimulatedDriver(self.manager, DcgmExporter(self.manager, booted_s=0.0), lambda: self.now_s)
+        self.driver = driver = SilentDriver(simulated)
         self.health = HealthWatcher(driver, lambda: self.now_s, times=HealthTimes(wait_s=0))
         self.health.read()
-        parts = NodeParts(driver, self.health.is_usable, lambda: self.now_s)
+        parts = NodeParts(driver, self.health.is_usable, lambda: self.now_s, patience_s=0.2)
         self.plugin = DevicePlugin(folder, parts, chosen or settings())
 
     def fail(self, gpu: int, xid: int) -> None:
@@ -192,6 +195,36 @@ def test_a_lost_gpu_stays_listed(node: Node, kubelet: FakeKubelet) -> None:
     assert kubelet.capacity() == 8
 
 
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_driver_that_does_not_respond_keeps_no_change_of_the_health_from_the_kubelet(
+    node: Node, kubelet: FakeKubelet, hangs: bool
+) -> None:
+    node.plugin.check()
+    kubelet.until(lambda: kubelet.allocatable() == 8)
+    node.manager.fail(2, 79)
+    node.health.next_xid()
+    node.driver.is_silent, node.driver.hangs_at_list = not hangs, hangs
+    node.driver.hold.clear()
+    node.plugin.check()
+    kubelet.until(lambda: (kubelet.allocatable(), kubelet.capacity()) == (7, 8))
+    node.driver.hold.set()
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_kubelet_that_restarts_while_the_driver_does_not_respond_gets_the_known_devices(
+    node: Node, folder: Path, hangs: bool
+) -> None:
+    with fake_kubelet(folder) as kubelet:
+        node.plugin.check()
+        kubelet.until(lambda: kubelet.allocatable() == 8)
+    node.driver.is_silent, node.driver.hangs_at_list = not hangs, hangs
+    node.driver.hold.clear()
+    with fake_kubelet(folder) as again:
+        node.plugin.check()
+        again.until(lambda: again.allocatable() == 8)
+    node.driver.hold.set()
+
+
 def test_an_error_of_a_program_changes_nothing(node: Node, kubelet: FakeKubelet) -> None:
     node.plugin.check()
     kubelet.until(lambda: kubelet.allocatable() == 8)
@@ -263,6 +296,48 @@ def test_a_configuration_that_does_not_fit_the_gpus_changes_nothing(
     )
     node.plugin.check()
     assert kubelet.allocatable(name) == 8
+
+
+def test_a_fault_is_served_also_while_the_configuration_does_not_fit_the_gpus(
+    make: Callable[..., Node], kubelet: FakeKubelet
+) -> None:
+    node = make("dgx-h100[mig=all-1g.10gb]")
+    node.plugin.check()
+    name = "nvidia.com/mig-1g.10gb"
+    kubelet.until(lambda: kubelet.allocatable(name) == 56)
+    node.plugin.configure(settings(SHARED.replace("timeSlicing", "mps")))
+    node.plugin.check()
+    node.fail(0, 79)
+    kubelet.until(lambda: (kubelet.allocatable(name), kubelet.capacity(name)) == (49, 56))
+
+
+def test_a_kubelet_that_restarts_while_the_configuration_does_not_fit_gets_the_former_devices(
+    make: Callable[..., Node], folder: Path
+) -> None:
+    node = make("dgx-h100[mig=all-1g.10gb]")
+    with fake_kubelet(folder) as kubelet:
+        node.plugin.check()
+        kubelet.until(lambda: kubelet.allocatable("nvidia.com/mig-1g.10gb") == 56)
+    node.plugin.configure(settings(SHARED.replace("timeSlicing", "mps")))
+    with fake_kubelet(folder) as again:
+        node.plugin.check()
+        again.until(lambda: again.allocatable("nvidia.com/mig-1g.10gb") == 56)
+
+
+def test_devices_that_no_longer_exist_are_unhealthy_while_the_rest_does_not_fit_the_configuration(
+    make: Callable[..., Node], kubelet: FakeKubelet
+) -> None:
+    single = PluginSettings(FLAGS, parse_plugin_config("version: v1\nflags: {migStrategy: single}", "none"))
+    node = make("dgx-h100[mig=all-1g.10gb]", single)
+    node.plugin.check()
+    kubelet.until(lambda: kubelet.allocatable() == 56)
+    first, *others = node.driver.gpus().gpus
+    divided = msgspec.structs.replace(
+        first, instances=(msgspec.structs.replace(first.instances[0], uuid="MIG-new", profile="7g.80gb", start=0),)
+    )
+    node.driver.list = GpuList((divided, *others))
+    node.plugin.check()
+    kubelet.until(lambda: (kubelet.allocatable(), kubelet.capacity()) == (49, 56))
 
 
 def test_a_socket_that_was_removed_is_served_again(node: Node, kubelet: FakeKubelet, folder: Path) -> None:
@@ -343,3 +418,23 @@ def test_the_plugin_runs_until_it_is_stopped(node: Node, kubelet: FakeKubelet) -
     thread.join(20)
     assert not thread.is_alive()
     kubelet.until(lambda: kubelet.allocatable() == 0)
+
+
+def test_new_devices_are_described_before_the_kubelet_can_give_them_to_containers(
+    node: Node, kubelet: FakeKubelet
+) -> None:
+    """A container that refers to a device without a CDI specification does not start."""
+    described: list[int] = []
+    node.plugin.prepare_by(lambda gpus: described.append(sum(map(len, [one.instances or (one,) for one in gpus]))))
+    listed = node.driver.gpus()
+    node.plugin.check()
+    kubelet.until(lambda: kubelet.allocatable() == 8)
+    assert described == [8]
+    instance = MigInstance("MIG-new", "7g.80gb", 0, 0, 8, 80_000)
+    divided = msgspec.structs.replace(listed.gpus[0], is_mig=True, instances=(instance, instance))
+    node.driver.list = GpuList((divided, *listed.gpus[1:]))
+    node.plugin.prepare_by(lambda _: described.append(kubelet.capacity("nvidia.com/mig-7g.80gb")))
+    node.plugin.check()
+    assert described == [8, 9, 0]
+    node.plugin.check()
+    assert described == [8, 9, 0], "nothing has changed"

@@ -42,7 +42,8 @@ async def installed(folder: Path) -> AsyncIterator[tuple[SmallCluster, Api]]:
         await cluster.create(CHECKING_BINDINGS, deepcopy(pair.binding))
         for node in ("n0", "n1"):
             spec = {"nodeName": node, "containers": [{**container("main", 1), "image": "cuda"}]}
-            await cluster.create(PODS, {"metadata": {"name": f"on-{node}"}, "spec": spec})
+            metadata = {"name": f"on-{node}", "annotations": {"team": "a"}}
+            await cluster.create(PODS, {"metadata": metadata, "spec": spec})
         await cluster.pass_time(1)
         yield cluster, InsideApi(cluster.plane, AGENT, "shoal-agent")
 
@@ -69,9 +70,18 @@ async def test_the_agent_may_do_what_it_does(tmp_path: Path) -> None:
         ("on-n1", "status", {"metadata": {"annotations": {OWN_DEVICES: "1"}}}),
         ("on-n0", "status", {"status": {"phase": "Failed"}}),
         ("on-n0", "status", {"metadata": {"labels": {"queue": "other"}}}),
+        ("on-n0", "status", {"metadata": {"annotations": {"sidecar": "inject"}}}),
+        ("on-n0", "status", {"metadata": {"annotations": {"team": None}}}),
         ("on-n0", "", {"metadata": {"annotations": {OWN_DEVICES: "1"}}}),
     ],
-    ids=["a pod of another node", "a status", "a label", "the pod itself"],
+    ids=[
+        "a pod of another node",
+        "a status",
+        "a label",
+        "another annotation",
+        "an absent annotation",
+        "the pod itself",
+    ],
 )
 async def test_the_agent_may_not_change(tmp_path: Path, pod: str, subresource: str, body: Obj) -> None:
     async with installed(tmp_path) as (_, api):
@@ -102,8 +112,10 @@ async def test_the_agent_may_write_the_labels_and_the_condition_of_its_node(tmp_
         ("n1", "status", {"status": {"conditions": [{"type": "GPUHealthy", "status": "True"}]}}),
         ("n0", "", {"spec": {"unschedulable": True}}),
         ("n0", "status", {"status": {"capacity": {"nvidia.com/gpu": "64"}}}),
+        ("n0", "status", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+        ("n0", "", {"metadata": {"labels": {"node-restriction.kubernetes.io/team": "a"}}}),
     ],
-    ids=["another node", "its status", "the spec", "resources"],
+    ids=["another node", "its status", "the spec", "resources", "another condition", "a restricted label"],
 )
 async def test_the_agent_may_not_change_of_nodes(tmp_path: Path, node: str, subresource: str, body: Obj) -> None:
     async with installed(tmp_path) as (cluster, api):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from threading import Thread
 from urllib.parse import urlsplit
@@ -20,8 +20,8 @@ _TCP_INFO_BYTES, _PACKETS_WITH_DATA = 192, 152
 
 
 @contextmanager
-def served(problem: str = "") -> Iterator[tuple[str, int]]:
-    server = MetricsServer(("127.0.0.1", 0), lambda: "metric 1\n", lambda: problem)
+def served(problem: str = "", text: Callable[[], str] = lambda: "metric 1\n") -> Iterator[tuple[str, int]]:
+    server = MetricsServer(("127.0.0.1", 0), text, lambda: problem)
     thread = Thread(target=server.serve)
     thread.start()
     try:
@@ -33,8 +33,8 @@ def served(problem: str = "") -> Iterator[tuple[str, int]]:
         server.close()
 
 
-def get(address: tuple[str, int], path: str, method: str = "GET") -> tuple[int, str, str]:
-    connection = HTTPConnection(*address, timeout=30)
+def get(address: tuple[str, int], path: str, method: str = "GET", timeout_s: float = 30) -> tuple[int, str, str]:
+    connection = HTTPConnection(*address, timeout=timeout_s)
     connection.request(method, path)
     answer = connection.getresponse()
     body = answer.read().decode()
@@ -77,6 +77,25 @@ def test_other_paths_name_those_that_exist_and_other_methods_are_refused() -> No
 def test_a_client_that_sends_nothing_does_not_hold_up_a_scrape() -> None:
     with served() as address, socket.create_connection(address), socket.create_connection(address):
         assert get(address, "/metrics")[0] == 200
+
+
+def test_clients_that_keep_every_connection_busy_do_not_hold_up_a_scrape() -> None:
+    """One that sends a byte now and then is never idle, so the oldest connection ends when there are too many."""
+    with served() as address, ExitStack() as held:
+        for _ in range(40):
+            client = held.enter_context(socket.create_connection(address))
+            client.sendall(b"GET /metrics HTTP/1.1\r\nX")
+        assert get(address, "/metrics", timeout_s=5)[0] == 200
+
+
+def test_metrics_that_cannot_be_written_are_logged_and_answered_as_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    def fails() -> str:
+        raise ValueError("no such label")
+
+    with served(text=fails) as address:
+        status, _, body = get(address, "/metrics")
+        assert (status, body) == (500, "the metrics cannot be written; see the log of the exporter\n")
+    assert "no such label" in caplog.text
 
 
 def test_an_address_in_use_is_a_user_error() -> None:

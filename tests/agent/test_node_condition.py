@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -139,4 +140,25 @@ async def test_a_node_that_does_not_exist_yet_gets_its_condition_later(tmp_path:
         await cluster.pass_time(20)
         conditions = (await cluster.get(NODES, "n0"))["status"]["conditions"]
         assert [one["type"] for one in conditions] == ["GPUHealthy"]
+        task.cancel()
+
+
+@virtual
+async def test_those_who_report_a_fault_do_not_wait_for_the_kubelet(tmp_path: Path) -> None:
+    """The thread that waits for Xids reports them, and must not wait for a kubelet that does not answer."""
+    async with small_cluster(tmp_path) as cluster:
+        await cluster.create(NODES, {"metadata": {"name": "n0"}})
+        is_asked = threading.Event()
+
+        def users(uuid: str) -> list[PodUser]:
+            is_asked.set()
+            return [] if uuid else [PodUser("default", "train")]
+
+        writer = NodeConditionWriter(cluster.api, cluster.clock, "n0", lambda: (), users=users)
+        task = asyncio.create_task(writer.run())
+        await cluster.pass_time(1)
+        writer.changed([HealthChange(DeviceHealth(0, UUID, (FAILED,)), FAILED)])
+        assert not is_asked.is_set()
+        await cluster.pass_time(1)
+        assert await asyncio.to_thread(is_asked.wait, 30)
         task.cancel()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from build.gpu_pods import device_manager
+from build.silent_driver import SilentDriver
 from shoal.agent.health.kernel_log import LoggedXid
 from shoal.agent.node_report import NodeReport, node_report, report_text
+from shoal.agent.patient_driver import PatientDriver
 from shoal.embedded.gpus.dcgm import DcgmExporter
 from shoal.embedded.gpus.simulated_driver import SimulatedDriver
+from shoal.units.errors import TemporaryError
 
 
 def report(log: tuple[LoggedXid, ...] = (), **faults: int) -> NodeReport:
@@ -42,3 +47,26 @@ def test_logged_errors_of_other_gpus_are_left_out_and_do_not_make_a_gpu_unhealth
     found = report((LoggedXid(address, 31, "NVRM"), LoggedXid("0000:ff:00", 48, "NVRM")))
     assert [[one.xid for one in gpu.logged] for gpu in found.gpus[:2]] == [[31], []]
     assert found.is_healthy
+
+
+def test_a_gpu_whose_calls_do_not_return_is_named_and_the_report_ends() -> None:
+    manager = device_manager("dgx-h100")
+    driver = SilentDriver(SimulatedDriver(manager, DcgmExporter(manager, booted_s=0.0), lambda: 1.0))
+    driver.hangs = manager.machine.gpus[5].uuid
+    driver.hold.clear()
+    found = node_report(PatientDriver(lambda: driver, patience_s=0.1))
+    driver.hold.set()
+    assert not found.is_healthy
+    assert list(report_text(found))[-1].startswith(
+        "GPU 5: does not respond: NVIDIA's driver has not responded for 0.1 s: drain the node"
+    )
+
+
+def test_a_driver_that_lists_no_gpus_in_time_is_an_error() -> None:
+    manager = device_manager("dgx-h100")
+    driver = SilentDriver(SimulatedDriver(manager, DcgmExporter(manager, booted_s=0.0), lambda: 1.0))
+    driver.hangs_at_list = True
+    driver.hold.clear()
+    with pytest.raises(TemporaryError, match=r"has not responded for 0\.1 s"):
+        node_report(PatientDriver(lambda: driver, patience_s=0.1))
+    driver.hold.set()

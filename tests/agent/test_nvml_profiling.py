@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 
-from build.fake_nvml import FakeError, FakeGpu, FakeInstance, FakeNvml
+from build.fake_nvml import GPU_IS_LOST, FakeError, FakeGpu, FakeInstance, FakeNvml
 from build.gpu_driver_contract import readings_of
 from shoal.agent.nvml import NvmlDriver
 from shoal.agent.nvml_library import Handle
@@ -91,4 +94,40 @@ def test_one_sample_of_each_device_is_kept_and_freed_when_the_driver_is_closed()
         readings_of(driver, gpu)
     assert library.open_samples == 2
     driver.close()
+    assert library.open_samples == 0
+
+
+def test_readings_by_two_threads_at_once_free_each_sample_once() -> None:
+    """The exporter and the health watcher read the same GPU in threads of their own."""
+    node = Node()
+    node.read(0.0)
+    node.now_s = 1.0
+    in_driver, go_on = threading.Event(), threading.Event()
+    compare = node.library.nvmlGpmMetricsGet
+
+    def slow(request: Any) -> Any:
+        in_driver.set()
+        assert go_on.wait(30)
+        return compare(request)
+
+    node.library.nvmlGpmMetricsGet = slow  # type: ignore[method-assign]
+    first = threading.Thread(target=node.read, args=(1.0,), daemon=True)
+    first.start()
+    assert in_driver.wait(30)
+    second = threading.Thread(target=node.read, args=(1.0,), daemon=True)
+    second.start()
+    second.join(0.5)
+    go_on.set()
+    first.join(30)
+    second.join(30)
+    assert (node.library.open_samples, node.library.freed_twice) == (1, 0)
+
+
+def test_a_gpu_that_is_lost_between_two_calls_leaves_no_sample() -> None:
+    library = FakeNvml([FakeGpu(0)])
+    driver = NvmlDriver(library)
+    gpu = driver.gpus().gpus[0]
+    library.fail("nvmlGpmSampleGet", GPU_IS_LOST)
+    for _ in range(3):
+        driver.read(gpu.uuid)
     assert library.open_samples == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder
+from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder, ConfigKeys
 from shoal.devices.labelled_config import LabelledConfig, fallback_key
 from shoal.devices.plugin_config import PluginConfig, parse_plugin_config
 
@@ -26,10 +26,11 @@ def parse(text: str) -> tuple[PluginConfig, tuple[str, ...]]:
 class Folder:
     """A mounted ConfigMap, and what was applied of it."""
 
-    def __init__(self, path: Path, default: str = "", fallbacks: tuple[str, ...] = ("named", "single")) -> None:
+    def __init__(self, path: Path, default: str = "", *, waits_for_label: bool = False) -> None:
         self.path = path
         self.applied: list[int] = []
-        self.config = ConfigFolder(path, LabelledConfig(OWN, parse), self._apply, default, fallbacks)
+        keys = ConfigKeys(default, ("named", "single"), waits_for_label=waits_for_label)
+        self.config = ConfigFolder(path, LabelledConfig(OWN, parse), self._apply, keys)
 
     def _apply(self, config: PluginConfig) -> None:
         self.applied.append(config.replicas_of("nvidia.com/gpu"))
@@ -53,6 +54,23 @@ def test_the_label_chooses_a_file_and_a_changed_file_is_applied_once(tmp_path: P
     assert folder.check("t4") == [4, 8]
     assert folder.check("a100") == [4, 8, 2]
     assert folder.check("") == [4, 8, 2, 1]
+
+
+def test_no_file_is_chosen_before_the_label_is_known(tmp_path: Path) -> None:
+    """Another configuration for a moment would withdraw devices that running pods have."""
+    folder = Folder(tmp_path, waits_for_label=True)
+    folder.write(default=shared(2), t4=shared(4))
+    folder.config.check()
+    assert (folder.applied, folder.config.is_chosen.is_set()) == ([], False)
+    folder.config.set_label("t4")
+    assert (folder.applied, folder.config.is_chosen.is_set()) == ([4], True)
+
+
+def test_a_node_whose_label_is_known_to_be_absent_has_a_fallback(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, waits_for_label=True)
+    folder.write(default=shared(2), t4=shared(4))
+    folder.config.set_label("")
+    assert (folder.applied, folder.config.is_chosen.is_set()) == ([2], True)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ class FakeNvml(MigFunctions):
         self._faults: dict[str, tuple[int, int | None]] = {}
         self._events: list[SimpleNamespace] = []
         self._watched: set[int] = set()
-        self.open_event_sets = self.created_event_sets = self.open_samples = 0
+        self.open_event_sets = self.created_event_sets = self.open_samples = self.freed_twice = 0
         self.is_open = False
 
     # What tests do to it.
@@ -389,11 +389,14 @@ class FakeNvml(MigFunctions):
     def nvmlGpmSampleAlloc(self) -> Any:
         self._check("nvmlGpmSampleAlloc")
         self.open_samples += 1
-        return SimpleNamespace(gpu=None, instance=None)
+        return SimpleNamespace(gpu=None, instance=None, is_open=True)
 
     def nvmlGpmSampleFree(self, sample: Any) -> None:
         self._check("nvmlGpmSampleFree")
         self.open_samples -= 1
+        # The real library ends the process then.
+        self.freed_twice += not sample.is_open
+        sample.is_open = False
 
     def nvmlGpmSampleGet(self, device: Any, sample: Any) -> Any:
         sample.gpu = self._gpu("nvmlGpmSampleGet", device)

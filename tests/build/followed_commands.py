@@ -41,7 +41,9 @@ def followed(objects: list[Object], command: str) -> list[Object]:
         healed["metadata"].pop("annotations", None)
         healed["status"]["allocatable"] = healed["status"]["capacity"]
     elif words[:3] == ["kubectl", "label", "node"]:
-        relabel(by_name[words[3]], words[4])
+        *names, label = [word for word in words[3:] if not word.startswith("--")]
+        for name in names:
+            relabel(by_name[name], label)
     else:
         raise AssertionError(command)
     return objects
@@ -56,10 +58,13 @@ def relabel(node: Object, label: str) -> None:
     profile = found["profile"]
     node["metadata"]["labels"] |= {key: value}
     amounts = node["status"]["allocatable"]
-    gpus = next(int(text) for text in (node["metadata"]["labels"]["nvidia.com/gpu.count"],))
+    gpus = int(node["metadata"]["labels"]["nvidia.com/gpu.count"])
     for name in [each for each in amounts if each.startswith("nvidia.com/")]:
         del amounts[name]
-    amounts[f"nvidia.com/mig-{profile}"] = gpus * MIG_SLICES[profile]
+    if profile == "disabled":
+        amounts["nvidia.com/gpu"] = gpus
+    else:
+        amounts[f"nvidia.com/mig-{profile}"] = gpus * MIG_SLICES[profile]
     node["status"]["capacity"] = dict(amounts)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from build.gpu_queues import gpu_job, gpu_queue, gpus
 from build.manifests import Object, as_file, job, node, pod, thing, volcano_group
-from build.queue_manifests import KUEUE, QUEUE, flavor
+from build.queue_manifests import KUEUE, QUEUE, configuration, flavor
 from shoal.api.decode import read
 from shoal.api.runtime_classes import RuntimeClass
 from shoal.cli.live_history import meant_runtime
@@ -300,3 +300,17 @@ def test_decide_warns_of_similar_resources_and_groups(tmp_path: Path, capsys: py
     ]
     assert "(Pod t/a): spec.containers[0].resources.limits[nvidia.com/gpus]" in lines[0]
     assert f"(Pod t/d): metadata.annotations[{GROUP}]" in lines[1]
+
+
+def test_a_job_may_start_with_fewer_pods_by_its_annotation(why: Why) -> None:
+    objects = [living(), flavor(), *gpu_queue("t", gpus(2)), gpu_job("t/j", 4, 1)]
+    assert why.commands("job/j", *objects)[0] == (
+        "kubectl annotate job j -n t kueue.x-k8s.io/job-min-parallelism=2 --overwrite"
+    )
+
+
+def test_a_job_without_partial_admission_asks_for_fewer_pods(why: Why) -> None:
+    gates = configuration(featureGates={"PartialAdmission": False})
+    objects = [living(), gates, flavor(), *gpu_queue("t", gpus(2)), gpu_job("t/j", 4, 1)]
+    body = '[{"op":"replace","path":"/spec/parallelism","value":2}]'
+    assert why.commands("job/j", *objects)[0] == f"kubectl patch job j -n t --type=json -p='{body}'"

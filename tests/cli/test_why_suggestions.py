@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from build.gpu_queues import gpu_job, gpu_queue, gpus
-from build.manifests import Object, as_file, job, node, pod
+from build.manifests import Object, as_file, job, node, pod, thing
 from build.queue_manifests import flavor
 from shoal.cli.main import main
 
@@ -67,6 +67,18 @@ def test_a_near_level_that_no_domain_is_large_enough_for_is_not_suggested(comman
     assert f"With {RACK} instead of {RACK}k it would wait as well." in told
     assert "did you mean" not in told
     assert "did you mean" not in commands.help_of(*objects)
+
+
+def test_a_near_level_means_the_domains_of_its_topology(commands: Commands) -> None:
+    """Two racks of one name in two zones are two domains, and neither holds two pods."""
+    nodes = racked("a", "a")
+    nodes[1]["metadata"]["labels"]["zone"] = "south"
+    assert "did you mean" in commands.told("job/train", *nodes, gang(f"{RACK}k"))
+    levels = [{"nodeLabel": "zone"}, {"nodeLabel": RACK}]
+    topology = thing("kueue.x-k8s.io/v1beta2", "Topology", "racks", spec={"levels": levels})
+    objects = *nodes, topology, gang(f"{RACK}k", pods=2)
+    assert "did you mean" not in commands.help_of(*objects)
+    assert "Two changes are needed." in commands.told("job/train", *objects), "the level alone does not help"
 
 
 def test_a_near_label_whose_nodes_are_full_is_told_to_wait_as_well(commands: Commands) -> None:

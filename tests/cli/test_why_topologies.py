@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from build.gpu_queues import gpu_job, gpu_queue, gpus
+from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
 from build.manifests import Object, as_file, node, pod, thing
 from build.queue_manifests import KUEUE, flavor
 from shoal.cli.main import main
@@ -95,6 +95,17 @@ def test_a_request_that_no_domain_can_ever_hold_names_the_largest(case: str, why
     assert "tried again when pods end" not in told
     waiting = json.loads(why.run("decide", "-o", "json", objects=objects))["rounds"][-1]["waiting"]
     assert limit in waiting[0]["reason"]["help"]
+
+
+@pytest.mark.parametrize("quota", [8, 16])
+def test_a_job_without_quota_that_no_domain_can_hold_is_told_so_as_well(quota: int, why: Why) -> None:
+    """Its queue has too little for it, or another job holds what it needs."""
+    *objects, cluster_queue, local_queue = queue(*ALL)
+    cluster_queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = quota
+    held = gpu_workload("t/held", 1, 8, on="f")
+    told = why.told([*nodes(), *objects, cluster_queue, local_queue, held, requiring(HOST, 2)])
+    assert "Waiting for pods to end does not help: no kubernetes.io/hostname can hold the 2 pods" in told
+    assert "It starts when others of its queue" not in told
 
 
 def test_a_request_that_fits_once_pods_end_is_not_called_hopeless(why: Why) -> None:

@@ -8,7 +8,6 @@ import pytest
 from build.gpu_pods import device_manager
 from shoal.devices.discovered import layouts_of, slots_of
 from shoal.devices.feature_labels import LabelInput, feature_labels
-from shoal.devices.mig_instances import Gpu
 from shoal.devices.port import InstalledGpu, MigInstance, NvlinkPeer
 from shoal.embedded.gpus.dcgm import DcgmExporter
 from shoal.embedded.gpus.device_manager import DeviceManager
@@ -82,7 +81,37 @@ def test_a_gpu_of_an_unknown_model_has_its_product_and_its_instances() -> None:
     )
 
 
-def test_an_instance_without_a_position_is_left_out() -> None:
-    instance = MigInstance("MIG-1", "1g.10gb", 3, None, None, 9856)
-    hidden = InstalledGpu(0, "GPU-0", "NVIDIA H100 80GB HBM3", "00000000:01:00.0", is_mig=True, instances=(instance,))
-    assert layouts_of([hidden]) == (Gpu(is_mig=True),)
+def hidden(number: int, profile: str, compute: int = 0) -> MigInstance:
+    """As a driver reports it to a process without privileges."""
+    return MigInstance(f"MIG-{number}-{compute}", profile, number, None, None, 9856, compute_instance=compute)
+
+
+def test_instances_without_a_position_have_places_that_fit() -> None:
+    """An agent without privileges serves the instances of its node too."""
+    profiles = {7: "1g.10gb", 1: "3g.40gb", 5: "2g.20gb", 9: "1g.10gb"}
+    instances = tuple(hidden(number, name) for number, name in profiles.items())
+    found = InstalledGpu(0, "GPU-0", "NVIDIA H100 80GB HBM3", "00000000:01:00.0", is_mig=True, instances=instances)
+    (layout,) = layouts_of([found])
+    assert {cut.uuid: cut.profile.name for cut in layout.cuts} == {one.uuid: one.profile for one in instances}
+    assert all(cut.start in cut.profile.starts for cut in layout.cuts)
+    taken = [slice_ for cut in layout.cuts for slice_ in range(cut.start, cut.start + cut.profile.width)]
+    assert len(taken) == len(set(taken))
+    assert layouts_of([found]) == (layout,)
+
+
+@pytest.mark.parametrize(
+    ("name", "instances", "starts"),
+    [
+        ("NVIDIA H100 80GB HBM3", (hidden(1, "1c.3g.40gb", 0), hidden(1, "1c.3g.40gb", 1)), [4, 4]),
+        ("NVIDIA X900", (hidden(2, "2g.99gb"), hidden(1, "1g.50gb")), [0, 1]),
+        ("NVIDIA X900", (hidden(1, "odd"), hidden(2, "")), [0, 1]),
+    ],
+    ids=["parts of one instance", "an unknown model", "unknown profiles"],
+)
+def test_odd_instances_without_a_position_are_listed_too(
+    name: str, instances: tuple[MigInstance, ...], starts: list[int]
+) -> None:
+    found = InstalledGpu(0, "GPU-0", name, "00000000:01:00.0", is_mig=True, instances=instances)
+    (layout,) = layouts_of([found])
+    assert [cut.start for cut in layout.cuts] == starts
+    assert {cut.uuid for cut in layout.cuts} == {one.uuid for one in instances}

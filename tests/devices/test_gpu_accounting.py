@@ -33,6 +33,14 @@ def test_the_first_reading_counts_no_time_and_a_clock_that_goes_back_neither() -
     assert (found.allocated_s, found.active_s) == (0.0, 0.0)
 
 
+def test_a_long_time_between_two_readings_is_held_but_neither_active_nor_throttled() -> None:
+    found = GpuAccount(10.0)
+    busy = GpuReadings(util_percent=80, throttle_reasons=("a",))
+    for at_s in (0.0, 10.0, 3610.0, 3620.0):
+        found.add(at_s, 1.0, busy)
+    assert (found.allocated_s, found.active_s, found.throttled_s) == (3620.0, 16.0, {"a": 20.0})
+
+
 def test_a_gpu_that_does_not_report_its_activity_has_no_active_and_no_idle_time() -> None:
     found = account((0.0, 1.0, GpuReadings()), (10.0, 1.0, None))
     assert (found.allocated_s, found.active_s, found.idle_s(20.0)) == (10.0, None, None)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from shoal.agent.health.kernel_log import LoggedXid, of_address
+from shoal.agent.patient_call import SilentDriverError
 from shoal.devices.device_health import DeviceHealth, HealthCause, NodeHealth
 from shoal.devices.port import DriverVersions, GpuDriver, GpuReadings, InstalledGpu, LostGpu
 from shoal.devices.xids import ADVICE, xid_of
@@ -44,12 +45,19 @@ class NodeReport(msgspec.Struct, frozen=True):
 
 def node_report(driver: GpuDriver, log: Sequence[LoggedXid] = ()) -> NodeReport:
     listed = driver.gpus()
-    readings = {gpu.uuid: driver.read(gpu.uuid) for gpu in listed.gpus}
+    readings = {gpu.uuid: _read(driver, gpu) for gpu in listed.gpus}
     health = NodeHealth()
     health.update(listed, readings, 0.0)
     lost = [*listed.lost, *(one for one in readings.values() if isinstance(one, LostGpu))]
     found = tuple(_report(gpu, readings[gpu.uuid], health.of(gpu.uuid), log) for gpu in listed.gpus)
     return NodeReport(driver.versions(), found, tuple(sorted(lost, key=lambda one: one.index)))
+
+
+def _read(driver: GpuDriver, gpu: InstalledGpu) -> GpuReadings | LostGpu:
+    try:
+        return driver.read(gpu.uuid)
+    except SilentDriverError as error:
+        return LostGpu(gpu.index, gpu.uuid, error.what)
 
 
 def _report(

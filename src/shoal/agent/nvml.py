@@ -135,7 +135,7 @@ class NvmlDriver:
             self._forget_events()
             raise _silent(error) from error
         # The library gives no UUID of a GPU that has fallen off the bus, so GPUs are compared by their handles.
-        ids = (uuid for uuid, (_, handle) in self._handles.items() if identity(handle) == identity(event.device))
+        ids = (uuid for uuid, (_, handle) in tuple(self._handles.items()) if identity(handle) == identity(event.device))
         uuid = next(ids, None)
         if uuid is None or event.eventType != _XID_EVENT:
             return None

@@ -3,11 +3,15 @@
 A value is the activity between two samples of a device, so the first reading of each has none. Samples that are too
 near to each other are not compared, and the result of the last comparison remains. A value that the library does not
 report, or that is not a number, is None.
+
+Guarantees: each sample is freed once, also if several threads read one device: the second one gets the last result,
+because it would compare and free the sample that the first one uses.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any
@@ -58,29 +62,45 @@ class NvmlProfiling:
         self._library, self._value, self._seconds = library, value, seconds
         self._supported: dict[str, bool] = {}
         self._last: dict[tuple[str, int | None], _Sampled] = {}
+        self._in_use: dict[tuple[str, int | None], threading.Lock] = {}
 
     def read(self, uuid: str, handle: Handle, instance: int | None = None) -> Profiling | None:
         """`instance`: the number of the GPU instance; None: the whole GPU."""
         if not self._is_supported(uuid, handle):
             return None
-        last, now_s = self._last.get((uuid, instance)), self._seconds()
+        device = uuid, instance
+        lock = self._in_use.setdefault(device, threading.Lock())
+        if not lock.acquire(blocking=False):
+            last = self._last.get(device)
+            return None if last is None else last.result
+        try:
+            return self._sampled(device, handle)
+        finally:
+            lock.release()
+
+    def _sampled(self, device: tuple[str, int | None], handle: Handle) -> Profiling | None:
+        last, now_s = self._last.get(device), self._seconds()
         if last is not None and now_s - last.at_s < _SHORTEST_S:
             return last.result
         sample = self._value(self._library.nvmlGpmSampleAlloc)
         if sample is None:
             return None
-        if instance is None:
-            taken = self._value(self._library.nvmlGpmSampleGet, handle, sample)
-        else:
-            taken = self._value(self._library.nvmlGpmMigSampleGet, handle, instance, sample)
-        if taken is None:
-            self._value(self._library.nvmlGpmSampleFree, sample)
+        unused = sample
+        try:
+            if self._is_taken(device[1], handle, sample):
+                result = None if last is None else self._compared(last.sample, sample)
+                self._last[device] = _Sampled(sample, now_s, result)
+                unused = None if last is None else last.sample
+                return result
             return None
-        result = None if last is None else self._compared(last.sample, sample)
-        self._last[uuid, instance] = _Sampled(sample, now_s, result)
-        if last is not None:
-            self._value(self._library.nvmlGpmSampleFree, last.sample)
-        return result
+        finally:
+            if unused is not None:
+                self._value(self._library.nvmlGpmSampleFree, unused)
+
+    def _is_taken(self, instance: int | None, handle: Handle, sample: Any) -> bool:
+        if instance is None:
+            return self._value(self._library.nvmlGpmSampleGet, handle, sample) is not None
+        return self._value(self._library.nvmlGpmMigSampleGet, handle, instance, sample) is not None
 
     def forget(self) -> None:
         for sampled in self._last.values():

@@ -1,13 +1,14 @@
 """Runs the parts of a node's agent side by side: each in a thread of its own.
 
 Guarantees: a part that fails does not end the others and is started again after a while; all end when `stop` is set. A
-part that is then still blocked, as in a driver that does not respond, is left behind, because the process ends anyway.
+part that is then still blocked, as in a driver that does not respond, is left behind; `end_despite` ends the process.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -77,6 +78,19 @@ def async_part(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> Agen
     return AgentPart(name, lambda stop: asyncio.run(until(stop)))
 
 
+def part_after(event: threading.Event, part: AgentPart) -> AgentPart:
+    """The part, which starts when the event is set."""
+
+    def run(stop: Stop) -> None:
+        # The end of the agent ends the wait as well.
+        with stop.calling(event.set):
+            event.wait()
+        if not stop.is_set():
+            part.run(stop)
+
+    return AgentPart(part.name, run)
+
+
 def periodic_part(name: str, work: Callable[[], object], interval_s: float) -> AgentPart:
     """Repeats the work until the end."""
 
@@ -88,8 +102,12 @@ def periodic_part(name: str, work: Callable[[], object], interval_s: float) -> A
     return AgentPart(name, run)
 
 
-def run_parts(parts: Sequence[AgentPart], stop: Stop, retry_s: float = _RETRY_S, end_s: float = _END_S) -> None:
-    """Returns after `stop` was set. `end_s`: how long the parts together have to end."""
+def run_parts(
+    parts: Sequence[AgentPart], stop: Stop, retry_s: float = _RETRY_S, end_s: float = _END_S
+) -> Sequence[str]:
+    """Returns after `stop` was set, with the names of the parts that were left behind. `end_s`: how long the parts
+    together have to end.
+    """
     running = [
         threading.Thread(target=_keep_running, args=(part, stop, retry_s), name=f"agent {part.name}", daemon=True)
         for part in parts
@@ -102,6 +120,16 @@ def run_parts(parts: Sequence[AgentPart], stop: Stop, retry_s: float = _RETRY_S,
     left = [part.name for part, thread in zip(parts, running, strict=True) if thread.is_alive()]
     if left:
         _log.warning("did not end in %.0f s and were left behind: %s", end_s, ", ".join(left))
+    return left
+
+
+def end_despite(left: Sequence[str]) -> None:
+    """End the process now if parts were left behind. Python would wait for threads of event loops, and such a thread
+    may be blocked in the driver without end.
+    """
+    if left:
+        logging.shutdown()
+        os._exit(0)
 
 
 def _keep_running(part: AgentPart, stop: Stop, retry_s: float) -> None:

@@ -28,9 +28,10 @@ def check(
     """
     checked(output, TEXTS)
     from shoal.agent.node_report import node_report, report_text
+    from shoal.agent.patient_driver import PatientDriver
     from shoal.wiring.gpu_driver import open_driver
 
-    driver = open_driver(fake)
+    driver = PatientDriver(lambda: open_driver(fake))
     try:
         report = node_report(driver, _logged("" if fake and kernel_log == "/dev/kmsg" else kernel_log))
     finally:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.agent_options import FakeMachine
+from shoal.cli.agent_options import FakeMachine, HostNode, MigStrategy, host_node
 from shoal.cli.cluster_access import AccessOptions, in_one_line
 from shoal.cli.formats import TEXTS, TextOutput, checked
 from shoal.cli.known_names import check_known
@@ -20,15 +20,11 @@ if TYPE_CHECKING:
     from shoal.wiring.node_labels import Target
 
 _DESTINATIONS = ("node", "nfd-file", "node-feature")
-_STRATEGIES = ("none", "single", "mixed")
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelOptions:
-    mig_strategy: Annotated[
-        str,
-        typer.Option("--mig-strategy", metavar="STRATEGY", envvar="MIG_STRATEGY", help="none, single or mixed."),
-    ] = ""
+    mig_strategy: MigStrategy = ""
     config: Annotated[
         Path | None,
         typer.Option(
@@ -86,9 +82,7 @@ class WriteOptions:
         str,
         typer.Option("--output-file", metavar="FILE", envvar="GFD_OUTPUT_FILE", help="The file of --write nfd-file."),
     ] = ""
-    node: Annotated[
-        str, typer.Option("--node", metavar="NAME", envvar="NODE_NAME", help="The node; by default the host's name.")
-    ] = ""
+    node: HostNode = ""
     namespace: Annotated[
         str,
         typer.Option(
@@ -114,7 +108,9 @@ def labels(
     if writing.write:
         check_known(writing.write, _DESTINATIONS, "destination", Where(path="--write"))
     if options.mig_strategy:
-        check_known(options.mig_strategy, _STRATEGIES, "MIG strategy", Where(path="--mig-strategy"))
+        from shoal.devices.plugin_flags import MIG_STRATEGIES
+
+        check_known(options.mig_strategy, sorted(MIG_STRATEGIES), "MIG strategy", Where(path="--mig-strategy"))
     from shoal.wiring.gpu_driver import open_driver, type_of_fake
     from shoal.wiring.node_labels import label_settings, label_source, read_labels, write_labels
 
@@ -162,7 +158,6 @@ def _flags(options: LabelOptions, writing: WriteOptions) -> tuple[dict[str, Any]
 
 def _target(writing: WriteOptions, access: AccessOptions) -> Target:
     import os
-    import socket
 
     from shoal.wiring.node_labels import Target
 
@@ -170,7 +165,7 @@ def _target(writing: WriteOptions, access: AccessOptions) -> Target:
         return Target("nfd-file")
     return Target(
         "node" if writing.write == "node" else "node-feature",
-        node=writing.node or socket.gethostname().lower(),
+        node=host_node(writing.node),
         namespace=writing.namespace,
         pod=os.environ.get("POD_NAME", ""),
         access=access.access_for_change(),

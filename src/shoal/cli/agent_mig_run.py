@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.agent_options import FakeMachine
+from shoal.cli.agent_options import FakeMachine, HostNode, host_node
 from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.option_groups import with_options
 
@@ -25,9 +25,7 @@ class FollowOptions:
             help="A file of mig-parted; else the layouts that are generated for the GPUs.",
         ),
     ] = None
-    node: Annotated[
-        str, typer.Option("--node", metavar="NAME", envvar="NODE_NAME", help="The node; by default the host's name.")
-    ] = ""
+    node: HostNode = ""
     namespace: Annotated[
         str,
         typer.Option(
@@ -50,14 +48,12 @@ def run(*, fake: FakeMachine = "", following: FollowOptions, access: AccessOptio
 
     The state is written to the label nvidia.com/mig.config.state.
     """
-    import socket
-
     from shoal.wiring.mig_labels import MigFollowing, follow_mig_label
 
     follow_mig_label(
         MigFollowing(
             access=access.access_for_change(),
-            node=following.node or socket.gethostname().lower(),
+            node=host_node(following.node),
             namespace=following.namespace,
             file=following.file,
             fake=fake,

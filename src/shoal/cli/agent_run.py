@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shoal.cli.agent_options import FakeMachine
+from shoal.cli.agent_options import DefaultConfig, FakeMachine, MigStrategy
 from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 class PluginOptions:
     """Of NVIDIA's device plugin, with the variables that it reads."""
 
-    mig_strategy: Annotated[
-        str,
-        typer.Option("--mig-strategy", metavar="STRATEGY", envvar="MIG_STRATEGY", help="none, single or mixed."),
-    ] = ""
+    mig_strategy: MigStrategy = ""
     device_list_strategy: Annotated[
         str,
         typer.Option(
@@ -90,12 +87,7 @@ class NodeOptions:
             help="The plugin's configuration: a file, or a folder of which the Node's label names a file.",
         ),
     ] = None
-    default_config: Annotated[
-        str,
-        typer.Option(
-            "--default-config", metavar="NAME", envvar="DEFAULT_CONFIG", help="The file of a Node without the label."
-        ),
-    ] = ""
+    default_config: DefaultConfig = ""
     device_plugin_dir: Annotated[
         Path, typer.Option("--device-plugin-dir", metavar="DIR", help="The kubelet's folder for device plugins.")
     ] = Path("/var/lib/kubelet/device-plugins")
@@ -255,7 +247,7 @@ def run(
 
     With --node the condition GPUHealthy of the Node, and Events about faults, are written too.
     """
-    from shoal.agent.parts import Stop
+    from shoal.agent.parts import Stop, end_despite
     from shoal.wiring.node_agent import AgentSettings, run_agent
 
     logs.set_up()
@@ -286,7 +278,7 @@ def run(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    run_agent(settings, stop)
+    end_despite(run_agent(settings, stop))
 
 
 def _check_folders(node: NodeOptions, parts: PartOptions) -> None:

@@ -25,6 +25,7 @@ def validate(
     Exit code 1 if a layer fails.
     """
     checked(output, TEXTS)
+    from shoal.agent.patient_driver import PatientDriver
     from shoal.agent.validator.cuda_process import run_cuda
     from shoal.agent.validator.layers import LAYERS, LayerResult, Validation
     from shoal.wiring.gpu_driver import open_driver
@@ -32,7 +33,7 @@ def validate(
     wanted = [word.strip() for word in layers.split(",")]
     for word in wanted:
         check_known(word, LAYERS, "layer", Where(path="--layers"))
-    validation = Validation(lambda: open_driver(fake), run_cuda, is_simulated=bool(fake))
+    validation = Validation(lambda: PatientDriver(lambda: open_driver(fake)), run_cuda, is_simulated=bool(fake))
     results: list[LayerResult] = []
     for result in validation.run(wanted):
         results.append(result)

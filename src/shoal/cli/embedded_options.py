@@ -188,16 +188,10 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise UserError("--processes does not go with --from")
         if not self.has_foreign:
             raise UserError("--no-foreign-kinds does not go with --from: a snapshot has such kinds")
-        from shoal.embedded.snapshots.creation import SnapshotStart
-        from shoal.embedded.snapshots.machines import reproduced_node
-        from shoal.embedded.snapshots.preparation import prepared
+        from shoal.embedded.snapshots.creation import snapshot_start
         from shoal.embedded.snapshots.reading import read_objects
 
-        objects = read_objects(self.snapshot.expanduser())
-        nodes = tuple(reproduced_node(each) for each in objects if each["kind"] == "Node")
-        if not nodes:
-            raise UserError("has no Node", where=Where(str(self.snapshot)), fix="add the nodes of the cluster to it")
-        return SnapshotStart(nodes, prepared(objects), self.snapshot.name)
+        return snapshot_start(read_objects(self.snapshot.expanduser()), self.snapshot)
 
     def _machines(self) -> tuple[Machine, ...]:
         if self.nodes == NONE:

@@ -18,6 +18,6 @@ def missing_extra(error: ModuleNotFoundError) -> str:
         return ""
     package, extra = _EXTRAS[module]
     return (
-        f"this command needs the Python package {package}, which is not installed; install the extra {extra}, or all "
-        f"for every command: pip install 'shoal[{extra}]'"
+        f"this command needs the Python package {package}, which is not installed; it is in the extra {extra}; install "
+        "what every command needs with: pip install 'shoal[all]'"
     )

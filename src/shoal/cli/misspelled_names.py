@@ -33,7 +33,7 @@ def misspelled_name_warnings(
     waiting: Iterable[Placed[Pod]], events: Iterable[Event], documents: Sequence[Document]
 ) -> list[str]:
     """One line for each name and each place in a pod; of very many names the first."""
-    names = _Names(events, documents)
+    names = _ExistingNames(events, documents)
     first: dict[tuple[str, str], str] = {}
     for placed in waiting:
         for path, words in (*names.resources(placed.value), *names.groups(placed.value)):
@@ -41,7 +41,7 @@ def misspelled_name_warnings(
     return list(first.values())
 
 
-class _Names:
+class _ExistingNames:
     """The names that exist, and what is meant by others."""
 
     def __init__(self, events: Iterable[Event], documents: Sequence[Document]) -> None:

@@ -6,13 +6,11 @@ queue are printed. Warnings that name no object, such as one about a scheduler p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 
 from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded
 
-_OBJECT = re.compile(r"document [0-9]+ \([A-Za-z0-9]+ (?P<key>[^)]*)\)")
 _UNREAD = "not read, because no decision depends on them"
 
 
@@ -23,9 +21,16 @@ def related_warnings(loaded: Loaded, family: Family) -> list[str]:
 
 def _about(warnings: Iterable[str], keys: Collection[str]) -> Iterable[str]:
     for warning in warnings:
-        found = _OBJECT.search(warning)
-        if not warning.startswith(_UNREAD) and (found is None or found["key"] in keys):
+        key = _object_of(warning)
+        if not warning.startswith(_UNREAD) and (not key or key in keys):
             yield warning
+
+
+def _object_of(warning: str) -> str:
+    """`t/x` of `file.yaml: document 2 (Pod t/x): ...`; empty for a warning about no object."""
+    _, _, rest = warning.partition("document ")
+    number, opened, rest = rest.partition(" (")
+    return rest.partition(")")[0].partition(" ")[2] if opened and number.isdecimal() else ""
 
 
 def _keys(loaded: Loaded, family: Family) -> set[str]:

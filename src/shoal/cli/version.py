@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from typing import Annotated
 
 import typer
@@ -10,6 +11,10 @@ import typer
 from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.formats import TEXTS, TextOutput, checked
 from shoal.cli.option_groups import with_options
+
+OLDEST_KUBERNETES, NEWEST_KUBERNETES = "1.34", "1.36"
+"""Of the clusters on which Shoal runs. The oldest has the present version of resource claims."""
+_MINOR = re.compile(r"v?([0-9]{1,3})\.([0-9]{1,3})(?![0-9])")
 
 
 @with_options
@@ -24,17 +29,50 @@ def version(
     """Print the versions of Shoal and of the cluster."""
     checked(output, TEXTS)
     from shoal import __version__
+    from shoal.commit import commit
 
-    own = {"version": __version__, "python": platform.python_version()}
+    built_from = commit()
+    own = {
+        "version": __version__,
+        "commit": built_from,
+        "python": platform.python_version(),
+        "kubernetes": f"{OLDEST_KUBERNETES} to {NEWEST_KUBERNETES}",
+    }
     if output != TEXTS[0]:
         from shoal.cli.formats import write
 
         write({"client": own} if client else {"client": own, "server": _server(access)}, output)
         return
     typer.echo(f"Client Version: {__version__}")
+    typer.echo(f"Commit: {built_from or 'unknown'}")
+    typer.echo(f"Supported Kubernetes Versions: {own['kubernetes']}")
     if not client:
         server = _server(access)
         typer.echo(f"Server Version: {server['version']}\nCluster: {server['cluster']}")
+        complaint = unsupported(server["version"])
+        if complaint:
+            typer.echo(f"shoal: warning: {complaint}", err=True)
+
+
+def unsupported(version: str) -> str:
+    """Why Shoal may not work on a cluster of this version; empty if it does, or if the version is in another form."""
+    found = _MINOR.match(version)
+    if found is None:
+        return ""
+    number = (int(found[1]), int(found[2]))
+    if number < _numbers(OLDEST_KUBERNETES):
+        return (
+            f"Kubernetes {version} is older than {OLDEST_KUBERNETES}, the oldest version that Shoal supports; resource "
+            "claims and some decisions do not work there"
+        )
+    if number > _numbers(NEWEST_KUBERNETES):
+        return f"Shoal was not tested with Kubernetes {version}; the newest version that was is {NEWEST_KUBERNETES}"
+    return ""
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    major, _, minor = version.partition(".")
+    return int(major), int(minor)
 
 
 def _server(options: AccessOptions) -> dict[str, str]:

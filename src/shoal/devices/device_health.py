@@ -11,7 +11,7 @@ are known faults of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -79,6 +79,7 @@ class NodeHealth:
         self._readings: dict[str, GpuReadings] = {}
         self._xids: dict[str, list[_Recorded]] = {}
         self._lost: dict[str, LostGpu] = {}
+        self._silent: frozenset[str] = frozenset()
         self._links: dict[str, int] = {}
         """The most NVLink connections that each GPU has had."""
 
@@ -90,9 +91,17 @@ class NodeHealth:
             found[:] = [one for one in found if (one.xid, one.instance) != (event.xid, event.instance)]
             found.append(recorded)
 
-    def update(self, listed: GpuList, readings: Mapping[str, GpuReadings | LostGpu], at_s: float) -> None:
-        """Take over a list of the driver with the readings of each GPU."""
-        before = self._lost
+    def update(
+        self,
+        listed: GpuList,
+        readings: Mapping[str, GpuReadings | LostGpu],
+        at_s: float,
+        silent: Collection[str] = (),
+    ) -> None:
+        """Take over a list of the driver with the readings of each GPU. `silent`: those whose reading does not end, by
+        UUID. A GPU that answers again later need not have had a reset, unlike one that was lost.
+        """
+        before, self._silent = self._lost, frozenset(silent)
         self._lost = {one.uuid or f"GPU {one.index}": one for one in listed.lost}
         self._lost |= {uuid: one for uuid, one in readings.items() if isinstance(one, LostGpu)}
         for gpu in listed.gpus:
@@ -114,6 +123,10 @@ class NodeHealth:
             for values in (self._gpus, self._readings, self._xids, self._links):
                 values.pop(uuid, None)
 
+    def gpus(self) -> tuple[InstalledGpu, ...]:
+        """As they were listed last, also those that are lost."""
+        return tuple(self._gpus.values())
+
     def of(self, uuid: str) -> DeviceHealth:
         lost, gpu = self._lost.get(uuid), self._gpus.get(uuid)
         index = lost.index if lost is not None else gpu.index if gpu is not None else -1
@@ -129,6 +142,9 @@ class NodeHealth:
             yield HealthCause(
                 "lost", f"the GPU does not respond: {lost.reason}", ADVICE["power-cycle"], is_unhealthy=True
             )
+        if uuid in self._silent:
+            message = "calls of the driver about the GPU do not return"
+            yield HealthCause("silent", message, ADVICE["reset"], is_unhealthy=True)
         for one in self._xids.get(uuid, ()):
             fault = xid_of(one.xid)
             yield HealthCause(

@@ -1,18 +1,22 @@
 """Converts the GPUs that a driver reports to the values from which devices, labels and annotations are computed.
 
 Guarantees: GPUs of one island are connected by NVLink, directly or through others; islands are numbered by their first
-GPU. MIG instances without a known position are left out, because no configuration can name them.
+GPU. A driver reports the positions of MIG instances to privileged processes only; others assume positions at which the
+instances fit. They are right enough to name the instances: no instance is created or destroyed without the privilege.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from shoal.data.gpus import find_model
 from shoal.data.mig import Engines, Layout, Profile, layout_of_product
 from shoal.devices.gpu_slot import GpuSlot
-from shoal.devices.mig_instances import Cut, Gpu
+from shoal.devices.mig_instances import Cut, Gpu, places
+from shoal.devices.mig_profile_names import MigNameError, parse_profile
 from shoal.devices.port import GpuList, InstalledGpu, MigInstance
 from shoal.devices.product_names import product_of_device
 
@@ -82,26 +86,52 @@ def _islands(gpus: Sequence[InstalledGpu]) -> dict[str, int]:
 
 def _cuts(gpu: InstalledGpu) -> list[Cut]:
     facts = layout_of_product(product_of_device(gpu.name).removeprefix("NVIDIA-"))
-    found = [_cut(gpu.index, one, facts) for one in gpu.instances]
-    return sorted((cut for cut in found if cut is not None), key=lambda cut: cut.start)
+    assumed = _assumed_starts(gpu.instances, facts) if any(one.start is None for one in gpu.instances) else {}
+    found = [_cut(gpu.index, one, facts, assumed) for one in gpu.instances]
+    return sorted(found, key=lambda cut: cut.start)
 
 
-def _cut(gpu: int, one: MigInstance, facts: Layout | None) -> Cut | None:
-    if one.start is None or one.width is None:
-        return None
+def _assumed_starts(instances: Sequence[MigInstance], facts: Layout | None) -> dict[int | None, int]:
+    """By number of the GPU instance."""
+    profiles = {one.instance: _instance_profile(one.profile) for one in instances}
+    numbers = sorted(profiles, key=lambda number: -1 if number is None else number)
+    found = None if facts is None else places(facts, tuple(sorted(Counter(profiles.values()).items())))
+    if found is None:
+        # Of a model that the tables do not have: one after the other.
+        widths = (_compute_slices(profiles[number]) or 1 for number in numbers)
+        return dict(zip(numbers, accumulate(widths, initial=0), strict=False))
+    left: dict[str, list[int]] = {}
+    for profile, start in found:
+        left.setdefault(profile, []).append(start)
+    return {number: left[profiles[number]].pop(0) for number in numbers}
+
+
+def _instance_profile(name: str) -> str:
+    """Of the GPU instance, from the name of one of its parts."""
+    try:
+        return parse_profile(name).instance
+    except MigNameError:
+        return name
+
+
+def _cut(gpu: int, one: MigInstance, facts: Layout | None, assumed: Mapping[int | None, int]) -> Cut:
+    start = assumed[one.instance] if assumed or one.start is None else one.start
     profile = facts.profile(one.profile) if facts is not None else None
     return Cut(
         gpu=gpu,
-        profile=profile or _unknown_profile(one.profile, one.start, one.width),
-        start=one.start,
+        profile=profile or _unknown_profile(one.profile, start, one.width or _compute_slices(one.profile) or 1),
+        start=start,
         instance=one.instance if one.instance is not None else 0,
         uuid=one.uuid,
         memory_mib=one.memory_mib or 0,
     )
 
 
+def _compute_slices(profile: str) -> int:
+    found = _SLICES.match(profile)
+    return int(found["slices"]) if found is not None else 0
+
+
 def _unknown_profile(name: str, start: int, width: int) -> Profile:
     """Of a GPU that the tables do not have yet."""
-    slices = _SLICES.match(name)
-    compute = int(slices["slices"]) if slices is not None else 0
-    return Profile(name, -1, -1, compute, width, (start,), 1, None, None, _UNKNOWN_ENGINES)
+    return Profile(name, -1, -1, _compute_slices(name), width, (start,), 1, None, None, _UNKNOWN_ENGINES)

@@ -1,13 +1,14 @@
 """Counts for one GPU how long pods held it, how long it was active, and how long its clocks were reduced.
 
-Time without readings adds to no activity: it is unknown. Allocated and active time are weighted by the part of the GPU,
-so that their quotient is the utilization of what pods hold.
+Time without readings adds to no activity: it is unknown, as while a call of the driver did not return. Allocated and
+active time are weighted by the part of the GPU, so that their quotient is the utilization of what pods hold.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from math import inf
 from typing import Generic, TypeVar
 
 from shoal.devices.port import GpuReadings, InstalledGpu
@@ -16,7 +17,9 @@ K = TypeVar("K", int, str)
 
 
 class GpuAccount:
-    def __init__(self) -> None:
+    def __init__(self, longest_s: float = inf) -> None:
+        """`longest_s`: after a longer time between two readings it is unknown what the GPU did."""
+        self._longest_s = longest_s
         self.allocated_s = 0.0
         self.active_s: float | None = None
         """None: the GPU does not report its activity."""
@@ -31,6 +34,8 @@ class GpuAccount:
         passed = 0.0 if self._last_s is None else max(at_s - self._last_s, 0.0)
         self._last_s = at_s
         self.allocated_s += allocated * passed
+        if passed > self._longest_s:
+            passed = 0.0
         activity = None if readings is None else activity_of(readings)
         self.is_active = bool(activity)
         if activity is None or activity > 0:

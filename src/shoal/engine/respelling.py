@@ -49,20 +49,37 @@ def respelt_rule(rule: NodeRule, labels: Sequence[Unmatched]) -> NodeRule:
     return rule
 
 
-def respelt_group(facts: GroupFacts, labels: Sequence[Unmatched]) -> GroupFacts:
+def respelt_group(cluster: Cluster, facts: GroupFacts, labels: Sequence[Unmatched]) -> GroupFacts:
     """With the first near label instead of each topology level."""
+    parts = tuple(
+        structs.replace(part, requirement=respelt_requirement(cluster, part.requirement, labels))
+        for part in facts.parts
+    )
+    requirement = respelt_requirement(cluster, facts.requirement, labels)
+    return structs.replace(facts, requirement=requirement, parts=parts)
+
+
+def respelt_requirement(
+    cluster: Cluster, wish: TopologyRequirement, labels: Sequence[Unmatched]
+) -> TopologyRequirement:
+    """In the topology that has the levels, as the objects are read: its domains lie within those of wider levels."""
     names = {label.key: label.near[0] for label in labels if not label.has_key}
+    meant = structs.replace(
+        wish,
+        required=names.get(wish.required, wish.required),
+        preferred=names.get(wish.preferred, wish.preferred),
+        slice_level=names.get(wish.slice_level, wish.slice_level),
+    )
+    if meant == wish:
+        return wish
+    levels = {level for level in (meant.required, meant.preferred, meant.slice_level) if level}
+    return structs.replace(meant, topology=wish.topology or _topology_with(cluster, levels))
 
-    def renamed(wish: TopologyRequirement) -> TopologyRequirement:
-        return structs.replace(
-            wish,
-            required=names.get(wish.required, wish.required),
-            preferred=names.get(wish.preferred, wish.preferred),
-            slice_level=names.get(wish.slice_level, wish.slice_level),
-        )
 
-    parts = tuple(structs.replace(part, requirement=renamed(part.requirement)) for part in facts.parts)
-    return structs.replace(facts, requirement=renamed(facts.requirement), parts=parts)
+def _topology_with(cluster: Cluster, levels: set[str]) -> str:
+    """Those of Kueue before those of others, by name; empty where none has them all."""
+    found = (name for name, facts in cluster.topologies.items() if levels <= {*facts.levels})
+    return min(found, key=lambda name: (not name.startswith("kueue/"), name), default="")
 
 
 def _respelt(requirement: Requirement, label: Unmatched) -> Requirement:

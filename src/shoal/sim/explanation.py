@@ -240,10 +240,7 @@ class _Told:
         limit = gang_help(found, evidence)
         if found.code in _NOT_ABOUT_NODES:
             trial = RemedyTrial(self._rounds, self._objects.node_facts, self._go_on)
-            correction = GangCorrection(trial, gang, found, self._objects)
-            explanation.remedies = correction.remedies
-            lines = [line for remedy in correction.remedies for line in remedy.lines()]
-            explanation.add("would help", correction.note, *(lines or [limit]))
+            GangCorrection(trial, gang, found, self._objects).tell(explanation, limit)
             return
         explanation.add("unhealthy", *self._unhealthy(self._cluster.pending[found.pod].charge.ask))
         self._tell_help(explanation, WaitingSubject(gang.name, tuple(gang.waiting), is_gang=True), limit)

@@ -21,6 +21,7 @@ from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject
 from shoal.units.near_texts import nearest_name
 from shoal.views.asks import pods_words
 from shoal.views.enumeration import few
+from shoal.views.explanation import Explanation
 from shoal.views.remedies import Remedy
 from shoal.views.remedy_commands import FieldEdit, edit_commands, edit_words, number_command
 
@@ -50,6 +51,12 @@ class GangCorrection:
                 self._find_name()
             case Code.GANG_TOO_SMALL:
                 self._lower_minimum()
+
+    def tell(self, explanation: Explanation, otherwise: str) -> None:
+        """`otherwise`: what would help where no remedy was found."""
+        explanation.remedies = self.remedies
+        lines = [line for remedy in self.remedies for line in remedy.lines()]
+        explanation.add("would help", self.note, *(lines or [otherwise]))
 
     def _lower_minimum(self) -> None:
         gang, found = self._gang, self._found

@@ -208,7 +208,7 @@ class QueueOpenings:
 
 
 def _is_stop(found: Sequence[QuotaRemedy]) -> bool:
-    """Whether the obstacle is told well enough without a similar name."""
+    """Whether other chapters of the explanation name the obstacle."""
     return all(change.field == "stopPolicy" for change in found[0].changes)
 
 

@@ -27,11 +27,12 @@ from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
 from shoal.sim.remedies.search import Found
 from shoal.sim.remedies.trial import GoOn
+from shoal.store.queues.job_parts.plain import LEAST_ANNOTATION
 from shoal.views.explanation import QUEUE_ALONE, Explanation, cause_lines
 from shoal.views.gangs import empty_nodes_words
 from shoal.views.queue_help import cut_words, remedy_words
 from shoal.views.remedies import Remedy, both, unmatched_words
-from shoal.views.remedy_commands import quota_commands
+from shoal.views.remedy_commands import annotation_commands, number_command, quota_commands
 from shoal.views.why import nearest_sentence
 
 _MOST_REMEDIES = 4
@@ -187,12 +188,24 @@ class _QueuedHelp:
             return None
         return candidate.remedy if best.kind is RemedyKind.TURN else both(candidate.remedy, self._told(best))
 
+    def _fewer_pods(self, remedy: QuotaRemedy) -> tuple[str, ...]:
+        """Of a Job; other kinds have a field for each of their pod sets."""
+        namespace, kind, name = self._objects.queued_owner(self._facts.key)
+        change = remedy.changes[0]
+        if kind != "Job" or len(self._facts.pod_sets) > 1 or len(remedy.changes) > 1 or change.after is None:
+            return ()
+        if change.field == "minCount":
+            return annotation_commands("job", (f"{namespace}/{name}",), LEAST_ANNOTATION, str(change.after))
+        return (number_command("job", f"{namespace}/{name}", ("spec", "parallelism"), int(change.after)),)
+
     def _quota(self, prover: Prover | None) -> list[QuotaRemedy]:
         rounds = self._rounds
         return remedies(rounds.kueue, self._facts.key, prover=prover, now_s=rounds.now_s, budget=self._budget)
 
     def _told(self, remedy: QuotaRemedy) -> Remedy:
         words = remedy_words(remedy, self._objects.workload_words)
+        if remedy.kind is RemedyKind.FEWER_PODS and self._objects.is_living:
+            return Remedy(words, self._fewer_pods(remedy))
         if not self._objects.is_living or remedy.kind not in _COMMANDED:
             return Remedy(words)
         steps = [(change, self._objects.quota_path(change)) for change in remedy.changes]

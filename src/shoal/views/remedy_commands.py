@@ -155,6 +155,12 @@ def label_commands(kind: str, keys: Sequence[str], label: str, value: str) -> tu
     return () if len(keys) > _MOST_PODS else tuple(commands)
 
 
+def annotation_commands(kind: str, keys: Sequence[str], annotation: str, value: str) -> tuple[str, ...]:
+    """Set one annotation of each object; empty for too many of them."""
+    commands = (f"kubectl annotate {_named(kind, key)} {annotation}={value} --overwrite" for key in keys)
+    return () if len(keys) > _MOST_PODS else tuple(commands)
+
+
 def flavor_command(flavor: str, topology: str) -> str:
     return field_command("resourceflavor", flavor, {"topologyName": topology})
 

@@ -43,11 +43,12 @@ def wait_reason(
     waiting: StillWaiting, behind: str = "", unproven: str = "", limits: Sequence[DomainLimit] = ()
 ) -> Reason:
     """`behind`: who is before it in a queue that goes strictly by turn. `unproven`: why quota alone decides. `limits`:
-    what no domain can hold, looked for where a topology refuses the workload."""
+    what no domain can hold of it."""
     help_ = HELP[waiting.why]
     message = waiting.message or _MESSAGES.get(waiting.why, "It waits")
-    if waiting.why is Wait.TOPOLOGY and limits:
-        help_ = limit_words(limits)
+    if limits:
+        # More quota alone does not help either.
+        help_ = f"{help_} {limit_words(limits)}" if waiting.why is Wait.EXCEEDS_MAX_QUOTA else limit_words(limits)
     for fault, words in ((_UNTOPOLOGICAL, _TOPOLOGY_HELP), (_LEVELS, _LEVEL_HELP)):
         if waiting.why is Wait.NO_FLAVOR and fault in message:
             has_others = any(word in message for word in ("taint", "affinity"))

@@ -18,7 +18,6 @@ from shoal.agent.cdi.driver_files import driver_files
 from shoal.agent.kubelet.pod_resources import KubeletPodDevices
 from shoal.agent.parts import AgentPart, Stop, async_part
 from shoal.devices.cdi_devices import CdiInput
-from shoal.devices.device_ids import device_of_replica
 from shoal.devices.health_reports import HealthTaint
 from shoal.devices.mig_port import MigControl
 from shoal.devices.plugin_config import PluginConfig
@@ -202,20 +201,14 @@ def _stop_server(server: Any) -> None:
 
 def _users(node: AgentNode) -> GpuUsers:
     def users(uuid: str) -> Sequence[PodUser]:
-        from shoal.agent.health.node_condition import PodUser
+        from shoal.agent.health.gpu_users import pods_of_gpu
 
         try:
-            instances = {one.uuid for gpu in node.driver.gpus().gpus if gpu.uuid == uuid for one in gpu.instances}
             holdings = node.kubelet.holdings()
         except ShoalError as error:
             _log.warning("the pods of GPU %s are not known: %s", uuid, error)
             return ()
-        wanted = {uuid, *instances}
-        found = (
-            PodUser(one.namespace, one.pod)
-            for one in holdings
-            if any(device_of_replica(device) in wanted for device in one.device_ids)
-        )
-        return tuple(dict.fromkeys(found))
+        # The driver is not asked: a GPU with a fault may keep it from answering.
+        return pods_of_gpu(uuid, node.health.gpus(), holdings, node.name)
 
     return users

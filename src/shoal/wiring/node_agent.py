@@ -10,6 +10,7 @@ import logging
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -20,8 +21,9 @@ import msgspec
 from shoal.agent.cdi.driver_files import mig_capabilities
 from shoal.agent.health.watcher import HealthTimes, HealthWatcher
 from shoal.agent.kubelet.pod_resources import USUAL_SOCKET, KubeletPodDevices
-from shoal.agent.parts import AgentPart, Stop, async_part, periodic_part, run_parts
-from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder
+from shoal.agent.parts import AgentPart, Stop, async_part, part_after, periodic_part, run_parts
+from shoal.agent.patient_call import PatientCall, SilentDriverError
+from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder, ConfigKeys
 from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSettings
 from shoal.agent.plugin.plugin_spec import PluginSpec
 from shoal.agent.plugin.scheduler_choice import SchedulerChoice
@@ -55,10 +57,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger("shoal.agent")
 USUAL_FOLDER = Path("/var/lib/kubelet/device-plugins")
 _DRIVER_RETRY_S, _CONFIG_S, _SPEC_S, _TIME_SLICE_S = 30.0, 5.0, 5.0, 5.0
+_CLOSE_S = 3.0
 _FIRST_PODS_S = 5.0
 """How long the devices are kept back at the start if the cluster does not answer."""
 _SIMULATED = HealthTimes(readings_s=5.0, wait_s=0.2)
 """A simulated driver does not wait for an Xid."""
+
+
+_CONFIGURED = frozenset({"device plugin", "MPS", "time slices", "labels", "CDI specification"})
+"""The parts that depend on the plugin's configuration."""
 
 
 class AgentSettings(msgspec.Struct, frozen=True):
@@ -82,18 +89,19 @@ class AgentSettings(msgspec.Struct, frozen=True):
     parts: NodePartSettings = NodePartSettings()
 
 
-def run_agent(settings: AgentSettings, stop: Stop) -> None:
-    """Until `stop` is set. Raises `UserError` for a configuration with which the plugin would not start; and if there
-    is no driver, unless the settings let it come later.
+def run_agent(settings: AgentSettings, stop: Stop) -> Sequence[str]:
+    """Until `stop` is set; returns the parts that are still blocked then. Raises `UserError` for a configuration with
+    which the plugin would not start; and if there is no driver, unless the settings let it come later.
     """
     opened = _driver(settings, stop)
     if opened is None:
-        return
+        return ()
     driver, mig = opened
     try:
-        run_parts(agent_parts(driver, mig, settings), stop)
+        return run_parts(agent_parts(driver, mig, settings), stop)
     finally:
-        driver.close()
+        with suppress(SilentDriverError):
+            PatientCall(driver.close, _CLOSE_S)()
 
 
 def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> Sequence[AgentPart]:
@@ -119,7 +127,7 @@ def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> 
     if settings.cdi_folder is not None and is_plugin:
         spec = PluginSpec(settings.cdi_folder, driver, lambda: plugin.settings, _capabilities(driver, settings))
         # Containers must not refer to devices that no specification has yet.
-        spec.check()
+        plugin.prepare_by(spec.write)
         parts.append(periodic_part("CDI specification", spec.check, _SPEC_S))
     if files is not None:
         parts.append(periodic_part("configuration", files.check, _CONFIG_S))
@@ -131,7 +139,11 @@ def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> 
     node = _node(driver, mig, settings, health, plugin)
     if settings.parts.metrics is not None:
         parts.append(metrics_part(node, settings.parts.metrics, is_simulated=bool(settings.fake)))
-    return [*parts, *(_cluster_parts(node, settings) if settings.access is not None else ())]
+    parts += _cluster_parts(node, settings) if settings.access is not None else ()
+    if isinstance(files, ConfigFolder):
+        # Under the configuration of another kind of node, running pods would have devices that are not advertised.
+        return [part_after(files.is_chosen, part) if part.name in _CONFIGURED else part for part in parts]
+    return parts
 
 
 def _cluster_parts(node: AgentNode, settings: AgentSettings) -> Iterator[AgentPart]:
@@ -251,7 +263,8 @@ def _config_files(
     if not settings.config.is_dir():
         return ConfigFile(settings.config, reader.read()[0], reader.read, plugin.configure)
     followed = LabelledConfig(reader.read()[0], reader.read)
-    return ConfigFolder(settings.config, followed, plugin.configure, settings.default_config)
+    keys = ConfigKeys(settings.default_config, waits_for_label=settings.access is not None)
+    return ConfigFolder(settings.config, followed, plugin.configure, keys)
 
 
 def _pods_part(settings: AgentSettings, access: Access, choice: SchedulerChoice) -> AgentPart:

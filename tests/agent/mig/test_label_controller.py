@@ -56,6 +56,20 @@ class KillingApi:
         return call if name in ("get", "list", "patch", "delete") else found
 
 
+class ClockSetBack:
+    """Its time is set back by an hour each time that it is asked for."""
+
+    def __init__(self, clock: Any) -> None:
+        self._clock, self._back_s = clock, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+    def seconds(self) -> float:
+        self._back_s += 3600.0
+        return float(self._clock.seconds() - self._back_s)
+
+
 def pod(name: str, app: str = "", **container: Any) -> Obj:
     labels = {"app": app} if app else {}
     spec = {"nodeName": "n", "containers": [{"name": "main", "image": "x", **container}]}
@@ -69,10 +83,10 @@ class Site:
         self.cluster, self.gpus = cluster, gpus
         self.library = FakeNvml(gpus)
 
-    def controller(self, api: Any = None, **settings: Any) -> MigLabelController:
+    def controller(self, api: Any = None, clock: Any = None, **settings: Any) -> MigLabelController:
         mig = NodeMig(NvmlDriver(self.library), NvmlMigControl(self.library))
         return MigLabelController(
-            api or self.cluster.api, self.cluster.clock, mig, MigSettings("n", is_inline=True, **settings)
+            api or self.cluster.api, clock or self.cluster.clock, mig, MigSettings("n", is_inline=True, **settings)
         )
 
     async def label(self, config: str) -> None:
@@ -145,6 +159,18 @@ async def test_clients_that_stay_fail_the_change_and_are_restored(tmp_path: Path
 
 
 @virtual
+async def test_a_clock_that_is_set_back_does_not_prolong_the_wait_for_clients(tmp_path: Path) -> None:
+    async with site(tmp_path) as one:
+        await one.cluster.create(PODS, pod("exporter", "nvidia-dcgm-exporter"), OPERATOR)
+        await one.label("all-balanced")
+        controller = one.controller(clock=ClockSetBack(one.cluster.clock))
+        task = asyncio.ensure_future(controller.follow())
+        await one.cluster.pass_time(400.0)
+        assert task.done()
+        assert (await one.labels())[STATE] == "failed"
+
+
+@virtual
 @pytest.mark.parametrize("config", ["nothing", "all-1g.5gb"])
 async def test_an_unknown_layout_fails_and_stops_no_client(tmp_path: Path, config: str) -> None:
     async with site(tmp_path) as one:
@@ -166,6 +192,58 @@ async def test_an_instance_of_a_running_pod_is_not_destroyed(tmp_path: Path) -> 
         await controller.follow()
         assert (await one.labels())[STATE] == "failed"
         assert profiles(one.gpus) == [["1g.10gb"] * 7]
+
+
+@virtual
+async def test_an_instance_of_a_pod_that_started_while_clients_left_is_not_destroyed(tmp_path: Path) -> None:
+    async with site(tmp_path, [FakeGpu(0)]) as one:
+        controller = one.controller()
+        await one.label("all-1g.10gb")
+        await controller.follow()
+        await one.cluster.create(PODS, pod("plugin", "nvidia-device-plugin-daemonset"), OPERATOR)
+        await one.label("all-7g.80gb")
+        task = asyncio.ensure_future(controller.follow())
+        await one.cluster.pass_time(10.0)
+        await one.cluster.create(PODS, pod("user", resources={"limits": {"nvidia.com/mig-1g.10gb": "1"}}))
+        await one.cluster.api.delete(PODS, OPERATOR, "plugin", Deletion(grace_s=0))
+        await one.cluster.pass_time(5.0)
+        await task
+        assert profiles(one.gpus) == [["1g.10gb"] * 7]
+        assert (await one.labels())[STATE] == "failed"
+
+
+@virtual
+@pytest.mark.parametrize(
+    "resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-1g.10gb.shared"]
+)
+async def test_a_pod_whose_devices_are_not_known_keeps_all_that_its_resource_can_be(
+    tmp_path: Path, resource: str
+) -> None:
+    """With the strategy `single`, MIG instances are advertised as `nvidia.com/gpu`."""
+    async with site(tmp_path) as one:
+        controller = one.controller()
+        await one.label("all-1g.10gb")
+        await controller.follow()
+        await one.cluster.create(PODS, pod("user", resources={"limits": {resource: "1"}}))
+        await one.label("all-7g.80gb")
+        await controller.follow()
+        assert profiles(one.gpus) == [["1g.10gb"] * 7, ["1g.10gb"] * 7]
+
+
+@virtual
+async def test_whole_gpus_that_pods_hold_are_no_instances_of_other_gpus(tmp_path: Path) -> None:
+    """Where only some GPUs are in MIG mode, the strategy is not `single`."""
+    async with site(tmp_path) as one:
+        controller = one.controller()
+        one.gpus[1].is_mig = True
+        one.gpus[1].instances = [one.gpus[1].new_instance(4, "1g.10gb", 0, 1, 9856)]
+        one.gpus[1].instances[0].compute = [1]
+        await one.cluster.create(PODS, pod("user", resources={"limits": {"nvidia.com/gpu": "1"}}))
+        labels = {"shoal.dev/mig-layout": "dynamic", "shoal.dev/mig-devices": "1"}
+        request = {"mig.shoal.dev/a": "1:7g.80gb@0"}
+        await one.cluster.patch(NODES, "n", {"metadata": {"labels": labels, "annotations": request}})
+        await controller.follow()
+        assert profiles(one.gpus) == [[], ["7g.80gb"]]
 
 
 @virtual
@@ -240,6 +318,21 @@ async def test_a_controller_that_is_killed_at_any_call_is_continued_by_the_next(
             assert profiles(one.gpus) == [BALANCED, BALANCED], at
         at += 1
     assert at > 10
+
+
+@virtual
+async def test_clients_are_started_again_if_the_label_was_removed_while_no_controller_ran(tmp_path: Path) -> None:
+    async with site(tmp_path) as one:
+        await one.cluster.create(PODS, pod("exporter", "nvidia-dcgm-exporter"), OPERATOR)
+        await one.label("all-balanced")
+        task = asyncio.ensure_future(one.controller().follow())
+        await one.cluster.pass_time(10.0)
+        task.cancel()
+        assert (await one.labels())[PLUGIN] == PAUSED
+        await one.cluster.patch(NODES, "n", {"metadata": {"labels": {CONFIG: None}}})
+        await one.controller().follow()
+        labels = await one.labels()
+        assert (labels[PLUGIN], labels[EXPORTER], labels[STATE]) == ("true", "false", "failed")
 
 
 @virtual

@@ -8,9 +8,7 @@ from typing import Any
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from shoal.client.kind import JOBS, NODES, PODS
-from shoal.embedded.snapshots.creation import SnapshotStart, create_snapshot
-from shoal.embedded.snapshots.machines import reproduced_node
-from shoal.embedded.snapshots.preparation import prepared
+from shoal.embedded.snapshots.creation import SnapshotStart, create_snapshot, snapshot_start
 
 Obj = dict[str, Any]
 NODE: Obj = {
@@ -40,8 +38,7 @@ def pod(name: str, **meta: Any) -> Obj:
 
 
 def start(*objects: Obj) -> SnapshotStart:
-    given = [NODE, *objects]
-    return SnapshotStart((reproduced_node(NODE),), prepared(given), "snapshot.json")
+    return snapshot_start([NODE, *objects], Path("snapshot.json"))
 
 
 @virtual

@@ -8,12 +8,18 @@ from typing import Any
 
 import pytest
 
-from shoal.embedded.snapshots.preparation import prepared, with_uids
+from shoal.embedded.snapshots.preparation import Prepared, with_uids
+from shoal.embedded.snapshots.preparation import prepared as prepared_for
 from shoal.embedded.snapshots.reading import read_objects
 from shoal.units.errors import UserError
 
 Obj = dict[str, Any]
 NODE: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+
+
+def prepared(objects: list[Obj], devices: tuple[str, ...] = ()) -> Prepared:
+    """`devices`: the ids of the node n."""
+    return prepared_for(objects, lambda node, device: node == "n" and device in devices)
 
 
 def thing(kind: str, name: str, owner: str = "", **more: Any) -> Obj:
@@ -155,3 +161,14 @@ def test_a_file_without_objects_is_one_line(text: str, words: str, tmp_path: Pat
     (tmp_path / "file.yaml").write_text(text)
     with pytest.raises(UserError, match=words):
         read_objects(tmp_path / "file.yaml")
+
+
+@pytest.mark.parametrize(("ids", "is_kept"), [(["GPU-a"], True), (["GPU-a", "GPU-b"], False)])
+def test_devices_that_the_node_does_not_have_are_chosen_again(ids: list[str], is_kept: bool) -> None:
+    given = pod("p")
+    given["metadata"]["annotations"] = {"shoal.dev/devices": json.dumps({"c": {"nvidia.com/gpu": ids}}), "other": "x"}
+    found = prepared([NODE, given], devices=("GPU-a",))
+    (made,) = [each for each in found.objects if each["kind"] == "Pod"]
+    assert ("shoal.dev/devices" in made["metadata"]["annotations"]) is is_kept
+    assert made["metadata"]["annotations"]["other"] == "x"
+    assert [left.kind for left in found.left_out] == ["choice of GPUs by a Pod"] * (not is_kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -104,3 +105,19 @@ def test_what_a_simulated_node_cannot_be_is_noted() -> None:
     made = node(nvidia_com__mig_config="of-our-own")
     made["status"]["capacity"]["nvidia.com/mig-1g.10gb"] = "7"
     assert "its MIG layout" in reproduced_node(made).notes[-1]
+
+
+def test_gpus_have_the_ids_that_the_node_has_reported() -> None:
+    made = node()
+    gpus = [{"index": at, "uuid": f"GPU-real-{at}", "pci": f"{at}", "numa": at // 4, "island": 0} for at in range(8)]
+    made["metadata"]["annotations"]["shoal.dev/topology"] = json.dumps({"gpus": gpus})
+    found = reproduced_node(made).machine.gpus
+    assert [(gpu.uuid, gpu.pci, gpu.numa) for gpu in found] == [(f"GPU-real-{at}", f"{at}", at // 4) for at in range(8)]
+    assert DeviceManager(reproduced_node(made).machine).is_healthy("GPU-real-3")
+
+
+@pytest.mark.parametrize("annotation", ["no JSON", "{}", '{"gpus":[{"index":0,"uuid":"GPU-x"}]}'])
+def test_an_annotation_about_other_gpus_is_ignored(annotation: str) -> None:
+    made = node()
+    made["metadata"]["annotations"]["shoal.dev/topology"] = annotation
+    assert len({gpu.uuid for gpu in reproduced_node(made).machine.gpus}) == 8

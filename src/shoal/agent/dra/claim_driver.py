@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from pathlib import Path
 from time import time
 
@@ -88,10 +89,10 @@ class ClaimDriver:
                 await self._check(server)
                 await asyncio.to_thread(preparation.check_sharing)
                 await self._publish(publisher)
-                try:
-                    await asyncio.wait_for(due.wait(), interval_s)
-                except TimeoutError:
-                    continue
+                # Python 3.11's `wait_for` can swallow a cancellation that comes with the event.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(interval_s):
+                        await due.wait()
         finally:
             self._running = None
             await asyncio.to_thread(server.stop)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from shoal.agent.foreign_file import read_foreign
 from shoal.devices.dcgm_jobs import Jobs, is_job_file, jobs_in
+
+_MOST_BYTES = 1 << 20
 
 
 def read_jobs(folder: Path) -> Jobs:
@@ -16,7 +19,7 @@ def read_jobs(folder: Path) -> Jobs:
         return {}
     for file in files:
         try:
-            found[file.name] = jobs_in(file.read_text(errors="replace"))
+            found[file.name] = jobs_in(read_foreign(file, _MOST_BYTES).decode(errors="replace"))
         except OSError:
             continue
     return found

@@ -1,23 +1,28 @@
 """Serves the metrics of the node over plain HTTP: `/metrics` and `/health`.
 
 A client that sends nothing is left after ten seconds. Each connection has a thread of its own, and there are at most 32
-of them; others wait in the queue of the socket.
+of them; one more ends the oldest, so clients that are slow on purpose do not keep Prometheus from its scrapes.
 """
 
 from __future__ import annotations
 
+import logging
 import socket
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from shoal.prometheus.exposition import PLAIN
 from shoal.units.errors import UserError
 
+_log = logging.getLogger("shoal.agent.exporter")
 _IDLE_S = 10.0
 _MOST_CONNECTIONS = 32
 _PAGE = "GPU metrics of this node: /metrics; health of the exporter: /health\n"
+_FAILED = "the metrics cannot be written; see the log of the exporter\n"
 
 
 def listen_address(text: str) -> tuple[str, int]:
@@ -65,11 +70,22 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, *given: Any) -> None:
         self._free = BoundedSemaphore(_MOST_CONNECTIONS)
+        self._open: dict[int, Any] = {}
+        """The sockets of all connections, the oldest first."""
+        self._lock = Lock()
         super().__init__(*given)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        self._free.acquire()
-        super().process_request(request, client_address)
+        if not self._free.acquire(blocking=False):
+            self._end_oldest()
+            self._free.acquire()
+        with self._lock:
+            self._open[id(request)] = request
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread could be started
+            self._free.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
@@ -77,8 +93,23 @@ class _Server(ThreadingHTTPServer):
         finally:
             self._free.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(id(request), None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - those of the base class
         """A client that goes away is no error of the exporter."""
+        if not isinstance(sys.exception(), OSError):
+            _log.error("a request failed", exc_info=True)
+
+    def _end_oldest(self) -> None:
+        """Its thread reads the end of the connection then, and ends."""
+        with self._lock:
+            oldest = next(iter(self._open.values()), None)
+            if oldest is not None:
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
 
 
 class _ServerV6(_Server):
@@ -101,7 +132,7 @@ def _handler(text: Callable[[], str], problem: Callable[[], str]) -> type[BaseHT
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
             if path == "/metrics":
-                self._answer(200, text(), PLAIN)
+                self._answer_metrics()
             elif path == "/health":
                 why = problem()
                 self._answer(503 if why else 200, why or "OK")
@@ -112,6 +143,15 @@ def _handler(text: Callable[[], str], problem: Callable[[], str]) -> type[BaseHT
 
         def do_HEAD(self) -> None:
             self.do_GET()
+
+        def _answer_metrics(self) -> None:
+            try:
+                found = text()
+            except Exception:  # noqa: BLE001 - a client has to know that there are none
+                _log.exception("the metrics cannot be written")
+                self._answer(500, _FAILED)
+            else:
+                self._answer(200, found, PLAIN)
 
         def _answer(self, code: int, body: str, kind: str = "text/plain; charset=utf-8") -> None:
             data = body.encode(errors="replace")

@@ -37,7 +37,7 @@ class _History:
     """What is kept of one GPU between readings."""
 
     def __init__(self, settings: ExporterSettings) -> None:
-        self.account = GpuAccount()
+        self.account = GpuAccount(settings.oldest_s)
         self.last_xid = 0
         self.xids: dict[int, int] = {}
         self.recent_xids: RecentEvents[int] = RecentEvents(settings.xid_window_ms / 1000)

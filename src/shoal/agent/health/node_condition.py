@@ -60,16 +60,13 @@ class NodeConditionWriter:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._due = asyncio.Event()
         self._complaint = ""
-        self._unrecorded: deque[tuple[HealthChange, tuple[PodUser, ...]]] = deque(maxlen=_MOST_UNRECORDED)
+        self._unrecorded: deque[HealthChange] = deque(maxlen=_MOST_UNRECORDED)
 
     def changed(self, found: Sequence[HealthChange]) -> None:
-        """From any thread: the changes become Events, and the Node is written."""
-        if self._loop is None:
-            return
-        users = self._users
-        with_users = [(change, tuple(users(change.gpu.uuid)) if users is not None else ()) for change in found]
-        with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._take, with_users)
+        """From any thread, which does not wait: the changes become Events, and the Node is written."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._take, found)
 
     async def run(self) -> None:
         """Writes until cancelled."""
@@ -147,14 +144,15 @@ class NodeConditionWriter:
         }
         await self._api.patch(NODES, "", self._node, Patch("merge", body))
 
-    def _take(self, found: Sequence[tuple[HealthChange, tuple[PodUser, ...]]]) -> None:
+    def _take(self, found: Sequence[HealthChange]) -> None:
         self._unrecorded.extend(found)
         self._due.set()
 
     async def _record(self) -> None:
         about = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": self._node, "uid": self._node}}
         while self._unrecorded:
-            change, users = self._unrecorded.popleft()
+            change = self._unrecorded.popleft()
+            users = () if self._users is None else await asyncio.to_thread(self._users, change.gpu.uuid)
             type_: Literal["Normal", "Warning"] = "Normal" if change.cause is None else "Warning"
             names = ", ".join(f"{one.namespace}/{one.name}" for one in users)
             message = f"{change.message}; used by {names}" if names else change.message

@@ -13,7 +13,7 @@ import msgspec
 
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.devices.device_ids import device_of_replica, ids_in
-from shoal.devices.names import GPU, MIG_PREFIX, OWN_DEVICES
+from shoal.devices.names import GPU, MIG_PREFIX, OWN_DEVICES, SHARED_SUFFIX
 
 Obj = Mapping[str, Any]
 
@@ -21,7 +21,7 @@ Obj = Mapping[str, Any]
 class DevicesInUse(msgspec.Struct, frozen=True):
     ids: frozenset[str] = frozenset()
     resources: frozenset[str] = frozenset()
-    """All devices of these are held."""
+    """All devices of these are held; without the suffix of shared ones."""
 
 
 NOTHING_IN_USE = DevicesInUse()
@@ -34,13 +34,17 @@ def held_devices(pods: Iterable[Obj]) -> DevicesInUse:
     for pod in pods:
         if (pod.get("status") or {}).get("phase") in TERMINAL_PHASES:
             continue
-        requested = {name for name in _requested(pod) if name == GPU or name.startswith(MIG_PREFIX)}
+        requested = {name for name in _requested(pod) if _plain(name) == GPU or name.startswith(MIG_PREFIX)}
         if not requested:
             continue
         known = dict(_reported(pod))
         ids.update(device_of_replica(one) for each in known.values() for one in each)
-        resources |= requested - known.keys()
+        resources |= {_plain(name) for name in requested - known.keys()}
     return DevicesInUse(frozenset(ids), frozenset(resources))
+
+
+def _plain(resource: str) -> str:
+    return resource.removesuffix(SHARED_SUFFIX)
 
 
 def _reported(pod: Obj) -> Iterator[tuple[str, list[str]]]:

@@ -105,14 +105,20 @@ class MigLabelController:
         handled = labels.get(CONFIG, ""), settings_of(requests)
         if self._handled == handled:
             return
-        pods = await self._api.list(PODS, "", Select(fields=f"spec.nodeName={self._settings.node}"))
-        self._mig.held = held_devices([item.obj() for item in pods.items])
+        await self._look_for_held()
         is_new = self._handled is None or self._handled[0] != handled[0]
+        if not handled[0] and labels.get(STATE) in (PENDING, REBOOTING):
+            await self._end(labels, FAILED, f"the label {CONFIG} was removed before its layout was applied")
         if handled[0] and is_new:
             await self._apply(handled[0], labels)
+            await self._look_for_held()
         is_done = await self._create_on_demand(requests)
         # What found no room is tried again with the next change of the Node.
         self._handled = handled if is_done else (handled[0], {})
+
+    async def _look_for_held(self) -> None:
+        pods = await self._api.list(PODS, "", Select(fields=f"spec.nodeName={self._settings.node}"))
+        self._mig.held = held_devices([item.obj() for item in pods.items])
 
     async def _apply(self, config: str, labels: Labels) -> None:
         found = await self._called(self._decide, config)
@@ -134,7 +140,8 @@ class MigLabelController:
             return
         for app in VALIDATOR_APPS:
             await self._delete(app)
-        # The clients may have ended work, so the plan is made again.
+        # Meanwhile clients may have ended work and pods may have started, so the plan is made again.
+        await self._look_for_held()
         found = await self._called(self._decide, config)
         change = None if isinstance(found, str) else await self._called(self._mig.apply, found[0])
         await self._conclude(config, labels, found if isinstance(found, str) else "", change)
@@ -196,11 +203,12 @@ class MigLabelController:
     async def _clients_left(self) -> str:
         """Waits until the pods of the clients have left the node, in order; returns the first that stays too long."""
         for app in CLIENT_APPS:
-            ends_s = self._clock.seconds() + _LONGEST_S
+            waited_s = 0.0  # not by the time of day, which can be set meanwhile
             while (await self._pods(app)).items:
-                if self._clock.seconds() >= ends_s:
+                if waited_s >= _LONGEST_S:
                     return app
                 await self._clock.sleep(_POLL_S)
+                waited_s += _POLL_S
         return ""
 
     async def _pods(self, app: str) -> Any:

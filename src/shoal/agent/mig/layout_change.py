@@ -47,7 +47,10 @@ class NodeMig:
 
     def present(self) -> tuple[PresentGpu, ...]:
         """Raises `TemporaryError` if the instances of a GPU cannot be read: a plan must not take them for absent."""
-        return tuple(map(self._present, self._driver.gpus().gpus))
+        gpus = self._driver.gpus().gpus
+        # The strategy `single` advertises instances as whole GPUs, but only on nodes whose GPUs are all in MIG mode.
+        is_single = all(gpu.is_mig for gpu in gpus)
+        return tuple(self._present(gpu, is_single=is_single) for gpu in gpus)
 
     def layouts(self) -> dict[str, Specs]:
         """The layouts that are generated for the GPUs of this node."""
@@ -102,7 +105,7 @@ class NodeMig:
                 complete = False
         return complete
 
-    def _present(self, gpu: InstalledGpu) -> PresentGpu:
+    def _present(self, gpu: InstalledGpu, *, is_single: bool) -> PresentGpu:
         held = self.held
         try:
             instances = self._control.instances(gpu.uuid) if gpu.is_mig else ()
@@ -113,7 +116,7 @@ class NodeMig:
         used |= {one.number for one in instances if _resource(one.profile) in held.resources}
         processes = () if isinstance(readings, LostGpu) else readings.processes or ()
         used |= {one.instance for one in processes if one.instance is not None}
-        if any(one.instance is None for one in processes):
+        if any(one.instance is None for one in processes) or (is_single and GPU in held.resources):
             used |= {one.number for one in instances}
         return PresentGpu(
             gpu=_mig_gpu(gpu, instances),

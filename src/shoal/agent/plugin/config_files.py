@@ -9,9 +9,12 @@ nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
+
+import msgspec
 
 from shoal.devices.labelled_config import LabelledConfig, fallback_key
 from shoal.devices.plugin_resources import PluginConfigError
@@ -57,45 +60,55 @@ class ConfigFile(Generic[T]):
         self._complaint = what
 
 
-class ConfigFolder(Generic[T]):
-    """The files of a folder, by the Node's label.
+class ConfigKeys(msgspec.Struct, frozen=True):
+    """How a node without the label gets a file."""
 
-    `default`: the key of a node without it; if empty, `fallbacks` choose one.
-    """
+    default: str = ""
+    """The key; if empty, `fallbacks` choose one."""
+    fallbacks: tuple[str, ...] = ("named", "single", "empty")
+    waits_for_label: bool = False
+    """Whether nothing is chosen before it is known that the Node has the label or has none."""
+
+
+class ConfigFolder(Generic[T]):
+    """The files of a folder, by the Node's label."""
 
     def __init__(
-        self,
-        path: Path,
-        followed: LabelledConfig[T],
-        apply: Callable[[T], None],
-        default: str = "",
-        fallbacks: Sequence[str] = ("named", "single", "empty"),
+        self, path: Path, followed: LabelledConfig[T], apply: Callable[[T], None], keys: ConfigKeys | None = None
     ) -> None:
-        self._path, self._followed, self._apply = path, followed, apply
-        self._default, self._fallbacks = default, fallbacks
-        self._label = ""
+        self._path, self._followed, self._apply, self._keys = path, followed, apply, keys or ConfigKeys()
+        self._label = None if self._keys.waits_for_label else ""
+        self.is_chosen = threading.Event()
+        """Set as soon as the first choice was made."""
+        self._lock = threading.Lock()
         self._complaint = ""
 
     def set_label(self, key: str) -> None:
-        """The value of the Node's label, empty without one; used from the next check on."""
+        """The value of the Node's label, empty without one. The file is chosen at once."""
         self._label = key
+        self.check()
 
     def check(self) -> None:
-        try:
-            # Names with dots in front are the kubelet's own.
-            files = [path for path in self._path.iterdir() if path.is_file() and not path.name.startswith(".")]
-            texts = {path.name: _text(path) for path in sorted(files)}
-        except (OSError, ValueError) as error:
-            self._complain(f"{self._path}: cannot be read: {error}")
-            return
-        self._complaint = ""
-        key = self._label or self._default or fallback_key([*texts], self._fallbacks)
-        before = self._followed.config
-        change = self._followed.follow(key, {str(self._path): {"data": texts}})
-        if change is not None:
-            _log.log(logging.WARNING if change.is_fault else logging.INFO, "%s", change.message)
-        if self._followed.config != before:
-            self._apply(self._followed.config)
+        with self._lock:
+            label = self._label
+            if label is None:
+                return
+            try:
+                # Names with dots in front are the kubelet's own.
+                files = [path for path in self._path.iterdir() if path.is_file() and not path.name.startswith(".")]
+                texts = {path.name: _text(path) for path in sorted(files)}
+            except (OSError, ValueError) as error:
+                self._complain(f"{self._path}: cannot be read: {error}")
+                return
+            self._complaint = ""
+            key = label or self._keys.default or fallback_key([*texts], self._keys.fallbacks)
+            before = self._followed.config
+            change = self._followed.follow(key, {str(self._path): {"data": texts}})
+            if change is not None:
+                _log.log(logging.WARNING if change.is_fault else logging.INFO, "%s", change.message)
+            if self._followed.config != before:
+                self._apply(self._followed.config)
+            self.is_chosen.set()
 
     def _complain(self, what: str) -> None:
         if what != self._complaint:

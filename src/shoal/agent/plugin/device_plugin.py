@@ -1,22 +1,25 @@
 """Keeps the servers of all resources of this node in step with its GPUs, its configuration and its kubelet.
 
 `check` compares the present state with what is served. Guarantees: after a restart of the kubelet, which removes the
-sockets, every resource is served and registered again; a configuration with which the plugin would not start changes
-nothing; a resource that cannot be registered is tried again with increasing delays; devices of a GPU that was lost stay
-listed as unhealthy, because the kubelet would otherwise forget the pods that hold them.
+sockets, every resource is served and registered again; while a configuration does not fit the GPUs, what was served
+before remains, and devices that have a fault or no longer exist are unhealthy; a resource that cannot be registered is
+tried again with increasing delays; devices of a GPU that was lost stay listed as unhealthy, because the kubelet would
+otherwise forget the pods that hold them. While the driver does not respond, the devices are those that it listed last,
+and changes of their health are served.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import grpc
 import msgspec
 
 from shoal.agent.parts import Stop
+from shoal.agent.patient_call import PatientCall
 from shoal.agent.plugin.kubelet_calls import KUBELET_SOCKET
 from shoal.agent.plugin.resource_server import DeviceChoice, ResourceServer, ServedDevices, unhealthy_ids
 from shoal.devices.advertised_devices import PhysicalDevice, inventory
@@ -27,7 +30,7 @@ from shoal.devices.discovered import layouts_of, slots_of, with_lost
 from shoal.devices.gpu_groups import pair_scores
 from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.plugin_flags import PluginFlags
-from shoal.devices.port import GpuDriver, InstalledGpu
+from shoal.devices.port import GpuDriver, GpuList, InstalledGpu
 from shoal.units.errors import TemporaryError
 
 _log = logging.getLogger("shoal.agent.plugin")
@@ -51,6 +54,8 @@ class NodeParts(msgspec.Struct, frozen=True):
     """Seconds."""
     capabilities: Callable[[], Mapping[str, int]] = dict
     """The minor numbers of MIG capabilities."""
+    patience_s: float = 0.5
+    """How long one list of the GPUs is waited for. A fault of a GPU is served within a second."""
 
 
 class DevicePlugin:
@@ -64,9 +69,15 @@ class DevicePlugin:
         self._unregistered: set[str] = set()
         self._kubelet: tuple[int, int] | None = None
         """Identifies the kubelet's socket."""
+        self._list = PatientCall(parts.driver.gpus, parts.patience_s)
+        self._listed: GpuList | None = None
+        """As the driver listed them last."""
         self._known: dict[str, InstalledGpu] = {}
+        self._fitting: Mapping[str, ServedDevices] = {}
+        """The resources by the last configuration that fitted the GPUs."""
         self._retry_at_s, self._delay_s = 0.0, _FIRST_RETRY_S
         self._complaint = ""
+        self._preparations: list[Callable[[Sequence[InstalledGpu]], object]] = []
         self._due = threading.Event()
 
     @property
@@ -85,6 +96,10 @@ class DevicePlugin:
         """Used from the next check on."""
         self._settings = settings
         self.wake()
+
+    def prepare_by(self, prepare: Callable[[Sequence[InstalledGpu]], object]) -> None:
+        """Called with the GPUs before other devices, or other answers about them, are served. Before `run`."""
+        self._preparations.append(prepare)
 
     def wake(self) -> None:
         """Let `run` check now, as when the health of a GPU has changed."""
@@ -164,36 +179,52 @@ class DevicePlugin:
             _log.info("registered %s with %d devices", name, len(server.served.devices))
         self._complaint, self._delay_s = "", _FIRST_RETRY_S
 
-    def _served(self) -> dict[str, ServedDevices] | None:
-        """None: the driver does not respond, or the configuration does not fit the GPUs; nothing changes then."""
+    def _served(self) -> Mapping[str, ServedDevices] | None:
+        """None: the driver has listed no GPUs yet."""
         try:
-            listed = self._parts.driver.gpus()
+            self._listed = self._list()
         except TemporaryError as error:
             self._complain(str(error))
+        listed = self._listed
+        if listed is None:
             return None
-        lost = {one.uuid for one in listed.lost}
         self._known = with_lost(self._known, listed)
         gpus = sorted(self._known.values(), key=lambda gpu: gpu.index)
-        settings = self._settings
-        found = inventory(slots_of(gpus), layouts_of(gpus), settings.config)
+        lost = {one.uuid for one in listed.lost}
+        found = inventory(slots_of(gpus), layouts_of(gpus), self._settings.config)
         if found.problem is not None:
             self._complain(f"the device plugin does not start: {found.problem.message}")
-            return None
+            return {
+                name: msgspec.structs.replace(one, unhealthy=self._unhealthy(one.devices, gpus, lost))
+                for name, one in self._fitting.items()
+            }
         if not found.devices:
             self._complain("this machine has no GPU to advertise")
-        answers = self._answers(gpus)
-        by_index = {gpu.index: gpu.uuid for gpu in gpus}
-
-        def is_usable(device: PhysicalDevice) -> bool:
-            uuid = by_index[device.gpu]
-            number = device.cut.instance if device.cut is not None else None
-            return uuid not in lost and self._parts.is_usable(uuid, number)
-
-        scores = pair_scores(gpus)
-        return {
-            name: ServedDevices(name, devices, unhealthy_ids(devices, is_usable), answers, scores)
+        answers, scores = self._answers(gpus), pair_scores(gpus)
+        if found.devices.keys() != self._fitting.keys() or any(
+            (one.devices, one.settings) != (found.devices[name], answers) for name, one in self._fitting.items()
+        ):
+            for prepare in self._preparations:
+                prepare(gpus)
+        self._fitting = {
+            name: ServedDevices(name, devices, self._unhealthy(devices, gpus, lost), answers, scores)
             for name, devices in found.devices.items()
         }
+        return self._fitting
+
+    def _unhealthy(
+        self, devices: Sequence[PhysicalDevice], gpus: Sequence[InstalledGpu], lost: Collection[str | None]
+    ) -> frozenset[str]:
+        """With those that do not exist any more."""
+        parents = {gpu.uuid: gpu.uuid for gpu in gpus}
+        parents |= {one.uuid: gpu.uuid for gpu in gpus for one in gpu.instances}
+
+        def is_usable(device: PhysicalDevice) -> bool:
+            uuid = parents.get(device.physical)
+            number = device.cut.instance if device.cut is not None else None
+            return uuid is not None and uuid not in lost and self._parts.is_usable(uuid, number)
+
+        return unhealthy_ids(devices, is_usable)
 
     def _answers(self, gpus: Sequence[InstalledGpu]) -> AnswerSettings:
         settings = self._settings

@@ -7,14 +7,14 @@ the fault is logged once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from shoal.agent.cdi.driver_files import driver_files, missing_library
 from shoal.agent.cdi.spec_file import write_spec
 from shoal.agent.plugin.device_plugin import PluginSettings
 from shoal.devices.cdi_devices import PLUGIN_KIND, CdiInput, node_spec
-from shoal.devices.port import GpuDriver
+from shoal.devices.port import GpuDriver, InstalledGpu
 from shoal.units.errors import TemporaryError, UserError
 
 _log = logging.getLogger("shoal.agent.plugin")
@@ -37,15 +37,25 @@ class PluginSpec:
 
     def check(self) -> None:
         """Write the file if it has to be changed."""
-        flags = self._settings().flags
-        if not _CDI & {*flags.device_list_strategy}:
+        if self._is_wanted():
+            try:
+                gpus = self._driver.gpus().gpus
+            except TemporaryError as error:
+                self._complain(str(error))
+            else:
+                self.write(gpus)
+
+    def write(self, gpus: Sequence[InstalledGpu]) -> None:
+        """The same for these GPUs."""
+        if not self._is_wanted():
             return
+        flags = self._settings().flags
         try:
             version = self._driver.versions().driver
             root, dev_root = Path(flags.driver_root), Path(flags.dev_root or flags.driver_root)
             files = driver_files(version, root, dev_root)
             given = CdiInput(
-                gpus=self._driver.gpus().gpus,
+                gpus=tuple(gpus),
                 driver=version,
                 files=files,
                 capabilities=self._capabilities(),
@@ -59,6 +69,9 @@ class PluginSpec:
         self._complain(missing_library(files, version, root))
         if is_changed:
             _log.info("%s: was written", self.path)
+
+    def _is_wanted(self) -> bool:
+        return bool(_CDI & {*self._settings().flags.device_list_strategy})
 
     def _complain(self, words: str) -> None:
         """The same complaint is logged once; empty: there is none any more."""

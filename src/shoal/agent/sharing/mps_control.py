@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from shoal.agent.foreign_file import read_foreign
 from shoal.agent.sharing.process_identity import ProcessIdentity, has_variable, identity_of
 from shoal.devices.mps_daemons import HEALTH_COMMAND, MpsDaemon
 
 PROGRAM = "nvidia-cuda-mps-control"
 _PID_FILE = "nvidia-cuda-mps-control.pid"
+_MOST_DIGITS, _MOST_ANSWER_BYTES = 32, 1 << 20
 _LIMIT_S = 10.0
 _LOG = "CUDA_MPS_LOG_DIRECTORY"
 """Containers do not know its value."""
@@ -76,7 +78,7 @@ class MpsControl:
         with the daemon's environment is none.
         """
         try:
-            pid = int((Path(daemon.folders.pipe) / _PID_FILE).read_text(encoding="utf-8"))
+            pid = int(read_foreign(Path(daemon.folders.pipe) / _PID_FILE, _MOST_DIGITS))
         except (OSError, ValueError):
             return None
         found = identity_of(pid)
@@ -109,7 +111,7 @@ class MpsControl:
             except OSError as error:
                 raise MpsError(f"{self._program} cannot be run: {error.strerror}") from error
             output.seek(0)
-            words = output.read().decode(errors="replace").strip()
+            words = output.read(_MOST_ANSWER_BYTES).decode(errors="replace").strip()
         if done.returncode:
             raise MpsError(f"{what} failed with code {done.returncode}: {words or 'no message'}")
         return words

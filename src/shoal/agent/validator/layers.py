@@ -22,6 +22,7 @@ State = Literal["passed", "failed", "skipped"]
 LAYERS = ("driver", "devices", "toolkit", "plugin", "cuda")
 _GPU_KIND = "nvidia.com/gpu"
 _MOST_SPEC_BYTES = 4 * 2**20
+_SEE = "run nvidia-smi and correct what it reports"
 
 
 class LayerResult(msgspec.Struct, frozen=True):
@@ -85,10 +86,12 @@ class Validation:
             driver = self._open_driver()
         except UserError as error:
             return LayerResult("driver", "failed", error.what, error.fix)
+        except ShoalError as error:
+            return LayerResult("driver", "failed", error.what, _SEE)
         try:
             self._listed, versions = driver.gpus(), driver.versions()
         except ShoalError as error:
-            return LayerResult("driver", "failed", error.what, "run nvidia-smi and correct what it reports")
+            return LayerResult("driver", "failed", error.what, _SEE)
         finally:
             driver.close()
         if self._listed.lost:

@@ -7,17 +7,20 @@ same. A cluster that has been given a snapshot gets no second one: when it start
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from shoal.client.kind import CONFIG_MAPS, Kind
 from shoal.client.port import Api
 from shoal.client.refusals import AlreadyExistsError, NotFoundError, RefusedError
 from shoal.client.served import answering
-from shoal.embedded.snapshots.machines import ReproducedNode
-from shoal.embedded.snapshots.preparation import RECOMPUTED, LeftOut, Prepared, with_uids
+from shoal.embedded.gpus.device_manager import DeviceManager
+from shoal.embedded.snapshots.machines import ReproducedNode, reproduced_node
+from shoal.embedded.snapshots.preparation import RECOMPUTED, LeftOut, Prepared, prepared, rank_of, with_uids
 from shoal.embedded.snapshots.reading import Obj
-from shoal.units.errors import one_line
+from shoal.units.errors import UserError, Where, one_line
 
 _MARK = ("kube-system", "shoal-snapshot")
 _MOST_NOTES = 10
@@ -30,6 +33,24 @@ class SnapshotStart(NamedTuple):
     objects: Prepared
     source: str = ""
     """The file."""
+
+
+def snapshot_start(objects: Sequence[Obj], file: Path) -> SnapshotStart:
+    """Raises UserError for a snapshot without nodes."""
+    nodes = tuple(reproduced_node(each) for each in objects if each["kind"] == "Node")
+    if not nodes:
+        raise UserError("has no Node", where=Where(str(file)), fix="add the nodes of the cluster to it")
+    machines = {each.machine.name: each.machine for each in nodes}
+
+    @cache
+    def devices(node: str) -> DeviceManager | None:
+        return DeviceManager(machines[node]) if node in machines else None
+
+    def has_device(node: str, device: str) -> bool:
+        found = devices(node)
+        return found is not None and found.is_healthy(device)
+
+    return SnapshotStart(nodes, prepared(objects, has_device), file.name)
 
 
 class _Creation:
@@ -120,7 +141,8 @@ async def _mark(api: Api, start: SnapshotStart) -> None:
 
 def _lines(start: SnapshotStart, creation: _Creation) -> Iterator[str]:
     made = Counter(each["kind"] for each in start.objects.made)
-    counts = {kind: count - made[kind] for kind, count in creation.created.items()}
+    kinds = sorted(creation.created, key=lambda kind: (kind != "Node", rank_of(kind), kind))
+    counts = {kind: creation.created[kind] - made[kind] for kind in kinds}
     yield f"reproduced from {start.source}: {_counted(counts)}"
     told = Counter(each["kind"] for each in start.objects.made if each["metadata"]["name"] != "default")
     if told:

@@ -14,7 +14,7 @@ import msgspec
 from shoal.data.gpus import PRODUCT_LABEL, Model, read_product
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.mig_layout_checks import layout_problem
-from shoal.devices.names import GPU, MIG_PREFIX, OWN_NUMA_POLICY, SHARED_SUFFIX
+from shoal.devices.names import GPU, MIG_PREFIX, OWN_NUMA_POLICY, OWN_TOPOLOGY, SHARED_SUFFIX
 from shoal.devices.product_names import product_label
 from shoal.embedded.machines.installed_gpus import identity
 from shoal.embedded.machines.machine import Machine, Sharing
@@ -51,7 +51,8 @@ def reproduced_node(node: Obj) -> ReproducedNode:
     allocatable = {name: str(amount) for name, amount in (status.get("allocatable") or capacity).items()}
     shape = shape_named(labels.get(_TYPE, ""))
     sharing = _sharing(labels, capacity)
-    slots = _slots(meta["name"], labels, capacity, sharing, shape)
+    found = _slots(meta["name"], labels, capacity, sharing, shape)
+    slots = _as_reported(found, (meta.get("annotations") or {}).get(OWN_TOPOLOGY, ""))
     model = read_product(slots[0].product).model if slots else None
     problem = layout_problem(labels[_MIG_CONFIG], model, len(slots)) if model and labels.get(_MIG_CONFIG) else None
     spec = node.get("spec") or {}
@@ -124,6 +125,42 @@ def _slot(node: str, index: int, count: int, model: Model | None, product: str, 
         pci=f"00000000:{_FIRST_BUS + index * (_BUSES // count):02X}:00.0",
         compute_capability=model.compute_capability if model is not None else "",
         is_mig_capable=model is not None and bool(model.mig),
+    )
+
+
+class _ReportedGpu(msgspec.Struct, frozen=True):
+    """What a node annotation of Shoal says of a GPU."""
+
+    index: int
+    uuid: str
+    pci: str = ""
+    numa: int = 0
+    island: int = 0
+
+
+class _Reported(msgspec.Struct, frozen=True):
+    gpus: tuple[_ReportedGpu, ...] = ()
+
+
+def _as_reported(slots: tuple[GpuSlot, ...], annotation: str) -> tuple[GpuSlot, ...]:
+    """With the ids and positions that the node has reported, to which pods refer."""
+    if not annotation:
+        return slots
+    try:
+        reported = {gpu.index: gpu for gpu in msgspec.json.decode(annotation, type=_Reported).gpus}
+    except msgspec.DecodeError:
+        return slots
+    if reported.keys() != {slot.index for slot in slots}:
+        return slots
+    return tuple(
+        msgspec.structs.replace(
+            slot,
+            uuid=reported[slot.index].uuid,
+            pci=reported[slot.index].pci or slot.pci,
+            numa=reported[slot.index].numa,
+            island=reported[slot.index].island,
+        )
+        for slot in slots
     )
 
 

@@ -9,9 +9,11 @@ Rejected: the uids of the snapshot. An API server chooses uids itself; reference
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from shoal.devices.device_ids import ids_in
+from shoal.devices.names import OWN_DEVICES
 from shoal.embedded.snapshots.reading import Obj
 
 _LEFT_OUT: Mapping[str, str] = {
@@ -57,7 +59,11 @@ class Prepared(NamedTuple):
     """Those among them that others refer to and that the snapshot does not have."""
 
 
-def prepared(objects: Iterable[Obj]) -> Prepared:
+HasDevice = Callable[[str, str], bool]
+"""Node, id of a device -> whether the simulated node has it."""
+
+
+def prepared(objects: Iterable[Obj], has_device: HasDevice) -> Prepared:
     """Nodes are not among the objects: machines are made of them."""
     given = list(objects)
     nodes = {each["metadata"]["name"] for each in given if each["kind"] == "Node"}
@@ -69,8 +75,12 @@ def prepared(objects: Iterable[Obj]) -> Prepared:
         why = _why_not(each, nodes)
         if why:
             left_out.append(LeftOut(each["kind"], why))
-        else:
-            kept.append(_cleaned(each))
+            continue
+        cleaned = _cleaned(each)
+        if each["kind"] == "Pod" and _has_other_devices(cleaned, has_device):
+            del cleaned["metadata"]["annotations"][OWN_DEVICES]
+            left_out.append(LeftOut("choice of GPUs by a Pod", "the simulated nodes have other GPU ids; chosen again"))
+        kept.append(cleaned)
     uids = {uid for each in kept if (uid := each["metadata"].get("uid"))}
     for each in kept:
         _drop_foreign_owners(each, uids)
@@ -105,6 +115,8 @@ def _why_not(obj: Obj, nodes: set[str]) -> str:
 
 def _cleaned(obj: Obj) -> Obj:
     meta = {name: obj["metadata"][name] for name in (*_KEPT, "uid", "creationTimestamp") if obj["metadata"].get(name)}
+    if "annotations" in meta:
+        meta["annotations"] = dict(meta["annotations"])
     made = {**obj, "metadata": meta}
     match obj["kind"]:
         case "Pod":
@@ -143,6 +155,14 @@ def _pod(pod: Obj) -> Obj:
         spec.pop("priority", None)
     made["spec"] = spec
     return _annotated(made) if phase not in _OVER else made
+
+
+def _has_other_devices(pod: Obj, has_device: HasDevice) -> bool:
+    """Whether a scheduler has chosen devices that the node does not have here: its kubelet would refuse the pod."""
+    node = pod["spec"].get("nodeName", "")
+    chosen = ids_in(str((pod["metadata"].get("annotations") or {}).get(OWN_DEVICES) or ""))
+    ids = [each for resources in chosen.values() for found in resources.values() for each in found]
+    return bool(node and ids) and not all(has_device(node, each) for each in ids)
 
 
 def _job(job: Obj) -> Obj:
@@ -201,12 +221,12 @@ def _ordered(objects: Sequence[Obj]) -> list[Obj]:
 
     def key(obj: Obj) -> tuple[int, int, str, str]:
         meta = obj["metadata"]
-        return _rank(obj["kind"]), depth(obj), str(meta.get("creationTimestamp") or ""), str(meta.get("name") or "")
+        return rank_of(obj["kind"]), depth(obj), str(meta.get("creationTimestamp") or ""), str(meta.get("name") or "")
 
     return sorted(objects, key=key)
 
 
-def _rank(kind: str) -> int:
+def rank_of(kind: str) -> int:
     """Groups of kinds in their order; within a group of one kind after the other the older object comes first, because
     queues serve it first."""
     order = (*_FIRST, *_RULES)

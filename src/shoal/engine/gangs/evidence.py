@@ -32,6 +32,7 @@ from shoal.engine.gangs.teams import Roster, Team
 from shoal.engine.groups import TopologyRequirement
 from shoal.engine.reasons import Code
 from shoal.engine.repelling_taints import RepellingTaint, repelling_taints, tolerating
+from shoal.engine.respelling import respelt_requirement
 from shoal.engine.topology.tree import Tree
 from shoal.engine.unmatched import Unmatched, unmatched_levels, untold_near
 
@@ -186,13 +187,7 @@ def _unmatched(fitter: Fitter, gang: Gang, charges: Counter[Charge], team: Team,
     found = unmatched_levels(fitter.cluster, _levels(gang))
     if gang.facts is None or not found or not all(level.near for level in found):
         return untold_near(found)
-    names = {level.key: level.near[0] for level in found}
-    wish = team.requirement
-    meant = structs.replace(
-        wish,
-        required=names.get(wish.required, wish.required),
-        slice_level=names.get(wish.slice_level, wish.slice_level),
-    )
+    meant = respelt_requirement(fitter.cluster, team.requirement, found)
     has_room = _most_when_empty(fitter, charges, meant, needs).pods >= needs
     return tuple(structs.replace(level, near=level.near[:1]) for level in found) if has_room else untold_near(found)
 

@@ -54,6 +54,8 @@ class DomainLimits:
     def __init__(self, queues: Queues) -> None:
         self._queues = queues
         self._empty: dict[str, FlavorTopology | None] = {}
+        self._known: dict[tuple[str, bytes], DomainLimit | None] = {}
+        """By cluster queue and what a pod set says: a backlog is often one template many times."""
 
     def of(self, facts: WorkloadFacts) -> list[DomainLimit]:
         """One for each pod set that no flavor of its queue has a domain for."""
@@ -66,6 +68,12 @@ class DomainLimits:
 
     def _of_pod_set(self, queue: ClusterQueue, pod_set: PodSet) -> DomainLimit | None:
         """The flavor that holds most."""
+        key = queue.name, msgspec.json.encode(pod_set)
+        if key not in self._known:
+            self._known[key] = self._searched(queue, pod_set)
+        return self._known[key]
+
+    def _searched(self, queue: ClusterQueue, pod_set: PodSet) -> DomainLimit | None:
         best: DomainLimit | None = None
         for flavor in self._flavors(queue, pod_set):
             forest = self._forest(flavor)

@@ -28,12 +28,14 @@ def looser_levels(trial: RemedyTrial, subject: WaitingSubject, objects: Objects)
     level, pod = wish.required, subject.pods[0]
     named = trial.cluster.topologies.get(wish.topology)
     topologies = [named] if named is not None else list(trial.cluster.topologies.values())
-    for wider in dict.fromkeys(other for each in topologies for other in _above(level, each.levels)):
-        words = f"Require topology level {wider} instead of {level}."
-        remedy = _remedy(objects, subject, objects.edits(pod, level, wider), words)
-        yield _candidate(trial, subject, structs.replace(wish, required=wider), remedy)
     found = objects.pod(pod)
     is_written = found is not None and KUEUE_REQUIRED in found.metadata.annotations
+    for wider in dict.fromkeys(other for each in topologies for other in _above(level, each.levels)):
+        words = f"Require topology level {wider} instead of {level}."
+        # In an open trial the level may have been corrected before.
+        edits = [FieldEdit((*_ANNOTATIONS, KUEUE_REQUIRED), level, wider)] if is_written else []
+        remedy = _remedy(objects, subject, edits or objects.edits(pod, level, wider), words)
+        yield _candidate(trial, subject, structs.replace(wish, required=wider), remedy)
     edits = [FieldEdit.renamed(_ANNOTATIONS, KUEUE_REQUIRED, KUEUE_PREFERRED, level)] if is_written else []
     remedy = _remedy(objects, subject, edits, f"Prefer topology level {level} instead of requiring it.")
     yield _candidate(trial, subject, structs.replace(wish, required="", preferred=level), remedy)

@@ -76,7 +76,7 @@ def spelling(
         trial.change_asks(stack, subject.pods, partial(_respelt, labels=labels), are_new=True)
         if subject.is_gang:
             trial.requeue_gang(stack, subject.name)
-            trial.change_gang(stack, subject.name, partial(respelt_group, labels=labels))
+            trial.change_gang(stack, subject.name, partial(respelt_group, trial.cluster, labels=labels))
 
     return Candidate(remedy, apply, changes_pods=True)
 
