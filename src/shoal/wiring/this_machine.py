@@ -25,7 +25,7 @@ from shoal.agent.kubelet.process.launcher import ProcessLauncher
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.process.support import ALLOWED, LABEL, RUNTIME_CLASS, ProcessUser, unsupported
 from shoal.client.informers import Informers
-from shoal.client.kind import CONFIG_MAPS, NAMESPACES
+from shoal.client.kind import CONFIG_MAPS, ENDPOINTS, NAMESPACES
 from shoal.client.port import Api
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.devices.plugin_config import PluginConfig
@@ -88,6 +88,7 @@ async def start_this_machine(
         machine.address,
         described.allocatable,
         lambda uid: kubelets[0].report(uid),  # noqa: PLW0108 - the kubelet does not exist yet
+        await _server_variables(tasks.api),
     )
 
     def describe() -> NodeDescription:
@@ -156,6 +157,17 @@ def _stored_in_containers(store: PodStore) -> str:
     runs = (one.run for one in store.all() if not is_process_pod(one.pod))
     found = next((run for run in runs if run.sandboxes and not run.is_over), None)
     return "" if found is None else f"pod {found.namespace}/{found.name}"
+
+
+async def _server_variables(api: Api) -> dict[str, str]:
+    """As Kubernetes names them, with the server's real address: nothing routes the addresses of Services here."""
+    try:
+        subset = (await api.get(ENDPOINTS, "default", "kubernetes")).obj()["subsets"][0]
+    except (NotFoundError, LookupError):
+        return {}
+    host, port = subset["addresses"][0]["ip"], str(subset["ports"][0]["port"])
+    names = ("KUBERNETES_SERVICE_PORT", "KUBERNETES_SERVICE_PORT_HTTPS")
+    return {"KUBERNETES_SERVICE_HOST": host, **dict.fromkeys(names, port)}
 
 
 async def _endpoint(tasks: ProcessTasks, view: ThisMachineView) -> tuple[int, str]:
