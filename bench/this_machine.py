@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer Jobs and pods")
     chosen = parser.parse_args(arguments)
-    jobs, pods, containers = (3, 20, 5) if chosen.quick else (10, 200, 50)
+    jobs, pods, containers = (3, 20, 5) if chosen.quick else (10, 200, 200)
     with tempfile.TemporaryDirectory(prefix="this-machine-") as name:
         figures = asyncio.run(measure(Path(name), jobs=jobs, pods=pods))
     missing = missing_for_containers()

@@ -226,9 +226,10 @@ class FakeCri:
 
     def _ListContainers(self, request: messages.ListContainersRequest) -> messages.ListContainersResponse:
         wanted = request.filter.label_selector
-        return messages.ListContainersResponse(
-            containers=[one for one in self.containers.values() if wanted.items() <= one.labels.items()]
-        )
+        found = [one for one in self.containers.values() if wanted.items() <= one.labels.items()]
+        if request.filter.HasField("state"):
+            found = [one for one in found if one.state == request.filter.state.state]
+        return messages.ListContainersResponse(containers=found)
 
     def _ContainerStatus(self, request: messages.ContainerStatusRequest) -> messages.ContainerStatusResponse:
         return messages.ContainerStatusResponse(status=self.statuses[self._known(request.container_id).id])
@@ -262,7 +263,7 @@ class FakeCri:
         return self.containers[id_]
 
     def _ended(self, one: messages.Container, code: int) -> None:
-        if one.state == messages.CONTAINER_RUNNING:
+        if one.state in (messages.CONTAINER_RUNNING, messages.CONTAINER_UNKNOWN):
             status = self.statuses[one.id]
             one.state = status.state = messages.CONTAINER_EXITED
             status.exit_code, status.reason = code, "Error" if code else "Completed"

@@ -63,6 +63,13 @@ def test_a_pod_has_its_environment_its_volumes_and_its_address(machine: Containe
     assert machine.field("pod/volumes", ".status.podIP") == machine.field("pod/volumes", ".status.hostIP")
 
 
+def test_programs_find_the_api_server(machine: ContainerMachine) -> None:
+    said = machine.run("finds", "echo $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT")
+
+    server = machine.kubectl("config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
+    assert f"https://{said.strip()}" == server
+
+
 def test_security_options_reach_the_container(machine: ContainerMachine) -> None:
     context = {
         "runAsUser": 1000,

@@ -30,7 +30,7 @@ from shoal.client.clock import WallClock
 from shoal.client.http.access import Access
 from shoal.client.http.api import KubeApi
 from shoal.client.informers import Informers
-from shoal.client.kind import CONFIG_MAPS, NAMESPACES
+from shoal.client.kind import CONFIG_MAPS, ENDPOINTS, NAMESPACES
 from shoal.client.port import Api
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.devices.plugin_config import PluginConfig
@@ -113,6 +113,7 @@ async def start_this_machine(
         machine.address,
         described.allocatable,
         lambda uid: kubelets[0].report(uid),  # noqa: PLW0108 - the kubelet does not exist yet
+        await _server_variables(tasks.api),
     )
 
     def describe() -> NodeDescription:
@@ -207,6 +208,17 @@ def _stored_in_containers(store: PodStore) -> str:
     runs = (one.run for one in store.all() if not is_process_pod(one.pod))
     found = next((run for run in runs if run.sandboxes and not run.is_over), None)
     return "" if found is None else f"pod {found.namespace}/{found.name}"
+
+
+async def _server_variables(api: Api) -> dict[str, str]:
+    """As Kubernetes names them, with the server's real address: nothing routes the addresses of Services here."""
+    try:
+        subset = (await api.get(ENDPOINTS, "default", "kubernetes")).obj()["subsets"][0]
+    except (NotFoundError, LookupError):
+        return {}
+    host, port = subset["addresses"][0]["ip"], str(subset["ports"][0]["port"])
+    names = ("KUBERNETES_SERVICE_PORT", "KUBERNETES_SERVICE_PORT_HTTPS")
+    return {"KUBERNETES_SERVICE_HOST": host, **dict.fromkeys(names, port)}
 
 
 async def _endpoint(tasks: ProcessTasks, view: ThisMachineView, client_ca: str) -> tuple[int, str]:

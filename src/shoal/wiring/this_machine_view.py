@@ -12,7 +12,7 @@ from shoal.client.item import Obj
 from shoal.client.kubelet.pod_status import status_of
 from shoal.embedded.apiserver.streams.terminal import CommandOutput
 from shoal.embedded.kubelets.node_view import LogLine, NodeView, Usage
-from shoal.units.errors import UserError
+from shoal.units.errors import TemporaryError, UserError
 
 
 class ThisMachineView:
@@ -58,6 +58,8 @@ class ThisMachineView:
             return await pod.runtime.run(RunKey(pod_uid, container, one.restarts), command, tty=tty)
         except StartRefused as refused:
             raise UserError(refused.message) from None
+        except TemporaryError as error:
+            raise UserError(error.what) from None
 
     def run(self, pod_uid: str, container: str, command: Sequence[str]) -> CommandOutput:  # noqa: ARG002
         return CommandOutput(stderr="commands of this node run as processes\n", code=1)

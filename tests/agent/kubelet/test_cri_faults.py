@@ -143,6 +143,28 @@ async def test_the_node_says_that_its_runtime_does_not_answer(tmp_path: Path) ->
         await machine.until(lambda: is_unhealthy("False"))
 
 
+async def test_a_container_that_cannot_be_probed_is_not_restarted(tmp_path: Path) -> None:
+    async with kubelet_on_cri(tmp_path) as machine:
+        probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "failureThreshold": 1}
+        uid = await machine.create("probed", "serve", container={"livenessProbe": probe})
+        await machine.until_ready("probed")
+        for call in ("ExecSync", "ListContainers"):
+            machine.cri.faults[call] = Fault("error", left=20)
+            await machine.until(lambda call=call: machine.cri.faults[call].left == 0)
+
+        await machine.until(lambda: machine.cri.calls["ExecSync"] > 25)
+
+        assert machine.cri.starts == {(uid, "main", 0): 1}
+
+
+async def test_a_container_whose_probe_fails_is_restarted(tmp_path: Path) -> None:
+    async with kubelet_on_cri(tmp_path) as machine:
+        probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 2}
+        uid = await machine.create("failing", "serve", container={"livenessProbe": probe})
+
+        await machine.until(lambda: machine.cri.starts[(uid, "main", 1)])
+
+
 async def test_a_killed_kubelet_continues_with_the_same_containers(tmp_path: Path) -> None:
     async with kubelet_on_cri(tmp_path) as machine:
         running = await machine.create("running", "serve")

@@ -208,3 +208,31 @@ async def test_a_lost_machine_gives_the_pod_another_sandbox(tmp_path: Path) -> N
         await machine.until(lambda: machine.cri.starts[(uid, "main", 1)])
 
         assert [one.metadata.attempt for one in machine.cri.sandboxes.values()] == [0, 1]
+
+
+async def test_a_container_whose_state_was_lost_is_stopped_before_the_next_run(tmp_path: Path) -> None:
+    async with kubelet_on_cri(tmp_path) as machine:
+        uid = await machine.create("lost", "serve")
+        await machine.until_ready("lost")
+        first = next(iter(machine.cri.containers.values()))
+        first.state = machine.cri.statuses[first.id].state = messages.CONTAINER_UNKNOWN
+
+        await machine.until(lambda: machine.cri.starts[(uid, "main", 1)])
+
+        assert machine.cri.calls["StopContainer"] == 1
+        assert first.state == messages.CONTAINER_EXITED
+
+
+async def test_a_container_that_was_removed_by_others_is_restarted(tmp_path: Path) -> None:
+    async with kubelet_on_cri(tmp_path) as machine:
+        uid = await machine.create("removed", "serve")
+        await machine.until_ready("removed")
+        machine.cri.containers.clear()
+
+        await machine.until(lambda: machine.cri.starts[(uid, "main", 1)])
+
+        async def is_told() -> bool:
+            last = (await status(machine, "removed"))["containerStatuses"][0]["lastState"]
+            return bool(last.get("terminated", {}).get("reason") == "ContainerStatusUnknown")
+
+        await machine.until(is_told)

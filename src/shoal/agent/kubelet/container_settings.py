@@ -80,7 +80,6 @@ class ContainerSettings(msgspec.Struct, frozen=True):
     mounts: tuple[ContainerMount, ...] = ()
     devices: tuple[ContainerDevice, ...] = ()
     cdi_devices: tuple[str, ...] = ()
-    annotations: Mapping[str, str] = {}
     security: SecurityOptions = SecurityOptions()
     has_stdin: bool = False
     has_stdin_once: bool = False

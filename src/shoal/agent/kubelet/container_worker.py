@@ -262,7 +262,7 @@ class ContainerWorker:
     async def _probe(self, name: str, spec: Obj, decide: Callable[[bool, str], bool]) -> None:
         scene, probe = self._scene, spec[name]
 
-        async def check() -> str:
+        async def check() -> str | None:
             return await check_once(probe, spec, scene.runtime, self.key, scene.address)
 
         await verdicts(probe, check, scene.clock.sleep, decide)

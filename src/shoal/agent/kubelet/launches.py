@@ -37,6 +37,8 @@ class LaunchInputs(msgspec.Struct, frozen=True):
     tell: Tell
     handler: Callable[[], Awaitable[str]]
     """Reads that of the pod's RuntimeClass; empty without one."""
+    server: Mapping[str, str] = {}
+    """The variables by which programs find the API server."""
 
     @property
     def uid(self) -> str:

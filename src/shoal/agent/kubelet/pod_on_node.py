@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -49,6 +49,8 @@ class NodeParts(msgspec.Struct, frozen=True):
     allocatable: Callable[[], dict[str, str]]
     report: Callable[[str], None]
     """Write the status of a pod, by uid."""
+    server: Mapping[str, str] = {}
+    """The variables by which programs in pods find the API server."""
 
 
 class PodOnNode:
@@ -114,6 +116,7 @@ class PodOnNode:
                 tokens=await self._tokens(),
                 tell=self.tell,
                 handler=self._handler,
+                server=self._parts.server,
             )
             async with self._launching:
                 launch = await self._launcher.launch(inputs)

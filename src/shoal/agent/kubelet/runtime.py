@@ -114,7 +114,7 @@ class PodRuntime(Protocol):
 
     async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False, is_short: bool = False) -> Command:
         """Run a command in it; `is_short`: it has no input, and its output is read when it has ended. Raises
-        StartRefused."""
+        StartRefused, and TemporaryError if the runtime cannot run it now; so do the methods of a short command."""
         ...
 
     def log_files(self, key: RunKey) -> Sequence[Path]:

@@ -511,8 +511,14 @@ class ReopenContainerLogResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class ContainerStateValue(_message.Message):
+    __slots__ = ("state",)
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    state: ContainerState
+    def __init__(self, state: _Optional[_Union[ContainerState, str]] = ...) -> None: ...
+
 class ContainerFilter(_message.Message):
-    __slots__ = ("id", "pod_sandbox_id", "label_selector")
+    __slots__ = ("id", "state", "pod_sandbox_id", "label_selector")
     class LabelSelectorEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -521,12 +527,14 @@ class ContainerFilter(_message.Message):
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
     POD_SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
     LABEL_SELECTOR_FIELD_NUMBER: _ClassVar[int]
     id: str
+    state: ContainerStateValue
     pod_sandbox_id: str
     label_selector: _containers.ScalarMap[str, str]
-    def __init__(self, id: _Optional[str] = ..., pod_sandbox_id: _Optional[str] = ..., label_selector: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[_Union[ContainerStateValue, _Mapping]] = ..., pod_sandbox_id: _Optional[str] = ..., label_selector: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class ListContainersRequest(_message.Message):
     __slots__ = ("filter",)

@@ -118,6 +118,13 @@ class RuntimeCalls:
         request = messages.ListContainersRequest(filter=messages.ContainerFilter(label_selector=labels))
         return list((await self._runtime("ListContainers", request, messages.ListContainersResponse)).containers)
 
+    async def running(self, labels: dict[str, str]) -> frozenset[str]:
+        """The ids of the containers that run."""
+        state = messages.ContainerStateValue(state=messages.CONTAINER_RUNNING)
+        request = messages.ListContainersRequest(filter=messages.ContainerFilter(label_selector=labels, state=state))
+        answer = await self._runtime("ListContainers", request, messages.ListContainersResponse)
+        return frozenset(one.id for one in answer.containers)
+
     async def status(self, id_: str) -> messages.ContainerStatus:
         request = messages.ContainerStatusRequest(container_id=id_)
         return (await self._runtime("ContainerStatus", request, messages.ContainerStatusResponse)).status

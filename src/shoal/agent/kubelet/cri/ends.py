@@ -1,6 +1,7 @@
-"""Notices the ends of containers, by one list of all containers at a time, and bounds their logs.
+"""Notices the ends of containers, by one list of those that run at a time, and bounds their logs.
 
-Rejected: the runtime's event stream, which containerd 1.6 does not have.
+Rejected: the runtime's event stream, which containerd 1.6 does not have. Rejected: a list of all containers, which
+grows with the pods that have ended.
 """
 
 from __future__ import annotations
@@ -61,25 +62,29 @@ class ContainerEnds:
         rounds = 0
         while self._awaited:
             try:
-                listed = {one.id: one.state for one in await self._calls.containers(self._labels)}
+                running = await self._calls.running(self._labels)
+                await self._settle(running)
             except CallFailedError as error:
                 self.note(str(error))
             else:
                 self.note("")
-                await self._settle(listed)
                 if rounds % _LOGS_EVERY == 0:
                     await self.rotate()
             rounds += 1
             await self._clock.sleep(_EVERY_S)
 
-    async def _settle(self, listed: dict[str, messages.ContainerState]) -> None:
-        for id_ in [*self._awaited]:
-            state = listed.get(id_)
+    async def _settle(self, running: frozenset[str]) -> None:
+        for id_ in [one for one in self._awaited if one not in running]:
+            try:
+                state = (await self._calls.status(id_)).state
+            except CallFailedError as error:
+                if not error.is_absent:
+                    raise
+                state = messages.CONTAINER_EXITED
             if state == messages.CONTAINER_UNKNOWN:
                 # The runtime has lost its process; it is ended for certain before another run starts.
-                with suppress(CallFailedError):
-                    await self._calls.stop(id_, 0)
-            elif state not in (messages.CONTAINER_CREATED, messages.CONTAINER_RUNNING):
+                await self._calls.stop(id_, 0)
+            elif state == messages.CONTAINER_EXITED:
                 self._awaited.pop(id_).ended.set()
 
     async def rotate(self) -> None:

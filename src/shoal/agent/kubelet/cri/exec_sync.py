@@ -6,26 +6,21 @@ import asyncio
 from collections.abc import Sequence
 
 from shoal.agent.kubelet.cri.calls import CallFailedError, RuntimeCalls
+from shoal.agent.protos import cri_pb2 as messages
+from shoal.units.errors import TemporaryError
 
-_NOT_RUN = 126
+_RETRY_S = 1.0
 
 
 class ShortCommand:
-    """Implements Command."""
+    """Implements Command. `read` and `code` raise TemporaryError if the runtime did not run it."""
 
     def __init__(self, calls: RuntimeCalls, id_: str, command: Sequence[str]) -> None:
-        self._answer = asyncio.ensure_future(calls.run(id_, list(command)))
+        self._answer = asyncio.ensure_future(_run(calls, id_, command))
         self._said = 0
-        self._fault = ""
 
     async def read(self) -> tuple[int, bytes] | None:
-        try:
-            answer = await self._answer
-        except CallFailedError as error:
-            if self._fault:
-                return None
-            self._fault = str(error)
-            return 2, self._fault.encode()
+        answer = await self._answer
         while self._said < 2:
             self._said += 1
             data = answer.stdout if self._said == 1 else answer.stderr
@@ -43,10 +38,14 @@ class ShortCommand:
         """There is no terminal."""
 
     async def code(self) -> int:
-        try:
-            return (await self._answer).exit_code
-        except CallFailedError:
-            return _NOT_RUN
+        return (await self._answer).exit_code
 
     def kill(self) -> None:
         self._answer.cancel()
+
+
+async def _run(calls: RuntimeCalls, id_: str, command: Sequence[str]) -> messages.ExecSyncResponse:
+    try:
+        return await calls.run(id_, list(command))
+    except CallFailedError as error:
+        raise TemporaryError(str(error), _RETRY_S) from None

@@ -53,7 +53,7 @@ class ContainerLauncher:
         security = security_of(pod, spec)
         _check_user(security, image, inputs.name)
         access = self._gpus.of(inputs.uid, inputs.name)
-        around = Surroundings(addresses, inputs.allocatable, inputs.sources, access.environment)
+        around = Surroundings(addresses, inputs.allocatable, inputs.sources, {**inputs.server, **access.environment})
         volumes = await asyncio.to_thread(provide_for_containers, pod, inputs.folder / "volumes", around, inputs.tokens)
         environment = environment_of(pod, spec, around)
         return Launch(

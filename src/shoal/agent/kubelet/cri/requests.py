@@ -89,7 +89,6 @@ def container_config(
             for one in settings.devices
         ],
         labels=labels,
-        annotations=settings.annotations,
         log_path=log_path(key),
         stdin=settings.has_stdin,
         stdin_once=settings.has_stdin_once,

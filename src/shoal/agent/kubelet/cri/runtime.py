@@ -128,9 +128,10 @@ class CriRuntime:
             url = await self._calls.exec_url(found.id, list(command), tty=tty)
             return await streamed_command(url, tty=tty)
         except CallFailedError as error:
-            raise StartRefused("NotFound", str(error)) from None
+            raise TemporaryError(str(error), _RETRY_S) from None
         except OSError as error:
-            raise StartRefused("NotFound", f"the runtime does not open the streams of the command: {error}") from None
+            what = f"the runtime does not open the streams of the command: {error}"
+            raise TemporaryError(what, _RETRY_S) from None
 
     def log_files(self, key: RunKey) -> Sequence[Path]:
         log = self._log(key)

@@ -50,6 +50,7 @@ class ProcessLauncher:
         message = termination_file(inputs.folder, inputs.name)
         message.unlink(missing_ok=True)
         return {
+            **inputs.server,
             "PATH": _PATH,
             "HOME": str(work),
             "HOSTNAME": inputs.pod["spec"].get("hostname") or inputs.pod["metadata"]["name"],
