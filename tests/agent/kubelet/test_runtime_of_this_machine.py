@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from build.fake_cri import FakeCri, Fault
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
-from shoal.client.kind import NAMESPACES
 from shoal.wiring.container_runtime import Containers, open_containers
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.this_machine import admission
@@ -80,10 +79,10 @@ def pod(**spec: Any) -> Obj:
     return {"metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [main], **spec}}
 
 
-async def test_pods_are_refused_by_the_rules_of_their_runtime(cluster: SmallCluster, tmp_path: Path) -> None:
-    informers, processes = cluster.informers, ProcessRuntime(tmp_path)
-    informers.of(NAMESPACES)
-    with_containers, without = admission(informers, processes, ""), admission(informers, processes, "none was found")
+def test_pods_are_refused_by_the_rules_of_their_runtime(tmp_path: Path) -> None:
+    labels: Mapping[str, Mapping[str, str]] = {"default": {}}
+    labels_of, processes = labels.__getitem__, ProcessRuntime(tmp_path)
+    with_containers, without = admission(labels_of, processes, ""), admission(labels_of, processes, "none was found")
     hooks = pod(main={"lifecycle": {"preStop": {}}})
 
     assert with_containers(pod()) is None
