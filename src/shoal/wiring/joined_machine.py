@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -21,7 +22,7 @@ from shoal.client.refusals import UnauthorizedError
 from shoal.units.errors import UserError
 from shoal.wiring.process import Pacing, client_for, live
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.this_machine import MachineOfNode, start_this_machine, stop_pods_of_this_machine
+from shoal.wiring.this_machine import MachineOfNode, StartedMachine, start_this_machine, stop_pods_of_this_machine
 
 _PATIENCE_S = 30.0
 _SETTINGS = KubeSettings(manager="kubelet")
@@ -62,15 +63,16 @@ def run_joined(cluster: JoinedCluster, identity: NodeIdentity, options: RunOptio
         machine = MachineOfNode(
             cluster.node, options.fake_gpus, identity.authority(), own.namespace_labels, options.runtime_endpoint
         )
-        _, port = await start_this_machine(tasks, client, identity.folder, machine)
+        started = await start_this_machine(tasks, client, identity.folder, machine)
         tasks.start("caches", tasks.informers.run)
         renewed = partial(renew, cluster, identity)
         tasks.start("the certificate", lambda: keep_renewed(identity, tasks.clock, renewed))
-        connections = ServerConnections(lambda: identity.access(cluster), cluster.node, port, tasks.clock)
+        connections = ServerConnections(lambda: identity.access(cluster), cluster.node, started.port, tasks.clock)
         running = asyncio.ensure_future(connections.run())
         try:
-            nodes = asyncio.ensure_future(tasks.nodes_ready((cluster.node,), _PATIENCE_S))
-            await asyncio.wait((running, nodes), return_when=asyncio.FIRST_COMPLETED)
+            works = asyncio.ensure_future(_works(tasks, started, connections))
+            await asyncio.wait((running, works), return_when=asyncio.FIRST_COMPLETED)
+            works.cancel()
             if not running.done():
                 reports.ready(f"node {cluster.node} of {cluster.server}")
             await running
@@ -87,3 +89,12 @@ def run_joined(cluster: JoinedCluster, identity: NodeIdentity, options: RunOptio
         identity.leave()
         fix = "its pods were stopped; if that was wrong, join again with a new token"
         raise UserError(error.what, fix=fix) from None
+
+
+async def _works(tasks: ProcessTasks, started: StartedMachine, connections: ServerConnections) -> None:
+    """Returns when the node is ready and the server can reach its pods, or after a timeout."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE_S):
+            await tasks.nodes_ready((started.node,), _PATIENCE_S)
+            await started.has_taken_over.wait()
+            await connections.connected.wait()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -59,6 +60,14 @@ CONTAINERS_WARNING = (
 )
 
 
+class StartedMachine(NamedTuple):
+    node: str
+    port: int
+    """Of the kubelet, on loopback."""
+    has_taken_over: asyncio.Event
+    """Set when the pods of an earlier process are known."""
+
+
 class MachineOfNode(msgspec.Struct, frozen=True):
     """What differs between the machine of the server and a machine that joined it."""
 
@@ -80,9 +89,8 @@ _SERVER = MachineOfNode()
 
 async def start_this_machine(
     tasks: ProcessTasks, client: Callable[[str], Api], folder: Path, what: MachineOfNode = _SERVER
-) -> tuple[str, int]:
-    """Returns the name of the node, and the port of its kubelet on loopback. `client` makes the client of a node's
-    kubelet; `folder` has the state of its pods."""
+) -> StartedMachine:
+    """`client` makes the client of a node's kubelet; `folder` has the state of its pods."""
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # noqa: ASYNC240
     machine = this_machine(folder, name=what.name)
     pods = folder / "pods"
@@ -133,7 +141,7 @@ async def start_this_machine(
         _log.info("this machine runs no containers: %s", containers.refusal)
     else:
         _log.warning(CONTAINERS_WARNING)
-    return machine.name, port
+    return StartedMachine(machine.name, port, kubelet.has_taken_over)
 
 
 def _labels_in(informers: Informers) -> Callable[[str], Mapping[str, str]]:

@@ -142,8 +142,8 @@ async def _start_this_machine(tasks: ProcessTasks, plane: ControlPlane, options:
         return _as(plane, Actor(f"system:node:{node}", ("system:nodes", _AUTHENTICATED)), "kubelet")
 
     machine = MachineOfNode(runtime_endpoint=options.runtime_endpoint)
-    name, _ = await start_this_machine(tasks, client, folder, machine)
-    await tasks.nodes_ready((name,), _PATIENCE_S, has_lifecycle=bool(options.controllers))
+    started = await start_this_machine(tasks, client, folder, machine)
+    await tasks.nodes_ready((started.node,), _PATIENCE_S, has_lifecycle=bool(options.controllers))
 
 
 async def _start_children(tasks: ProcessTasks, options: ClusterOptions) -> None:

@@ -29,7 +29,7 @@ async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 class Server:
     def __init__(self) -> None:
-        self.connections = NodeConnections(lambda node: node == "n1")
+        self.connections = NodeConnections(lambda node: node == "n1", patience_s=30.0)
         self.removed = False
         self.port = 0
 
@@ -70,11 +70,7 @@ async def joined() -> AsyncIterator[tuple[Server, asyncio.Task[None]]]:
 
 async def connected(server: Server) -> int:
     """The port of the kubelet on the server's machine, once the machine is connected."""
-    async with asyncio.timeout(30):
-        while True:
-            with suppress(ApiError):
-                return server.connections.kubelet("n1").port
-            await asyncio.sleep(0)
+    return (await server.connections.kubelet("n1")).port
 
 
 async def asked(port: int, line: bytes) -> bytes:
@@ -96,10 +92,10 @@ async def test_more_connections_than_are_idle_are_used_at_once_and_lose_no_byte(
 
 
 async def test_a_machine_that_is_not_connected_is_named() -> None:
-    connections = NodeConnections(lambda _: True)
+    connections = NodeConnections(lambda _: True, patience_s=0.0)
 
     with pytest.raises(ApiError, match='the machine of node "n1" is not connected'):
-        connections.kubelet("n1")
+        await connections.kubelet("n1")
 
 
 async def test_the_machine_connects_again_after_the_server_closed_its_connections() -> None:

@@ -30,7 +30,7 @@ _IDLE = 4
 _MOST = 256
 """Connections at once, in use or idle."""
 _HEARTBEAT_S = 15.0
-_FIRST_S, _LONGEST_S = 1.0, 30.0
+_FIRST_S, _LONGEST_S, _DIAL_S = 1.0, 10.0, 30.0
 _PIECE = 64 * 1024
 _SETTINGS = KubeSettings(timeout_s=20.0, connections=1)
 
@@ -47,6 +47,8 @@ class ServerConnections:
         self._limit = asyncio.Semaphore(_MOST)
         self._used: set[asyncio.Task[None]] = set()
         self._outage, self._is_out = Reminders(), False
+        self.connected = asyncio.Event()
+        """Set when there was a connection."""
 
     async def run(self) -> None:
         """Runs until cancelled. Raises NodeRemovedError once the server says so."""
@@ -91,7 +93,7 @@ class ServerConnections:
     async def _one(self, taken: asyncio.Event) -> None:
         """One connection from its start to its end; sets `taken` when the server uses it."""
         access = self._access()
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_LONGEST_S)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_DIAL_S)
         async with (
             aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), timeout=timeout) as session,
             session.ws_connect(
@@ -143,6 +145,7 @@ class ServerConnections:
             await connection.close()
 
     def _answers(self) -> None:
+        self.connected.set()
         if self._is_out:
             _log.warning("there is a connection for logs and commands again")
         self._is_out = False

@@ -82,7 +82,7 @@ class _Doors:
         self._check_create("exec", info, actor)
         pod = self._pod(info)
         node = self._node_of(pod)
-        kubelet = self._kubelet_of(node)
+        kubelet = await self._kubelet_of(node)
         if kubelet is None:
             return await exec_pod(request, pod, node, self._terminal)
         what = asked_of(pod, request.query)
@@ -95,7 +95,7 @@ class _Doors:
             log_options(request.query, info.name)
             chosen_container(pod, request.query.get("container", ""))
             return web.Response(status=204)
-        kubelet = self._kubelet_of(self._node_of(pod))
+        kubelet = await self._kubelet_of(self._node_of(pod))
         if kubelet is None:
             return web.Response(text=pod_log(pod, request.query))
         log_options(request.query, info.name)
@@ -109,7 +109,7 @@ class _Doors:
         node = self._reader.get("", "nodes", "", info.name)
         if node is None:
             raise not_found("nodes", "", info.name)
-        kubelet = self._kubelet_of(node)
+        kubelet = await self._kubelet_of(node)
         if kubelet is None:
             raise unavailable(f'node "{info.name}" has no kubelet that can be reached from here')
         path = info.rest
@@ -143,10 +143,10 @@ class _Doors:
             raise not_found("pods", "", info.name)
         return pod
 
-    def _kubelet_of(self, node: dict[str, Any] | None) -> Kubelet | None:
+    async def _kubelet_of(self, node: dict[str, Any] | None) -> Kubelet | None:
         """A joined machine is reached by its own connections only, whatever its Node says."""
         name = node["metadata"]["name"] if node is not None else ""
-        return self._connections.kubelet(name) if self._connections.has_joined(name) else kubelet_of(node)
+        return await self._connections.kubelet(name) if self._connections.has_joined(name) else kubelet_of(node)
 
     def _node_of(self, pod: dict[str, Any]) -> dict[str, Any] | None:
         name = (pod.get("spec") or {}).get("nodeName") or ""

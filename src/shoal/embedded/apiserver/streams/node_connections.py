@@ -49,19 +49,29 @@ class _Machine:
 
 
 class NodeConnections:
-    def __init__(self, has_joined: Callable[[str], bool]) -> None:
-        self._has_joined = has_joined
+    def __init__(self, has_joined: Callable[[str], bool], patience_s: float = _PATIENCE_S) -> None:
+        self._has_joined, self._patience_s = has_joined, patience_s
+        self._arrived = asyncio.Event()
+        """Set when a machine has connected."""
         self._machines: dict[str, _Machine] = {}
 
     def has_joined(self, node: str) -> bool:
         return self._has_joined(node)
 
-    def kubelet(self, node: str) -> Kubelet:
-        """Where the kubelet of a joined machine is reached. Raises ApiError if it is not connected."""
+    async def kubelet(self, node: str) -> Kubelet:
+        """Where the kubelet of a joined machine is reached. Raises ApiError if it does not connect for some time, as
+        after a restart of this server."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience_s):
+                while (machine := self._connected(node)) is None:
+                    self._arrived.clear()
+                    await self._arrived.wait()
+                return Kubelet(node, _LOOPBACK, int(machine.listener.sockets[0].getsockname()[1]))
+        raise ApiError(500, "", f'error dialing backend: the machine of node "{node}" is not connected')
+
+    def _connected(self, node: str) -> _Machine | None:
         machine = self._machines.get(node)
-        if machine is None or not machine.lines:
-            raise ApiError(500, "", f'error dialing backend: the machine of node "{node}" is not connected')
-        return Kubelet(node, _LOOPBACK, int(machine.listener.sockets[0].getsockname()[1]))
+        return machine if machine is not None and machine.lines else None
 
     async def serve(self, request: web.BaseRequest, node: str) -> web.WebSocketResponse:
         """One connection of a machine, from its start to its end."""
@@ -76,6 +86,7 @@ class NodeConnections:
         machine.lines.add(line)
         machine.idle.append(line)
         machine.arrived.set()
+        self._arrived.set()
         try:
             async for message in socket:
                 # Nothing comes before the connection is in use, then bytes, and a text at the end.
