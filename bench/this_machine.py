@@ -2,20 +2,19 @@
 
 python -m bench.this_machine [--quick]
 
-Pods run as processes. A Job is timed from the request that creates it to the first line of its program, which writes
-the time to a file. The processor time is that of the server and of all supervisors while the pods sleep.
+Pods run as processes, and in containers where containerd is installed. A Job is timed from the request that creates it
+to the first line of its program, which writes the time to a file. The processor time is that of the server and of all
+supervisors while the pods sleep.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic, time
 from typing import Any
@@ -24,6 +23,8 @@ from rich.console import Console
 
 import bench.cluster  # noqa: F401 - makes the helpers of the tests importable
 from bench.cluster.figures import Figure, table
+from bench.this_machine_containers import measure_containers, missing_for_containers
+from bench.this_machine_pods import pods_until, processor_s
 from build.cluster_server import ServerProcess
 from shoal.client.http.api import KubeApi
 from shoal.client.http.locate import locate
@@ -40,19 +41,6 @@ def _template(*command: str) -> Obj:
     return {"spec": {"runtimeClassName": "process", "restartPolicy": "Never", "containers": [main]}}
 
 
-async def _pods_until(api: Api, look: Callable[[dict[str, Obj]], bool]) -> None:
-    """Returns when it is true of the pods, by name."""
-    listed = await api.list(PODS, "default")
-    seen = {item.name: item.obj() for item in listed.items}
-    async with aclosing(api.watch(PODS, listed.version, "default")) as batches:
-        while not look(seen):
-            for change in await anext(batches):
-                if change.item is not None and change.kind == "DELETED":
-                    seen.pop(change.item.name, None)
-                elif change.item is not None:
-                    seen[change.item.name] = change.item.obj()
-
-
 async def start_s(api: Api, folder: Path, number: int) -> float:
     """From the creation of a Job to its running program."""
     file = folder / f"job-{number}"
@@ -67,7 +55,7 @@ async def start_s(api: Api, folder: Path, number: int) -> float:
             for name, pod in pods.items()
         )
 
-    await _pods_until(api, has_ended)
+    await pods_until(api, has_ended)
     return float(file.read_text()) - begun
 
 
@@ -84,25 +72,8 @@ async def sleeping(api: Api, count: int) -> float:
         )
         return bool(running == count)
 
-    await _pods_until(api, all_run)
+    await pods_until(api, all_run)
     return monotonic() - begun
-
-
-def processor_s(server: int) -> float:
-    """The processor time of the server and of all supervisors of this machine."""
-    ticks = os.sysconf("SC_CLK_TCK")
-    total = 0.0
-    for path in Path("/proc").iterdir():
-        if not path.name.isdecimal():
-            continue
-        try:
-            command = (path / "cmdline").read_bytes()
-            fields = (path / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(path.name) == server or b"process/supervisor.py" in command:
-            total += (int(fields[11]) + int(fields[12])) / ticks
-    return total
 
 
 async def measure(folder: Path, *, jobs: int, pods: int) -> list[Figure]:
@@ -118,7 +89,7 @@ async def measure(folder: Path, *, jobs: int, pods: int) -> list[Figure]:
         used = 100 * (processor_s(server.process.pid) - before) / (monotonic() - begun)
         for number in range(pods):
             await api.delete(PODS, "default", f"sleeps-{number}")
-        await _pods_until(api, lambda seen: not any(name.startswith("sleeps-") for name in seen))
+        await pods_until(api, lambda seen: not any(name.startswith("sleeps-") for name in seen))
     finally:
         await api.close()
         server.stop()
@@ -135,10 +106,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer Jobs and pods")
     chosen = parser.parse_args(arguments)
+    jobs, pods, containers = (3, 20, 5) if chosen.quick else (10, 200, 200)
     with tempfile.TemporaryDirectory(prefix="this-machine-") as name:
-        jobs, pods = (3, 20) if chosen.quick else (10, 200)
         figures = asyncio.run(measure(Path(name), jobs=jobs, pods=pods))
+    missing = missing_for_containers()
+    if not missing:
+        with tempfile.TemporaryDirectory(prefix="this-machine-") as name:
+            figures += asyncio.run(measure_containers(Path(name), jobs=jobs, pods=containers))
     Console(highlight=False).print(table(figures))
+    if missing:
+        print(f"skipped: Job created to container running: {missing}")
     return 0
 
 

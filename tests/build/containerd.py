@@ -6,14 +6,17 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
+import time
 from pathlib import Path
 from typing import Any
 
 PAUSE, TOOLS = "localhost/pause:1", "localhost/tools:1"
 _START_S = 30
+_PROGRAMS = ("sh", "sleep", "cat", "stty", "env", "id", "ls", "mkfifo", "wc", "nproc", "dd", "grep", "stat", "touch")
 _CONFIG = """
 version = 2
 root = "{folder}/root"
@@ -24,6 +27,11 @@ state = "{folder}/state"
   sandbox_image = "localhost/pause:1"
   # Containers of machines that are containers themselves may not lower it.
   restrict_oom_score_adj = true
+  enable_cdi = true
+  cdi_spec_dirs = ["{folder}/cdi"]
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{folder}/cni/bin"
+    conf_dir = "{folder}/cni/conf"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "native"
 """
@@ -38,6 +46,13 @@ class Containerd:
         (folder / "config.toml").write_text(_CONFIG.format(folder=folder))
         self.process = self._start()
 
+    def version(self) -> int:
+        """The first number."""
+        said = subprocess.run(["containerd", "--version"], check=True, capture_output=True, text=True).stdout
+        found = re.search(r"\b(\d+)\.\d+\.\d+", said)
+        assert found is not None, said
+        return int(found[1])
+
     def kill_and_start(self) -> None:
         self.process.kill()
         self.process.wait()
@@ -48,6 +63,11 @@ class Containerd:
     def stop(self) -> None:
         self.process.terminate()
         self.process.wait(_START_S)
+        # Of containers that a failed test left.
+        for line in reversed(Path("/proc/self/mountinfo").read_text().splitlines()):
+            path = line.split()[4]
+            if path.startswith(f"{self.folder}/"):
+                subprocess.run(["umount", "-l", path], check=False, capture_output=True)
 
     def import_image(self, name: str, *command: str) -> None:
         archive = self.folder / "image.tar"
@@ -55,11 +75,19 @@ class Containerd:
         self._ctr("images", "import", str(archive))
 
     def _start(self) -> subprocess.Popen[bytes]:
-        log = (self.folder / "log").open("ab")
-        process = subprocess.Popen(["containerd", "-c", str(self.folder / "config.toml")], stdout=log, stderr=log)
-        # ctr waits for the socket itself.
-        self._ctr("--connect-timeout", f"{_START_S}s", "version")
-        return process
+        command = ["containerd", "-c", str(self.folder / "config.toml")]
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        # ctr does not always wait for the socket.
+        deadline = time.monotonic() + _START_S
+        while True:
+            try:
+                self._ctr("--connect-timeout", f"{_START_S}s", "version")
+            except subprocess.CalledProcessError:
+                if time.monotonic() > deadline or process.poll() is not None:
+                    raise
+            else:
+                return process
 
     def _ctr(self, *arguments: str) -> None:
         subprocess.run(
@@ -74,7 +102,7 @@ def oci_archive(name: str, command: tuple[str, ...]) -> bytes:
     """An image with busybox and nothing else."""
     busybox = shutil.which("busybox")
     assert busybox is not None
-    layer = _tar({"bin/busybox": Path(busybox).read_bytes()}, {"bin/sh": "busybox", "bin/sleep": "busybox"})
+    layer = _tar({"bin/busybox": Path(busybox).read_bytes()}, {f"bin/{name}": "busybox" for name in _PROGRAMS})
     config = _json(
         {
             "architecture": "amd64",

@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 from build.small_clusters import SmallCluster
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Kubelet
+from shoal.agent.kubelet.launches import LaunchInputs
 from shoal.agent.kubelet.machine import ThisMachine
 from shoal.agent.kubelet.node import NodeDescription, NodeOfThisMachine
 from shoal.agent.kubelet.own_objects import OwnObjectsApi
 from shoal.agent.kubelet.pod_on_node import NodeParts
 from shoal.agent.kubelet.pod_store import PodStore
-from shoal.agent.kubelet.runtime import Command, Exit, Launch, RunKey, StartRefused
+from shoal.agent.kubelet.runtime import Command, Exit, Launch, RunKey, Started, StartRefused
 from shoal.client.clock import Clock
 from shoal.client.context import Context
 from shoal.client.informers import Informers
@@ -117,13 +118,14 @@ class MemoryRuntime:
         """The uids of pods with a running container."""
         return [key.pod for key, end in self._ends.items() if not end.done()]
 
-    async def start(self, key: RunKey, launch: Launch) -> None:
+    async def start(self, key: RunKey, launch: Launch) -> Started:
         if key not in self._ends:
             self.starts.append(key)
             self._ends[key] = asyncio.get_running_loop().create_future()
+        return Started()
 
-    async def is_started(self, key: RunKey) -> bool:
-        return key in self._ends
+    async def find(self, key: RunKey) -> Started | None:
+        return Started() if key in self._ends else None
 
     async def wait(self, key: RunKey) -> Exit:
         return await asyncio.shield(self._ends[key])
@@ -133,7 +135,7 @@ class MemoryRuntime:
         if end is not None and not end.done():
             end.set_result(Exit(143, 0.0, self._clock.seconds()))
 
-    async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False) -> Command:
+    async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False, is_short: bool = False) -> Command:
         raise StartRefused("", "no commands")
 
     def log_files(self, key: RunKey) -> Sequence[Path]:
@@ -141,6 +143,21 @@ class MemoryRuntime:
 
     async def remove(self, pod: str) -> None:
         assert pod not in self.running
+
+
+class MemoryLauncher:
+    """Implements `Launcher`."""
+
+    def __init__(self, runtime: MemoryRuntime) -> None:
+        self.runtime = runtime
+
+    async def launch(self, inputs: LaunchInputs) -> Launch:
+        return Launch((), {}, inputs.folder)
+
+    async def end(self, uid: str, folder: Path) -> None: ...
+
+    async def remove(self, uid: str, folder: Path) -> None:
+        await self.runtime.remove(uid)
 
 
 class JoinedKubelet:
@@ -163,7 +180,7 @@ class JoinedKubelet:
         parts = NodeParts(
             context.api,
             clock,
-            self.runtime,
+            lambda _: MemoryLauncher(self.runtime),
             NodeGpus(None),
             PodStore(self._folder),
             events,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from shoal.agent.kubelet.runtime import Command, Exit, Launch, RunKey
+from shoal.agent.kubelet.runtime import Command, Exit, Launch, RunKey, Started
 
 
 class NoRuntime:
     name = "none"
 
-    async def start(self, key: RunKey, launch: Launch) -> None:
+    async def start(self, key: RunKey, launch: Launch) -> Started:
         raise AssertionError(key)
 
-    async def is_started(self, key: RunKey) -> bool:
+    async def find(self, key: RunKey) -> Started | None:
         raise AssertionError(key)
 
     async def wait(self, key: RunKey) -> Exit:
@@ -23,7 +23,7 @@ class NoRuntime:
     async def stop(self, key: RunKey, grace_s: float) -> None:
         raise AssertionError(key)
 
-    async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False) -> Command:
+    async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False, is_short: bool = False) -> Command:
         raise AssertionError(key)
 
     def log_files(self, key: RunKey) -> Sequence[Path]:

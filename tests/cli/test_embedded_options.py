@@ -59,6 +59,25 @@ def test_a_detached_server_is_told_the_same_with_files_it_can_find(
     ]
 
 
+def test_a_detached_server_finds_the_socket_of_the_container_runtime(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for written, passed_on in (("unix://own.sock", f"{tmp_path}/own.sock"), ("none", "none")):
+        choice = EmbeddedOptions(is_this_machine=True, runtime_endpoint=written)
+        assert choice.arguments()[-3:] == ["--this-machine", "--runtime-endpoint", passed_on]
+
+
+def test_a_container_runtime_that_is_not_there_is_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = ["--state", str(tmp_path / "state")]
+    assert main(["up", *state, "--this-machine", "--runtime-endpoint", str(tmp_path / "none.sock")]) == 2
+    assert f"--runtime-endpoint: {tmp_path}/none.sock does not exist" in capsys.readouterr().err
+    assert main(["up", *state, "--runtime-endpoint", "none"]) == 2
+    assert "--runtime-endpoint is only for --this-machine" in capsys.readouterr().err
+
+
 def test_what_is_switched_off_stays_off_in_every_process(tmp_path: Path) -> None:
     choice = EmbeddedOptions(has_contention=False, has_foreign=False, metrics_port=0)
     assert choice.arguments()[-3:] == ["--metrics-port", "0", "--no-contention"]

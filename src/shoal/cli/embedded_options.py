@@ -38,6 +38,13 @@ MetricsPort = Annotated[
     ),
 ]
 
+RuntimeEndpoint = Annotated[
+    str,
+    typer.Option(
+        metavar="SOCKET",
+        help="The socket of this machine's container runtime, or none; by default that of containerd or CRI-O.",
+    ),
+]
 WithContention = Annotated[
     bool, typer.Option("--contention/--no-contention", help="Whether pods that share a GPU slow each other down.")
 ]
@@ -73,6 +80,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Server and clients in processes of their own."""
     is_this_machine: bool = False
     """This machine is a node, beside the simulated ones."""
+    runtime_endpoint: str = ""
     snapshot: Path | None = None
     """The objects to start with."""
     clock: str = ""
@@ -85,6 +93,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += [] if self.has_foreign else ["--no-foreign-kinds"]
         words += [] if self.scheduler is USUAL_SCHEDULER else ["--scheduler", self.scheduler.value]
         words += ["--this-machine"] if self.is_this_machine else []
+        words += ["--runtime-endpoint", _absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
         words += ["--from", str(self.snapshot.expanduser().absolute())] if self.snapshot is not None else []
         words += self._of_nodes()
         return [*words, "--processes"] if self.is_split else words
@@ -149,6 +158,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             has_foreign=self.has_foreign,
             snapshot=start,
             this_machine=folder / "this-machine" if self.is_this_machine and folder is not None else None,
+            runtime_endpoint=self.runtime_endpoint,
         )
 
     def _check_this_machine(self) -> None:
@@ -156,6 +166,12 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise UserError("--speed does not go with --this-machine: processes run in real time")
         if self.is_this_machine and self.is_split:
             raise UserError("--processes does not go with --this-machine")
+        if self.runtime_endpoint and not self.is_this_machine:
+            raise UserError("--runtime-endpoint is only for --this-machine")
+        if self.runtime_endpoint:
+            from shoal.agent.kubelet.cri.endpoint import runtime_socket
+
+            runtime_socket(self.runtime_endpoint)
 
     def _shoal(self) -> RunChoice:
         from shoal.api.run_configuration import RunConfiguration
@@ -199,3 +215,7 @@ def _absolute(nodes: str) -> str:
 
 def _absolute_file(part: str) -> str:
     return str(Path(part.strip()).expanduser().absolute())
+
+
+def _absolute_socket(endpoint: str) -> str:
+    return endpoint if endpoint == NONE else _absolute_file(endpoint.removeprefix("unix://"))

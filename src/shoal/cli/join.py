@@ -10,6 +10,7 @@ import typer
 
 from shoal.cli.agent_options import FakeMachine
 from shoal.cli.cluster_folder import cluster_folder
+from shoal.cli.embedded_options import RuntimeEndpoint
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where, excerpt
@@ -39,6 +40,7 @@ class JoinOptions:
         ),
     ] = None
     fake: FakeMachine = ""
+    runtime_endpoint: RuntimeEndpoint = ""
 
     def folder(self) -> Path:
         found = cluster_folder(self.state)
@@ -62,7 +64,7 @@ def join(
     logs.set_up()
 
     from shoal.agent.kubelet.node_identity import NodeIdentity
-    from shoal.wiring.joined_machine import Reports, run_joined
+    from shoal.wiring.joined_machine import Reports, RunOptions, run_joined
 
     identity = NodeIdentity(options.folder())
     with identity.hold():
@@ -74,7 +76,7 @@ def join(
         run_joined(
             cluster,
             identity,
-            options.fake,
+            RunOptions(options.fake, options.runtime_endpoint),
             Reports(
                 lambda what: typer.echo(f"ready: {what}; Ctrl-C ends this, and pods continue.", err=True),
                 lambda what: typer.echo(f"shoal: {what}", err=True),

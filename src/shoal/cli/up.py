@@ -23,6 +23,7 @@ from shoal.cli.embedded_options import (
     USUAL_SCHEDULER,
     EmbeddedOptions,
     MetricsPort,
+    RuntimeEndpoint,
     SchedulerOption,
     Speed,
     Stages,
@@ -106,8 +107,9 @@ class UpOptions:
         ),
     ] = None
     this_machine: Annotated[
-        bool, typer.Option("--this-machine", help="Make this machine a node that runs real pods as processes.")
+        bool, typer.Option("--this-machine", help="Make this machine a node that runs real pods.")
     ] = False
+    runtime_endpoint: RuntimeEndpoint = ""
     controllers: Annotated[
         bool, typer.Option("--controllers/--no-controllers", help="Run the controllers that make pods of workloads.")
     ] = True
@@ -146,6 +148,7 @@ class UpOptions:
             has_foreign=self.foreign,
             is_split=self.processes,
             is_this_machine=self.this_machine,
+            runtime_endpoint=self.runtime_endpoint,
             snapshot=self.snapshot,
         )
 

@@ -42,6 +42,8 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     """Objects to create at the first start, with the nodes among `machines`."""
     this_machine: Path | None = None
     """Where the pods of this machine are stored, if it is a node of the cluster."""
+    runtime_endpoint: str = ""
+    """The socket of this machine's container runtime; empty: that of an installed one; `none`: no container runs."""
 
     @property
     def is_alone(self) -> bool:

@@ -12,10 +12,7 @@ import msgspec
 
 from shoal.agent.kubelet.node_identity import JoinedCluster, NodeIdentity
 from shoal.agent.kubelet.own_objects import OwnObjectsApi
-from shoal.agent.kubelet.pod_store import PodStore
-from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.server_connections import NodeRemovedError, ServerConnections
-from shoal.agent.kubelet.stopping import stop_all
 from shoal.client.http.settings import KubeSettings
 from shoal.client.informers import Informers
 from shoal.client.kubelet.node_joining import REMOVED
@@ -25,10 +22,17 @@ from shoal.units.errors import UserError
 from shoal.wiring.joining import JoinCommand, join, keep_renewed, renew
 from shoal.wiring.process import Pacing, client_for, live
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.this_machine import MachineOfNode, StartedMachine, start_this_machine
+from shoal.wiring.this_machine import MachineOfNode, StartedMachine, start_this_machine, stop_pods_of_this_machine
 
 _PATIENCE_S = 30.0
 _SETTINGS = KubeSettings(manager="kubelet")
+
+
+class RunOptions(msgspec.Struct, frozen=True):
+    """How the machine runs pods."""
+
+    fake_gpus: str = ""
+    runtime_endpoint: str = ""
 
 
 class Reports(msgspec.Struct, frozen=True):
@@ -44,7 +48,7 @@ def join_cluster(command: JoinCommand, identity: NodeIdentity) -> JoinedCluster:
     return asyncio.run(join(command, identity))
 
 
-def run_joined(cluster: JoinedCluster, identity: NodeIdentity, fake_gpus: str, reports: Reports) -> None:
+def run_joined(cluster: JoinedCluster, identity: NodeIdentity, options: RunOptions, reports: Reports) -> None:
     """Blocks until SIGINT or SIGTERM; pods continue then. Raises UserError if the node was removed; its pods are
     stopped then."""
     access = identity.access(cluster)
@@ -56,7 +60,9 @@ def run_joined(cluster: JoinedCluster, identity: NodeIdentity, fake_gpus: str, r
         def client(_: str) -> Api:
             return client_for(tasks, access, _SETTINGS)
 
-        machine = MachineOfNode(cluster.node, fake_gpus, identity.authority(), own.namespace_labels)
+        machine = MachineOfNode(
+            cluster.node, options.fake_gpus, identity.authority(), own.namespace_labels, options.runtime_endpoint
+        )
         started = await start_this_machine(tasks, client, identity.folder, machine)
         tasks.start("caches", tasks.informers.run)
         renewed = partial(renew, cluster, identity)
@@ -79,7 +85,7 @@ def run_joined(cluster: JoinedCluster, identity: NodeIdentity, fake_gpus: str, r
     except (NodeRemovedError, UnauthorizedError) as error:
         if isinstance(error, UnauthorizedError) and error.reason != REMOVED:
             raise
-        asyncio.run(stop_all(ProcessRuntime(identity.pods), PodStore(identity.pods)))
+        asyncio.run(stop_pods_of_this_machine(identity.folder, access))
         identity.leave()
         fix = "its pods were stopped; if that was wrong, join again with a new token"
         raise UserError(error.what, fix=fix) from None

@@ -1,27 +1,37 @@
-"""Makes this machine a node of the embedded cluster, which runs real pods as processes: `shoal up --this-machine`."""
+"""Makes this machine a node of the embedded cluster, which runs real pods: `shoal up --this-machine`."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
+from shoal.agent.kubelet.cri.container_volumes import may_mount
+from shoal.agent.kubelet.cri.support import unsupported as unsupported_in_containers
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Admission, Kubelet
+from shoal.agent.kubelet.launches import limits_of
 from shoal.agent.kubelet.machine import this_machine
 from shoal.agent.kubelet.node import RUNTIME_LABEL, NodeDescription, NodeOfThisMachine
-from shoal.agent.kubelet.pod_on_node import NodeParts, limits_of
+from shoal.agent.kubelet.pod_on_node import RUNTIME_CLASSES, NodeParts
 from shoal.agent.kubelet.pod_store import PodStore
+from shoal.agent.kubelet.process.launcher import ProcessLauncher
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.process.support import ALLOWED, LABEL, RUNTIME_CLASS, ProcessUser, unsupported
+from shoal.agent.kubelet.stopping import stop_all
+from shoal.client.clock import WallClock
+from shoal.client.http.access import Access
+from shoal.client.http.api import KubeApi
 from shoal.client.informers import Informers
-from shoal.client.kind import CONFIG_MAPS, NAMESPACES, Kind
+from shoal.client.kind import CONFIG_MAPS, ENDPOINTS, NAMESPACES
 from shoal.client.port import Api
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.devices.plugin_config import PluginConfig
@@ -32,17 +42,21 @@ from shoal.embedded.kubelets.endpoint import api_server_trust
 from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings
 from shoal.embedded.kubelets.node_view import Usage
 from shoal.units.errors import ShoalError, UserError
+from shoal.wiring.container_runtime import chosen_socket, open_containers, remove_unknown_pods
 from shoal.wiring.gpu_driver import open_driver
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.this_machine_view import ThisMachineView
 
 Obj = dict[str, Any]
 _log = logging.getLogger("shoal.this-machine")
-_RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
 _MACHINE_TYPE = Path("/sys/class/dmi/id/product_name")
 WARNING = (
     "this machine runs process pods: in namespaces with the label "
     f"{LABEL}={ALLOWED}, every user who may create pods runs programs as %s on this machine, without isolation"
+)
+CONTAINERS_WARNING = (
+    "this machine runs containers: a user who may create pods with hostPath volumes or privileged containers can "
+    "become root on it; the label pod-security.kubernetes.io/enforce=baseline of a namespace prevents both"
 )
 
 
@@ -66,6 +80,8 @@ class MachineOfNode(msgspec.Struct, frozen=True):
     of its kubelet then, because the server reaches it by the machine's own connections."""
     namespace_labels: Callable[[str], Mapping[str, str]] | None = None
     """The labels of a namespace, by name, where the node may not read all namespaces."""
+    runtime_endpoint: str = ""
+    """The user's choice of the container runtime's socket."""
 
 
 _SERVER = MachineOfNode()
@@ -77,35 +93,54 @@ async def start_this_machine(
     """`client` makes the client of a node's kubelet; `folder` has the state of its pods."""
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)  # noqa: ASYNC240
     machine = this_machine(folder, name=what.name)
-    runtime = ProcessRuntime(folder / "pods")
+    pods = folder / "pods"
+    runtime = ProcessRuntime(pods)
     driver = _driver(what.fake_gpus)
     gpus, labels = NodeGpus(driver), _labels(driver)
-    view = ThisMachineView(machine.name, runtime, Usage(machine.cores * 1000, machine.memory_bytes))
+    store = PodStore(pods)
+    socket = chosen_socket(what.runtime_endpoint, folder / "runtime-endpoint", _stored_in_containers(store))
+    containers = await open_containers(tasks, socket, pods, driver, gpus)
+    view = ThisMachineView(machine.name, Usage(machine.cores * 1000, machine.memory_bytes))
     port, url = await _endpoint(tasks, view, what.client_ca)
     annotations = {} if what.client_ca else {ENDPOINT: url}
-    described = NodeDescription(machine, RUNTIME_CLASS, labels, annotations, gpus.amounts(), port)
+    described = NodeDescription(
+        machine, RUNTIME_CLASS, containers.version, "", labels, annotations, gpus.amounts(), port
+    )
+    processes = ProcessLauncher(runtime, gpus)
     api = client(machine.name)
     context = tasks.context("kubelet", api)
     kubelets: list[Kubelet] = []
     parts = NodeParts(
         context.api,
         context.clock,
-        runtime,
+        lambda pod: processes if is_process_pod(pod) else containers.launcher,
         gpus,
-        PodStore(folder / "pods"),
+        store,
         context.events,
         machine.name,
         machine.address,
         described.allocatable,
         lambda uid: kubelets[0].report(uid),  # noqa: PLW0108 - the kubelet does not exist yet
+        await _server_variables(tasks.api),
     )
-    node = NodeOfThisMachine(context.api, context.clock, lambda: described)
-    kubelet = Kubelet(context, parts, node, admission(what.namespace_labels or _labels_in(tasks.informers), runtime))
+
+    def describe() -> NodeDescription:
+        return msgspec.structs.replace(described, containers_problem=containers.problem())
+
+    node = NodeOfThisMachine(context.api, context.clock, describe)
+    containers.follow(node.wake)
+    labels_of = what.namespace_labels or _labels_in(tasks.informers)
+    kubelet = Kubelet(context, parts, node, admission(labels_of, runtime, containers.refusal))
     kubelets.append(kubelet)
     view.kubelet = kubelet
     tasks.start("the kubelet of this machine", kubelet.run)
+    tasks.start("removal of unknown pods", partial(remove_unknown_pods, containers, kubelet, tasks.informers))
     problem = runtime.problem()
     _log.warning(problem or WARNING, *(() if problem else (_user(),)))
+    if containers.refusal:
+        _log.info("this machine runs no containers: %s", containers.refusal)
+    else:
+        _log.warning(CONTAINERS_WARNING)
     return StartedMachine(machine.name, port, kubelet.has_taken_over)
 
 
@@ -119,15 +154,23 @@ def _labels_in(informers: Informers) -> Callable[[str], Mapping[str, str]]:
     return labels
 
 
-def admission(labels_of: Callable[[str], Mapping[str, str]], runtime: ProcessRuntime) -> Admission:
-    """Refuses pods that may not run as processes, or cannot."""
+def is_process_pod(pod: Obj) -> bool:
+    return bool(pod["spec"].get("runtimeClassName") == RUNTIME_CLASS)
+
+
+def admission(labels_of: Callable[[str], Mapping[str, str]], runtime: ProcessRuntime, no_containers: str) -> Admission:
+    """Refuses pods that may not run as processes, and pods that their runtime cannot run. `no_containers`: why
+    containers cannot run; empty if they can."""
     user = ProcessUser(os.getuid(), os.getgid())
 
     def refusal(pod: Obj) -> Refused | None:
         spec = pod["spec"]
-        if spec.get("runtimeClassName") != RUNTIME_CLASS:
-            words = f"this node has no container runtime; pods with runtimeClassName: {RUNTIME_CLASS} run as processes"
-            return Refused("RuntimeNotAvailable", words)
+        if not is_process_pod(pod):
+            if no_containers:
+                words = f"pods with runtimeClassName: {RUNTIME_CLASS} run as processes"
+                return Refused("RuntimeNotAvailable", f"this node runs no containers: {no_containers}; {words}")
+            unfit = unsupported_in_containers(pod, may_mount=may_mount())
+            return Refused("UnsupportedByContainers", unfit) if unfit else None
         problem = runtime.problem()
         if problem:
             return Refused("ProcessPodsNotPossible", problem)
@@ -147,6 +190,43 @@ def admission(labels_of: Callable[[str], Mapping[str, str]], runtime: ProcessRun
         return None
 
     return refusal
+
+
+async def stop_pods_of_this_machine(folder: Path, access: Access) -> None:
+    """Stop all pods of a machine that is no node any more. `access`: of the server, which is not called."""
+    api = KubeApi(access, random.Random())
+    tasks = ProcessTasks(api, api, WallClock())
+    pods = folder / "pods"
+    store, processes = PodStore(pods), ProcessRuntime(pods)
+    try:
+        if _stored_in_containers(store):
+            socket = chosen_socket("", folder / "runtime-endpoint", _stored_in_containers(store))
+            containers = await open_containers(tasks, socket, pods, None, NodeGpus(None))
+            boxed = containers.launcher.runtime
+            await stop_all(lambda pod: processes if is_process_pod(pod) else boxed, store)
+        else:
+            await stop_all(lambda _: processes, store)
+    finally:
+        await tasks.end()
+        await api.close()
+
+
+def _stored_in_containers(store: PodStore) -> str:
+    """A pod of an earlier process that runs in containers; empty if there is none."""
+    runs = (one.run for one in store.all() if not is_process_pod(one.pod))
+    found = next((run for run in runs if run.sandboxes and not run.is_over), None)
+    return "" if found is None else f"pod {found.namespace}/{found.name}"
+
+
+async def _server_variables(api: Api) -> dict[str, str]:
+    """As Kubernetes names them, with the server's real address: nothing routes the addresses of Services here."""
+    try:
+        subset = (await api.get(ENDPOINTS, "default", "kubernetes")).obj()["subsets"][0]
+    except (NotFoundError, LookupError):
+        return {}
+    host, port = subset["addresses"][0]["ip"], str(subset["ports"][0]["port"])
+    names = ("KUBERNETES_SERVICE_PORT", "KUBERNETES_SERVICE_PORT_HTTPS")
+    return {"KUBERNETES_SERVICE_HOST": host, **dict.fromkeys(names, port)}
 
 
 async def _endpoint(tasks: ProcessTasks, view: ThisMachineView, client_ca: str) -> tuple[int, str]:
@@ -194,7 +274,7 @@ async def provide_process_class(api: Api) -> None:
         "scheduling": {"nodeSelector": {RUNTIME_LABEL: RUNTIME_CLASS}, "tolerations": [toleration]},
     }
     try:
-        await api.create(_RUNTIME_CLASSES, body)
+        await api.create(RUNTIME_CLASSES, body)
     except AlreadyExistsError:
         return
 

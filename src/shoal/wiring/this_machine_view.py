@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from shoal.agent.kubelet.kubelet import Kubelet
 from shoal.agent.kubelet.log_lines import log_lines
 from shoal.agent.kubelet.pod_on_node import PodOnNode
-from shoal.agent.kubelet.runtime import Command, PodRuntime, RunKey, StartRefused
+from shoal.agent.kubelet.runtime import Command, RunKey, StartRefused
 from shoal.client.item import Obj
 from shoal.client.kubelet.pod_status import status_of
 from shoal.embedded.apiserver.streams.terminal import CommandOutput
 from shoal.embedded.kubelets.node_view import LogLine, NodeView, Usage
-from shoal.units.errors import UserError
+from shoal.units.errors import TemporaryError, UserError
 
 
 class ThisMachineView:
     """Implements `NodeView`, `RealNodeView` and `NodeViews`. The usage of pods is not measured."""
 
-    def __init__(self, name: str, runtime: PodRuntime, size: Usage) -> None:
+    def __init__(self, name: str, size: Usage) -> None:
         self.name = name
         self.kubelet: Kubelet | None = None
-        self._runtime, self._size = runtime, size
+        self._size = size
 
     def node(self, name: str) -> NodeView | None:
         return self if name == self.name else None
@@ -38,10 +38,10 @@ class ThisMachineView:
     def log(self, pod_uid: str, container: str, *, previous: bool = False) -> Sequence[LogLine]:
         pod = self._pod(pod_uid)
         one = pod.run.container(container) if pod is not None else None
-        if one is None:
+        if pod is None or one is None:
             return ()
         attempt = one.restarts - 1 if previous else one.restarts
-        files = self._runtime.log_files(RunKey(pod_uid, container, attempt))
+        files = pod.runtime.log_files(RunKey(pod_uid, container, attempt))
         return [LogLine(at_s, text) for at_s, text in log_lines(files)]
 
     def is_running(self, pod_uid: str, container: str) -> bool:
@@ -52,12 +52,14 @@ class ThisMachineView:
     async def open_command(self, pod_uid: str, container: str, command: Sequence[str], *, tty: bool) -> Command:
         pod = self._pod(pod_uid)
         one = pod.run.container(container) if pod is not None else None
-        if one is None:
+        if pod is None or one is None:
             raise UserError(f"container {container} does not run")
         try:
-            return await self._runtime.run(RunKey(pod_uid, container, one.restarts), command, tty=tty)
+            return await pod.runtime.run(RunKey(pod_uid, container, one.restarts), command, tty=tty)
         except StartRefused as refused:
             raise UserError(refused.message) from None
+        except TemporaryError as error:
+            raise UserError(error.what) from None
 
     def run(self, pod_uid: str, container: str, command: Sequence[str]) -> CommandOutput:  # noqa: ARG002
         return CommandOutput(stderr="commands of this node run as processes\n", code=1)

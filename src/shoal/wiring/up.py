@@ -136,12 +136,13 @@ async def _start_nodes(
 
 
 async def _start_this_machine(tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, folder: Path) -> None:
-    from shoal.wiring.this_machine import start_this_machine
+    from shoal.wiring.this_machine import MachineOfNode, start_this_machine
 
     def client(node: str) -> Api:
         return _as(plane, Actor(f"system:node:{node}", ("system:nodes", _AUTHENTICATED)), "kubelet")
 
-    started = await start_this_machine(tasks, client, folder)
+    machine = MachineOfNode(runtime_endpoint=options.runtime_endpoint)
+    started = await start_this_machine(tasks, client, folder, machine)
     await tasks.nodes_ready((started.node,), _PATIENCE_S, has_lifecycle=bool(options.controllers))
 
 

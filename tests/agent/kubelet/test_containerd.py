@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from build.containerd import PAUSE, TOOLS, Containerd, may_run
+from shoal.agent.kubelet.container_settings import ContainerMount, ContainerSettings, PodSettings
 from shoal.agent.kubelet.cri.calls import RuntimeCalls
-from shoal.agent.kubelet.cri.runtime import CriRuntime
+from shoal.agent.kubelet.cri.runtime import CriRuntime, Owner
 from shoal.agent.kubelet.log_lines import log_lines
-from shoal.agent.kubelet.runtime import ContainerLimits, ContainerMount, Launch, RunKey, StartRefused
+from shoal.agent.kubelet.runtime import Command, ContainerLimits, Launch, RunKey
+from shoal.client.clock import WallClock
 
 pytestmark = [
     pytest.mark.external("containerd", "ctr", "runc", "busybox"),
@@ -31,7 +34,7 @@ def containerd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Containerd]
 
 @pytest.fixture
 async def runtime(containerd: Containerd, tmp_path: Path) -> AsyncIterator[CriRuntime]:
-    found = CriRuntime(RuntimeCalls(containerd.socket), tmp_path)
+    found = runtime_of(containerd, tmp_path)
     yield found
     await found.remove(tmp_path.name)
     await found.close()
@@ -42,13 +45,18 @@ def key(tmp_path: Path) -> RunKey:
     return RunKey(tmp_path.name, "main", 0)
 
 
-def shell(script: str, **more: object) -> Launch:
-    fields: dict[str, object] = {"image": TOOLS, "pod_name": "p", "namespace": "n", **more}
-    return Launch(("/bin/sh", "-c", script), {"OWN": "value"}, Path("/"), **fields)  # type: ignore[arg-type]
+def runtime_of(containerd: Containerd, folder: Path) -> CriRuntime:
+    return CriRuntime(RuntimeCalls(containerd.socket), Owner("test", folder), WallClock())
+
+
+def shell(key: RunKey, *command: str, limits: ContainerLimits | None = None, **more: Any) -> Launch:
+    settings = ContainerSettings(PodSettings(key.pod, "p", "n", "p", is_host_network=True), **more)
+    words = command if len(command) > 1 else ("/bin/sh", "-c", *command)
+    return Launch(words, {"OWN": "value"}, Path("/"), limits or ContainerLimits(), TOOLS, container=settings)
 
 
 async def test_a_container_prints_and_ends(runtime: CriRuntime, key: RunKey) -> None:
-    await runtime.start(key, shell("echo out $OWN; exit 3"))
+    await runtime.start(key, shell(key, "echo out $OWN; exit 3"))
     ended = await runtime.wait(key)
 
     assert (ended.code, ended.reason) == (3, "")
@@ -58,7 +66,7 @@ async def test_a_container_prints_and_ends(runtime: CriRuntime, key: RunKey) -> 
 async def test_a_container_is_started_once(runtime: CriRuntime, key: RunKey, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     mount = ContainerMount("/data", tmp_path / "data")
-    launch = shell("echo run >> /data/count", mounts=(mount,))
+    launch = shell(key, "echo run >> /data/count", mounts=(mount,))
     await runtime.start(key, launch)
     await runtime.wait(key)
     await runtime.start(key, launch)
@@ -69,45 +77,75 @@ async def test_a_container_is_started_once(runtime: CriRuntime, key: RunKey, tmp
 async def test_a_restarted_containerd_keeps_the_container(
     containerd: Containerd, runtime: CriRuntime, key: RunKey, tmp_path: Path
 ) -> None:
-    await runtime.start(key, shell("sleep 100000"))
+    await runtime.start(key, shell(key, "sleep 100000"))
     containerd.kill_and_start()
-    later = CriRuntime(RuntimeCalls(containerd.socket), tmp_path)
+    later = runtime_of(containerd, tmp_path)
 
-    assert await later.is_started(key)
+    assert await later.find(key)
     await later.stop(key, 0.0)
     assert (await later.wait(key)).code == 137
     await later.close()
 
 
 async def test_a_program_that_does_not_exist_is_reported(runtime: CriRuntime, key: RunKey) -> None:
-    await runtime.start(key, Launch(("no-such-program",), {}, Path("/"), image=TOOLS, pod_name="p", namespace="n"))
+    await runtime.start(key, shell(key, "no-such-program", "x"))
     ended = await runtime.wait(key)
 
     assert (ended.code, ended.reason) == (128, "StartError")
     assert "no-such-program" in ended.message
 
 
-async def test_an_image_that_does_not_exist_cannot_be_started(runtime: CriRuntime, key: RunKey) -> None:
-    with pytest.raises(StartRefused) as refused:
-        await runtime.start(key, shell("true", image="localhost:1/none:1"))
-
-    assert refused.value.reason == "ErrImagePull"
-
-
-async def test_a_command_runs_in_the_container(runtime: CriRuntime, key: RunKey) -> None:
-    await runtime.start(key, shell("sleep 100000"))
-    command = await runtime.run(key, ["/bin/sh", "-c", "echo $OWN; echo bad >&2; exit 4"])
-    said = []
+async def said_by(command: Command) -> list[tuple[int, bytes]]:
+    found: dict[int, bytes] = {}
     while (part := await command.read()) is not None:
-        said.append(part)
+        found[part[0]] = found.get(part[0], b"") + part[1]
+    return sorted(found.items())
 
-    assert said == [(1, b"value\n"), (2, b"bad\n")]
+
+async def test_a_short_command_runs_in_the_container(runtime: CriRuntime, key: RunKey) -> None:
+    await runtime.start(key, shell(key, "sleep 100000"))
+    command = await runtime.run(key, ["/bin/sh", "-c", "echo $OWN; echo bad >&2; exit 4"], is_short=True)
+
+    assert await said_by(command) == [(1, b"value\n"), (2, b"bad\n")]
     assert await command.code() == 4
+
+
+async def test_a_command_has_streams_and_its_input_can_end(runtime: CriRuntime, key: RunKey) -> None:
+    await runtime.start(key, shell(key, "sleep 100000"))
+    command = await runtime.run(key, ["/bin/sh", "-c", "cat; echo bad >&2; exit 4"])
+    await command.write(b"in" * 40_000 + b"\n")
+    command.end_input()
+
+    assert await said_by(command) == [(1, b"in" * 40_000 + b"\n"), (2, b"bad\n")]
+    assert await command.code() == 4
+
+
+async def test_a_command_has_a_terminal_with_the_size_of_the_client(runtime: CriRuntime, key: RunKey) -> None:
+    await runtime.start(key, shell(key, "sleep 100000"))
+    script = 'while [ "$(stty size)" != "33 99" ]; do :; done; echo sized; read word; echo got $word; exit 5'
+    command = await runtime.run(key, ["/bin/sh", "-c", script], tty=True)
+    command.resize(99, 33)
+    said = b""
+    while b"sized" not in said:
+        said += (await command.read() or (1, b""))[1]
+    await command.write(b"word\n")
+
+    assert b"got word" in (await said_by(command))[0][1]
+    assert await command.code() == 5
+
+
+async def test_a_command_that_does_not_exist_is_reported(runtime: CriRuntime, key: RunKey) -> None:
+    await runtime.start(key, shell(key, "sleep 100000"))
+    command = await runtime.run(key, ["no-such-program"])
+    command.end_input()
+
+    assert b"no-such-program" in (await said_by(command))[0][1]
+    assert await command.code() != 0
 
 
 async def test_memory_is_limited(runtime: CriRuntime, key: RunKey) -> None:
     script = "x=a; while :; do x=$x$x$x$x; done"
-    await runtime.start(key, shell(script, limits=ContainerLimits(memory_bytes=32 * 2**20)))
+    await runtime.start(key, shell(key, script, limits=ContainerLimits(memory_bytes=32 * 2**20)))
 
     ended = await runtime.wait(key)
 

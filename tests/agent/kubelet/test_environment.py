@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from shoal.agent.kubelet.environment import Surroundings, command_of, environment_of
+from shoal.agent.kubelet.environment import Surroundings, environment_of, words_of
+from shoal.agent.kubelet.pod_fields import Addresses
 from shoal.agent.kubelet.references import MissingSourceError, Reference, references_of, values_in
 
 Obj = dict[str, Any]
@@ -21,7 +22,7 @@ def pod_with(container: Obj, **spec: Any) -> Obj:
 
 def environment(container: Obj, sources: dict[Reference, dict[str, bytes] | None] | None = None) -> dict[str, str]:
     pod = pod_with(container)
-    around = Surroundings("10.0.0.7", {"cpu": "4", "memory": "8Gi"}, sources or {}, GIVEN)
+    around = Surroundings(Addresses("10.0.0.7", "10.0.0.7"), {"cpu": "4", "memory": "8Gi"}, sources or {}, GIVEN)
     return environment_of(pod, pod["spec"]["containers"][0], around)
 
 
@@ -95,9 +96,10 @@ def test_an_optional_key_that_does_not_exist_sets_nothing() -> None:
 
 
 def test_commands_and_arguments_are_expanded() -> None:
-    words = command_of({"command": ["echo", "$(A)"], "args": ["$(B)", "$$(A)"]}, {"A": "1"})
+    container = {"command": ["echo", "$(A)"], "args": ["$(B)", "$$(A)"]}
 
-    assert words == ("echo", "1", "$(B)", "$(A)")
+    assert words_of(container, "command", {"A": "1"}) == ("echo", "1")
+    assert words_of(container, "args", {"A": "1"}) == ("$(B)", "$(A)")
 
 
 def test_secrets_are_decoded_and_config_maps_are_not() -> None:

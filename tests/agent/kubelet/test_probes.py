@@ -12,10 +12,10 @@ from shoal.agent.kubelet.runtime import RunKey
 KEY = RunKey("u", "main", 0)
 
 
-def results(*faults: str) -> Callable[[], Awaitable[str]]:
+def results(*faults: str | None) -> Callable[[], Awaitable[str | None]]:
     left = list(faults)
 
-    async def check() -> str:
+    async def check() -> str | None:
         return left.pop(0)
 
     return check
@@ -39,7 +39,22 @@ async def test_thresholds_count_results_in_a_row() -> None:
     assert waits == [5, 3, 3, 3]
 
 
-async def answered(answer: bytes, probe: dict[str, object]) -> str:
+async def test_a_probe_without_a_result_counts_for_nothing() -> None:
+    said: list[tuple[bool, str]] = []
+
+    async def sleep(seconds: float) -> None:
+        assert seconds >= 0
+
+    def decide(is_good: bool, fault: str) -> bool:
+        said.append((is_good, fault))
+        return True
+
+    await verdicts({"failureThreshold": 2}, results("a", None, None, "b"), sleep, decide)
+
+    assert said == [(False, "b")]
+
+
+async def answered(answer: bytes, probe: dict[str, object]) -> str | None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
         writer.write(answer)
@@ -65,6 +80,7 @@ async def test_a_port_that_is_closed_fails_a_tcp_probe() -> None:
 
     fault = await check_once({"tcpSocket": {"port": port}}, {}, NoRuntime(), KEY, "127.0.0.1")
 
+    assert fault is not None
     assert "refused" in fault.lower() or "connect" in fault.lower()
 
 

@@ -76,7 +76,7 @@ async def test_a_later_runtime_waits_for_the_same_process(runtime: ProcessRuntim
     ready.read_text()
     later = without_cgroups(tmp_path)
 
-    assert await later.is_started(KEY)
+    assert await later.find(KEY)
     fifo.write_text("5\n")
 
     assert (await later.wait(KEY)).code == 5
@@ -111,7 +111,7 @@ async def test_a_run_that_was_only_recorded_is_given_up_for_good(runtime: Proces
     folder.mkdir(parents=True)
     (folder / "launch.json").write_text("{}")
 
-    assert not await runtime.is_started(KEY)
+    assert not await runtime.find(KEY)
     assert not folder.exists()
 
 

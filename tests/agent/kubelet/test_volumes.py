@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shoal.agent.kubelet.environment import Surroundings
+from shoal.agent.kubelet.pod_fields import Addresses
 from shoal.agent.kubelet.references import Reference
 from shoal.agent.kubelet.volumes import VolumeFault, audiences_of, provide
 
@@ -18,7 +19,7 @@ CONFIG: dict[Reference, dict[str, bytes] | None] = {Reference("configmap", "c"):
 def volumes(folder: Path, *found: Obj, tokens: dict[str, str] | None = None) -> dict[str, Path]:
     metadata = {"name": "p", "namespace": "n", "uid": "u", "labels": {"app": 'x"y'}}
     pod = {"metadata": metadata, "spec": {"containers": [], "volumes": list(found)}}
-    return provide(pod, folder, Surroundings("10.0.0.7", {}, CONFIG), tokens or {})
+    return provide(pod, folder, Surroundings(Addresses("10.0.0.7", "10.0.0.7"), {}, CONFIG), tokens or {})
 
 
 def content(folder: Path) -> dict[str, str]:

@@ -6,20 +6,21 @@ All progress is in the `ContainerRun`, and is stored before each step, so that a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from shoal.agent.kubelet.probes import check_once, verdicts
-from shoal.agent.kubelet.runtime import Exit, Launch, PodRuntime, RunKey, StartRefused
+from shoal.agent.kubelet.runtime import Exit, Launch, PodRuntime, RunKey, Started, StartRefused
 from shoal.client.clock import Clock
 from shoal.client.kubelet.back_off import back_off_s
 from shoal.client.kubelet.pod_facts import PodFacts
 from shoal.client.kubelet.pod_run import ContainerRun, Ended, PodRun
 from shoal.client.kubelet.restart_policy import restarts
+from shoal.units.errors import TemporaryError
 
 Obj = dict[str, Any]
-_RETRY_S = 10.0
+T = TypeVar("T")
 _FORGIVEN_S = 600.0
 """A container that ran so long is no longer in its back-off."""
 
@@ -30,9 +31,13 @@ class PodScene(Protocol):
     run: PodRun
     facts: PodFacts
     clock: Clock
-    runtime: PodRuntime
-    address: str
     stopping: asyncio.Event
+
+    @property
+    def runtime(self) -> PodRuntime: ...
+
+    @property
+    def address(self) -> str: ...
 
     def changed(self) -> None:
         """Store the run's progress, and report it."""
@@ -58,7 +63,7 @@ class ContainerWorker:
         self._scene, self._one = scene, one
         self.started = asyncio.Event()
         """Set when it has started by its startup probe, or has ended."""
-        self._is_failing = False
+        self._is_failing = self._is_tried = False
 
     @property
     def key(self) -> RunKey:
@@ -97,25 +102,64 @@ class ContainerWorker:
         scene, one = self._scene, self._one
         while not scene.stopping.is_set():
             try:
-                launch = await scene.launch_of(one.name)
-                now_s = scene.clock.seconds()
-                one.step, one.since_s, one.started_s = "running", now_s, now_s
-                one.image, one.health = launch.image, "starting"
-                one.waiting_reason = one.waiting_message = ""
-                # Stored before the start: a process that is killed in between starts the same run, not another one.
-                scene.changed()
-                await scene.runtime.start(self.key, launch)
-            except StartRefused as refused:
-                one.step, one.health = "waiting", ""
-                if (one.waiting_reason, one.waiting_message) != (refused.reason, refused.message):
-                    scene.tell("Failed", f"Error: {refused.message}", one.name, warns=True)
-                one.waiting_reason, one.waiting_message = refused.reason, refused.message
-                scene.changed()
-                await self._pause(_RETRY_S)
+                started = await self._found_or_started()
+            except (StartRefused, TemporaryError) as error:
+                await self._refused(error)
                 continue
-            scene.tell("Started", "Container started", one.name)
+            if started is None:
+                break
+            now_s = scene.clock.seconds()
+            one.step, one.since_s, one.started_s, one.health = "running", now_s, now_s, "starting"
+            one.id, one.image_id = started.id, started.image_id
+            one.waiting_reason = one.waiting_message = ""
+            scene.changed()
+            if scene.stopping.is_set():
+                await self.stop(scene.run.grace_s)
             return True
+        if self._is_tried:
+            # A start that failed may have had its effect later.
+            await scene.runtime.stop(self.key, 0.0)
         return False
+
+    async def _found_or_started(self) -> Started | None:
+        """None: the pod is stopped before the start. Nothing has to be stored before: the run is found by its key."""
+        scene, one = self._scene, self._one
+        found = await scene.runtime.find(self.key)
+        if found is not None:
+            return found
+        launch = await self._unless_stopped(scene.launch_of(one.name))
+        if launch is None:
+            return None
+        one.image, self._is_tried = launch.image, True
+        started = await scene.runtime.start(self.key, launch)
+        if launch.container is not None:
+            scene.tell("Created", "Container created", one.name)
+        scene.tell("Started", "Container started", one.name)
+        return started
+
+    async def _refused(self, error: StartRefused | TemporaryError) -> None:
+        scene, one = self._scene, self._one
+        refused = error if isinstance(error, StartRefused) else StartRefused("CreateContainerError", str(error))
+        is_new = (one.waiting_reason, one.waiting_message) != (refused.reason, refused.message)
+        if is_new and not refused.is_told:
+            scene.tell("Failed", f"Error: {refused.message}", one.name, warns=True)
+        one.step, one.health = "waiting", ""
+        one.waiting_reason, one.waiting_message = refused.reason, refused.message
+        scene.changed()
+        await self._pause(refused.retry_s)
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Its result; None if the pod is stopped first, which ends the work."""
+        scene = self._scene
+        task, stopped = asyncio.ensure_future(work), asyncio.ensure_future(scene.stopping.wait())
+        try:
+            await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            stopped.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.wait((task,))
 
     async def _ran(self) -> bool:
         """Wait for the end of the present run and decide what follows; False if the pod is stopped before its start."""
@@ -123,7 +167,7 @@ class ContainerWorker:
         probing = asyncio.ensure_future(self._probed())
         try:
             # A kubelet that was killed may have stored the run without starting it.
-            if not await scene.runtime.is_started(self.key) and not await self._started():
+            if await self._found() is None and not await self._started():
                 return False
             ended = await scene.runtime.wait(self.key)
         finally:
@@ -133,11 +177,20 @@ class ContainerWorker:
         self._end(ended)
         return True
 
+    async def _found(self) -> Started | None:
+        """Returns when it is known."""
+        while True:
+            try:
+                return await self._scene.runtime.find(self.key)
+            except TemporaryError as error:
+                await self._scene.clock.sleep(error.delay_s)
+
     def _end(self, ended: Exit) -> None:
         scene, one, now_s = self._scene, self._one, self._scene.clock.seconds()
         reason = ended.reason or ("Error" if ended.code else "Completed")
         message = ended.message or scene.last_words(self.key, ended.code)
-        one.ended = Ended(ended.started_s or one.started_s, ended.finished_s, ended.code, reason, message)
+        started_s = ended.started_s or one.started_s
+        one.ended = Ended(started_s, ended.finished_s, ended.code, reason, message, one.id)
         one.health, one.since_s = "", now_s
         if ended.reason == "StartError":
             scene.tell("Failed", f"Error: {ended.message}", one.name, warns=True)
@@ -209,7 +262,7 @@ class ContainerWorker:
     async def _probe(self, name: str, spec: Obj, decide: Callable[[bool, str], bool]) -> None:
         scene, probe = self._scene, spec[name]
 
-        async def check() -> str:
+        async def check() -> str | None:
             return await check_once(probe, spec, scene.runtime, self.key, scene.address)
 
         await verdicts(probe, check, scene.clock.sleep, decide)

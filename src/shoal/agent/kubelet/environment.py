@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.agent.kubelet.pod_fields import field_value, resource_value
+from shoal.agent.kubelet.pod_fields import Addresses, field_value, resource_value
 from shoal.agent.kubelet.references import Sources, all_values, value_of
 
 Obj = dict[str, Any]
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[^=\0]+")
 class Surroundings(msgspec.Struct, frozen=True):
     """What a container's environment has besides its spec."""
 
-    address: str
+    addresses: Addresses
     allocatable: Mapping[str, str]
     sources: Sources
     given: Mapping[str, str] = {}
@@ -46,10 +46,9 @@ def environment_of(pod: Obj, container: Obj, around: Surroundings) -> dict[str, 
     return {key: value.replace("\0", "") for key, value in found.items() if _NAME.fullmatch(key)}
 
 
-def command_of(container: Obj, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The command with its arguments; empty if the image defines it."""
-    words = (*(container.get("command") or ()), *(container.get("args") or ()))
-    return tuple(expanded(word, environment) for word in words)
+def words_of(container: Obj, field: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """`command` or `args`; empty if the image defines it."""
+    return tuple(expanded(word, environment) for word in container.get(field) or ())
 
 
 def expanded(text: str, known: Mapping[str, str]) -> str:
@@ -62,7 +61,7 @@ def _value(pod: Obj, container: Obj, variable: Obj, around: Surroundings) -> str
     if not source:
         return str(variable.get("value") or "")
     if "fieldRef" in source:
-        return field_value(pod, source["fieldRef"].get("fieldPath", ""), around.address)
+        return field_value(pod, source["fieldRef"].get("fieldPath", ""), around.addresses)
     if "resourceFieldRef" in source:
         return resource_value(pod, container, source["resourceFieldRef"], around.allocatable)
     namespace = pod["metadata"]["namespace"]

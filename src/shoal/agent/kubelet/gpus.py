@@ -68,10 +68,12 @@ class NodeGpus:
     def release(self, uid: str) -> None:
         self._allocation.release(uid)
 
+    def devices(self, uid: str, container: str) -> tuple[PhysicalDevice, ...]:
+        held = (one for one in self._allocation.of(uid) if one.container == container)
+        return tuple(device for one in held for device in one.devices)
+
     def environment(self, uid: str, container: str) -> dict[str, str]:
         """The variables by which CUDA and NVIDIA's tools see the devices of a container, and no others."""
-        ids = [
-            device.physical for one in self._allocation.of(uid) if one.container == container for device in one.devices
-        ]
+        ids = [device.physical for device in self.devices(uid, container)]
         listed = ",".join(dict.fromkeys(ids))
         return {"CUDA_VISIBLE_DEVICES": listed, "NVIDIA_VISIBLE_DEVICES": listed or "void"}

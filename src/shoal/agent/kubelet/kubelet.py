@@ -46,6 +46,8 @@ class Kubelet:
         self._pods: dict[str, PodOnNode] = {}
         self._workers: dict[str, PodWorker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._removals: dict[str, asyncio.Task[None]] = {}
+        """Of what the runtimes have of deleted pods, by uid."""
         self._capacity = NodeCapacity(parts.allocatable())
         self._writes: Writes[str] = Writes(parts.clock, _WRITERS, self._write)
         self._is_running = self._is_following = False
@@ -88,11 +90,11 @@ class Kubelet:
             await asyncio.Event().wait()
         finally:
             self._is_running = False
-            tasks = (status, *self._tasks.values())
+            tasks = (status, *self._tasks.values(), *self._removals.values())
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._pods, self._workers, self._tasks = {}, {}, {}
+            self._pods, self._workers, self._tasks, self._removals = {}, {}, {}, {}
             await self._writes.close()
 
     def _take_over(self) -> None:
@@ -113,6 +115,9 @@ class Kubelet:
         self._pods[uid] = pod
         if pod.run.is_over:
             self.report(uid)
+            if pod.run.sandboxes:
+                # The process that ended it may have been killed before it was done.
+                self._tasks[uid] = asyncio.ensure_future(pod.end())
             return
         worker = self._workers[uid] = PodWorker(pod)
         self._tasks[uid] = asyncio.ensure_future(self._work(pod, worker))
@@ -130,12 +135,13 @@ class Kubelet:
             pod.run.step, pod.run.phase = "over", "Failed"
             pod.run.reason, pod.run.message = "KubeletError", f"{type(error).__name__}: {error}"
             for one in pod.run.containers:
-                await self._parts.runtime.stop(RunKey(pod.run.uid, one.name, one.restarts), 0.0)
+                await pod.runtime.stop(RunKey(pod.run.uid, one.name, one.restarts), 0.0)
                 one.step = "ended"
             pod.changed()
         self._capacity.give(uid)
         self._parts.gpus.release(uid)
         self.report(uid)
+        await pod.end()
 
     def _stop(self, uid: str, grace_s: float) -> None:
         worker, pod = self._workers.get(uid), self._pods[uid]
@@ -185,8 +191,8 @@ class Kubelet:
         obj = item.obj()
         facts = msgspec.convert(obj, PodFacts)
         run = new_run(facts, self._parts.clock.seconds())
-        run.runtime = self._parts.runtime.name
         pod = PodOnNode(self._parts, obj, run)
+        run.runtime = pod.runtime.name
         run.admitted_s = self._parts.clock.seconds()
         if summary.metadata.deletion_timestamp is not None:
             run.is_deleted = True
@@ -198,7 +204,7 @@ class Kubelet:
             if refused.reason:
                 pod.tell(refused.reason, refused.message, warns=True)
         else:
-            run.step, run.ip, run.sandboxes = "running", self._parts.address, 1
+            run.step, run.sandboxes = "running", 1
         pod.changed()
         self._adopt(pod)
 
@@ -232,21 +238,33 @@ class Kubelet:
                     self.report(uid)
                     return
             if run.is_over and run.is_deleted:
+                if not self._is_removed(pod):
+                    return
                 if not run.is_dismissed:
                     await self._parts.api.delete(PODS, run.namespace, run.name, Deletion(grace_s=0, uid=uid))
-                await self._forget(uid)
+                self._forget(uid)
         except (NotFoundError, StaleError):
             run.is_deleted = run.is_dismissed = True
-            if run.is_over:
-                await self._forget(uid)
-            else:
+            if not run.is_over:
                 self._stop(uid, 0.0)
+            elif self._is_removed(pod):
+                self._forget(uid)
 
-    async def _forget(self, uid: str) -> None:
+    def _is_removed(self, pod: PodOnNode) -> bool:
+        """Whether the runtime has nothing of the pod any more. If not, its removal begins, and is reported."""
+        uid = pod.run.uid
+        if not pod.run.sandboxes:
+            return True
+        if uid not in self._removals:
+            self._removals[uid] = asyncio.ensure_future(pod.remove())
+            self._removals[uid].add_done_callback(lambda _: self.report(uid))
+        return self._removals[uid].done()
+
+    def _forget(self, uid: str) -> None:
         self._pods.pop(uid, None)
         self._workers.pop(uid, None)
         self._tasks.pop(uid, None)
+        self._removals.pop(uid, None)
         self._capacity.give(uid)
         self._parts.gpus.release(uid)
-        await self._parts.runtime.remove(uid)
         self._parts.store.remove(uid)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,15 +13,17 @@ from shoal.agent.kubelet.machine import ThisMachine
 from shoal.client.clock import Clock
 from shoal.client.kind import NODES
 from shoal.client.kubelet.leases import Leases
-from shoal.client.kubelet.node_conditions import conditions
+from shoal.client.kubelet.node_conditions import NodeVerdict, conditions
 from shoal.client.port import Api, Patch
-from shoal.client.refusals import AlreadyExistsError, RefusedError
+from shoal.client.refusals import AlreadyExistsError, ForbiddenError, RefusedError
 from shoal.units.errors import TemporaryError
 
 Obj = dict[str, Any]
+_log = logging.getLogger("shoal.agent.kubelet")
 KUBELET_VERSION = "v1.36.0"
 RUNTIME_LABEL = "shoal.dev/runtime"
-"""A label of nodes that run real pods, and the taint that keeps pods without that runtime away."""
+"""A label of nodes that run real pods, and the taint that keeps other pods away from a node without containers."""
+_UNHEALTHY = "ContainerRuntimeUnhealthy"
 _WEB_SOCKETS = "ExtendWebSocketsToKubelet"
 _LEASE_S, _STATUS_S = 10.0, 300.0
 
@@ -29,6 +32,10 @@ class NodeDescription(msgspec.Struct, frozen=True):
     machine: ThisMachine
     runtime: str
     """`process`."""
+    containers: str = ""
+    """The container runtime and its version, such as `containerd://1.6.20`; empty without one."""
+    containers_problem: str = ""
+    """Why the container runtime does not answer; empty while it does."""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     resources: Mapping[str, str] = {}
@@ -60,7 +67,7 @@ class NodeDescription(msgspec.Struct, frozen=True):
         return {
             "capacity": capacity,
             "allocatable": allocatable,
-            "conditions": conditions(old, now_s),
+            "conditions": conditions(old, now_s, others=self._runtime_condition()),
             "addresses": [
                 {"type": "InternalIP", "address": machine.address},
                 {"type": "Hostname", "address": machine.name},
@@ -70,7 +77,7 @@ class NodeDescription(msgspec.Struct, frozen=True):
             "nodeInfo": {
                 "architecture": machine.architecture(),
                 "bootID": machine.boot_id,
-                "containerRuntimeVersion": f"{self.runtime}://1",
+                "containerRuntimeVersion": self.containers or f"{self.runtime}://1",
                 "kernelVersion": machine.kernel,
                 "kubeProxyVersion": "",
                 "kubeletVersion": KUBELET_VERSION,
@@ -80,6 +87,20 @@ class NodeDescription(msgspec.Struct, frozen=True):
                 "systemUUID": machine.machine_id,
             },
         }
+
+    def taints(self, before: Sequence[Obj]) -> list[Obj]:
+        """Pods that need containers are kept away from a node without them."""
+        others = [one for one in before if one["key"] != RUNTIME_LABEL]
+        own = {"key": RUNTIME_LABEL, "value": self.runtime, "effect": "NoSchedule"}
+        return others if self.containers else [*others, own]
+
+    def _runtime_condition(self) -> Sequence[NodeVerdict]:
+        if not self.containers:
+            return ()
+        if self.containers_problem:
+            return ((_UNHEALTHY, "True", "ContainerRuntimeUnhealthy", self.containers_problem),)
+        words = "Container runtime on the node is functioning properly"
+        return ((_UNHEALTHY, "False", "ContainerRuntimeIsHealthy", words),)
 
 
 class NodeOfThisMachine:
@@ -92,15 +113,28 @@ class NodeOfThisMachine:
     async def register(self) -> None:
         """When this returns, the Node exists with its status, and its Lease is renewed."""
         described = self._describe()
-        taint = {"key": RUNTIME_LABEL, "value": described.runtime, "effect": "NoSchedule"}
         status = described.status({}, self._clock.seconds())
-        body = {"metadata": described.head(), "spec": {"taints": [taint]}, "status": status}
+        body = {"metadata": described.head(), "spec": {"taints": described.taints(())}, "status": status}
         try:
             created = await self._api.create(NODES, body)
             self._uid = created.uid
         except AlreadyExistsError:
+            await self._correct_taint(described)
             await self.write()
         self._leases.start(described.machine.name, 1.0)
+
+    async def _correct_taint(self, described: NodeDescription) -> None:
+        """Add or remove the own taint. Kubernetes allows no node to change its taints once it exists."""
+        name = described.machine.name
+        before = (await self._api.get(NODES, "", name)).obj().get("spec", {}).get("taints") or []
+        taints = described.taints(before)
+        if sorted(map(_text, taints)) == sorted(map(_text, before)):
+            return
+        try:
+            await self._api.patch(NODES, "", name, Patch("merge", {"spec": {"taints": taints}}))
+        except ForbiddenError:
+            change = f"{RUNTIME_LABEL}-" if described.containers else f"{RUNTIME_LABEL}={described.runtime}:NoSchedule"
+            _log.warning("an administrator has to change a taint of this node: kubectl taint node %s %s", name, change)
 
     async def write(self) -> None:
         described, name = self._describe(), self._describe().machine.name
@@ -137,3 +171,7 @@ class NodeOfThisMachine:
             for one in waits:
                 one.cancel()
         self._due.clear()
+
+
+def _text(taint: Obj) -> tuple[str, str, str]:
+    return taint["key"], taint.get("value", ""), taint["effect"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from shoal.units.quantity import Quantity
 
@@ -17,19 +17,28 @@ _FIELDS = {
     "spec.nodeName": ("spec", "nodeName"),
     "spec.serviceAccountName": ("spec", "serviceAccountName"),
 }
-_ADDRESSES = frozenset({"status.podIP", "status.hostIP", "status.podIPs", "status.hostIPs"})
+_POD_ADDRESSES = frozenset({"status.podIP", "status.podIPs"})
+_HOST_ADDRESSES = frozenset({"status.hostIP", "status.hostIPs"})
 
 
-def field_value(pod: Obj, path: str, address: str) -> str | None:
-    """`address`: of the node, which its pods share. None for a field that does not exist."""
+class Addresses(NamedTuple):
+    pod: str
+    host: str
+    """Of the node; that of a pod in its network is the same."""
+
+
+def field_value(pod: Obj, path: str, addresses: Addresses) -> str | None:
+    """None for a field that does not exist."""
     keyed = _KEYED.fullmatch(path)
     if keyed:
         return str((pod["metadata"].get(keyed[1]) or {}).get(keyed[2]) or "")
     if path in ("metadata.labels", "metadata.annotations"):
         values = pod["metadata"].get(path.partition(".")[2]) or {}
         return "\n".join(f"{key}={_quoted(value)}" for key, value in sorted(values.items()))
-    if path in _ADDRESSES:
-        return address
+    if path in _POD_ADDRESSES:
+        return addresses.pod
+    if path in _HOST_ADDRESSES:
+        return addresses.host
     if path not in _FIELDS:
         return None
     section, key = _FIELDS[path]

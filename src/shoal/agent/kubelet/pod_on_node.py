@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from shoal.agent.foreign_file import read_foreign
-from shoal.agent.kubelet.environment import Surroundings, command_of, environment_of
 from shoal.agent.kubelet.gpus import NodeGpus
+from shoal.agent.kubelet.launches import Launcher, LaunchInputs, termination_file
 from shoal.agent.kubelet.pod_store import PodStore, StoredPod
 from shoal.agent.kubelet.references import MissingSourceError, Reference, Sources, references_of, values_in
-from shoal.agent.kubelet.runtime import ContainerLimits, Launch, PodRuntime, RunKey, StartRefused
-from shoal.agent.kubelet.volumes import VolumeFault, audiences_of, provide
+from shoal.agent.kubelet.runtime import Launch, PodRuntime, RunKey, StartRefused
+from shoal.agent.kubelet.volumes import VolumeFault, audiences_of
 from shoal.client.clock import Clock
-from shoal.client.kind import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
+from shoal.client.kind import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Kind
 from shoal.client.kubelet.pod_facts import PodFacts
 from shoal.client.kubelet.pod_run import PodRun
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
 from shoal.client.refusals import NotFoundError, RefusedError
-from shoal.units.errors import TemporaryError, UserError
-from shoal.units.quantity import Quantity
+from shoal.units.errors import TemporaryError
 
 Obj = dict[str, Any]
 _log = logging.getLogger("shoal.agent.kubelet")
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KINDS = {"configmap": CONFIG_MAPS, "secret": SECRETS}
-_MESSAGE_BYTES, _LOG_LINES, _LOG_BYTES = 4096, 80, 64 * 1024
+_MESSAGE_BYTES, _LOG_BYTES, _LOG_LINES = 4096, 64 * 1024, 80
+RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
 
 
 class NodeParts(msgspec.Struct, frozen=True):
@@ -39,7 +38,8 @@ class NodeParts(msgspec.Struct, frozen=True):
 
     api: Api
     clock: Clock
-    runtime: PodRuntime
+    launcher_of: Callable[[Obj], Launcher]
+    """The launcher of a pod, by its spec."""
     gpus: NodeGpus
     store: PodStore
     events: Recorder
@@ -48,6 +48,8 @@ class NodeParts(msgspec.Struct, frozen=True):
     allocatable: Callable[[], dict[str, str]]
     report: Callable[[str], None]
     """Write the status of a pod, by uid."""
+    server: Mapping[str, str] = {}
+    """The variables by which programs in pods find the API server."""
 
 
 class PodOnNode:
@@ -58,11 +60,22 @@ class PodOnNode:
         self.pod = pod
         self.run = run
         self.facts = msgspec.convert(pod, PodFacts)
-        self.clock, self.runtime, self.address = parts.clock, parts.runtime, parts.address
+        self.clock = parts.clock
+        self._launcher = parts.launcher_of(pod)
         self.stopping = asyncio.Event()
+        self._launching = asyncio.Lock()
+        """The containers of a pod share its volumes."""
         self.folder = parts.store.folder_of(run.uid)
         if run.stop_since_s is not None:
             self.stopping.set()
+
+    @property
+    def runtime(self) -> PodRuntime:
+        return self._launcher.runtime
+
+    @property
+    def address(self) -> str:
+        return self.run.ip or self._parts.address
 
     def changed(self) -> None:
         self.run.changes += 1
@@ -91,50 +104,64 @@ class PodOnNode:
         return found
 
     async def launch_of(self, container: str) -> Launch:
-        spec = self.spec_of(container)
         try:
-            around = Surroundings(self.address, self._parts.allocatable(), await self._sources())
-            tokens = await self._tokens()
-            paths = await asyncio.to_thread(provide, self.pod, self.folder / "volumes", around, tokens)
-            work = self.folder / "work"
-            work.mkdir(parents=True, exist_ok=True)
-            mounts = _linked(self.folder / "mounts" / container, spec, paths)
-            given = self._given(container, work, self.folder / "mounts" / container, mounts)
-            environment = environment_of(self.pod, spec, msgspec.structs.replace(around, given=given))
+            inputs = LaunchInputs(
+                pod=self.pod,
+                container=self.spec_of(container),
+                folder=self.folder,
+                node_address=self._parts.address,
+                allocatable=self._parts.allocatable(),
+                sources=await self._sources(),
+                tokens=await self._tokens(),
+                tell=self.tell,
+                handler=self._handler,
+                server=self._parts.server,
+            )
+            async with self._launching:
+                launch = await self._launcher.launch(inputs)
         except MissingSourceError as error:
             raise StartRefused("CreateContainerConfigError", str(error)) from None
         except VolumeFault as fault:
             self.tell("FailedMount", str(fault), warns=True)
-            raise StartRefused("ContainerCreating", str(fault)) from None
+            raise StartRefused("ContainerCreating", str(fault), is_told=True) from None
         except OSError as error:
             words = f"{error.filename or self.folder}: {error.strerror}"
             raise StartRefused("CreateContainerError", words) from None
         except (TemporaryError, RefusedError) as error:
             raise StartRefused("CreateContainerConfigError", str(error)) from None
-        folder = Path(spec["workingDir"]) if spec.get("workingDir") else work
-        return Launch(command_of(spec, environment), environment, folder, limits_of(spec), spec.get("image", ""))
+        self.run.ip = launch.address or self._parts.address
+        return launch
 
     def last_words(self, key: RunKey, code: int) -> str:
+        text = _end_of(termination_file(self.folder, key.container), _MESSAGE_BYTES)
         spec = self.spec_of(key.container)
-        text = _end_of(self.folder / f"termination-{key.container}", _MESSAGE_BYTES)
         if not text and code and spec.get("terminationMessagePolicy") == "FallbackToLogsOnError":
             logs = "".join(_end_of(path, _LOG_BYTES) for path in self.runtime.log_files(key))
             text = "\n".join(line.split(" ", 3)[-1] for line in logs.splitlines()[-_LOG_LINES:])
         return text[-_MESSAGE_BYTES:]
 
-    def _given(self, container: str, work: Path, root: Path, mounts: dict[str, Path]) -> dict[str, str]:
-        message = self.folder / f"termination-{container}"
-        message.unlink(missing_ok=True)
-        spec = self.pod["spec"]
-        return {
-            "PATH": _PATH,
-            "HOME": str(work),
-            "HOSTNAME": spec.get("hostname") or self.run.name,
-            "SHOAL_MOUNTS": str(root),
-            "SHOAL_TERMINATION_LOG": str(message),
-            **{f"SHOAL_MOUNT_{_variable(name)}": str(path) for name, path in mounts.items()},
-            **self._parts.gpus.environment(self.run.uid, container),
-        }
+    async def end(self) -> None:
+        """Free what the pod needs only while its containers run. Returns when it is done."""
+        await self._until_done(self._launcher.end)
+
+    async def remove(self) -> None:
+        """Remove what the runtime has of the pod. Returns when it is done."""
+        await self._until_done(self._launcher.remove)
+
+    async def _until_done(self, step: Callable[[str, Path], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await step(self.run.uid, self.folder)
+            except TemporaryError as error:
+                await self.clock.sleep(error.delay_s)
+            else:
+                return
+
+    async def _handler(self) -> str:
+        name = self.pod["spec"].get("runtimeClassName")
+        if not name:
+            return ""
+        return str((await self._parts.api.get(RUNTIME_CLASSES, "", name)).obj().get("handler") or "")
 
     async def _sources(self) -> Sources:
         found: dict[Reference, dict[str, bytes] | None] = {}
@@ -160,37 +187,6 @@ class PodOnNode:
             said = await self._parts.api.post(SERVICE_ACCOUNTS, self.run.namespace, account, "token", body)
             found[audience] = said["status"]["token"]
         return found
-
-
-def limits_of(container: Obj) -> ContainerLimits:
-    limits = (container.get("resources") or {}).get("limits") or {}
-
-    def nano(resource: str) -> int | None:
-        try:
-            return Quantity.parse(str(limits[resource])).nano if resource in limits else None
-        except UserError:
-            return None
-
-    cpu, memory = nano("cpu"), nano("memory")
-    return ContainerLimits(
-        None if cpu is None else -(-cpu // 1_000_000), None if memory is None else -(-memory // 1_000_000_000)
-    )
-
-
-def _linked(root: Path, container: Obj, volumes: dict[str, Path]) -> dict[str, Path]:
-    """Links at the mount paths below `root`; returns where each volume is."""
-    found: dict[str, Path] = {}
-    for mount in container.get("volumeMounts") or ():
-        link = root / mount["mountPath"].strip("/")
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not link.is_symlink():
-            link.symlink_to(volumes[mount["name"]])
-        found[mount["name"]] = volumes[mount["name"]]
-    return found
-
-
-def _variable(name: str) -> str:
-    return name.upper().replace("-", "_").replace(".", "_")
 
 
 def _end_of(path: Path, most_bytes: int) -> str:

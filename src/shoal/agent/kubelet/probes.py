@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from shoal.agent.kubelet.runtime import PodRuntime, RunKey, StartRefused
+from shoal.units.errors import TemporaryError
 
 Obj = dict[str, Any]
 _OUTPUT = 10 * 1024
@@ -38,23 +39,24 @@ class Probing(msgspec.Struct, frozen=True):
 
 
 async def verdicts(
-    probe: Obj, check: Callable[[], Awaitable[str]], sleep: Sleep, decide: Callable[[bool, str], bool]
+    probe: Obj, check: Callable[[], Awaitable[str | None]], sleep: Sleep, decide: Callable[[bool, str], bool]
 ) -> None:
     """Probe until `decide` returns True. It gets each decision: whether the threshold of successes was reached, or that
-    of failures, with the last failure's message."""
+    of failures, with the last failure's message. A probe without a result counts for neither."""
     every = Probing.of(probe)
     await sleep(every.delay_s)
     good = bad = 0
     while True:
         fault = await check()
-        good, bad = (0, bad + 1) if fault else (good + 1, 0)
-        if (good >= every.successes or bad >= every.failures) and decide(not fault, fault):
-            return
+        if fault is not None:
+            good, bad = (0, bad + 1) if fault else (good + 1, 0)
+            if (good >= every.successes or bad >= every.failures) and decide(not fault, fault):
+                return
         await sleep(every.period_s)
 
 
-async def check_once(probe: Obj, container: Obj, runtime: PodRuntime, key: RunKey, host: str) -> str:
-    """The failure's message; empty if the probe succeeded."""
+async def check_once(probe: Obj, container: Obj, runtime: PodRuntime, key: RunKey, host: str) -> str | None:
+    """The failure's message; empty if the probe succeeded, None if the runtime could not probe."""
     timeout_s = Probing.of(probe).timeout_s
     try:
         async with asyncio.timeout(timeout_s):
@@ -66,6 +68,8 @@ async def check_once(probe: Obj, container: Obj, runtime: PodRuntime, key: RunKe
                 return await _tcp(probe["tcpSocket"], container, host)
     except TimeoutError:
         return f"timed out after {timeout_s:g}s"
+    except TemporaryError:
+        return None
     except OSError as error:
         return str(error.strerror or error)
     return "the probe has no handler"
@@ -80,7 +84,7 @@ def port_of(port: int | str, container: Obj) -> int:
 
 async def _command(command: Sequence[str], runtime: PodRuntime, key: RunKey) -> str:
     try:
-        running = await runtime.run(key, command)
+        running = await runtime.run(key, command, is_short=True)
     except StartRefused as refused:
         return refused.message
     try:

@@ -43,6 +43,8 @@ def references_of(pod: Obj) -> Iterator[Reference]:
         for variable in container.get("env") or ():
             source = variable.get("valueFrom") or {}
             yield from _named(source.get("configMapKeyRef"), source.get("secretKeyRef"))
+    for secret in spec.get("imagePullSecrets") or ():
+        yield Reference("secret", secret.get("name", ""))
     for volume in spec.get("volumes") or ():
         yield from _named(volume.get("configMap"), volume.get("secret"), "secretName")
         for source in (volume.get("projected") or {}).get("sources") or ():

@@ -1,8 +1,9 @@
 """Defines what a container runtime does for the kubelet: start a container, wait for its end, stop it, run
 commands in it.
 
-One adapter runs plain processes (`process/`). A run is identified by pod, container and attempt; all facts about it are
-outside this process, so that a kubelet that was killed continues with the runs that it finds.
+One adapter runs plain processes (`process/`), one containers (`cri/`). A run is identified by pod, container and
+attempt; all facts about it are outside this process, so that a kubelet that was killed continues with the runs that it
+finds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import msgspec
+
+from shoal.agent.kubelet.container_settings import ContainerSettings
 
 
 class RunKey(NamedTuple):
@@ -26,28 +29,30 @@ class RunKey(NamedTuple):
 class ContainerLimits(msgspec.Struct, frozen=True):
     cpu_milli: int | None = None
     memory_bytes: int | None = None
-
-
-class ContainerMount(msgspec.Struct, frozen=True):
-    container_path: str
-    host_path: Path
-    is_read_only: bool = False
+    cpu_request_milli: int = 0
+    """The share of a busy processor; only for containers."""
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """What is started. The fields behind `image` are for containers; processes have none of them."""
+    """What is started."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
-    folder: Path
-    """The working directory."""
+    folder: Path | None
+    """The working directory; None: the image defines it."""
     limits: ContainerLimits = ContainerLimits()
     image: str = ""
-    args: tuple[str, ...] = ()
-    mounts: tuple[ContainerMount, ...] = ()
-    cdi_devices: tuple[str, ...] = ()
-    pod_name: str = ""
-    namespace: str = ""
+    address: str = ""
+    """Of the pod; empty: that of the node."""
+    container: ContainerSettings | None = None
+    """What only containers have; None for a process."""
+
+
+class Started(msgspec.Struct, frozen=True):
+    """A run that was started, with its ids at the runtime, if it has any."""
+
+    id: str = ""
+    image_id: str = ""
 
 
 class Exit(msgspec.Struct, frozen=True):
@@ -62,10 +67,10 @@ class Exit(msgspec.Struct, frozen=True):
 class StartRefused(Exception):  # noqa: N818 - the container's state has it, as a reason
     """A container cannot be started now. The kubelet reports it and tries again."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, retry_s: float = 10.0, is_told: bool = False) -> None:
+        """`is_told`: its Event has been recorded."""
         super().__init__(message)
-        self.reason = reason
-        self.message = message
+        self.reason, self.message, self.retry_s, self.is_told = reason, message, retry_s, is_told
 
 
 class Command(Protocol):
@@ -90,12 +95,13 @@ class PodRuntime(Protocol):
     name: str
     """The scheme of the ids of its containers."""
 
-    async def start(self, key: RunKey, launch: Launch) -> None:
+    async def start(self, key: RunKey, launch: Launch) -> Started:
         """Start it, unless it was started before. Raises StartRefused."""
         ...
 
-    async def is_started(self, key: RunKey) -> bool:
-        """Whether this run was started at any time, by this process or an earlier one."""
+    async def find(self, key: RunKey) -> Started | None:
+        """This run, if it was started at any time, by this process or an earlier one. Raises TemporaryError if that
+        is not known now."""
         ...
 
     async def wait(self, key: RunKey) -> Exit:
@@ -106,8 +112,9 @@ class PodRuntime(Protocol):
         """Request its end, and kill all its processes when the time is over. Returns when it has ended."""
         ...
 
-    async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False) -> Command:
-        """Run a command in it. Raises StartRefused."""
+    async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False, is_short: bool = False) -> Command:
+        """Run a command in it; `is_short`: it has no input, and its output is read when it has ended. Raises
+        StartRefused, and TemporaryError if the runtime cannot run it now; so do the methods of a short command."""
         ...
 
     def log_files(self, key: RunKey) -> Sequence[Path]:
@@ -115,5 +122,5 @@ class PodRuntime(Protocol):
         ...
 
     async def remove(self, pod: str) -> None:
-        """Remove what is left of the runs of a pod, which have ended."""
+        """Remove what is left of the runs of a pod. Raises TemporaryError if that is not known to be done."""
         ...

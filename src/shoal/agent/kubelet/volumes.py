@@ -16,7 +16,7 @@ from shoal.agent.kubelet.references import MissingSourceError, Of, all_values
 
 Obj = dict[str, Any]
 KINDS = ("emptyDir", "hostPath", "configMap", "secret", "downwardAPI", "projected")
-_MODE = 0o644
+_MODE, _OWN_MODE = 0o644, 0o600
 Tokens = Mapping[str, str]
 """Tokens of the service account, by audience."""
 
@@ -29,6 +29,7 @@ class VolumeFile(NamedTuple):
     path: str
     content: bytes
     mode: int
+    """0: that of tokens."""
 
 
 def kind_of(volume: Obj) -> str:
@@ -47,7 +48,9 @@ def audiences_of(pod: Obj) -> list[tuple[str, int]]:
     return found
 
 
-def provide(pod: Obj, folder: Path, around: Surroundings, tokens: Tokens) -> dict[str, Path]:
+def provide(
+    pod: Obj, folder: Path, around: Surroundings, tokens: Tokens, *, token_mode: int = _OWN_MODE
+) -> dict[str, Path]:
     """The folder or file of each volume, by name; `folder`: where they are made. Raises VolumeFault, and OSError."""
     found: dict[str, Path] = {}
     for volume in pod["spec"].get("volumes") or ():
@@ -58,7 +61,7 @@ def provide(pod: Obj, folder: Path, around: Surroundings, tokens: Tokens) -> dic
         path.mkdir(parents=True, exist_ok=True)
         try:
             for file in _files(pod, volume, kind, around, tokens):
-                _write(path, file)
+                _write(path, file if file.mode else file._replace(mode=token_mode))
         except MissingSourceError as error:
             raise VolumeFault(f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}') from None
         found[volume["name"]] = path
@@ -100,7 +103,7 @@ def _files(pod: Obj, volume: Obj, kind: str, around: Surroundings, tokens: Token
                 yield from _downward(pod, part["downwardAPI"], mode, around)
             elif "serviceAccountToken" in part:
                 token = part["serviceAccountToken"]
-                yield VolumeFile(token["path"], tokens.get(token.get("audience", ""), "").encode(), 0o600)
+                yield VolumeFile(token["path"], tokens.get(token.get("audience", ""), "").encode(), 0)
 
 
 def _of_object(of: Of, source: Obj, key: str, mode: int, around: Surroundings) -> Iterator[VolumeFile]:
@@ -119,7 +122,7 @@ def _of_object(of: Of, source: Obj, key: str, mode: int, around: Surroundings) -
 def _downward(pod: Obj, source: Obj, mode: int, around: Surroundings) -> Iterator[VolumeFile]:
     for item in source.get("items") or ():
         if "fieldRef" in item:
-            value = field_value(pod, item["fieldRef"]["fieldPath"], around.address) or ""
+            value = field_value(pod, item["fieldRef"]["fieldPath"], around.addresses) or ""
         else:
             value = resource_value(pod, {}, item["resourceFieldRef"], around.allocatable)
         yield VolumeFile(item["path"], value.encode(), item.get("mode") or mode)

@@ -27,6 +27,8 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     code: int
     reason: str
     message: str = ""
+    id: str = ""
+    """Of the container at its runtime; empty: it is derived from names."""
 
 
 class ContainerRun(msgspec.Struct, gc=False):
@@ -37,6 +39,9 @@ class ContainerRun(msgspec.Struct, gc=False):
     """When the current step began."""
     image: str = ""
     """The image at the start, as in the spec at that time."""
+    id: str = ""
+    """Of the container at its runtime, as of its image; empty: they are derived from names."""
+    image_id: str = ""
     is_replaced: bool = False
     """Whether it is stopped because its definition changed; it is then restarted regardless of its policy."""
     restarts: int = 0

@@ -1,6 +1,6 @@
 """Computes the whole status of a pod from its progress, so that the kubelet need not remember what it wrote.
 
-Ids of containers and images are derived from names, so that a restarted kubelet writes the same ids.
+Ids of simulated containers and images are derived from names, so that a restarted kubelet writes the same ids.
 """
 
 from __future__ import annotations
@@ -74,8 +74,13 @@ def phase_of(run: PodRun) -> str:
     return "Pending"
 
 
-def container_id(run: PodRun, one: ContainerRun, restarts: int) -> str:
-    return f"{run.runtime}://{sha256(f'{run.uid}/{one.name}/{restarts}'.encode()).hexdigest()}"
+def container_id(run: PodRun, one: ContainerRun, restarts: int, known: str = "") -> str:
+    """`known`: the id at the runtime."""
+    return (
+        f"{run.runtime}://{known}"
+        if known
+        else f"{run.runtime}://{sha256(f'{run.uid}/{one.name}/{restarts}'.encode()).hexdigest()}"
+    )
 
 
 def _container(run: PodRun, one: ContainerRun, spec: Container, held: Sequence[ContainerResource]) -> Obj:
@@ -85,8 +90,9 @@ def _container(run: PodRun, one: ContainerRun, spec: Container, held: Sequence[C
     status["started"] = one.is_started and one.is_alive
     status["state"], status["lastState"] = _states(run, one)
     if one.is_alive or one.ended is not None:
-        status["imageID"] = f"{image.rpartition(':')[0] or image}@sha256:{sha256(image.encode()).hexdigest()}"
-        status["containerID"] = container_id(run, one, one.restarts)
+        derived = f"{image.rpartition(':')[0] or image}@sha256:{sha256(image.encode()).hexdigest()}"
+        status["imageID"] = one.image_id or derived
+        status["containerID"] = container_id(run, one, one.restarts, one.id)
     if held:
         status["allocatedResourcesStatus"] = [
             {
@@ -126,7 +132,7 @@ def _terminated(run: PodRun, one: ContainerRun, ended: Ended, restarts: int) -> 
     said["startedAt"] = written(ended.started_s) if ended.started_s else None
     said["finishedAt"] = written(ended.finished_s) if ended.finished_s else None
     if ended.started_s:
-        said["containerID"] = container_id(run, one, restarts)
+        said["containerID"] = container_id(run, one, restarts, ended.id)
     return {"terminated": said}
 
 

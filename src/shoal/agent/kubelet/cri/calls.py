@@ -1,102 +1,185 @@
-"""Calls the methods of a container runtime over its socket, with types and a deadline for each call."""
+"""Calls the methods of a container runtime over its socket, with types and a deadline for each call.
+
+Guarantees: every call ends within its deadline, with an answer or with `CallFailedError`; a runtime that was restarted
+is called again as soon as it listens.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
 import grpc.aio
+import msgspec
+from google.protobuf.message import Message
 
 from shoal.agent.protos import cri_pb2 as messages
+from shoal.agent.unary_calls import CHANNEL, T, async_unary_call
 
-T = TypeVar("T")
-_CALL_S, _START_S, _PULL_S = 30.0, 120.0, 3600.0
 _NOT_READY, _RETRY_S = "server is not initialized yet", 0.1
+_RECONNECT_MS = 100
+_LONGEST_BYTES = 64 << 20
 _RUNTIME, _IMAGES = "/runtime.v1.RuntimeService/", "/runtime.v1.ImageService/"
+_OPTIONS = (
+    *CHANNEL,
+    ("grpc.max_receive_message_length", _LONGEST_BYTES),
+    ("grpc.initial_reconnect_backoff_ms", _RECONNECT_MS),
+    ("grpc.min_reconnect_backoff_ms", _RECONNECT_MS),
+    ("grpc.max_reconnect_backoff_ms", 10 * _RECONNECT_MS),
+)
+
+
+class Deadlines(msgspec.Struct, frozen=True):
+    """How long calls may take, in seconds."""
+
+    query_s: float = 30.0
+    change_s: float = 120.0
+    """Creation, start and removal."""
+    pull_s: float = 3600.0
+
+
+class CallFailedError(Exception):
+    """A call was refused, or was not answered in time."""
+
+    def __init__(self, code: str, details: str) -> None:
+        super().__init__(f"rpc error: code = {code} desc = {details}")
+        self.code, self.details = code, details
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the runtime does not know the object of the call."""
+        return self.code == "NotFound"
 
 
 class RuntimeCalls:
-    """All methods raise `grpc.aio.AioRpcError`, and TimeoutError while the runtime starts for too long."""
+    """All methods raise CallFailedError."""
 
-    def __init__(self, socket: Path) -> None:
-        self._channel = grpc.aio.insecure_channel(f"unix:{socket}", (("grpc.enable_http_proxy", 0),))
+    def __init__(self, socket: Path, deadlines: Deadlines | None = None) -> None:
+        self.socket = socket
+        self._deadlines = deadlines or Deadlines()
+        self._channel = grpc.aio.insecure_channel(f"unix:{socket}", _OPTIONS)
 
     async def close(self) -> None:
         await self._channel.close(None)
 
     async def version(self) -> messages.VersionResponse:
-        return await self._call(f"{_RUNTIME}Version", messages.VersionRequest(), messages.VersionResponse)
+        return await self._runtime("Version", messages.VersionRequest(), messages.VersionResponse)
 
-    async def run_sandbox(self, config: messages.PodSandboxConfig) -> str:
-        request = messages.RunPodSandboxRequest(config=config)
-        answer = await self._call(f"{_RUNTIME}RunPodSandbox", request, messages.RunPodSandboxResponse, _START_S)
+    async def has_network(self) -> bool:
+        """Whether the runtime can give pods a network of their own."""
+        answer = await self._runtime("Status", messages.StatusRequest(), messages.StatusResponse)
+        return any(one.type == "NetworkReady" and one.status for one in answer.status.conditions)
+
+    # Pods.
+
+    async def run_sandbox(self, config: messages.PodSandboxConfig, handler: str = "") -> str:
+        request = messages.RunPodSandboxRequest(config=config, runtime_handler=handler)
+        answer = await self._change("RunPodSandbox", request, messages.RunPodSandboxResponse)
         return answer.pod_sandbox_id
 
+    async def sandbox_address(self, id_: str) -> str:
+        """Empty in the network of the node."""
+        request = messages.PodSandboxStatusRequest(pod_sandbox_id=id_)
+        return (await self._runtime("PodSandboxStatus", request, messages.PodSandboxStatusResponse)).status.network.ip
+
+    async def stop_sandbox(self, id_: str) -> None:
+        request = messages.StopPodSandboxRequest(pod_sandbox_id=id_)
+        await self._change("StopPodSandbox", request, messages.StopPodSandboxResponse)
+
     async def remove_sandbox(self, id_: str) -> None:
-        stop = messages.StopPodSandboxRequest(pod_sandbox_id=id_)
-        await self._call(f"{_RUNTIME}StopPodSandbox", stop, messages.StopPodSandboxResponse, _START_S)
-        remove = messages.RemovePodSandboxRequest(pod_sandbox_id=id_)
-        await self._call(f"{_RUNTIME}RemovePodSandbox", remove, messages.RemovePodSandboxResponse, _START_S)
+        request = messages.RemovePodSandboxRequest(pod_sandbox_id=id_)
+        await self._change("RemovePodSandbox", request, messages.RemovePodSandboxResponse)
 
     async def sandboxes(self, labels: dict[str, str]) -> list[messages.PodSandbox]:
         request = messages.ListPodSandboxRequest(filter=messages.PodSandboxFilter(label_selector=labels))
-        return list((await self._call(f"{_RUNTIME}ListPodSandbox", request, messages.ListPodSandboxResponse)).items)
+        return list((await self._runtime("ListPodSandbox", request, messages.ListPodSandboxResponse)).items)
+
+    # Containers.
 
     async def create(self, request: messages.CreateContainerRequest) -> str:
-        answer = await self._call(f"{_RUNTIME}CreateContainer", request, messages.CreateContainerResponse, _START_S)
-        return answer.container_id
+        return (await self._change("CreateContainer", request, messages.CreateContainerResponse)).container_id
 
     async def start(self, id_: str) -> None:
         request = messages.StartContainerRequest(container_id=id_)
-        await self._call(f"{_RUNTIME}StartContainer", request, messages.StartContainerResponse, _START_S)
+        await self._change("StartContainer", request, messages.StartContainerResponse)
 
     async def stop(self, id_: str, grace_s: int) -> None:
         request = messages.StopContainerRequest(container_id=id_, timeout=grace_s)
-        await self._call(f"{_RUNTIME}StopContainer", request, messages.StopContainerResponse, _CALL_S + grace_s)
+        timeout_s = self._deadlines.query_s + grace_s
+        await self._call(f"{_RUNTIME}StopContainer", request, messages.StopContainerResponse, timeout_s)
+
+    async def remove(self, id_: str) -> None:
+        request = messages.RemoveContainerRequest(container_id=id_)
+        await self._change("RemoveContainer", request, messages.RemoveContainerResponse)
 
     async def containers(self, labels: dict[str, str]) -> list[messages.Container]:
         request = messages.ListContainersRequest(filter=messages.ContainerFilter(label_selector=labels))
-        answer = await self._call(f"{_RUNTIME}ListContainers", request, messages.ListContainersResponse)
-        return list(answer.containers)
+        return list((await self._runtime("ListContainers", request, messages.ListContainersResponse)).containers)
+
+    async def running(self, labels: dict[str, str]) -> frozenset[str]:
+        """The ids of the containers that run."""
+        state = messages.ContainerStateValue(state=messages.CONTAINER_RUNNING)
+        request = messages.ListContainersRequest(filter=messages.ContainerFilter(label_selector=labels, state=state))
+        answer = await self._runtime("ListContainers", request, messages.ListContainersResponse)
+        return frozenset(one.id for one in answer.containers)
 
     async def status(self, id_: str) -> messages.ContainerStatus:
         request = messages.ContainerStatusRequest(container_id=id_)
-        return (await self._call(f"{_RUNTIME}ContainerStatus", request, messages.ContainerStatusResponse)).status
+        return (await self._runtime("ContainerStatus", request, messages.ContainerStatusResponse)).status
+
+    async def reopen_log(self, id_: str) -> None:
+        request = messages.ReopenContainerLogRequest(container_id=id_)
+        await self._runtime("ReopenContainerLog", request, messages.ReopenContainerLogResponse)
 
     async def run(self, id_: str, command: list[str]) -> messages.ExecSyncResponse:
         request = messages.ExecSyncRequest(container_id=id_, cmd=command)
-        return await self._call(f"{_RUNTIME}ExecSync", request, messages.ExecSyncResponse, _PULL_S)
+        return await self._call(f"{_RUNTIME}ExecSync", request, messages.ExecSyncResponse, self._deadlines.pull_s)
 
-    async def has_image(self, image: str) -> bool:
+    async def exec_url(self, id_: str, command: list[str], *, tty: bool) -> str:
+        """Where the streams of a command are, which starts when the streams are opened."""
+        # A terminal has one output.
+        request = messages.ExecRequest(container_id=id_, cmd=command, tty=tty, stdin=True, stdout=True, stderr=not tty)
+        return (await self._runtime("Exec", request, messages.ExecResponse)).url
+
+    # Images.
+
+    async def image(self, image: str) -> messages.Image | None:
+        """None if it is not on this machine."""
         request = messages.ImageStatusRequest(image=messages.ImageSpec(image=image))
-        return bool((await self._call(f"{_IMAGES}ImageStatus", request, messages.ImageStatusResponse)).image.id)
-
-    async def pull(self, image: str) -> None:
-        request = messages.PullImageRequest(image=messages.ImageSpec(image=image))
-        await self._call(f"{_IMAGES}PullImage", request, messages.PullImageResponse, _PULL_S)
-
-    async def _call(self, path: str, request: Any, answer: type[T], timeout_s: float = _CALL_S) -> T:
-        decode: Any = answer
-        method = self._channel.unary_unary(
-            path,
-            request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=decode.FromString,
+        answer = await self._call(
+            f"{_IMAGES}ImageStatus", request, messages.ImageStatusResponse, self._deadlines.query_s
         )
-        async with asyncio.timeout(timeout_s):
-            while True:
-                try:
-                    found: T = await method(request, timeout=timeout_s, wait_for_ready=True)
-                except grpc.aio.AioRpcError as error:
-                    # A runtime that starts answers before its part for kubelets is ready.
-                    if _NOT_READY not in (error.details() or ""):
-                        raise
+        return answer.image if answer.image.id else None
+
+    async def pull(self, image: str, auth: messages.AuthConfig | None = None) -> None:
+        request = messages.PullImageRequest(image=messages.ImageSpec(image=image), auth=auth)
+        await self._call(f"{_IMAGES}PullImage", request, messages.PullImageResponse, self._deadlines.pull_s)
+
+    async def _runtime(self, name: str, request: Message, answer: type[T]) -> T:
+        return await self._call(f"{_RUNTIME}{name}", request, answer, self._deadlines.query_s)
+
+    async def _change(self, name: str, request: Message, answer: type[T]) -> T:
+        return await self._call(f"{_RUNTIME}{name}", request, answer, self._deadlines.change_s)
+
+    async def _call(self, path: str, request: Message, answer: type[T], timeout_s: float) -> T:
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    try:
+                        return await async_unary_call(self._channel, path, request, answer, timeout_s)
+                    except grpc.aio.AioRpcError as error:
+                        # A runtime that starts answers before its part for kubelets is ready.
+                        if _NOT_READY not in (error.details() or ""):
+                            raise
                     await asyncio.sleep(_RETRY_S)
-                else:
-                    return found
+        except grpc.aio.AioRpcError as error:
+            raise CallFailedError(_code(error), error.details() or "") from None
+        except TimeoutError:
+            raise CallFailedError("DeadlineExceeded", f"no answer within {timeout_s:g}s") from None
 
 
-def _encoded(message: Any) -> bytes:
-    data: bytes = message.SerializeToString()
-    return data
+def _code(error: Any) -> str:
+    """As Go spells it: `DeadlineExceeded`."""
+    return "".join(word.title() for word in error.code().name.split("_"))

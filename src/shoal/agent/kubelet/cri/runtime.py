@@ -1,202 +1,212 @@
-"""Runs containers by a container runtime: one sandbox for each pod, with the network of the host.
+"""Runs containers by a container runtime: one sandbox for each pod, one container for each run.
 
-The runtime keeps all state: pods and runs are found by labels, so that a later process continues with them. One list
-call for all containers notices their ends. Rejected: the runtime's event stream, which containerd 1.6 does not have.
-
-`shoal up` does not use this adapter yet.
+The runtime keeps all state: pods and runs are found by labels, so that a later process continues with them. Guarantees:
+a run is created once, because each start looks for it first and the runtime accepts a name once; a runtime that does
+not answer ends no run: what is not known is asked again until it is answered.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
+from math import ceil
 from pathlib import Path
+from typing import TypeVar
 
-import grpc
-import grpc.aio
+import msgspec
 
-from shoal.agent.kubelet.cri.calls import RuntimeCalls
-from shoal.agent.kubelet.runtime import ContainerMount, Exit, Launch, RunKey, StartRefused
+from shoal.agent.kubelet.container_settings import ContainerSettings
+from shoal.agent.kubelet.cri.calls import CallFailedError, RuntimeCalls
+from shoal.agent.kubelet.cri.ends import ContainerEnds, former_log
+from shoal.agent.kubelet.cri.exec_sync import ShortCommand
+from shoal.agent.kubelet.cri.pod_cgroups import PodCgroups
+from shoal.agent.kubelet.cri.requests import container_config, log_path
+from shoal.agent.kubelet.cri.sandboxes import OWN, POD, ReadySandbox, Sandboxes
+from shoal.agent.kubelet.cri.streamed_command import streamed_command
+from shoal.agent.kubelet.runtime import Command, Exit, Launch, RunKey, Started, StartRefused
 from shoal.agent.protos import cri_pb2 as messages
+from shoal.client.clock import Clock
+from shoal.units.errors import TemporaryError
 
-_OWN, _POD, _CONTAINER, _ATTEMPT = "shoal.dev/kubelet", "shoal.dev/pod-uid", "shoal.dev/container", "shoal.dev/attempt"
-_EVERY_S = 0.5
-_PERIOD_US = 100_000
+_CONTAINER, _ATTEMPT = "shoal.dev/container", "shoal.dev/attempt"
+_RETRY_S = 1.0
 _NANO = 1_000_000_000
+PROCESSES = 4096
+"""How many processes and threads a pod may have, at most."""
+T = TypeVar("T")
 
 
-class CriCommand:
-    """A command that the runtime runs to its end; it has no input."""
+class Owner(msgspec.Struct, frozen=True):
+    """The kubelet that owns the containers."""
 
-    def __init__(self, calls: RuntimeCalls, id_: str, command: Sequence[str]) -> None:
-        self._answer = asyncio.ensure_future(calls.run(id_, list(command)))
-        self._said = 0
-
-    async def read(self) -> tuple[int, bytes] | None:
-        answer = await self._answer
-        while self._said < 2:
-            self._said += 1
-            data = answer.stdout if self._said == 1 else answer.stderr
-            if data:
-                return self._said, data
-        return None
-
-    async def write(self, data: bytes) -> None:
-        """The input is not passed on."""
-
-    def end_input(self) -> None:
-        """There is no input."""
-
-    def resize(self, columns: int, rows: int) -> None:
-        """There is no terminal."""
-
-    async def code(self) -> int:
-        return (await self._answer).exit_code
-
-    def kill(self) -> None:
-        self._answer.cancel()
+    id: str
+    """Distinguishes it from others that use the same runtime."""
+    folder: Path
+    """Has a folder for each pod, by uid."""
 
 
 class CriRuntime:
-    def __init__(self, calls: RuntimeCalls, folder: Path, name: str = "containerd") -> None:
-        """`folder`: for the logs of containers."""
+    def __init__(
+        self,
+        calls: RuntimeCalls,
+        owner: Owner,
+        clock: Clock,
+        name: str = "containerd",
+        groups: PodCgroups | None = None,
+    ) -> None:
         self.name = name
-        self._calls, self._folder = calls, folder
-        self._waiting: dict[str, asyncio.Event] = {}
-        self._poller: asyncio.Task[None] | None = None
-        self._sandboxes: dict[str, asyncio.Lock] = {}
+        self._calls, self._owner, self._clock = calls, owner, clock
+        self._groups = groups or PodCgroups(PROCESSES)
+        self.sandboxes = Sandboxes(calls, owner.id, owner.folder, self._groups)
+        self.ends = ContainerEnds(calls, clock, {OWN: owner.id})
 
-    async def start(self, key: RunKey, launch: Launch) -> None:
-        if await self._id(key) is not None:
-            return
+    # Starts and ends.
+
+    async def start(self, key: RunKey, launch: Launch) -> Started:
+        settings = launch.container
+        if settings is None:
+            raise StartRefused("CreateContainerError", "a process cannot run as a container")
+        sandbox = await self.sandboxes.ready(settings.pod)
         try:
-            if launch.image and not await self._calls.has_image(launch.image):
-                await self._pull(launch.image)
-            sandbox, config = await self._sandbox(key, launch)
-            container = messages.ContainerConfig(
-                metadata=messages.ContainerMetadata(name=key.container, attempt=key.attempt),
-                image=messages.ImageSpec(image=launch.image),
-                command=launch.command,
-                args=launch.args,
-                working_dir=str(launch.folder),
-                envs=[messages.KeyValue(key=name, value=value) for name, value in launch.environment.items()],
-                mounts=[_mount(one) for one in launch.mounts],
-                labels=_labels(key),
-                log_path=f"{key.container}/{key.attempt}.log",
-                linux=messages.LinuxContainerConfig(
-                    resources=_resources(launch),
-                    security_context=messages.LinuxContainerSecurityContext(namespace_options=_host_network()),
-                ),
-                CDI_devices=[messages.CDIDevice(name=name) for name in launch.cdi_devices],
-            )
-            request = messages.CreateContainerRequest(pod_sandbox_id=sandbox, config=container, sandbox_config=config)
-            await self._calls.start(await self._calls.create(request))
-        except grpc.aio.AioRpcError as error:
-            if await self._id(key) is not None:
-                # The container exists and its program does not: its state says why.
-                return
-            raise StartRefused("CreateContainerError", error.details() or str(error.code())) from None
+            found = next(iter(await self._calls.containers(self._labels(key))), None)
+        except CallFailedError as error:
+            raise StartRefused("CreateContainerError", str(error)) from None
+        id_ = await self._created(key, launch, settings, sandbox) if found is None else found.id
+        if found is None or found.state == messages.CONTAINER_CREATED:
+            await self._begun(id_)
+        return Started(id_, settings.image_id)
 
-    async def is_started(self, key: RunKey) -> bool:
-        return await self._id(key) is not None
+    async def find(self, key: RunKey) -> Started | None:
+        try:
+            found = next(iter(await self._calls.containers(self._labels(key))), None)
+        except CallFailedError as error:
+            self.ends.note(str(error))
+            raise TemporaryError(f"the container runtime does not answer: {error}", _RETRY_S) from None
+        self.ends.note("")
+        # The process that created a container may have been killed before its start.
+        if found is None or found.state == messages.CONTAINER_CREATED:
+            return None
+        return Started(found.id, found.image_ref)
 
     async def wait(self, key: RunKey) -> Exit:
-        id_ = await self._id(key)
-        if id_ is None:
+        found = await self._container(key)
+        if found is None:
             return Exit(137, 0.0, 0.0, "ContainerStatusUnknown", "the runtime does not know the container any more")
-        ended = self._waiting.setdefault(id_, asyncio.Event())
-        if self._poller is None or self._poller.done():
-            self._poller = asyncio.ensure_future(self._poll())
-        await ended.wait()
-        status = await self._calls.status(id_)
+        await self.ends.wait(found.id, self._log(key))
+        try:
+            status = await self._answered(lambda: self._calls.status(found.id))
+        except CallFailedError:
+            return Exit(137, 0.0, 0.0, "ContainerStatusUnknown", "the runtime does not know the container any more")
         reason = {"Completed": "", "Error": ""}.get(status.reason, status.reason)
         return Exit(status.exit_code, status.started_at / _NANO, status.finished_at / _NANO, reason, status.message)
 
     async def stop(self, key: RunKey, grace_s: float) -> None:
-        id_ = await self._id(key)
-        if id_ is not None:
-            with suppress(grpc.aio.AioRpcError, TimeoutError):
-                await self._calls.stop(id_, int(grace_s))
+        until_s = self._clock.seconds() + grace_s
+        while True:
+            found = await self._container(key)
+            if found is None or found.state == messages.CONTAINER_EXITED:
+                return
+            try:
+                if found.state == messages.CONTAINER_CREATED:
+                    await self._calls.remove(found.id)
+                    return
+                await self._calls.stop(found.id, ceil(max(until_s - self._clock.seconds(), 0.0)))
+            except CallFailedError as error:
+                if error.is_absent:
+                    return
+                self.ends.note(str(error))
+                await self._clock.sleep(_RETRY_S)
 
-    async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False) -> CriCommand:
-        id_ = await self._id(key)
-        if id_ is None or tty:
-            words = "commands with a terminal are not supported in containers" if tty else "the container does not run"
-            raise StartRefused("NotFound", words)
-        return CriCommand(self._calls, id_, command)
+    # Commands and logs.
+
+    async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False, is_short: bool = False) -> Command:
+        try:
+            found = next(iter(await self._calls.containers(self._labels(key))), None)
+            if found is None or found.state != messages.CONTAINER_RUNNING:
+                raise StartRefused("NotFound", "the container does not run")
+            if is_short:
+                return ShortCommand(self._calls, found.id, command)
+            url = await self._calls.exec_url(found.id, list(command), tty=tty)
+            return await streamed_command(url, tty=tty)
+        except CallFailedError as error:
+            raise TemporaryError(str(error), _RETRY_S) from None
+        except OSError as error:
+            what = f"the runtime does not open the streams of the command: {error}"
+            raise TemporaryError(what, _RETRY_S) from None
 
     def log_files(self, key: RunKey) -> Sequence[Path]:
-        path = self._folder / key.pod / "logs" / key.container / f"{key.attempt}.log"
-        return [path] if path.exists() else []
+        log = self._log(key)
+        return [path for path in (former_log(log), log) if path.exists()]
+
+    # Pods.
 
     async def remove(self, pod: str) -> None:
-        for sandbox in await self._calls.sandboxes({_OWN: "true", _POD: pod}):
-            await self._calls.remove_sandbox(sandbox.id)
+        await self.sandboxes.remove(pod)
 
     async def close(self) -> None:
-        if self._poller is not None:
-            self._poller.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._poller
+        await self.ends.close()
         await self._calls.close()
 
-    async def _pull(self, image: str) -> None:
+    async def _created(self, key: RunKey, launch: Launch, settings: ContainerSettings, sandbox: ReadySandbox) -> str:
         try:
-            await self._calls.pull(image)
-        except grpc.aio.AioRpcError as error:
-            raise StartRefused("ErrImagePull", error.details() or str(error.code())) from None
+            await self._removed_before(key)
+            self._log(key).parent.mkdir(parents=True, exist_ok=True)
+            config = container_config(key, launch, settings, self._labels(key), self._groups.values())
+            request = messages.CreateContainerRequest(
+                pod_sandbox_id=sandbox.id, config=config, sandbox_config=sandbox.config
+            )
+            return await self._calls.create(request)
+        except CallFailedError as error:
+            raise StartRefused("CreateContainerError", str(error)) from None
+        except OSError as error:
+            raise StartRefused("CreateContainerError", f"{error.filename}: {error.strerror}") from None
 
-    async def _sandbox(self, key: RunKey, launch: Launch) -> tuple[str, messages.PodSandboxConfig]:
-        """The sandbox of a pod, which is created with its first container."""
-        logs = self._folder / key.pod / "logs"
-        (logs / key.container).mkdir(parents=True, exist_ok=True)
-        labels = {_OWN: "true", _POD: key.pod}
-        config = messages.PodSandboxConfig(
-            metadata=messages.PodSandboxMetadata(name=launch.pod_name, namespace=launch.namespace, uid=key.pod),
-            hostname="",
-            log_directory=str(logs),
-            labels=labels,
-            linux=messages.LinuxPodSandboxConfig(
-                security_context=messages.LinuxSandboxSecurityContext(namespace_options=_host_network())
-            ),
-        )
-        async with self._sandboxes.setdefault(key.pod, asyncio.Lock()):
-            for one in await self._calls.sandboxes(labels):
-                if one.state == messages.SANDBOX_READY:
-                    return one.id, config
-            return await self._calls.run_sandbox(config), config
+    async def _begun(self, id_: str) -> None:
+        try:
+            await self._calls.start(id_)
+        except CallFailedError as error:
+            try:
+                state = (await self._calls.status(id_)).state
+                if state == messages.CONTAINER_CREATED:
+                    # It is made anew at the next try, because its sandbox or what it mounts may be gone.
+                    await self._calls.remove(id_)
+            except CallFailedError:
+                state = messages.CONTAINER_UNKNOWN
+            if state not in (messages.CONTAINER_RUNNING, messages.CONTAINER_EXITED):
+                raise StartRefused("RunContainerError", str(error)) from None
+            # It runs, or its program does not exist: its state says why.
 
-    async def _id(self, key: RunKey) -> str | None:
-        found = await self._calls.containers(_labels(key))
-        return found[0].id if found else None
+    async def _removed_before(self, key: RunKey) -> None:
+        """Remove the runs before the previous one, with their logs."""
+        labels = {OWN: self._owner.id, POD: key.pod, _CONTAINER: key.container}
+        for one in await self._calls.containers(labels):
+            attempt = int(one.labels[_ATTEMPT])
+            if attempt < key.attempt - 1:
+                await self._calls.remove(one.id)
+                log = self._log(RunKey(key.pod, key.container, attempt))
+                for path in (log, former_log(log)):
+                    path.unlink(missing_ok=True)
 
-    async def _poll(self) -> None:
-        while self._waiting:
-            with suppress(grpc.aio.AioRpcError, TimeoutError):
-                states = {one.id: one.state for one in await self._calls.containers({_OWN: "true"})}
-                alive = (messages.CONTAINER_CREATED, messages.CONTAINER_RUNNING)
-                for id_ in [id_ for id_ in self._waiting if states.get(id_) not in alive]:
-                    self._waiting.pop(id_).set()
-            await asyncio.sleep(_EVERY_S)
+    async def _container(self, key: RunKey) -> messages.Container | None:
+        """The newest container of this run, if there is one. Returns when the runtime has answered."""
+        found = await self._answered(lambda: self._calls.containers(self._labels(key)))
+        return found[0] if found else None
 
+    async def _answered(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Raises CallFailedError if the runtime does not know the object."""
+        while True:
+            try:
+                found = await call()
+            except CallFailedError as error:
+                if error.is_absent:
+                    raise
+                self.ends.note(str(error))
+                await self._clock.sleep(_RETRY_S)
+            else:
+                self.ends.note("")
+                return found
 
-def _mount(one: ContainerMount) -> messages.Mount:
-    return messages.Mount(container_path=one.container_path, host_path=str(one.host_path), readonly=one.is_read_only)
+    def _labels(self, key: RunKey) -> dict[str, str]:
+        return {OWN: self._owner.id, POD: key.pod, _CONTAINER: key.container, _ATTEMPT: str(key.attempt)}
 
-
-def _labels(key: RunKey) -> dict[str, str]:
-    return {_OWN: "true", _POD: key.pod, _CONTAINER: key.container, _ATTEMPT: str(key.attempt)}
-
-
-def _host_network() -> messages.NamespaceOption:
-    return messages.NamespaceOption(network=messages.NODE, pid=messages.CONTAINER, ipc=messages.POD)
-
-
-def _resources(launch: Launch) -> messages.LinuxContainerResources:
-    found = messages.LinuxContainerResources()
-    if launch.limits.cpu_milli:
-        found.cpu_period, found.cpu_quota = _PERIOD_US, launch.limits.cpu_milli * _PERIOD_US // 1000
-    if launch.limits.memory_bytes:
-        found.memory_limit_in_bytes = launch.limits.memory_bytes
-    return found
+    def _log(self, key: RunKey) -> Path:
+        return self.sandboxes.logs(key.pod) / log_path(key)

@@ -25,7 +25,7 @@ from shoal.agent.kubelet.private_files import write_private
 from shoal.agent.kubelet.process import supervisor
 from shoal.agent.kubelet.process.cgroups import Cgroups
 from shoal.agent.kubelet.process.commands import ProcessCommand, run_command
-from shoal.agent.kubelet.runtime import ContainerLimits, Exit, Launch, RunKey, StartRefused
+from shoal.agent.kubelet.runtime import ContainerLimits, Exit, Launch, RunKey, Started, StartRefused
 
 PROCESSES = 4096
 """How many processes and threads one container may have, at most."""
@@ -73,10 +73,10 @@ class ProcessRuntime:
         wanted = (("memory", limits.memory_bytes), ("cpu", limits.cpu_milli))
         return next((name for name, value in wanted if value and name not in self._cgroups.allowed()), "")
 
-    async def start(self, key: RunKey, launch: Launch) -> None:
+    async def start(self, key: RunKey, launch: Launch) -> Started:
         folder = self._of(key)
         if (folder / "launch.json").exists():
-            return
+            return Started()
         name = _name(key)
         try:
             folder.mkdir(parents=True, mode=0o700, exist_ok=True)
@@ -85,7 +85,7 @@ class ProcessRuntime:
                 name,
                 list(launch.command),
                 {**launch.environment, "SHOAL_CONTAINER_RUN": name},
-                str(launch.folder),
+                str(launch.folder or "/"),
                 groups,
                 0 if "pids" in self._cgroups.allowed() else _own_tasks() + self._processes,
             )
@@ -104,20 +104,21 @@ class ProcessRuntime:
             # The next attempt must not take this one for a start.
             (folder / "launch.json").unlink(missing_ok=True)
             raise StartRefused("CreateContainerError", f"{error.filename or folder}: {error.strerror}") from None
+        return Started()
 
-    async def is_started(self, key: RunKey) -> bool:
+    async def find(self, key: RunKey) -> Started | None:
         folder = self._of(key)
         if not (folder / "launch.json").exists():
-            return False
+            return None
         if key in self._children or (folder / "exit.json").exists():
-            return True
+            return Started()
         # The supervisor of a kubelet that was killed may be about to start. The process that creates the file decides.
         try:
             os.close(os.open(folder / "claim", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
-            return True
+            return Started()
         shutil.rmtree(folder, ignore_errors=True)
-        return False
+        return None
 
     async def wait(self, key: RunKey) -> Exit:
         folder = self._of(key)
@@ -176,7 +177,14 @@ class ProcessRuntime:
                     await _readable(handle)
                     return
 
-    async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False) -> ProcessCommand:
+    async def run(
+        self,
+        key: RunKey,
+        command: Sequence[str],
+        *,
+        tty: bool = False,
+        is_short: bool = False,  # noqa: ARG002 - each command has its own process
+    ) -> ProcessCommand:
         try:
             recorded = self._recorded(key)
             launch = Launch((), recorded.environment, Path(recorded.folder))

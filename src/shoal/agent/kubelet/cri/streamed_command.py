@@ -1,0 +1,165 @@
+"""A command in a container whose input, output and terminal are streams of a connection to the runtime.
+
+The runtime names an address of this machine for each command. The command starts when the streams are opened, and the
+runtime ends it when the connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from shoal.agent.kubelet.cri.spdy import Data, FrameReader, FrameWriter, GoAway, Ping, Reset
+
+_CHUNK = 32 * 1024
+_MOST_STATUS = 64 * 1024
+_PROTOCOL = "v4.channel.k8s.io"
+_OPEN_S = 10.0
+_WITHOUT_CODE = 1
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] = []
+
+
+class _Outcome(msgspec.Struct):
+    """How the command ended, as the runtime says it on the stream `error`."""
+
+    status: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+    def code(self) -> int | None:
+        """The exit code of a command that failed."""
+        causes = self.details.causes if self.details is not None else []
+        found = next((one.message for one in causes if one.reason == "ExitCode"), "")
+        return int(found) if found.isdecimal() else None
+
+
+async def streamed_command(url: str, *, tty: bool) -> StreamedCommand:
+    """Raises OSError if the runtime does not open the streams."""
+    parts = urlsplit(url)
+    async with asyncio.timeout(_OPEN_S):
+        reader, writer = await asyncio.open_connection(
+            parts.hostname or "127.0.0.1", parts.port, ssl=_unverified() if parts.scheme == "https" else None
+        )
+        try:
+            path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            lines = [f"POST {path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: Upgrade", "Upgrade: SPDY/3.1"]
+            lines += [f"X-Stream-Protocol-Version: {_PROTOCOL}", "Content-Length: 0"]
+            writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
+            await writer.drain()
+            head = await reader.readuntil(b"\r\n\r\n")
+            words = head.split(b"\r\n", 1)[0].decode(errors="replace")
+            if " 101 " not in f"{words} ":
+                raise ConnectionError(words)
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            writer.close()
+            raise ConnectionError("the connection was closed") from error
+        except BaseException:
+            writer.close()
+            raise
+    return StreamedCommand(reader, writer, tty=tty)
+
+
+class StreamedCommand:
+    """Implements Command."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, tty: bool) -> None:
+        self._reader, self._writer = reader, writer
+        self._frames = FrameWriter()
+        names = ("error", "stdin", "stdout", *(("resize",) if tty else ("stderr",)))
+        self._streams = dict(zip(names, range(1, 2 * len(names), 2), strict=True))
+        self._outputs = {self._streams[name]: number for name, number in (("stdout", 1), ("stderr", 2))
+                         if name in self._streams}  # fmt: skip
+        self._open = {self._streams["error"], *self._outputs}
+        self._said: list[bytes] = []
+        self._output: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue(16)
+        for name, stream in self._streams.items():
+            writer.write(self._frames.opened(stream, {"streamtype": name}))
+        self._following = asyncio.ensure_future(self._follow())
+
+    async def read(self) -> tuple[int, bytes] | None:
+        return await self._output.get()
+
+    async def write(self, data: bytes) -> None:
+        with suppress(OSError):
+            for start in range(0, len(data), _CHUNK):
+                self._writer.write(self._frames.data(self._streams["stdin"], data[start : start + _CHUNK]))
+            await self._writer.drain()
+
+    def end_input(self) -> None:
+        self._writer.write(self._frames.data(self._streams["stdin"], b"", is_end=True))
+
+    def resize(self, columns: int, rows: int) -> None:
+        if "resize" in self._streams:
+            size = msgspec.json.encode({"Width": columns, "Height": rows})
+            self._writer.write(self._frames.data(self._streams["resize"], size + b"\n"))
+
+    async def code(self) -> int:
+        await asyncio.wait((self._following,))
+        status = self._outcome()
+        if status.status == "Success":
+            return 0
+        return _WITHOUT_CODE if (code := status.code()) is None else code
+
+    def kill(self) -> None:
+        self._following.cancel()
+        self._writer.close()
+
+    async def _follow(self) -> None:
+        """Until every output and the stream of the outcome have ended, or the connection has."""
+        frames = FrameReader()
+        with suppress(OSError):
+            while self._open and (data := await self._reader.read(_CHUNK)):
+                for frame in frames.feed(data):
+                    await self._take(frame)
+        for message in self._complaint():
+            await self._output.put((2, message))
+        await self._output.put(None)
+
+    async def _take(self, frame: Any) -> None:
+        match frame:
+            case Data(stream=stream, content=content, is_end=is_end):
+                if content and stream in self._outputs:
+                    await self._output.put((self._outputs[stream], content))
+                elif content and stream == self._streams["error"] and sum(map(len, self._said)) < _MOST_STATUS:
+                    self._said.append(content)
+                if is_end:
+                    self._open.discard(stream)
+            case Reset(stream=stream):
+                self._open.discard(stream)
+            case Ping(number=number):
+                self._writer.write(self._frames.ping(number))
+            case GoAway():
+                self._open.clear()
+
+    def _outcome(self) -> _Outcome:
+        try:
+            return msgspec.json.decode(b"".join(self._said), type=_Outcome)
+        except msgspec.DecodeError:
+            return _Outcome()
+
+    def _complaint(self) -> Iterator[bytes]:
+        """Why the command did not start, which only the outcome says."""
+        status = self._outcome()
+        if status.status == "Failure" and status.code() is None:
+            yield f"{status.message}\n".encode()
+
+
+def _unverified() -> ssl.SSLContext:
+    """The address has a token, and is on this machine."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context

@@ -1,0 +1,78 @@
+"""Finds what a pod requests and a container on this node cannot have, so that it is refused and never ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shoal.agent.kubelet.supported_fields import containers_of, unsupported_fields
+
+Obj = dict[str, Any]
+_WHAT = "containers on this node"
+_CONTAINER = frozenset({"stdin", "stdinOnce", "tty"})
+_POD_SECURITY = frozenset(
+    {
+        "fsGroup",
+        "fsGroupChangePolicy",
+        "runAsGroup",
+        "runAsNonRoot",
+        "runAsUser",
+        "seccompProfile",
+        "supplementalGroups",
+    }
+)
+_CONTAINER_SECURITY = frozenset(
+    {
+        "allowPrivilegeEscalation",
+        "capabilities",
+        "privileged",
+        "readOnlyRootFilesystem",
+        "runAsGroup",
+        "runAsNonRoot",
+        "runAsUser",
+        "seccompProfile",
+    }
+)
+_USUAL_PROC = "Default"
+
+
+def unsupported(pod: Obj, *, may_mount: bool) -> str:
+    """What the pod requests that a container cannot have: the first field and why; empty if it can run. `may_mount`:
+    this user may mount file systems."""
+    return next(_unsupported(pod, may_mount), "")
+
+
+def _unsupported(pod: Obj, may_mount: bool) -> Iterator[str]:
+    spec = pod["spec"]
+    yield from unsupported_fields(pod, _WHAT, _CONTAINER)
+    if (spec.get("resources") or {}).get("limits"):
+        yield f"spec.resources.limits is not supported for {_WHAT}; set the limits of each container"
+    if spec.get("dnsPolicy") == "None":
+        yield f"spec.dnsPolicy: None is not supported for {_WHAT}: they have the name servers of the node"
+    yield from _security(spec.get("securityContext") or {}, "spec.securityContext", _POD_SECURITY)
+    for volume in spec.get("volumes") or ():
+        yield from _empty(volume, may_mount)
+    for where, container in containers_of(pod):
+        own = container.get("securityContext") or {}
+        yield from _security(own, f"{where}.securityContext", _CONTAINER_SECURITY)
+        for mount in container.get("volumeMounts") or ():
+            if mount.get("recursiveReadOnly") not in (None, "Disabled"):
+                yield f"{where}.volumeMounts[{mount['name']}]: recursiveReadOnly is not supported"
+
+
+def _empty(volume: Obj, may_mount: bool) -> Iterator[str]:
+    empty, name = volume.get("emptyDir") or {}, volume["name"]
+    medium = empty.get("medium") or ""
+    if medium not in ("", "Memory"):
+        yield f"spec.volumes[{name}]: medium {medium} of an emptyDir is not supported; use Memory"
+    if medium == "Memory" and not may_mount:
+        yield f"spec.volumes[{name}]: medium Memory needs root: the user who started Shoal may not mount file systems"
+    if empty.get("sizeLimit") and not medium:
+        yield f"spec.volumes[{name}]: sizeLimit of an emptyDir is only enforced with medium Memory"
+
+
+def _security(context: Obj, where: str, supported: frozenset[str]) -> Iterator[str]:
+    for field, value in context.items():
+        is_usual = field == "procMount" and value == _USUAL_PROC
+        if value and field not in supported and not is_usual:
+            yield f"{where}.{field} is not supported for {_WHAT}"

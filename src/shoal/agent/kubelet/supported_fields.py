@@ -1,0 +1,120 @@
+"""Finds what a pod requests and no runtime of this kubelet can give, so that it is refused and never ignored.
+
+The fields of a pod are listed positively: a field that is not in the lists is refused if it has a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shoal.agent.kubelet.volumes import KINDS, kind_of
+
+Obj = dict[str, Any]
+
+_POD = frozenset(
+    [
+        "activeDeadlineSeconds",
+        "affinity",
+        "automountServiceAccountToken",
+        "containers",
+        "dnsPolicy",
+        "enableServiceLinks",
+        "hostIPC",
+        "hostNetwork",
+        "hostPID",
+        "hostname",
+        "imagePullSecrets",
+        "initContainers",
+        "nodeName",
+        "nodeSelector",
+        "overhead",
+        "preemptionPolicy",
+        "priority",
+        "priorityClassName",
+        "readinessGates",
+        "resources",
+        "restartPolicy",
+        "runtimeClassName",
+        "schedulerName",
+        "schedulingGates",
+        "securityContext",
+        "serviceAccount",
+        "serviceAccountName",
+        "shareProcessNamespace",
+        "subdomain",
+        "terminationGracePeriodSeconds",
+        "tolerations",
+        "topologySpreadConstraints",
+        "volumes",
+        "schedulingGroup",
+        "workloadRef",
+    ]
+)
+_CONTAINER = frozenset(
+    [
+        "args",
+        "command",
+        "env",
+        "envFrom",
+        "image",
+        "imagePullPolicy",
+        "livenessProbe",
+        "name",
+        "ports",
+        "readinessProbe",
+        "resizePolicy",
+        "resources",
+        "restartPolicy",
+        "restartPolicyRules",
+        "securityContext",
+        "startupProbe",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "volumeMounts",
+        "workingDir",
+    ]
+)
+
+
+def unsupported_fields(pod: Obj, what: str, more: frozenset[str] = frozenset()) -> Iterator[str]:
+    """The fields, each with the reason. `what`: `process pods`; `more`: fields that only their containers have."""
+    spec = pod["spec"]
+    for field, value in spec.items():
+        if value and field not in _POD:
+            yield f"spec.{field} is not supported for {what}"
+    for volume in spec.get("volumes") or ():
+        if kind_of(volume) not in KINDS:
+            yield f"spec.volumes[{volume['name']}]: {kind_of(volume)} is not supported; use one of {', '.join(KINDS)}"
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            if not source.keys() & {"configMap", "secret", "downwardAPI", "serviceAccountToken"}:
+                yield f"spec.volumes[{volume['name']}]: {', '.join(source)} is not supported as a projected source"
+    for where, container in containers_of(pod):
+        for field, value in container.items():
+            if value and field not in _CONTAINER and field not in more:
+                yield f"{where}.{field} is not supported for {what}"
+        yield from _of_container(container, where, what)
+
+
+def containers_of(pod: Obj) -> Iterator[tuple[str, Obj]]:
+    """Each container, with the path of its spec."""
+    for part in ("initContainers", "containers"):
+        for container in pod["spec"].get(part) or ():
+            yield f"spec.{part}[{container['name']}]", container
+
+
+def _of_container(container: Obj, where: str, what: str) -> Iterator[str]:
+    resources = container.get("resources") or {}
+    if resources.get("claims"):
+        yield f"{where}.resources.claims is not supported for {what}"
+    for resource in {**(resources.get("requests") or {}), **(resources.get("limits") or {})}:
+        if resource.startswith("hugepages-"):
+            yield f"{where}.resources: {resource} is not supported for {what}"
+    if "ephemeral-storage" in (resources.get("limits") or {}):
+        yield f"{where}.resources.limits: ephemeral-storage is not enforced for {what}"
+    for mount in container.get("volumeMounts") or ():
+        if any(mount.get(key) for key in ("subPath", "subPathExpr")):
+            yield f"{where}.volumeMounts[{mount['name']}]: subPath is not supported"
+    for name in ("startupProbe", "readinessProbe", "livenessProbe"):
+        if "grpc" in (container.get(name) or {}):
+            yield f"{where}.{name}.grpc is not supported; use exec, httpGet or tcpSocket"
