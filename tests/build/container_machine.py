@@ -34,6 +34,8 @@ class ContainerMachine:
 
     def stop(self) -> None:
         self.kubectl("delete", "jobs,pods", "--all", "--wait", "--grace-period=1")
+        # A pod that has ended leaves the API before its containers leave the runtime.
+        self.containerd.until_empty()
         self.server.stop()
         self.containerd.stop()
 

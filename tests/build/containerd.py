@@ -69,6 +69,12 @@ class Containerd:
             if path.startswith(f"{self.folder}/"):
                 subprocess.run(["umount", "-l", path], check=False, capture_output=True)
 
+    def until_empty(self) -> None:
+        """Wait until there are no containers; not for ever, so that a failed test ends."""
+        deadline = time.monotonic() + _START_S
+        while self._ctr("containers", "list", "--quiet").strip() and time.monotonic() < deadline:
+            pass
+
     def import_image(self, name: str, *command: str) -> None:
         archive = self.folder / "image.tar"
         archive.write_bytes(oci_archive(name, command))
@@ -89,13 +95,13 @@ class Containerd:
             else:
                 return process
 
-    def _ctr(self, *arguments: str) -> None:
-        subprocess.run(
+    def _ctr(self, *arguments: str) -> bytes:
+        return subprocess.run(
             ["ctr", "-a", str(self.socket), "-n", "k8s.io", *arguments],
             check=True,
             capture_output=True,
             timeout=_START_S,
-        )
+        ).stdout
 
 
 def oci_archive(name: str, command: tuple[str, ...]) -> bytes:

@@ -185,6 +185,23 @@ async def test_a_killed_kubelet_continues_with_the_same_containers(tmp_path: Pat
         await later.kill()
 
 
+async def test_a_container_that_is_gone_when_a_later_kubelet_starts_does_not_run_again(tmp_path: Path) -> None:
+    async with kubelet_on_cri(tmp_path) as machine:
+        uid = await machine.create("gone", "serve", restartPolicy="Never")
+        await machine.until_ready("gone")
+        await machine.kill()
+        machine.cri.containers.clear()
+
+        later = KubeletOnCri(machine.cluster, machine.cri, tmp_path)
+
+        async def is_unknown() -> bool:
+            return bool((await later.state("gone")).get("terminated", {}).get("reason") == "ContainerStatusUnknown")
+
+        await later.until(is_unknown)
+        assert machine.cri.starts == {(uid, "main", 0): 1}
+        await later.kill()
+
+
 async def test_a_kubelet_that_was_killed_before_the_start_starts_the_same_container(tmp_path: Path) -> None:
     async with kubelet_on_cri(tmp_path) as machine:
         machine.cri.faults["StartContainer"] = Fault("hang", left=10_000)

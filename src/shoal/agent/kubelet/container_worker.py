@@ -6,56 +6,21 @@ All progress is in the `ContainerRun`, and is stored before each step, so that a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from shoal.agent.kubelet.probes import check_once, verdicts
-from shoal.agent.kubelet.runtime import Exit, Launch, PodRuntime, RunKey, Started, StartRefused
-from shoal.client.clock import Clock
+from shoal.agent.kubelet.container_probing import ContainerProbing
+from shoal.agent.kubelet.pod_scene import PodScene
+from shoal.agent.kubelet.runtime import Exit, RunKey, Started, StartRefused
 from shoal.client.kubelet.back_off import back_off_s
-from shoal.client.kubelet.pod_facts import PodFacts
-from shoal.client.kubelet.pod_run import ContainerRun, Ended, PodRun
+from shoal.client.kubelet.pod_run import ContainerRun, Ended
 from shoal.client.kubelet.restart_policy import restarts
 from shoal.units.errors import TemporaryError
 
-Obj = dict[str, Any]
 T = TypeVar("T")
 _FORGIVEN_S = 600.0
 """A container that ran so long is no longer in its back-off."""
-
-
-class PodScene(Protocol):
-    """What a container needs of its pod."""
-
-    run: PodRun
-    facts: PodFacts
-    clock: Clock
-    stopping: asyncio.Event
-
-    @property
-    def runtime(self) -> PodRuntime: ...
-
-    @property
-    def address(self) -> str: ...
-
-    def changed(self) -> None:
-        """Store the run's progress, and report it."""
-        ...
-
-    def tell(self, reason: str, message: str, container: str, *, warns: bool = False) -> None:
-        """Record an Event."""
-        ...
-
-    def spec_of(self, container: str) -> Obj: ...
-
-    async def launch_of(self, container: str) -> Launch:
-        """Raises StartRefused."""
-        ...
-
-    def last_words(self, key: RunKey, code: int) -> str:
-        """The container's termination message."""
-        ...
 
 
 class ContainerWorker:
@@ -63,7 +28,8 @@ class ContainerWorker:
         self._scene, self._one = scene, one
         self.started = asyncio.Event()
         """Set when it has started by its startup probe, or has ended."""
-        self._is_failing = self._is_tried = False
+        self._is_tried = False
+        self._probing = ContainerProbing(scene, one, self.started)
 
     @property
     def key(self) -> RunKey:
@@ -76,10 +42,10 @@ class ContainerWorker:
             while one.step != "ended":
                 if one.step == "crashed" and not await self._backed_off():
                     break
-                if not one.is_alive and not await self._started():
+                is_found = one.is_alive
+                if not is_found and not await self._started():
                     break
-                if not await self._ran():
-                    break
+                await self._ran(is_found=is_found)
         finally:
             if one.step == "ended":
                 self.started.set()
@@ -161,21 +127,23 @@ class ContainerWorker:
                 task.cancel()
                 await asyncio.wait((task,))
 
-    async def _ran(self) -> bool:
-        """Wait for the end of the present run and decide what follows; False if the pod is stopped before its start."""
+    async def _ran(self, *, is_found: bool) -> None:
+        """Wait for the end of the present run and decide what follows. `is_found`: an earlier process started it."""
         scene = self._scene
-        probing = asyncio.ensure_future(self._probed())
+        probing = asyncio.ensure_future(self._probing.run())
         try:
-            # A kubelet that was killed may have stored the run without starting it.
-            if await self._found() is None and not await self._started():
-                return False
-            ended = await scene.runtime.wait(self.key)
+            if is_found and await self._found() is None:
+                # It was started, so its pod's policy decides whether there is another run.
+                ended = Exit(
+                    137, 0.0, 0.0, "ContainerStatusUnknown", "the runtime does not know the container any more"
+                )
+            else:
+                ended = await scene.runtime.wait(self.key)
         finally:
             probing.cancel()
             with suppress(asyncio.CancelledError):
                 await probing
         self._end(ended)
-        return True
 
     async def _found(self) -> Started | None:
         """Returns when it is known."""
@@ -194,7 +162,7 @@ class ContainerWorker:
         one.health, one.since_s = "", now_s
         if ended.reason == "StartError":
             scene.tell("Failed", f"Error: {ended.message}", one.name, warns=True)
-        was_failing, self._is_failing = self._is_failing, False
+        was_failing = self._probing.take_failure()
         again = restarts(scene.facts, scene.run, one, ended.code) or (was_failing and self._may_restart())
         if scene.stopping.is_set() or not again:
             one.step = "ended"
@@ -229,73 +197,3 @@ class ContainerWorker:
         finally:
             stopped.cancel()
             passed.cancel()
-
-    # -- probes
-    # ------------------------------------------------------------------------------------------
-
-    async def _probed(self) -> None:
-        spec = self._scene.spec_of(self._one.name)
-        if "startupProbe" in spec and not self._one.is_started:
-            started = False
-
-            def decide(is_good: bool, fault: str) -> bool:
-                nonlocal started
-                started = is_good
-                if not is_good:
-                    self._unhealthy("Startup", fault)
-                return True
-
-            await self._probe("startupProbe", spec, decide)
-            if not started:
-                await self._restart("startup")
-                return
-        self._set_health("unready" if "readinessProbe" in spec else "ready")
-        self.started.set()
-        waits: list[Awaitable[None]] = []
-        if "readinessProbe" in spec:
-            waits.append(self._probe("readinessProbe", spec, self._readiness))
-        if "livenessProbe" in spec:
-            waits.append(self._liveness(spec))
-        if waits:
-            await asyncio.gather(*waits)
-
-    async def _probe(self, name: str, spec: Obj, decide: Callable[[bool, str], bool]) -> None:
-        scene, probe = self._scene, spec[name]
-
-        async def check() -> str | None:
-            return await check_once(probe, spec, scene.runtime, self.key, scene.address)
-
-        await verdicts(probe, check, scene.clock.sleep, decide)
-
-    def _readiness(self, is_good: bool, fault: str) -> bool:
-        if not is_good:
-            self._unhealthy("Readiness", fault)
-        self._set_health("ready" if is_good else "failing")
-        return False
-
-    async def _liveness(self, spec: Obj) -> None:
-        def decide(is_good: bool, fault: str) -> bool:
-            if not is_good:
-                self._unhealthy("Liveness", fault)
-            return not is_good
-
-        await self._probe("livenessProbe", spec, decide)
-        await self._restart("liveness")
-
-    async def _restart(self, probe: str) -> None:
-        scene, one = self._scene, self._one
-        scene.tell("Killing", f"Container {one.name} failed {probe} probe, will be restarted", one.name)
-        self._is_failing = True
-        own = (scene.spec_of(one.name).get(f"{probe}Probe") or {}).get("terminationGracePeriodSeconds")
-        await scene.runtime.stop(
-            self.key, float(scene.facts.spec.termination_grace_period_seconds if own is None else own)
-        )
-
-    def _unhealthy(self, probe: str, fault: str) -> None:
-        self._scene.tell("Unhealthy", f"{probe} probe failed: {fault}", self._one.name, warns=True)
-
-    def _set_health(self, health: Any) -> None:
-        one = self._one
-        if one.step == "running" and one.health != health:
-            one.health, one.health_since_s = health, self._scene.clock.seconds()
-            self._scene.changed()

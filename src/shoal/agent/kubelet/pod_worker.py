@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from shoal.agent.kubelet.container_worker import ContainerWorker, PodScene
+from shoal.agent.kubelet.container_worker import ContainerWorker
+from shoal.agent.kubelet.pod_scene import PodScene
 from shoal.client.kubelet.pod_run import ContainerRun
 
 
