@@ -114,6 +114,15 @@ SENTENCES: dict[str, tuple[RemedyKind, Effect, list[FieldChange], str]] = {
         [],
         "Nothing has to change: it is admitted when it is next considered.",
     ),
+    "a workload before it in a strict queue": (
+        RemedyKind.TURN,
+        Effect.UNTRIED,
+        [FieldChange("ClusterQueue", "team-a", "queueingStrategy", "StrictFIFO", holders=("default/first",))],
+        (
+            "It has to wait until default/first is admitted, which is before it in ClusterQueue team-a: "
+            "queueingStrategy StrictFIFO."
+        ),
+    ),
     "nothing but preemption": (
         RemedyKind.TURN,
         Effect.PREEMPTS,

@@ -25,6 +25,13 @@ def remedy_words(remedy: Remedy, called: Callable[[str], str] = str) -> str:
             return _correction(remedy)
         case RemedyKind.TURN if remedy.effect is Effect.PREEMPTS:
             return "Nothing has to change: other workloads are preempted for it."
+        case RemedyKind.TURN if changes:
+            (queue,) = changes
+            first = _few_called(queue.holders, called)
+            return (
+                f"It has to wait until {first} is admitted, which is before it in ClusterQueue {queue.name}: "
+                f"queueingStrategy {queue.before}."
+            )
         case RemedyKind.TURN if remedy.effect is Effect.UNTRIED:
             return f"It has to wait for workloads before it. {remedy.message.rstrip('.')}."
         case RemedyKind.TURN:

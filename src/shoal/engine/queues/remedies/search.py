@@ -104,13 +104,22 @@ def _queued(kueue: Kueue, workload: str) -> tuple[PendingWorkload, ClusterQueue]
     return None
 
 
+def _turn(trials: Trials, effect: Effect) -> Remedy:
+    """Of a workload that a cycle would admit if it looked at it: a StrictFIFO queue looks at its first one only."""
+    first = trials.blocker()
+    if not first:
+        return Remedy(RemedyKind.TURN, effect)
+    change = FieldChange("ClusterQueue", trials.queue.name, "queueingStrategy", "StrictFIFO", holders=(first,))
+    return Remedy(RemedyKind.TURN, Effect.UNTRIED, (change,))
+
+
 def _found(trials: Trials) -> list[Remedy]:
     """As far as the trials go; each remedy once."""
     found: dict[tuple[RemedyKind, tuple[FieldChange, ...]], Remedy] = {}
     try:
         effect, entry = trials.look()
         if effect is not None:
-            return [Remedy(RemedyKind.TURN, effect)]
+            return [_turn(trials, effect)]
         if entry.why is Wait.PODS_READY:
             return [why_all_wait(trials.queues)]
         if entry.why is Wait.RESERVED:
