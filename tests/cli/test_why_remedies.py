@@ -89,6 +89,47 @@ def test_a_repair_that_does_not_help_is_no_remedy(told: Told) -> None:
     assert "Repair" not in text
 
 
+# -- nodes that are not ready -------------------------------------------------------------------------------------
+
+SILENT: dict[str, Any] = {
+    "taints": [{"key": "node.kubernetes.io/unreachable", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+}
+
+
+def silent(name: str, faults: str = "") -> Object:
+    """A node whose kubelet has ended."""
+    made = of_cluster(node(name, 8, spec=SILENT))
+    message = "Kubelet stopped posting node status."
+    made["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "message": message}]
+    if faults:
+        made["metadata"]["annotations"] = {"shoal.dev/fault": faults}
+    return made
+
+
+def test_a_node_that_is_not_ready_is_named_and_has_to_be_repaired(told: Told) -> None:
+    text = told("pod/a", silent("n"), pod("t/a", 8))
+    assert "unhealthy node n is not ready: Kubelet stopped posting node status." in text
+    assert "would help Repair node n, which is not ready." in text
+    assert "nearest The nearest node is n: with the change below, it takes the pod." in text
+    assert "Tolerate" not in text
+    assert "shoal cluster heal" not in text
+
+
+def test_a_simulated_node_that_is_not_ready_has_the_command_that_heals_it(told: Told) -> None:
+    (remedy,) = told.document("pod/a", silent("n", '{"kind":"down"}'), pod("t/a", 8))["remedies"]
+    assert remedy == {"words": "Repair node n, which is not ready.", "commands": ["shoal cluster heal n"]}
+
+
+def test_a_node_that_is_not_ready_and_would_not_suffice_is_no_remedy(told: Told) -> None:
+    text = told("pod/a", silent("n"), pod("t/a", 16))
+    assert "unhealthy node n is not ready" in text
+    assert "Repair" not in text
+
+
+def test_a_node_that_is_not_ready_and_that_the_pod_excludes_is_not_named(told: Told) -> None:
+    assert "not ready" not in told("pod/a", silent("n"), pod("t/a", 8, nodeSelector={"disk": "ssd"}))
+
+
 # -- pods in the way ---------------------------------------------------------------------------------------------
 
 
