@@ -102,6 +102,15 @@ SENTENCES: dict[str, tuple[RemedyKind, Effect, list[FieldChange], str]] = {
             "ClusterQueue team-a from 2 to 4."
         ),
     ),
+    "the rule by which quota is taken back": (
+        RemedyKind.RECLAIM,
+        Effect.PREEMPTS,
+        [FieldChange("ClusterQueue", "team-a", "preemption.reclaimWithinCohort", "Never", "Any")],
+        (
+            "Set preemption.reclaimWithinCohort of ClusterQueue team-a to Any: it takes back what others borrow. "
+            "Other workloads are then preempted."
+        ),
+    ),
     "priority": (
         RemedyKind.PRIORITY,
         Effect.PREEMPTS,

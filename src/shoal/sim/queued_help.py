@@ -34,7 +34,7 @@ from shoal.views.explanation import QUEUE_ALONE, Explanation, cause_lines
 from shoal.views.gangs import empty_nodes_words
 from shoal.views.queue_help import cut_words, remedy_words
 from shoal.views.remedies import Remedy, both, unmatched_words
-from shoal.views.remedy_commands import annotation_commands, number_command, quota_commands
+from shoal.views.remedy_commands import annotation_commands, field_command, number_command, quota_commands
 from shoal.views.why import nearest_sentence
 
 _MOST_REMEDIES = 4
@@ -221,6 +221,10 @@ class _QueuedHelp:
         words = remedy_words(remedy, self._objects.workload_words)
         if remedy.kind is RemedyKind.FEWER_PODS and self._objects.is_living:
             return Remedy(words, self._fewer_pods(remedy))
+        if remedy.kind is RemedyKind.RECLAIM and self._objects.is_living:
+            rule = remedy.changes[0]
+            spec = {"preemption": {"reclaimWithinCohort": rule.after}}
+            return Remedy(words, (field_command("clusterqueue", rule.name, spec),))
         if not self._objects.is_living or remedy.kind not in _COMMANDED:
             return Remedy(words)
         steps = [(change, self._objects.quota_path(change)) for change in remedy.changes]

@@ -36,6 +36,9 @@ def remedy_words(remedy: Remedy, called: Callable[[str], str] = str) -> str:
             return f"It has to wait for workloads before it. {remedy.message.rstrip('.')}."
         case RemedyKind.TURN:
             return "Nothing has to change: it is admitted when it is next considered."
+        case RemedyKind.RECLAIM:
+            (rule,) = changes
+            words = f"Set {rule.field} of ClusterQueue {rule.name} to {rule.after}: it takes back what others borrow."
         case RemedyKind.FREED:
             words = f"It starts if {_joined(map(_given_back, changes))}{_enders(changes, called)}."
         case RemedyKind.ENDED:

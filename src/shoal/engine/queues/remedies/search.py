@@ -21,7 +21,7 @@ from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
 from shoal.engine.queues.remedies.obstacles import why_all_wait, why_not_queued, why_refused, why_stopped
 from shoal.engine.queues.remedies.owner_changes import fewer_pods, higher_priority
 from shoal.engine.queues.remedies.quota import more_borrowing, more_lending, more_quota
-from shoal.engine.queues.remedies.released_quota import given_back
+from shoal.engine.queues.remedies.released_quota import given_back, reclaimed
 from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.shortage import shortages
 from shoal.engine.queues.remedies.trials import SearchLimit, SpentError, Trials
@@ -137,6 +137,8 @@ def _found(trials: Trials) -> list[Remedy]:
 
 def _tried(trials: Trials, why: Wait) -> Iterator[Remedy | None]:
     short = shortages(trials)
+    if short:
+        yield reclaimed(trials)
     is_freed = False
     for each in short:
         for found in given_back(trials, each):
