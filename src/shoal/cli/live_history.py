@@ -200,6 +200,7 @@ def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[Happening]:
         series = event.get("series") or {}
         moment = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
         at = _moment(moment or (event.get("metadata") or {}).get("creationTimestamp"))
+        version = str((event.get("metadata") or {}).get("resourceVersion", ""))
         if at is not None:
             yield Happening(
                 at,
@@ -208,6 +209,7 @@ def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[Happening]:
                 str(event.get("reason", "")),
                 str(event.get("message", "")),
                 event.get("type") == "Warning",
+                int(version) if version.isdecimal() else 0,
             )
 
 
