@@ -67,7 +67,7 @@ class Happening(msgspec.Struct, frozen=True):
     message: str = ""
     is_warning: bool = False
     version: int = 0
-    """The resource version of an Event: of two about nodes within a second, the later one has the higher."""
+    """The resource version of an Event: of two Events within a second, the later one has the higher."""
 
 
 def history_lines(happenings: Iterable[Happening], names: Mapping[str, str], subject: str) -> list[str]:
@@ -85,10 +85,10 @@ def history_lines(happenings: Iterable[Happening], names: Mapping[str, str], sub
     return lines[-MOST_LINES:]
 
 
-def _order(one: Happening) -> tuple[datetime, bool, int, str, str]:
-    """Within a second, what happened to nodes comes before what followed from it."""
-    is_of_node = one.kind == "node"
-    return (one.at.replace(microsecond=0), not is_of_node, one.version if is_of_node else 0, one.reason, one.name)
+def _order(one: Happening) -> tuple[datetime, bool, int, bool, str, str]:
+    """Within a second Events are in the order of their versions, and what has none follows. Without versions, what
+    happened to nodes comes before what followed from it."""
+    return (one.at.replace(microsecond=0), not one.version, one.version, one.kind != "node", one.reason, one.name)
 
 
 def _is_explained(ending: Happening, happenings: Iterable[Happening]) -> bool:
