@@ -282,6 +282,20 @@ def test_a_gang_gets_as_many_nodes_uncordoned_as_it_needs(told: Told) -> None:
     assert "Uncordon nodes a, b. kubectl uncordon a kubectl uncordon b" in text
 
 
+def test_the_pod_that_no_node_can_take_is_named_of_a_gang_and_corrected(told: Told) -> None:
+    racked = of_cluster(node("n", 8, labels={"example.com/rack": "rack-one"}))
+    members = [
+        pod("t/g-0", 1, annotations={GROUP: "g"}, nodeSelector={"example.com/rack": "rack-one"}),
+        pod("t/g-1", 1, annotations={GROUP: "g"}, nodeSelector={"example.com/rack": "rack-on"}),
+    ]
+    text = told("gang/g", racked, volcano_group("t/g", 2), *members)
+    assert "asks 1 GPU (a pod like t/g-1; other pods of the gang differ)" in text
+    assert "No node has example.com/rack=rack-on; did you mean rack-one?" in text
+    assert 'In pod t/g-1, spec.nodeSelector["example.com/rack"]: rack-one instead of rack-on.' in text
+    assert "kubectl get pod g-1 -n t -o yaml" in text
+    assert "kubectl get pod g-0" not in text
+
+
 # -- MIG ---------------------------------------------------------------------------------------------------------
 
 

@@ -296,7 +296,9 @@ class _Told:
         explanation = Explanation(f"gang {gang.name}", "waits", found.code)
         explanation.add("needs", *self._needs(gang))
         is_named = not self._objects.is_living or found.pod in self._objects.pods
-        like = f"each pod like {found.pod}" if is_named else "each pod"
+        are_equal = len({cluster.pending[pod].charge for pod in gang.waiting}) == 1
+        like = f" like {found.pod}" if is_named else ""
+        like = f"each pod{like}" if are_equal else f"a pod{like}; other pods of the gang differ"
         explanation.add("asks", f"{ask_words(first.charge.ask)} ({like})")
         explanation.add("conditions", *condition_words(first.charge.ask))
         explanation.add("turn", before)
