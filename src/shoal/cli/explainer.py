@@ -56,7 +56,7 @@ from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
 from shoal.views.asks import pods_words
 from shoal.views.explanation import NOT_CREATED, WOULD_RUN, Explanation
-from shoal.views.refused_pods import tell_refusal
+from shoal.views.refused_pods import not_created_words, tell_refusal
 
 GoOn = Callable[[], bool]
 
@@ -320,7 +320,8 @@ class Explainer:
         title = f"{subject.kind} {subject.key}: {first}" if is_named else f"{subject.kind} {subject.key}:"
         explanation = renamed(self._pod(first), title)
         if not is_named and explanation.code == Code.FORBIDDEN:
-            explanation.outcome = "waits: its pods are not created"
+            hold = self._refused(subject).get(first)
+            explanation.outcome = not_created_words("" if hold is None else hold.message)
         named = self._objects.pod_names(waiting)
         explanation.chapters.insert(0, ("pods", [counts, f"those that wait: {named}", *lost]))
         return explanation
