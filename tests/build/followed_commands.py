@@ -40,6 +40,10 @@ def followed(objects: list[Object], command: str) -> list[Object]:
         healed = by_name[words[3]]
         healed["metadata"].pop("annotations", None)
         healed["status"]["allocatable"] = healed["status"]["capacity"]
+        if "--gpu" not in words:
+            healed["status"].pop("conditions", None)
+            taints = healed["spec"].get("taints", [])
+            healed["spec"]["taints"] = [each for each in taints if each["key"] != "node.kubernetes.io/not-ready"]
     elif words[:3] == ["kubectl", "annotate", "job"]:
         key, _, value = words[words.index("-n") + 2].partition("=")
         by_name[words[3]]["metadata"].setdefault("annotations", {})[key] = value

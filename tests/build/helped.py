@@ -64,6 +64,8 @@ class Help:
     def make(self, change: FieldChange) -> None:
         if change.field in FIELDS:
             self.facts = [with_quota(fact, change) for fact in self.facts]
+        elif change.field == "preemption.reclaimWithinCohort":
+            self.facts = [_reclaiming(fact, change) for fact in self.facts]
         elif change.field in {"borrowed", "used"}:
             assert isinstance(change.before, int)
             assert isinstance(change.after, int)
@@ -111,6 +113,12 @@ def with_quota(fact: Fact, change: FieldChange) -> Fact:
         quota = FlavorQuotas(change.flavor, {change.resource: _quota(Quota(0), change)})
         groups = (*groups, ResourceGroup((change.resource,), (quota,)))
     return replace(fact, groups=groups)
+
+
+def _reclaiming(fact: Fact, change: FieldChange) -> Fact:
+    if not isinstance(fact, ClusterQueueFacts) or fact.name != change.name:
+        return fact
+    return replace(fact, preemption=replace(fact.preemption, reclaim=change.after))
 
 
 def edited(pod_set: PodSet, change: FieldChange) -> PodSet:

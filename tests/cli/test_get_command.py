@@ -378,3 +378,35 @@ def test_a_filter_that_fits_no_row_prints_nothing(get: Get) -> None:
     assert get.text("pods", *gangs(), options=("-o", f"jsonpath={template}")) == ""
     ranged = '{range .items[?(@.state=="runs")]}{.metadata.name} {end}'
     assert get.text("pods", *gangs(), options=("-o", f"jsonpath={ranged}")) == "runs-0 runs-1 "
+
+
+def owned(obj: Object, kind: str, name: str) -> Object:
+    reference = {"apiVersion": "batch/v1", "kind": kind, "name": name, "uid": "1", "controller": True}
+    obj["metadata"]["ownerReferences"] = [reference]
+    return obj
+
+
+def test_a_pod_of_an_admitted_job_that_fits_on_no_node_waits_with_the_reason(get: Get) -> None:
+    labels = {"kueue.x-k8s.io/queue-name": "q"}
+    b200 = {"nvidia.com/gpu.product": "NVIDIA-B200"}
+    objects = [
+        *(node("n", 8), flavor(nodeLabels=b200), *gpu_queue("t", gpus(8))),
+        job("t/j", 1, 1, labels=labels, suspend=False),
+        owned(gpu_workload("t/job-j", 1, 1, on="f"), "Job", "j"),
+        owned(pod("t/j-0", 1, status={"phase": "Pending"}, nodeSelector=b200), "Job", "j"),
+    ]
+    (line,) = get.json("pods", *objects)
+    assert (line["pod"], line["state"], line["code"]) == ("t/j-0", "waits", "NodeAffinityMismatch")
+
+
+def test_a_pending_pod_on_a_node_that_does_not_exist_waits(get: Get) -> None:
+    made = pod("t/a", 1, on="p5-9", status={"phase": "Pending"}, meta={"uid": "u"})
+    (line,) = get.json("pods", node("p5-0", 8), made)
+    assert (line["state"], line["node"], line["message"]) == (
+        "waits",
+        "p5-9",
+        "is bound to p5-9, which does not exist; did you mean p5-0?",
+    )
+    running = pod("t/a", 1, on="p5-9", status={"phase": "Running"}, meta={"uid": "u"})
+    (line,) = get.json("pods", node("p5-0", 8), running)
+    assert (line["state"], line["message"]) == ("runs", "was on p5-9, which is gone")

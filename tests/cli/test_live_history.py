@@ -61,6 +61,21 @@ def test_the_history_of_a_job_has_its_failed_pod_the_fault_of_the_node_and_pods_
     ]
 
 
+def test_faults_of_a_node_within_one_second_are_in_the_order_in_which_they_were_reported() -> None:
+    events = [_said("45:01", "Pod", "w-0", "Scheduled", "Successfully assigned t/w-0 to n")]
+    of_nodes = [
+        _said("45:10", "Node", "n", "GpuMended", "GPU 3 works again"),
+        _said("45:10", "Node", "n", "XidError", "NVRM: Xid: 79", "Warning"),
+    ]
+    for version, event in zip(("1000", "999"), of_nodes, strict=True):
+        event["metadata"] = {"resourceVersion": version}
+    found = happenings_of(Read([], [], [], events, of_nodes), [])
+    assert history_lines(found, {}, "job") == [
+        "18:45:10 node n: XidError: NVRM: Xid: 79",
+        "18:45:10 node n: GpuMended: GPU 3 works again",
+    ]
+
+
 def test_a_container_that_was_restarted_has_its_last_end_in_the_history() -> None:
     restarted = pod("t/w-0", 8, status={"phase": "Running"})
     terminated = {"exitCode": 137, "finishedAt": "2026-01-01T18:45:10Z", "reason": "OOMKilled"}

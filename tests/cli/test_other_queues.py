@@ -252,3 +252,11 @@ def test_a_decision_may_be_written_as_yaml(doors: Doors) -> None:
     said = yaml.safe_load(doors.text("decide", "-o", "yaml", objects=FULL))
     assert said == json.loads(doors.text("decide", "-o", "json", objects=FULL))
     assert said == json.loads(doors.text("decide", "--json", objects=FULL))
+
+
+def test_queues_of_other_projects_alone_begin_on_the_first_line(doors: Doors) -> None:
+    text = doors.text("queue", objects=[node("n", 8), volcano_queue("v"), kai_queue("k")])
+    first, *rest = text.splitlines()
+    assert first == "queues of Volcano"
+    # A blank line separates the projects.
+    assert rest[rest.index("queues of KAI") - 1] == ""

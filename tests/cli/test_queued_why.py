@@ -296,3 +296,21 @@ def test_a_job_that_empty_nodes_would_not_hold_is_not_told_to_wait_for_pods_to_e
     said = " ".join(told(tmp_path, capsys, "why", "job/waits", objects=objects).split())
     assert ("outlook Waiting for pods to end does not help: " + limit in said) is bool(limit)
     assert ("outlook It is tried again when pods end or nodes come." in said) is (not limit)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("Job", "Let pod set main start with 2 pods (minCount) instead of 4."),
+        ("PyTorchJob", "Ask for 2 pods instead of 4 in pod set main."),
+    ],
+)
+def test_a_least_number_of_pods_is_proposed_only_to_kinds_that_can_state_one(
+    kind: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits = owned(gpu_workload("t/w", 4, 2), kind, "w")
+    said = told(
+        tmp_path, capsys, "why", "workload/w", objects=[node("n", 8), flavor(), *gpu_queue("t", gpus(4)), waits]
+    )
+    assert words in " ".join(said.split())
+    assert ("minCount) instead" in " ".join(said.split())) == (kind == "Job")

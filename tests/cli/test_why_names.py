@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from build.gpu_queues import gpu_job, gpu_queue, gpus
+from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
 from build.manifests import Object, as_file, job, node, pod, thing, volcano_group
 from build.queue_manifests import KUEUE, QUEUE, configuration, flavor
 from shoal.api.decode import read
@@ -90,6 +90,32 @@ def test_where_quota_is_lacking_as_well_both_changes_are_named(why: Why) -> None
 def test_a_queue_whose_start_does_not_help_has_no_command(why: Why) -> None:
     objects = [each for each in stopped("ClusterQueue") if each["kind"] != "Job"]
     assert why.commands("job/j", *objects, gpu_job("t/j", 1, 16)) == []
+
+
+def test_a_queue_without_a_namespace_selector_gets_one_that_allows_all(why: Why) -> None:
+    objects = [each for each in stopped("ClusterQueue") if each["kind"] != "ClusterQueue"]
+    (queue,) = [each for each in gpu_queue("t", gpus(8)) if each["kind"] == "ClusterQueue"]
+    del queue["spec"]["namespaceSelector"]
+    command = 'kubectl patch clusterqueue t --type=merge -p=\'{"spec":{"namespaceSelector":{}}}\''
+    assert why.commands("job/j", *objects, queue) == [command]
+    # It would find no place.
+    objects = [each for each in objects if each["kind"] != "Job"]
+    assert why.commands("job/j", *objects, queue, gpu_job("t/j", 1, 16)) == []
+
+
+def deactivated(gpus_each: int) -> Object:
+    made = gpu_workload("t/w", 1, gpus_each)
+    made["spec"]["active"] = False
+    return made
+
+
+def test_a_deactivated_workload_is_activated(why: Why) -> None:
+    objects = [each for each in stopped("ClusterQueue") if each["kind"] not in ("ClusterQueue", "Job")]
+    (queue,) = [each for each in gpu_queue("t", gpus(8)) if each["kind"] == "ClusterQueue"]
+    workload = deactivated(4)
+    command = 'kubectl patch workload w -n t --type=merge -p=\'{"spec":{"active":true}}\''
+    assert why.commands("workload/w", *objects, queue, workload) == [command]
+    assert why.commands("workload/w", *objects, queue, deactivated(16)) == []
 
 
 def selective(**selector: Any) -> list[Object]:

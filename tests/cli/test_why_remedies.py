@@ -89,6 +89,47 @@ def test_a_repair_that_does_not_help_is_no_remedy(told: Told) -> None:
     assert "Repair" not in text
 
 
+# -- nodes that are not ready -------------------------------------------------------------------------------------
+
+SILENT: dict[str, Any] = {
+    "taints": [{"key": "node.kubernetes.io/unreachable", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+}
+
+
+def silent(name: str, faults: str = "") -> Object:
+    """A node whose kubelet has ended."""
+    made = of_cluster(node(name, 8, spec=SILENT))
+    message = "Kubelet stopped posting node status."
+    made["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "message": message}]
+    if faults:
+        made["metadata"]["annotations"] = {"shoal.dev/fault": faults}
+    return made
+
+
+def test_a_node_that_is_not_ready_is_named_and_has_to_be_repaired(told: Told) -> None:
+    text = told("pod/a", silent("n"), pod("t/a", 8))
+    assert "unhealthy node n is not ready: Kubelet stopped posting node status." in text
+    assert "would help Repair node n, which is not ready." in text
+    assert "nearest The nearest node is n: with the change below, it takes the pod." in text
+    assert "Tolerate" not in text
+    assert "shoal cluster heal" not in text
+
+
+def test_a_simulated_node_that_is_not_ready_has_the_command_that_heals_it(told: Told) -> None:
+    (remedy,) = told.document("pod/a", silent("n", '{"kind":"down"}'), pod("t/a", 8))["remedies"]
+    assert remedy == {"words": "Repair node n, which is not ready.", "commands": ["shoal cluster heal n"]}
+
+
+def test_a_node_that_is_not_ready_and_would_not_suffice_is_no_remedy(told: Told) -> None:
+    text = told("pod/a", silent("n"), pod("t/a", 16))
+    assert "unhealthy node n is not ready" in text
+    assert "Repair" not in text
+
+
+def test_a_node_that_is_not_ready_and_that_the_pod_excludes_is_not_named(told: Told) -> None:
+    assert "not ready" not in told("pod/a", silent("n"), pod("t/a", 8, nodeSelector={"disk": "ssd"}))
+
+
 # -- pods in the way ---------------------------------------------------------------------------------------------
 
 
@@ -239,6 +280,20 @@ def test_a_gang_gets_as_many_nodes_uncordoned_as_it_needs(told: Told) -> None:
     members = [pod(f"t/g-{at}", 8, annotations={GROUP: "g"}) for at in range(2)]
     text = told("gang/g", *nodes, volcano_group("t/g", 2), *members)
     assert "Uncordon nodes a, b. kubectl uncordon a kubectl uncordon b" in text
+
+
+def test_the_pod_that_no_node_can_take_is_named_of_a_gang_and_corrected(told: Told) -> None:
+    racked = of_cluster(node("n", 8, labels={"example.com/rack": "rack-one"}))
+    members = [
+        pod("t/g-0", 1, annotations={GROUP: "g"}, nodeSelector={"example.com/rack": "rack-one"}),
+        pod("t/g-1", 1, annotations={GROUP: "g"}, nodeSelector={"example.com/rack": "rack-on"}),
+    ]
+    text = told("gang/g", racked, volcano_group("t/g", 2), *members)
+    assert "asks 1 GPU (a pod like t/g-1; other pods of the gang differ)" in text
+    assert "No node has example.com/rack=rack-on; did you mean rack-one?" in text
+    assert 'In pod t/g-1, spec.nodeSelector["example.com/rack"]: rack-one instead of rack-on.' in text
+    assert "kubectl get pod g-1 -n t -o yaml" in text
+    assert "kubectl get pod g-0" not in text
 
 
 # -- MIG ---------------------------------------------------------------------------------------------------------

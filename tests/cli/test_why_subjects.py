@@ -137,7 +137,7 @@ def test_a_refused_pod_names_the_field_to_set_and_its_object(why: Why) -> None:
     quota = thing("v1", "ResourceQuota", "t/q", spec={"hard": {"requests.cpu": "4", "memory": "1Gi"}})
     silent = job("t/j", 1, 1)
     told = why.told("job/j", living_node(), quota, silent)
-    assert told.startswith("job t/j: waits: its pods are not created: Forbidden")
+    assert told.startswith("job t/j: waits: its pods are not created (failed quota: q: must specify ")
     containers = "spec.template.spec.containers[0].resources.requests"
     assert f"In job t/j, set {containers}.memory, {containers}.cpu: ResourceQuota t/q requires them." in told
     assert "delete it and create it again. Or set defaults in a LimitRange of namespace t." in told

@@ -127,6 +127,7 @@ def nodes_of_levels(chance: random.Random) -> Iterator[Object]:
         if chance.random() < 0.15:
             made["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
             made["spec"]["taints"] = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
+            made["metadata"].setdefault("annotations", {})["shoal.dev/fault"] = '{"kind":"fail"}'
         yield made
         if chance.random() < 0.5 and not divided:
             yield pod(f"t/r{at}", chance.randint(1, healthy), on=f"n{at}", status={"phase": "Running"})

@@ -102,6 +102,15 @@ SENTENCES: dict[str, tuple[RemedyKind, Effect, list[FieldChange], str]] = {
             "ClusterQueue team-a from 2 to 4."
         ),
     ),
+    "the rule by which quota is taken back": (
+        RemedyKind.RECLAIM,
+        Effect.PREEMPTS,
+        [FieldChange("ClusterQueue", "team-a", "preemption.reclaimWithinCohort", "Never", "Any")],
+        (
+            "Set preemption.reclaimWithinCohort of ClusterQueue team-a to Any: it takes back what others borrow. "
+            "Other workloads are then preempted."
+        ),
+    ),
     "priority": (
         RemedyKind.PRIORITY,
         Effect.PREEMPTS,
@@ -113,6 +122,15 @@ SENTENCES: dict[str, tuple[RemedyKind, Effect, list[FieldChange], str]] = {
         Effect.ADMITTED,
         [],
         "Nothing has to change: it is admitted when it is next considered.",
+    ),
+    "a workload before it in a strict queue": (
+        RemedyKind.TURN,
+        Effect.UNTRIED,
+        [FieldChange("ClusterQueue", "team-a", "queueingStrategy", "StrictFIFO", holders=("default/first",))],
+        (
+            "It has to wait until default/first is admitted, which is before it in ClusterQueue team-a: "
+            "queueingStrategy StrictFIFO."
+        ),
     ),
     "nothing but preemption": (
         RemedyKind.TURN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.views.explanation import WOULD_RUN, Explanation
-from shoal.views.refused_pods import exceeded, tell_last_refusal, tell_refusal
+from shoal.views.refused_pods import exceeded, missing_account_words, not_created_words, tell_last_refusal, tell_refusal
 from shoal.views.remedies import Remedy
 
 GPU = "requests.nvidia.com/gpu"
@@ -69,6 +69,18 @@ def test_the_cause_for_which_no_pod_is_created_is_in_the_headline() -> None:
     assert explanation.outcome == f"waits: its pods are not created ({MISSING})"
     assert explanation.code == "Forbidden"
     assert lines == [f'Error creating: pods "w-0" is forbidden: {MISSING}', f"once it is created, {WOULD_RUN}n, GPU 3"]
+
+
+def test_the_cause_of_a_refusal_that_was_foreseen_is_in_the_headline_without_a_quota() -> None:
+    words = not_created_words("pods are forbidden: maximum cpu usage per Container is 2, but limit is 4.")
+    assert words == "waits: its pods are not created (maximum cpu usage per Container is 2, but limit is 4)"
+    assert not_created_words(MESSAGE) == not_created_words("") == "waits: its pods are not created"
+
+
+def test_a_missing_service_account_has_the_command_that_creates_it() -> None:
+    message = f'Error creating: pods "w-0" is forbidden: {MISSING}'
+    assert missing_account_words(message, "t")[1] == "kubectl create serviceaccount sa -n t"
+    assert missing_account_words(MESSAGE, "t") == []
 
 
 def test_a_headline_about_pods_that_run_stays() -> None:

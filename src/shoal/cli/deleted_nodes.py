@@ -1,4 +1,4 @@
-"""Finds pods that are bound to a node that no longer exists.
+"""Finds pods that are bound to a node that does not exist, or no longer.
 
 A cluster deletes such pods within minutes of the node. Until then they do not run, and no replacement is placed.
 """
@@ -11,6 +11,7 @@ from shoal.api.decode import Document
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.engine.events import Event, PodBound
+from shoal.units.near_texts import meant_words
 
 
 def on_lost_nodes(documents: Iterable[Document]) -> dict[str, str]:
@@ -22,7 +23,7 @@ def on_lost_nodes(documents: Iterable[Document]) -> dict[str, str]:
             nodes.add(each.value.metadata.name)
         elif isinstance(each.value, Pod) and each.value.spec.node_name and not each.value.is_finished():
             pods.append(each.value)
-    return {pod.metadata.key: _where(pod) for pod in pods if pod.spec.node_name not in nodes}
+    return {pod.metadata.key: _where(pod, nodes) for pod in pods if pod.spec.node_name not in nodes}
 
 
 def lost_of_gang(lost: Mapping[str, str], gang: str, events: Iterable[Event]) -> list[str]:
@@ -34,6 +35,10 @@ def lost_of_gang(lost: Mapping[str, str], gang: str, events: Iterable[Event]) ->
     ]
 
 
-def _where(pod: Pod) -> str:
+def _where(pod: Pod, nodes: Iterable[str]) -> str:
     node = pod.spec.node_name
-    return f"was on {node}, which is gone" if pod.metadata.uid else f"is on {node}, which is not among the manifests"
+    if not pod.metadata.uid:
+        return f"is on {node}, which is not among the manifests"
+    if pod.status.phase == "Pending":
+        return f"is bound to {node}, which does not exist{meant_words(node, nodes)}"
+    return f"was on {node}, which is gone"

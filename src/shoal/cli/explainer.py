@@ -15,7 +15,7 @@ from shoal.api.decode import Document, meta_of, name_of_kind
 from shoal.api.kueue import Workload
 from shoal.api.pod import Pod
 from shoal.api.run_configuration import PreemptionRules
-from shoal.api.workloads import Job, ReplicaSet, StatefulSet
+from shoal.api.workloads import Job
 from shoal.cli.deleted_nodes import lost_of_gang, on_lost_nodes
 from shoal.cli.earliest_start import earliest_words
 from shoal.cli.explanation_text import (
@@ -37,6 +37,7 @@ from shoal.cli.explanation_text import (
 )
 from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded, rounds_of
+from shoal.cli.missing_pods import missing_by_spec, pod_of_template, replica_sets_of
 from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
 from shoal.cli.preemption_options import policy_of_rules, rules_in_use, steps_of_rules
 from shoal.cli.quota_raises import raises_for
@@ -55,7 +56,7 @@ from shoal.store.operator_pods import OperatorPods
 from shoal.store.queues.members import Members
 from shoal.views.asks import pods_words
 from shoal.views.explanation import NOT_CREATED, WOULD_RUN, Explanation
-from shoal.views.refused_pods import tell_refusal
+from shoal.views.refused_pods import not_created_words, tell_refusal
 
 GoOn = Callable[[], bool]
 
@@ -130,6 +131,8 @@ class Explainer:
         owners = dict.fromkeys(
             f"{namespace}/{name}" for key in pods for namespace, _, name in self._members.owners(self._pods[key])
         )
+        if subject.kind == "deployment":
+            owners |= dict.fromkeys(replica_sets_of(self._documents, subject.key))
         return Family(
             subject.kind,
             subject.key,
@@ -144,15 +147,7 @@ class Explainer:
         spec says beyond those that exist."""
         there = self._keys_of(subject)
         made = sum(1 for key in there if key not in self._pods)
-        value = next((each.value for each in self._documents if _is(each, subject)), None)
-        if made or not isinstance(value, Job | ReplicaSet | StatefulSet):
-            return made
-        if isinstance(value, Job):
-            left = (value.spec.completions or value.spec.parallelism) - value.status.succeeded
-            wanted = 0 if value.is_finished() else min(value.pods_at_once(), max(left, 0))
-        else:
-            wanted = value.spec.replicas
-        return max(wanted - len(there), 0)
+        return made or missing_by_spec(self._value_of(subject), len(there))
 
     def _would_run(self, subject: Subject, explanation: Explanation) -> bool:
         """Whether the missing pods would find places beside all others."""
@@ -162,11 +157,10 @@ class Explainer:
         return pod is not None and fits_beside(self._rounds, pod, self.family.missing, self._go_on)
 
     def _missing_pod(self, subject: Subject) -> Pod | None:
-        """As its controller would create it."""
-        value = next((each.value for each in self._documents if _is(each, subject)), None)
-        if not isinstance(value, Job | ReplicaSet | StatefulSet):
-            return None
-        return Pod(metadata=value.spec.template.metadata, spec=value.spec.template.spec)
+        return pod_of_template(self._value_of(subject))
+
+    def _value_of(self, subject: Subject) -> object:
+        return next((each.value for each in self._documents if _is(each, subject)), None)
 
     def _refused(self, subject: Subject) -> dict[str, HeldPod]:
         """Pods that the API server would not create, by the quotas and limits that were read."""
@@ -326,7 +320,8 @@ class Explainer:
         title = f"{subject.kind} {subject.key}: {first}" if is_named else f"{subject.kind} {subject.key}:"
         explanation = renamed(self._pod(first), title)
         if not is_named and explanation.code == Code.FORBIDDEN:
-            explanation.outcome = "waits: its pods are not created"
+            hold = self._refused(subject).get(first)
+            explanation.outcome = not_created_words("" if hold is None else hold.message)
         named = self._objects.pod_names(waiting)
         explanation.chapters.insert(0, ("pods", [counts, f"those that wait: {named}", *lost]))
         return explanation

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from shoal.api.pod import Pod
+from shoal.cli.deleted_nodes import on_lost_nodes
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
 from shoal.cli.scheduler_names import is_unknown_scheduler, unknown_scheduler_words
@@ -12,6 +14,7 @@ from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask
 from shoal.engine.charges import Charge
 from shoal.engine.evidence import Evidences
+from shoal.engine.pod_identity import PodIdentity
 from shoal.engine.pods import PodAllocation
 from shoal.engine.reasons import Evidence
 from shoal.sim.device_names import device_names
@@ -34,10 +37,10 @@ def pods_of_source(source: Source) -> list[PodLine]:
     loaded = source.taken()
     pods = {each.value.metadata.key: each.value for each in source.documents if isinstance(each.value, Pod)}
     lines = {line.pod: line for line in (*_placed(loaded, pods), *_waiting(loaded, pods))}
-    reasons = _reasons(loaded)
+    reasons, lost = _reasons(loaded), on_lost_nodes(source.documents)
     for key in dict.fromkeys((*pods_of(loaded.manifests.gated, pods), *pods)):
         if key not in lines:
-            lines[key] = _held(loaded, key, pods.get(key), reasons)
+            lines[key] = _held(loaded, key, pods.get(key), reasons, lost)
     if source.access is not None:
         lines = {key: line for key, line in lines.items() if key in pods}
     return sorted(lines.values(), key=lambda line: (_ORDER.index(line.state), line.pod))
@@ -66,17 +69,27 @@ def _state(allocation: PodAllocation, pod: Pod | None) -> str:
 def _waiting(loaded: Loaded, pods: dict[str, Pod]) -> Iterator[PodLine]:
     cluster = loaded.cluster
     evidences = Evidences(cluster)
-    tried = 0
-    for key in cluster.pending.in_order():
-        waiting = cluster.pending[key]
+    pending = ((key, cluster.pending[key]) for key in cluster.pending.in_order())
+    waiting = ((key, each.charge, each.who) for key, each in pending)
+    for tried, (key, charge, who) in enumerate(chain(waiting, _admitted(loaded, pods))):
         reason = Reason("", "", "")
         if tried < _MOST_TRIED:
-            tried += 1
-            reason = _reason(evidences.of(waiting.charge.ask, waiting.who), waiting.who.group)
+            reason = _reason(evidences.of(charge.ask, who), who.group)
             pod = pods.get(key)
             if not reason.code and pod is not None and pod.status.phase and is_unknown_scheduler(pod, pods.values()):
                 reason = Reason("", unknown_scheduler_words(pod), "")
-        yield _line(key, "waits", waiting.charge, "", _queue(pods.get(key), waiting.who.queue), reason)
+        yield _line(key, "waits", charge, "", _queue(pods.get(key), who.queue), reason)
+
+
+def _admitted(loaded: Loaded, pods: dict[str, Pod]) -> Iterator[tuple[str, Charge, PodIdentity]]:
+    """Pods without a node whose workload is admitted: no queue keeps them back any more."""
+    if loaded.queued is None:
+        return
+    for held in loaded.queued.kueue.queues.held.values():
+        if held.facts.admitted and not held.evicted:
+            for each in loaded.queued.pods.pods_of(held.facts, held.admission):
+                if each.key in pods and each.key not in loaded.manifests.gated:
+                    yield each.key, loaded.cluster.charge(each.ask), each.who
 
 
 def _reason(found: Evidence, gang: str) -> Reason:
@@ -90,13 +103,15 @@ def _reasons(loaded: Loaded) -> dict[str, Reason]:
     return {} if loaded.queued is None else outlook(loaded.queued.kueue, loaded.now_s)
 
 
-def _held(loaded: Loaded, key: str, pod: Pod | None, reasons: dict[str, Reason]) -> PodLine:
+def _held(loaded: Loaded, key: str, pod: Pod | None, reasons: dict[str, Reason], lost: Mapping[str, str]) -> PodLine:
     """A pod that no scheduler may place yet, that has ended, or whose node is not known."""
     hold = loaded.manifests.gated.get(key)
     queue = _queue(pod, hold.queue if isinstance(hold, HeldPod) else "")
     if pod is not None and (pod.is_finished() or pod.spec.node_name):
-        ended = Reason("", pod.status.reason, "")
-        return _line(key, _ENDED.get(pod.status.phase, "runs"), None, pod.spec.node_name, queue, ended)
+        state = _ENDED.get(pod.status.phase, "waits" if pod.status.phase == "Pending" else "runs")
+        return _line(
+            key, state, None, pod.spec.node_name, queue, Reason("", pod.status.reason or lost.get(key, ""), "")
+        )
     workload = None if loaded.queued is None else loaded.queued.pods.workload_of(key)
     if workload in reasons:
         reason = reasons[workload]

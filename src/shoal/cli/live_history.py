@@ -24,7 +24,14 @@ from shoal.units.near_texts import nearest_name
 from shoal.views.explanation import REFUSED
 from shoal.views.history import DELETED, FAILED, Happening, history_lines
 from shoal.views.pod_failures import failed_ends, failure_lines, job_lines
-from shoal.views.refused_pods import EXCEEDED, FAILED_CREATE, exceeded, tell_last_refusal, tell_refusal
+from shoal.views.refused_pods import (
+    EXCEEDED,
+    FAILED_CREATE,
+    exceeded,
+    missing_account_words,
+    tell_last_refusal,
+    tell_refusal,
+)
 
 if TYPE_CHECKING:
     from shoal.api.pod import Pod
@@ -95,7 +102,8 @@ def show_history(explanation: Explanation, family: Family, documents: Sequence[D
         tell_refusal(explanation, short, namespace, would_run=family.would_run)
     elif refused and not is_told and all(heading != REFUSED for heading, _ in explanation.chapters):
         lines = tell_last_refusal(explanation, refused[-1])
-        insert(explanation, REFUSED, *lines, meant_runtime(family.missing_pod, documents))
+        fixes = [meant_runtime(family.missing_pod, documents), *missing_account_words(refused[-1], namespace)]
+        insert(explanation, REFUSED, *lines, *fixes)
     names = {meta.uid: meta.key for document in documents if (meta := meta_of(document.value)).uid}
     explanation.add(HISTORY, *history_lines(happenings_of(read, documents), names, family.kind))
 
@@ -200,6 +208,7 @@ def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[Happening]:
         series = event.get("series") or {}
         moment = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
         at = _moment(moment or (event.get("metadata") or {}).get("creationTimestamp"))
+        version = str((event.get("metadata") or {}).get("resourceVersion", ""))
         if at is not None:
             yield Happening(
                 at,
@@ -208,6 +217,7 @@ def _of_events(events: Iterable[Mapping[str, Any]]) -> Iterator[Happening]:
                 str(event.get("reason", "")),
                 str(event.get("message", "")),
                 event.get("type") == "Warning",
+                int(version) if version.isdecimal() else 0,
             )
 
 

@@ -138,7 +138,8 @@ def _write(source: Source, options: QueueOptions, form: OutputForm) -> None:
     if not are_queues(source.documents) and source.access is not None and not options.name:
         if not form.is_table:
             _show(Tree([]), None, form, (), source.cluster)
-        typer.echo("no queues found; create a ClusterQueue of Kueue, or a queue of Volcano or KAI", err=True)
+        what = "no queues found; create a ClusterQueue of Kueue, or a queue of Volcano or KAI"
+        typer.echo(f"no queues with the labels {options.selector} found" if options.selector else what, err=True)
         return
     manifests = queues_of(source.documents, options.filename or [source.words])
     if options.filename:
@@ -185,11 +186,12 @@ def _show(
     from shoal.views.queue_workloads import show_workloads
 
     screen = console(has_headings=form.has_headings)
-    if tree.all_roots or not others:
+    has_tree = bool(tree.all_roots) or not others
+    if has_tree:
         show_tree(screen, tree)
     if listed is not None:
         show_workloads(screen, listed)
-    show_other_queues(screen, others)
+    show_other_queues(screen, others, is_first=not has_tree and listed is None)
 
 
 def _names(nodes: Sequence[TreeNode]) -> Iterator[str]:

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 from msgspec import structs
 
-from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask
-from shoal.engine.device_notation.gpu_health import gpu_health
 from shoal.engine.evidence import evidence as evidence_of
-from shoal.engine.evidence import feasible_rows
 from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.attempt import is_running
 from shoal.engine.gangs.evidence import GroupEvidence
@@ -33,6 +29,7 @@ from shoal.sim.queue_rounds import QueueRecord
 from shoal.sim.remedies import NO_OBJECTS, Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.trial import MOST_TRIALS
 from shoal.sim.rounds import Record, Rounds
+from shoal.sim.unhealthy_nodes import unhealthy_lines
 from shoal.sim.workload_explanation import GoOn, explain_workload, most_of
 from shoal.sim.workload_stops import WorkloadStops, tell_stops
 from shoal.store.held_pods import HeldPod, Hold
@@ -42,7 +39,7 @@ from shoal.views.enumeration import few
 from shoal.views.explanation import REFUSED, Explanation, cause_lines
 from shoal.views.gangs import gang_help, gang_message, gang_shortage, is_pod_alone, lost_pods, lost_words
 from shoal.views.queue_help import cut_words
-from shoal.views.remedies import SHARED_MEMORY, health_words, unmatched_words
+from shoal.views.remedies import SHARED_MEMORY, unmatched_words
 from shoal.views.why import changed_nodes_sentence, nearest_sentence
 
 _MOST_PODS = 4
@@ -180,7 +177,7 @@ class _Told:
     def _tell_nodes(self, explanation: Explanation, evidence: Evidence, ask: Ask) -> None:
         explanation.add("nodes", *cause_lines(evidence))
         explanation.add("nearest", nearest_sentence(evidence))
-        explanation.add("unhealthy", *self._unhealthy(ask))
+        explanation.add("unhealthy", *unhealthy_lines(self._cluster, ask, self._objects))
 
     def _alone(self, title: str, gang: Gang, evidence: Evidence, turn: str = "") -> Explanation:
         """The only pod of a gang, or a gang of one pod: it waits for no other pods."""
@@ -242,7 +239,8 @@ class _Told:
             trial = RemedyTrial(self._rounds, self._objects.node_facts, self._go_on)
             GangCorrection(trial, gang, found, self._objects).tell(explanation, limit)
             return
-        explanation.add("unhealthy", *self._unhealthy(self._cluster.pending[found.pod].charge.ask))
+        ask = self._cluster.pending[found.pod].charge.ask
+        explanation.add("unhealthy", *unhealthy_lines(self._cluster, ask, self._objects))
         self._tell_help(explanation, WaitingSubject(gang.name, tuple(gang.waiting), is_gang=True), limit)
 
     def _tell_help(self, explanation: Explanation, subject: WaitingSubject, limit: str = "") -> None:
@@ -260,20 +258,6 @@ class _Told:
             ]
         explanation.add("MIG", *found.facts)
         explanation.add("would help", unmatched_words(found.unmet) or found.misnamed or limit, *lines, found.note, cut)
-
-    def _unhealthy(self, ask: Ask) -> list[str]:
-        """Unhealthy GPUs on nodes that the rules about nodes do not exclude."""
-        if ask.devices is None and not any(name.startswith(RESOURCE_PREFIX) for name, _ in ask.requests):
-            return []
-        cluster = self._cluster
-        broken = {
-            name: health for name, node in self._objects.nodes.items() if (health := gpu_health(node)) is not None
-        }
-        rows = {cluster.row_of[name]: name for name in broken if name in cluster.row_of}
-        admitted = feasible_rows(cluster, ask, np.array(sorted(rows), np.int64)).tolist() if rows else []
-        words = [health_words(rows[row], broken[rows[row]]) for row in admitted]
-        more = len(words) - _MOST_NODES
-        return [*words[:_MOST_NODES], f"and {more:,} more nodes with unhealthy GPUs" if more > 0 else ""]
 
     # -- a gang ----------------------------------------------------------------------------------------------
 
@@ -312,7 +296,9 @@ class _Told:
         explanation = Explanation(f"gang {gang.name}", "waits", found.code)
         explanation.add("needs", *self._needs(gang))
         is_named = not self._objects.is_living or found.pod in self._objects.pods
-        like = f"each pod like {found.pod}" if is_named else "each pod"
+        are_equal = len({cluster.pending[pod].charge for pod in gang.waiting}) == 1
+        like = f" like {found.pod}" if is_named else ""
+        like = f"each pod{like}" if are_equal else f"a pod{like}; other pods of the gang differ"
         explanation.add("asks", f"{ask_words(first.charge.ask)} ({like})")
         explanation.add("conditions", *condition_words(first.charge.ask))
         explanation.add("turn", before)

@@ -1,5 +1,5 @@
 """Finds and tries the changes that remove what keeps a workload out of its queue: a stopped queue, the labels of a
-namespace, a misspelled ClusterQueue, ResourceFlavor or Topology.
+namespace, a misspelled ClusterQueue, ResourceFlavor or Topology; or a workload that is deactivated.
 
 Guarantees: a change is a remedy only if the workload is then admitted, with another such change or with more quota
 where that is lacking as well. A name is proposed only if its object exists. Nothing of a trial is left.
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from shoal.api.requirement import Requirement
+from shoal.api.selectors import Selector
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import ClusterQueueFacts, WorkloadFacts
 from shoal.engine.queues.remedies import Effect, FieldChange, RemedyKind
@@ -40,6 +41,8 @@ class Opening(NamedTuple):
     """As they would be."""
     labels: tuple[tuple[str, dict[str, str]], ...] = ()
     """Of namespaces, as they would be."""
+    workload: WorkloadFacts | None = None
+    """The workload itself, where it would be another."""
 
 
 class FoundOpenings(NamedTuple):
@@ -97,12 +100,15 @@ class QueueOpenings:
         queues = self._rounds.kueue.queues
         before = [_present(queues, fact) for each in openings for fact in each.facts]
         labels = [(name, queues.namespaces.get(name, {})) for each in openings for name, _ in each.labels]
+        workload = self._facts
+        self._facts = next((each.workload for each in openings if each.workload is not None), workload)
         self._put(
             [fact for each in openings for fact in each.facts], [pair for each in openings for pair in each.labels]
         )
         try:
             yield
         finally:
+            self._facts = workload
             self._put(before, labels)
 
     def _put(self, facts: Sequence[Fact], labels: Sequence[tuple[str, dict[str, str]]]) -> None:
@@ -127,6 +133,10 @@ class QueueOpenings:
         match change.object, change.field:
             case "LocalQueue" | "ClusterQueue", "stopPolicy":
                 return self._restarted(change)
+            case "ClusterQueue", "namespaceSelector":
+                return self._opened_to_all(change)
+            case "Workload", "spec.active":
+                return self._activated(change)
             case "Namespace", "labels":
                 return self._labelled(change.name)
             case "ClusterQueue", "":
@@ -147,6 +157,22 @@ class QueueOpenings:
         words = f"{change.object} {change.name} is stopped (spec.stopPolicy: {change.before}): set it to None."
         command = field_command(change.object.lower(), change.name, {"stopPolicy": "None"})
         return Opening(Remedy(words, (command,) if self._objects.is_living else ()), (facts,))
+
+    def _opened_to_all(self, change: FieldChange) -> Opening:
+        queue = self._rounds.kueue.queues.cluster_queues[change.name]
+        words = (
+            f"ClusterQueue {queue.name} has no namespaceSelector, so no namespace may use it: set it to {{}}, which "
+            "allows all."
+        )
+        command = field_command("clusterqueue", queue.name, {"namespaceSelector": {}})
+        facts = structs.replace(queue.facts, namespaces=Selector.EVERYTHING)
+        return Opening(Remedy(words, (command,) if self._objects.is_living else ()), (facts,))
+
+    def _activated(self, change: FieldChange) -> Opening:
+        words = f"Workload {change.name} is deactivated (spec.active: false): set it to true."
+        command = field_command("workload", change.name, {"active": True})
+        remedy = Remedy(words, (command,) if self._objects.is_living else ())
+        return Opening(remedy, workload=structs.replace(self._facts, active=True))
 
     def _labelled(self, namespace: str) -> Opening | None:
         queues = self._rounds.kueue.queues
@@ -209,7 +235,7 @@ class QueueOpenings:
 
 def _is_stop(found: Sequence[QuotaRemedy]) -> bool:
     """Whether other chapters of the explanation name the obstacle."""
-    return all(change.field == "stopPolicy" for change in found[0].changes)
+    return all(change.field in {"stopPolicy", "spec.active"} for change in found[0].changes)
 
 
 def _present(queues: Queues, fact: Fact) -> Fact:

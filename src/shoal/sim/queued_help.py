@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from msgspec import structs
+
 from shoal.engine.events import PodGone
 from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.proof import Prover
@@ -32,12 +34,14 @@ from shoal.views.explanation import QUEUE_ALONE, Explanation, cause_lines
 from shoal.views.gangs import empty_nodes_words
 from shoal.views.queue_help import cut_words, remedy_words
 from shoal.views.remedies import Remedy, both, unmatched_words
-from shoal.views.remedy_commands import annotation_commands, number_command, quota_commands
+from shoal.views.remedy_commands import annotation_commands, field_command, number_command, quota_commands
 from shoal.views.why import nearest_sentence
 
 _MOST_REMEDIES = 4
 _MOST_TRIED = 2
 _COMMANDED = frozenset({RemedyKind.QUOTA, RemedyKind.BORROWING, RemedyKind.LENDING})
+_WITH_LEAST = frozenset({"Job", "Workload"})
+"""Kinds whose users can state a minCount."""
 _NO_PLACES = "More quota alone does not help: its pods find no places on the nodes."
 
 
@@ -202,10 +206,25 @@ class _QueuedHelp:
         rounds = self._rounds
         return remedies(rounds.kueue, self._facts.key, prover=prover, now_s=rounds.now_s, budget=self._budget)
 
+    def _reachable(self, remedy: QuotaRemedy) -> QuotaRemedy:
+        """With fewer pods instead of a minCount, where the owner of the workload has no field for one."""
+        _, kind, _ = self._objects.queued_owner(self._facts.key)
+        if kind in _WITH_LEAST or any(each.min_count is not None for each in self._facts.pod_sets):
+            return remedy
+        changes = tuple(
+            structs.replace(each, field="count") if each.field == "minCount" else each for each in remedy.changes
+        )
+        return structs.replace(remedy, changes=changes)
+
     def _told(self, remedy: QuotaRemedy) -> Remedy:
+        remedy = self._reachable(remedy)
         words = remedy_words(remedy, self._objects.workload_words)
         if remedy.kind is RemedyKind.FEWER_PODS and self._objects.is_living:
             return Remedy(words, self._fewer_pods(remedy))
+        if remedy.kind is RemedyKind.RECLAIM and self._objects.is_living:
+            rule = remedy.changes[0]
+            spec = {"preemption": {"reclaimWithinCohort": rule.after}}
+            return Remedy(words, (field_command("clusterqueue", rule.name, spec),))
         if not self._objects.is_living or remedy.kind not in _COMMANDED:
             return Remedy(words)
         steps = [(change, self._objects.quota_path(change)) for change in remedy.changes]

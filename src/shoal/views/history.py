@@ -66,15 +66,15 @@ class Happening(msgspec.Struct, frozen=True):
     reason: str
     message: str = ""
     is_warning: bool = False
+    version: int = 0
+    """The resource version of an Event: of two Events within a second, the later one has the higher."""
 
 
 def history_lines(happenings: Iterable[Happening], names: Mapping[str, str], subject: str) -> list[str]:
     """`names`: objects by uid. `subject`: the kind in whose history pods are named."""
     merged: dict[tuple[str, str], list[Happening]] = {}
     began: dict[str, datetime] = {}
-    in_order = sorted(
-        happenings, key=lambda one: (one.at.replace(microsecond=0), one.kind != "node", one.reason, one.name)
-    )
+    in_order = sorted(happenings, key=_order)
     for each in in_order:
         words = "" if subject != "pod" and each.reason == _SCHEDULED else _words(each, names)
         if words and not _is_explained(each, in_order):
@@ -83,6 +83,12 @@ def history_lines(happenings: Iterable[Happening], names: Mapping[str, str], sub
             merged.setdefault((f"{at:%H:%M:%S}", words), []).append(each)
     lines = [f"{moment} {_who(found, subject)}{words}" for (moment, words), found in _once(merged)]
     return lines[-MOST_LINES:]
+
+
+def _order(one: Happening) -> tuple[datetime, bool, int, bool, str, str]:
+    """Within a second Events are in the order of their versions, and what has none follows. Without versions, what
+    happened to nodes comes before what followed from it."""
+    return (one.at.replace(microsecond=0), not one.version, one.version, one.kind != "node", one.reason, one.name)
 
 
 def _is_explained(ending: Happening, happenings: Iterable[Happening]) -> bool:

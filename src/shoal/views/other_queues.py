@@ -31,9 +31,11 @@ class OtherQueue(msgspec.Struct, frozen=True):
     """Gangs, and pods of no gang, that it keeps back."""
 
 
-def show_other_queues(console: Console, queues: Sequence[OtherQueue]) -> None:
-    for project in dict.fromkeys(each.project for each in queues):
-        console.print()
+def show_other_queues(console: Console, queues: Sequence[OtherQueue], *, is_first: bool = False) -> None:
+    """`is_first`: nothing is above, from which a blank line would separate them."""
+    for at, project in enumerate(dict.fromkeys(each.project for each in queues)):
+        if at or not is_first:
+            console.print()
         console.print(Text(f"queues of {project}", "bold"))
         rows = [_row(each) for each in queues if each.project == project]
         headings = ["queue", "below", "used", "limit", "own", "wait"]

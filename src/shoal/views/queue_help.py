@@ -25,10 +25,20 @@ def remedy_words(remedy: Remedy, called: Callable[[str], str] = str) -> str:
             return _correction(remedy)
         case RemedyKind.TURN if remedy.effect is Effect.PREEMPTS:
             return "Nothing has to change: other workloads are preempted for it."
+        case RemedyKind.TURN if changes:
+            (queue,) = changes
+            first = _few_called(queue.holders, called)
+            return (
+                f"It has to wait until {first} is admitted, which is before it in ClusterQueue {queue.name}: "
+                f"queueingStrategy {queue.before}."
+            )
         case RemedyKind.TURN if remedy.effect is Effect.UNTRIED:
             return f"It has to wait for workloads before it. {remedy.message.rstrip('.')}."
         case RemedyKind.TURN:
             return "Nothing has to change: it is admitted when it is next considered."
+        case RemedyKind.RECLAIM:
+            (rule,) = changes
+            words = f"Set {rule.field} of ClusterQueue {rule.name} to {rule.after}: it takes back what others borrow."
         case RemedyKind.FREED:
             words = f"It starts if {_joined(map(_given_back, changes))}{_enders(changes, called)}."
         case RemedyKind.ENDED:

@@ -20,7 +20,9 @@ Obj = Mapping[str, Any]
 EXCEEDED = "ExceededQuota"
 FAILED_CREATE = "FailedCreate"
 _FORBIDDEN = "is forbidden: "
+_FORBIDDEN_ALL = " forbidden: "
 _PREFIX = "exceeded quota: "
+_NO_ACCOUNT = re.compile(r'serviceaccount "(?P<name>[a-z0-9.-]+)" not found')
 _EXCEEDED = re.compile(
     r"(?P<name>[^,]+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
 )
@@ -114,6 +116,21 @@ def tell_refusal(
     if lines or facts:
         kept.insert(at, (HELP, [*facts, *lines]))
     explanation.chapters = kept
+
+
+def missing_account_words(message: str, namespace: str) -> list[str]:
+    """What to do about a ServiceAccount that does not exist, with the command; empty for other refusals."""
+    found = _NO_ACCOUNT.search(message)
+    if found is None:
+        return []
+    words = "Create the ServiceAccount, or correct serviceAccountName in the pods."
+    return [words, f"kubectl create serviceaccount {found['name']} -n {namespace}"]
+
+
+def not_created_words(message: str) -> str:
+    """The headline, with the cause of a refusal. A quota is not one: the chapter `quota` has its present figures."""
+    cause = message.partition(_FORBIDDEN_ALL)[2].rstrip(".")
+    return "waits: its pods are not created" + f" ({cause})" * (bool(cause) and _PREFIX not in message)
 
 
 def tell_last_refusal(explanation: Explanation, message: str) -> list[str]:

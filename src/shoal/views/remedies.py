@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from shoal.api.node import Node
 from shoal.engine.device_notation.gpu_health import GpuHealth
 from shoal.engine.preemption.evidence import GPU_COMPUTE, NodeShortage
 from shoal.engine.reasons import Code
@@ -147,6 +148,16 @@ def health_words(node: str, health: GpuHealth) -> str:
     codes = ", ".join(f"GPU {index}: XID {xid}" for index, xid in health.xids.items())
     units = health.unit if health.total == 1 else f"{health.unit}s"
     return f"node {node}: {health.unhealthy} of {health.total} {units} {verb} unhealthy" + (f" ({codes})" * bool(codes))
+
+
+def not_ready_words(node: Node) -> str:
+    """`node n is not ready: Kubelet stopped posting node status.`"""
+    message = next((each.message for each in node.status.conditions if each.type == "Ready"), "")
+    return f"node {node.metadata.name} is not ready" + f": {message}" * bool(message)
+
+
+def revive_words(nodes: Sequence[str]) -> str:
+    return f"Repair {_nodes(nodes)}, which {'is' if len(nodes) == 1 else 'are'} not ready."
 
 
 def mig_words(layout: str, nodes: Sequence[str], ending: Sequence[str]) -> str:

@@ -165,7 +165,7 @@ def flavor_command(flavor: str, topology: str) -> str:
     return field_command("resourceflavor", flavor, {"topologyName": topology})
 
 
-def field_command(kind: str, key: str, spec: Mapping[str, str]) -> str:
+def field_command(kind: str, key: str, spec: Mapping[str, Any]) -> str:
     """Sets fields of the spec of an object."""
     return f"kubectl patch {_named(kind, key)} --type=merge -p='{_spec(spec)}'"
 
@@ -188,7 +188,7 @@ def number_command(kind: str, key: str, path: Sequence[str], value: int) -> str:
     return f"kubectl patch {_named(kind, key)} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
 
 
-def _spec(fields: Mapping[str, str]) -> str:
+def _spec(fields: Mapping[str, Any]) -> str:
     return json.dumps({"spec": fields}, separators=(",", ":"))
 
 

@@ -78,6 +78,21 @@ async def test_small_pods_leave_whole_nodes_to_large_ones_and_taints_are_minded(
 
 
 @virtual
+async def test_the_message_names_the_taint_as_it_is_now(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        start_scheduler(cluster)
+        taint = {"key": "team", "value": "x", "effect": "NoSchedule"}
+        await add_node(cluster, "n1", gpus=4, taints=[taint])
+        await cluster.create(PODS, pod("first", gpus=1))
+        await cluster.pass_time(2)
+        assert "Tolerate team=x:NoSchedule (1 node)." in (await condition(cluster, "first"))["message"]
+        await cluster.patch(NODES, "n1", {"spec": {"taints": [{**taint, "effect": "NoExecute"}]}})
+        await cluster.create(PODS, pod("second", gpus=1))
+        await cluster.pass_time(2)
+        assert "Tolerate team=x:NoExecute (1 node)." in (await condition(cluster, "second"))["message"]
+
+
+@virtual
 async def test_two_pods_with_one_host_port_go_to_two_nodes(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         for name in ("n1", "n2"):

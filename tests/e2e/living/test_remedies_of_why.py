@@ -25,6 +25,7 @@ EDIT = re.compile(r"In job \S+, (?P<path>\S+): (?P<new>\S+) instead of (?P<old>\
 RACK = "example.com/rack"
 LEVEL = "kueue.x-k8s.io/podset-required-topology"
 GPU = "nvidia.com/gpu"
+DEPLOYMENT: Obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
 
 
 @pytest.fixture(scope="module")
@@ -290,6 +291,21 @@ def test_a_quota_of_the_namespace_is_raised_for_pods_that_it_refuses(kubectl: Ku
     follow(kubectl, "job/refused")
     for name in pair(kubectl):
         runs(kubectl, name)
+
+
+def test_replicas_that_a_quota_refuses_are_counted_and_the_quota_is_raised(kubectl: Kubectl) -> None:
+    kubectl("create", "quota", "small", f"--hard=requests.{GPU}=1")
+    template = pod("web", gpus=1)
+    spec: Obj = {"selector": {"matchLabels": {"app": "web"}}, "replicas": 2}
+    spec["template"] = {"metadata": {"labels": {"app": "web"}}, "spec": template["spec"]}
+    spec["template"]["spec"].pop("restartPolicy", None)
+    kubectl("create", "-f-", given={**copy.deepcopy(DEPLOYMENT), "spec": spec})
+    until(lambda: "exceeded quota" in kubectl("get", "events"))
+    told = shoal("why", "deployment/web", "-n", kubectl.namespace, kubeconfig=kubectl.kubeconfig).out
+    assert "pods: 1 runs, 1 pod not created: ExceededQuota" in " ".join(told.split())
+    follow(kubectl, "deployment/web")
+    kubectl("wait", "deployment/web", "--for=jsonpath={.status.readyReplicas}=2", f"--timeout={PATIENCE_S}s")
+    kubectl("delete", "deployment/web", "quota/small")
 
 
 def test_a_gang_tells_which_of_its_pods_run(kubectl: Kubectl) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from build.asking import runs
-from build.helped import KEY, asked, told, world
+from build.helped import KEY, Help, asked, told, world
 from build.queues import (
     cluster_queue,
     cohort,
@@ -50,6 +52,37 @@ def test_each_flavor_that_would_do_is_told() -> None:
         ("h100", 4),
         ("a100", 4),
     ]
+
+
+# Quota that others borrow
+
+
+def lent(rules: PreemptionRules, priority: int = 0) -> Help:
+    """`b` borrows the four GPUs of `a`."""
+    return world(
+        cluster_queue("a", cohort="all", gpu=4, rules=rules),
+        cluster_queue("b", cohort="all", gpu=4),
+        runs("borrower", "b", gpu=8),
+        workload("incoming", "a", gpu=4, priority=priority),
+    )
+
+
+@pytest.mark.parametrize(("priority", "rule"), [(0, "Any"), (1, "LowerPriority")])
+def test_a_queue_may_take_back_what_others_borrow_by_the_mildest_rule(priority: int, rule: str) -> None:
+    found = asked(lent(PreemptionRules(), priority), RemedyKind.RECLAIM)
+    assert told(found) == [[("a", "preemption.reclaimWithinCohort", "Never", rule)]]
+    assert found[0].effect is Effect.PREEMPTS
+
+
+def test_what_no_one_borrows_cannot_be_taken_back() -> None:
+    here = world(
+        cluster_queue("a", cohort="all", gpu=4),
+        cluster_queue("b", cohort="all", gpu=4),
+        runs("own", "a", gpu=4),
+        runs("other", "b", gpu=4),
+        workload("incoming", "a", gpu=4),
+    )
+    assert asked(here, RemedyKind.RECLAIM) == []
 
 
 # Limits

@@ -16,15 +16,27 @@ from build.queues import (
 )
 from shoal.api.selectors import LabelSelector, Selector
 from shoal.engine.queues.facts import FlavorFacts, LocalQueueFacts, PreemptionRules
-from shoal.engine.queues.remedies import Effect, Remedy, RemedyKind, SearchLimit, remedies
+from shoal.engine.queues.remedies import Effect, FieldChange, Remedy, RemedyKind, SearchLimit, remedies
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 
 
 def test_who_only_waits_for_a_turn_needs_nothing() -> None:
+    here = world(cluster_queue("a", gpu=8), workload("incoming", "a", gpu=3)).kueue()
+    assert remedies(here, KEY) == [Remedy(RemedyKind.TURN, Effect.ADMITTED)]
+
+
+def test_a_workload_behind_one_that_waits_in_a_strict_queue_has_to_wait_for_it() -> None:
     here = world(cluster_queue("a", gpu=8, strict=True), workload("incoming", "a", gpu=3)).kueue()
     here.put_workload(workload("first", "a", gpu=9, priority=1), 0.0)
     here.cycle(0.0)
+    first = FieldChange("ClusterQueue", "a", "queueingStrategy", "StrictFIFO", holders=("default/first",))
+    assert remedies(here, KEY) == [Remedy(RemedyKind.TURN, Effect.UNTRIED, (first,))]
+
+
+def test_the_first_workload_of_a_strict_queue_waits_for_no_other() -> None:
+    here = world(cluster_queue("a", gpu=8, strict=True), workload("incoming", "a", gpu=3)).kueue()
+    here.put_workload(workload("second", "a", gpu=1, created=1.0), 0.0)
     assert remedies(here, KEY) == [Remedy(RemedyKind.TURN, Effect.ADMITTED)]
 
 

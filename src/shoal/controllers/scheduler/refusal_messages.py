@@ -47,6 +47,7 @@ class RefusalMessages:
         if key not in cluster.pending:
             return ""
         waiting = cluster.pending[key]
+        # Forgets the words of earlier facts, so it comes before `_known` is read.
         evidence = self._evidence(waiting.charge.ask, waiting.who)
         if evidence.fitting:
             return ""
@@ -104,6 +105,8 @@ class RefusalMessages:
         version = self._scheduling.cluster.version
         if version != self._version:
             self._version = version
+            # Taints, labels and reservations are in the words and not in the evidence.
+            self._known.clear()
             self.made += 1
         return self._evidences.of(ask, who)
 

@@ -75,7 +75,7 @@ class Priorities:
     def remedy(self, name: str) -> str:
         """What to do about a class that does not exist."""
         close = difflib.get_close_matches(name, self._known, n=1)
-        return f"Did you mean {close[0]}?" if close else "Add the PriorityClass to the manifests."
+        return f"Did you mean {close[0]}?" if close else "Create the PriorityClass, or correct priorityClassName."
 
     def named(self, name: str, where: Where) -> Rank:
         rank = self._known.get(name) or _KAI.get(name)

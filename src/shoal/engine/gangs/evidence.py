@@ -176,7 +176,7 @@ def _short(fitter: Fitter, gang: Gang, roster: Roster, code: Code) -> GroupEvide
         team.requirement.slice_size,
         level,
         domain,
-        next(_all_waiting(team), ""),
+        _shown_pod(fitter.cluster, list(_all_waiting(team))),
         unmatched=_unmatched(fitter, gang, charges, team, needs),
         is_one_pod=code is Code.GANG and len(gang.waiting) + len(gang.running) == 1,
     )
@@ -202,6 +202,16 @@ def _all_waiting(team: Team) -> Iterator[str]:
     yield from team.waiting
     for part in team.parts:
         yield from _all_waiting(part)
+
+
+def _shown_pod(cluster: Cluster, waiting: list[str]) -> str:
+    """The first that no node can take even when it is empty: it alone keeps the gang waiting. Else the first."""
+    by_charge: dict[Charge, str] = {}
+    for pod in waiting:
+        by_charge.setdefault(_charge(cluster, pod), pod)
+    impossible = (pod for charge, pod in by_charge.items() if not capacity_when_empty(cluster, charge).any())
+    first = next(iter(waiting), "")
+    return next(impossible, first) if len(by_charge) > 1 else first
 
 
 def _charge(cluster: Cluster, pod: str) -> Charge:

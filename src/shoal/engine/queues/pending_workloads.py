@@ -160,6 +160,11 @@ class PendingWorkloads:
         found = self._members.get(key)
         return found.members[key] if found is not None else None
 
+    def blocker_of(self, key: str, local_use: LocalUse | None = None) -> str:
+        """The workload that has to be admitted before this one, as StrictFIFO requires; empty where none has to."""
+        head = self._head(local_use) if self.is_strict else None
+        return "" if head is None or head.key == key else head.key
+
     # internals
 
     def _like(self, head: PendingWorkload) -> list[EquivalenceClass]:

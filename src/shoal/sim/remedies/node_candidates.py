@@ -23,13 +23,13 @@ from shoal.store.mig_relabelling import MIG_CONFIG, layouts_for, relabelled
 from shoal.views.remedies import Remedy, mig_words, repair_words, uncordon_words
 from shoal.views.remedy_commands import delete_commands
 
-_MOST_NODES = 64
+MOST_NODES = 64
 _MOST_LAYOUTS = 3
 
 
 def uncordon(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[NodeCandidates]:
     cordoned = [name for name, node in trial.nodes.items() if node.unschedulable]
-    names = admitted(trial, subject, cordoned, (UNSCHEDULABLE,))[:_MOST_NODES]
+    names = admitted(trial, subject, cordoned, (UNSCHEDULABLE,))[:MOST_NODES]
     if names:
 
         def apply(stack: ExitStack, name: str) -> None:
@@ -48,7 +48,7 @@ def repair(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Ite
         for name, node in objects.nodes.items()
         if name in trial.nodes and (health := gpu_health(node)) is not None and health.total
     }
-    names = admitted(trial, subject, found)[:_MOST_NODES]
+    names = admitted(trial, subject, found)[:MOST_NODES]
     if names:
 
         def apply(stack: ExitStack, name: str) -> None:
@@ -64,7 +64,7 @@ def repair(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Ite
 def mig_layouts(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[NodeCandidates]:
     """Nodes without pods on their GPUs, by layout."""
     for layout, names in _by_layout(trial, subject, objects).items():
-        idle = tuple(name for name in names if not _holders(trial, name))[:_MOST_NODES]
+        idle = tuple(name for name in names if not _holders(trial, name))[:MOST_NODES]
         if idle:
             yield _relabel(trial, objects, layout, idle)
 

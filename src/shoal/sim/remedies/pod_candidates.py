@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import chain
 
 from msgspec import structs
 
@@ -25,7 +26,7 @@ from shoal.sim.remedies.objects import Objects
 from shoal.sim.remedies.trial import RemedyTrial
 from shoal.store.mig_relabelling import SINGLE, has_profile, strategy_of
 from shoal.views.remedies import Remedy, single_request_words, single_strategy_words, tolerance_words
-from shoal.views.remedy_commands import deletion_words, edit_commands, edit_words, toleration_commands
+from shoal.views.remedy_commands import FieldEdit, deletion_words, edit_commands, edit_words, toleration_commands
 
 _MOST_TAINTS = 3
 
@@ -57,15 +58,21 @@ def spelling(
     """Every such label replaced by the nearest that nodes have; None where one has no near one."""
     if not labels or not all(label.near for label in labels):
         return None
-    edits = [
-        edit
-        for label in labels
-        for edit in objects.edits(subject.pods[0], label.key, label.near[0], label.values if label.has_key else ())
-    ]
-    if edits:
-        target = objects.target(subject.pods)
-        commands = edit_commands(edits, target) if objects.is_living else ()
-        remedy = Remedy(edit_words(edits, target), commands)
+    alike: list[tuple[list[FieldEdit], list[str]]] = []
+    for pod in subject.pods:
+        edits = list(_edits(objects, pod, labels))
+        pods = next((found for each, found in alike if each == edits), None)
+        if pods is not None:
+            pods.append(pod)
+        elif edits:
+            alike.append((edits, [pod]))
+    if alike:
+        # Pods of one template have the same edits, so the template is corrected once.
+        steps = [(edits, objects.target(pods)) for edits, pods in alike]
+        words = " ".join(edit_words(edits, target) for edits, target in steps)
+        commands = [edit_commands(edits, target) if objects.is_living else () for edits, target in steps]
+        # Some of the changes alone would not help.
+        remedy = Remedy(words, tuple(chain.from_iterable(commands)) if all(commands) else ())
     else:
         changes = ", ".join(
             f"{label.near[0]} instead of {', '.join(label.values) if label.has_key else label.key}" for label in labels
@@ -79,6 +86,11 @@ def spelling(
             trial.change_gang(stack, subject.name, partial(respelt_group, trial.cluster, labels=labels))
 
     return Candidate(remedy, apply, changes_pods=True)
+
+
+def _edits(objects: Objects, pod: str, labels: Sequence[Unmatched]) -> Iterator[FieldEdit]:
+    for label in labels:
+        yield from objects.edits(pod, label.key, label.near[0], label.values if label.has_key else ())
 
 
 def tolerations(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> Iterator[Candidate]:

@@ -31,6 +31,7 @@ from shoal.sim.remedies.pod_candidates import (
 from shoal.sim.remedies.profile_candidates import WrongProfile
 from shoal.sim.remedies.resource_candidates import WrongResource
 from shoal.sim.remedies.trial import RemedyTrial
+from shoal.sim.remedies.unready_nodes import revive
 from shoal.views.remedies import Remedy, both, free_words, overtaken_words, still_waits_words
 from shoal.views.remedy_commands import delete_commands
 
@@ -121,7 +122,7 @@ class _Search:
 
     def _pairs(self) -> list[Candidate]:
         tolerated = tolerations(self._trial, self._subject, self._objects)
-        others = chain.from_iterable(map(self._on_one_node, (repair, mig_layouts)))
+        others = chain.from_iterable(map(self._on_one_node, (revive, repair, mig_layouts)))
         for first in (*self._on_one_node(uncordon), *tolerated, *others):
             found = self._from(first)
             if found:
@@ -144,7 +145,7 @@ class _Search:
         # Of several levels, the one nearest to the requested one is enough.
         looser = next(filter(self._works, looser_levels(self._trial, self._subject, self._objects)), None)
         yield from () if looser is None else (looser,)
-        for kind in (repair, mig_layouts):
+        for kind in (revive, repair, mig_layouts):
             yield from self._on_nodes(kind)
 
     def _on_nodes(self, kind: NodeChange) -> Iterator[Candidate]:

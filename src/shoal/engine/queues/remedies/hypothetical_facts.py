@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from msgspec import structs
+
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
-from shoal.engine.queues.facts import FlavorResource, Usage, WorkloadFacts
+from shoal.engine.queues.facts import FlavorResource, PreemptionRules, Usage, WorkloadFacts
 from shoal.engine.queues.quota_tree import Cohort, CohortNode
 from shoal.engine.queues.state import Queues
 
@@ -58,6 +60,11 @@ class HypotheticalFacts:
     def set_lending(self, node: CohortNode, fr: FlavorResource, limit: int) -> None:
         self._lending.setdefault(node, {})[fr] = limit
         self._sum_up(node)
+
+    def set_preemption(self, queue: ClusterQueue, rules: PreemptionRules) -> None:
+        before = queue.facts
+        queue.facts = structs.replace(before, preemption=rules)
+        self._undo.append(lambda: setattr(queue, "facts", before))
 
     def give_back(self, queue: ClusterQueue, fr: FlavorResource, amount: int) -> None:
         """The holders of a queue use so much less: who would be asked first gives first."""

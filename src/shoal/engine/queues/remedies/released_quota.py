@@ -1,4 +1,5 @@
-"""Finds remedies in which other cluster queues release quota: how much, and which one.
+"""Finds remedies in which other cluster queues release quota: how much, and which one; or by which rule it is taken
+from them.
 
 Amounts come first: which workloads of a queue end is the decision of its users. The workloads that would yield first,
 as many as hold the amount, are named with it; the trials take the amount from the same ones.
@@ -8,15 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import structs
+
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import FlavorResource
+from shoal.engine.queues.facts import FlavorResource, Reclaim
 from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts, softness
 from shoal.engine.queues.remedies.minimum_search import MinimumSearch, smallest
-from shoal.engine.queues.remedies.remedy import FieldChange, Remedy, RemedyKind
+from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.shortage import Short
 from shoal.engine.queues.remedies.trials import Trials
 
 _MOST_GIVERS = 6
+
+
+def reclaimed(trials: Trials) -> Remedy | None:
+    """The mildest rule by which the queue takes back what others borrow from it."""
+    queue = trials.queue
+    rules = queue.facts.preemption
+    if queue.parent is None:
+        return None
+    milder: tuple[Reclaim, ...] = ("LowerPriority", "Any")
+    for reclaim in milder[milder.index(rules.reclaim) + 1 :] if rules.reclaim in milder else milder:
+
+        def apply(scene: HypotheticalFacts, reclaim: Reclaim = reclaim) -> None:
+            scene.set_preemption(queue, structs.replace(rules, reclaim=reclaim))
+
+        if trials.effect(apply) is Effect.PREEMPTS:
+            change = FieldChange("ClusterQueue", queue.name, "preemption.reclaimWithinCohort", rules.reclaim, reclaim)
+            return Remedy(RemedyKind.RECLAIM, Effect.PREEMPTS, (change,))
+    return None
 
 
 def given_back(trials: Trials, short: Short) -> Iterator[Remedy | None]:

@@ -21,6 +21,8 @@ class RemedyKind(StrEnum):
     FEWER_PODS = "FewerPods"
     BORROWING = "BorrowingLimit"
     LENDING = "LendingLimit"
+    RECLAIM = "ReclaimWithinCohort"
+    """The queue takes back its quota that others borrow."""
     FREED = "Freed"
     ENDED = "Ended"
     PRIORITY = "Priority"

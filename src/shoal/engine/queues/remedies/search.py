@@ -21,7 +21,7 @@ from shoal.engine.queues.remedies.hypothetical_facts import HypotheticalFacts
 from shoal.engine.queues.remedies.obstacles import why_all_wait, why_not_queued, why_refused, why_stopped
 from shoal.engine.queues.remedies.owner_changes import fewer_pods, higher_priority
 from shoal.engine.queues.remedies.quota import more_borrowing, more_lending, more_quota
-from shoal.engine.queues.remedies.released_quota import given_back
+from shoal.engine.queues.remedies.released_quota import given_back, reclaimed
 from shoal.engine.queues.remedies.remedy import Effect, FieldChange, Remedy, RemedyKind
 from shoal.engine.queues.remedies.shortage import shortages
 from shoal.engine.queues.remedies.trials import SearchLimit, SpentError, Trials
@@ -104,13 +104,22 @@ def _queued(kueue: Kueue, workload: str) -> tuple[PendingWorkload, ClusterQueue]
     return None
 
 
+def _turn(trials: Trials, effect: Effect) -> Remedy:
+    """Of a workload that a cycle would admit if it looked at it: a StrictFIFO queue looks at its first one only."""
+    first = trials.blocker()
+    if not first:
+        return Remedy(RemedyKind.TURN, effect)
+    change = FieldChange("ClusterQueue", trials.queue.name, "queueingStrategy", "StrictFIFO", holders=(first,))
+    return Remedy(RemedyKind.TURN, Effect.UNTRIED, (change,))
+
+
 def _found(trials: Trials) -> list[Remedy]:
     """As far as the trials go; each remedy once."""
     found: dict[tuple[RemedyKind, tuple[FieldChange, ...]], Remedy] = {}
     try:
         effect, entry = trials.look()
         if effect is not None:
-            return [Remedy(RemedyKind.TURN, effect)]
+            return [_turn(trials, effect)]
         if entry.why is Wait.PODS_READY:
             return [why_all_wait(trials.queues)]
         if entry.why is Wait.RESERVED:
@@ -128,6 +137,8 @@ def _found(trials: Trials) -> list[Remedy]:
 
 def _tried(trials: Trials, why: Wait) -> Iterator[Remedy | None]:
     short = shortages(trials)
+    if short:
+        yield reclaimed(trials)
     is_freed = False
     for each in short:
         for found in given_back(trials, each):

@@ -89,6 +89,11 @@ class Trials:
     def queues(self) -> Queues:
         return self.kueue.queues
 
+    def blocker(self) -> str:
+        """The workload of the same queue that has to be admitted first; empty where none has to."""
+        pending = self.kueue.pending_of(self.queue.name)
+        return "" if pending is None else pending.blocker_of(self.waiting.key, self._local_use)
+
     def effect(self, apply: FactsChange | None = None) -> Effect | None:
         """The effect of a change on the workload; None if it would still be refused."""
         return self.look(apply)[0]
