@@ -20,6 +20,7 @@ from shoal.units.int_or_percent import amount_of
 VALIDATION_PODS = "app=nvidia-operator-validator"
 _DELETION = ("podDeletion", "gpuPodDeletion")
 """The field of the custom resource, and its name in the documentation."""
+_MOST_DIGITS = 9
 
 
 class PodRemoval(msgspec.Struct, frozen=True):
@@ -110,14 +111,16 @@ def _selector(text: str, where: Where) -> Selector:
 def _unavailable(written: Any, where: Where) -> int | str | None:
     if written is None or (isinstance(written, int) and not isinstance(written, bool) and written >= 0):
         return written
-    digits = written.removesuffix("%") if isinstance(written, str) else ""
-    if not isinstance(written, str) or digits == written or not (digits.isascii() and digits.isdigit()):
-        raise UserError(
-            f"{excerpt(str(written))} is neither a number of nodes nor a percentage",
-            where=where,
-            fix='write e.g. 2 or "25%"',
-        )
-    return written
+    if isinstance(written, str) and _is_percentage(written):
+        return written
+    shown = excerpt(written) if isinstance(written, str) else written
+    what = f"{shown} is neither a number of nodes nor a percentage"
+    raise UserError(what, where=where, fix='write e.g. 2 or "25%"')
+
+
+def _is_percentage(text: str) -> bool:
+    digits = text.removesuffix("%")
+    return digits != text and digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
 
 
 def _object(written: Mapping[str, Any], name: str, where: Where) -> Mapping[str, Any]:
