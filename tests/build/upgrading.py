@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import structs
@@ -120,7 +119,3 @@ class UpgradingFleet:
         if one.driver_pod in (STARTING, FAILING):
             return FAILING if one.name in self.broken else NEW
         return one.driver_pod
-
-
-def count_of_states(nodes: Sequence[UpgradeNode]) -> Counter[str]:
-    return Counter(str(one.state) for one in nodes)

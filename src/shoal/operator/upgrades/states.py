@@ -52,3 +52,32 @@ EXTERNAL = frozenset({UpgradeState.MAINTENANCE_REQUIRED, UpgradeState.POST_MAINT
 """A maintenance operator works on the node. It counts neither as an upgrade nor as one of all nodes."""
 IN_PROGRESS = frozenset(UpgradeState) - NOT_STARTED - EXTERNAL
 """A failed node is one of them: it keeps its place until its driver runs."""
+
+TRANSITIONS: dict[UpgradeState, frozenset[UpgradeState]] = {
+    UpgradeState.UNKNOWN: frozenset({UpgradeState.UPGRADE_REQUIRED, UpgradeState.DONE}),
+    UpgradeState.DONE: frozenset({UpgradeState.UPGRADE_REQUIRED}),
+    UpgradeState.UPGRADE_REQUIRED: frozenset({UpgradeState.CORDON_REQUIRED}),
+    UpgradeState.CORDON_REQUIRED: frozenset({UpgradeState.WAIT_FOR_JOBS}),
+    UpgradeState.WAIT_FOR_JOBS: frozenset({UpgradeState.POD_DELETION, UpgradeState.DRAIN_REQUIRED}),
+    UpgradeState.POD_DELETION: frozenset({UpgradeState.DRAIN_REQUIRED}),
+    UpgradeState.DRAIN_REQUIRED: frozenset({UpgradeState.POD_RESTART}),
+    UpgradeState.POD_RESTART: frozenset(
+        {
+            UpgradeState.VALIDATION_REQUIRED,
+            UpgradeState.UNCORDON_REQUIRED,
+            UpgradeState.DONE,
+            UpgradeState.FAILED,
+        }
+    ),
+    UpgradeState.VALIDATION_REQUIRED: frozenset(
+        {UpgradeState.UNCORDON_REQUIRED, UpgradeState.DONE, UpgradeState.FAILED}
+    ),
+    UpgradeState.UNCORDON_REQUIRED: frozenset({UpgradeState.DONE}),
+    UpgradeState.FAILED: frozenset({UpgradeState.UNCORDON_REQUIRED, UpgradeState.DONE}),
+}
+"""The changes that a pass makes."""
+AFTER_ACTIONS: dict[UpgradeState, frozenset[UpgradeState]] = {
+    UpgradeState.POD_DELETION: frozenset({UpgradeState.POD_RESTART, UpgradeState.DRAIN_REQUIRED, UpgradeState.FAILED}),
+    UpgradeState.DRAIN_REQUIRED: frozenset({UpgradeState.POD_RESTART, UpgradeState.FAILED}),
+}
+"""The changes at the end of an eviction or a drain."""
