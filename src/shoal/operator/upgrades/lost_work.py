@@ -11,7 +11,7 @@ number of GPU-seconds says how long. Rejected as well: the exact best order, whi
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
@@ -79,6 +79,7 @@ class _Losses:
             self._on_node[pod.node].append(pod)
             if pod.gang:
                 self._members[pod.gang].append(pod)
+        self._nodes_by_members = {gang: _by_members(pods) for gang, pods in self._members.items()}
         self._spare = dict(work.spare_members)
         self._stopped: set[str] = set()
         self._drained: set[str] = set()
@@ -93,10 +94,8 @@ class _Losses:
         return gangs, *lost
 
     def drain(self, node: str) -> set[str]:
-        """The nodes whose loss may have changed."""
-        if node in self._drained:
-            return set()
-        changed = set()
+        """The nodes whose loss may have changed: where the drain stops, or would have stopped, one of its gangs."""
+        changed: set[str] = set()
         for gang, pods in self._by_gang(node).items():
             if gang:
                 left = self._spare.get(gang, 0) - len(pods)
@@ -104,7 +103,9 @@ class _Losses:
                 self._gang_losses.pop(gang, None)
                 if left < 0:
                     self._stopped.add(gang)
-                changed |= {pod.node for pod in self._members[gang]}
+                for members, nodes in self._nodes_by_members[gang].items():
+                    if members > left:
+                        changed.update(nodes)
         self._drained.add(node)
         return changed - {node}
 
@@ -128,6 +129,14 @@ class _Losses:
         for pod in pods:
             lost = _both(lost, (round(max(0.0, self._now_s - pod.saved_s) * pod.gpus_milli), pod.priority))
         return lost
+
+
+def _by_members(pods: Iterable[DrainedPod]) -> dict[int, list[str]]:
+    """The nodes of a gang by the number of its members there."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for node, members in Counter(pod.node for pod in pods).items():
+        found[members].append(node)
+    return found
 
 
 def _both(one: _PodLoss, other: _PodLoss) -> _PodLoss:
