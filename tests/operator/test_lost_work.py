@@ -71,6 +71,11 @@ def test_spare_members_are_used_once() -> None:
     assert order("abd", *pods, pod("d", 1, gang="h"), g=1) == "adb"
 
 
+def test_members_that_are_gone_already_are_not_lost_again() -> None:
+    gang = (pod("a", 8, gang="g"), pod("b", 1, gang="g"), pod("b", 1, 1, gang="g"))
+    assert order("cba", *gang, pod("c", 5, gang="h"), g=1) == "abc"
+
+
 def test_a_gang_that_stops_anyway_costs_nothing() -> None:
     pods = (pod("a", 8, gang="g"), pod("z", 8, gang="g"), pod("b", 1))
     assert order("ab", *pods) == "ba"

@@ -91,6 +91,18 @@ def test_each_state_of_an_upgrade_uses_one_place(state: str) -> None:
     assert upgrade_slots([*WAITING, *nodes(state)], policy(maxParallelUpgrades=2)) == 1
 
 
+@pytest.mark.parametrize("limit", [None, "100%", 9])
+def test_nodes_that_are_not_ready_may_start_where_all_may_be_unavailable(limit: int | str | None) -> None:
+    unready = nodes("upgrade-required", is_ready=False)
+    assert upgrade_slots([*unready, *WAITING[1:]], policy(maxUnavailable=limit)) == 4
+
+
+@pytest.mark.parametrize("limit", [None, "100%", 4])
+def test_no_node_may_start_where_all_are_unavailable(limit: int | str | None) -> None:
+    unready = nodes(*["upgrade-required"] * 4, is_ready=False)
+    assert upgrade_slots(unready, policy(maxUnavailable=limit)) == 0
+
+
 def test_without_nodes_none_may_start() -> None:
     done = decided(by=policy(maxUnavailable="25%"))
     assert (done.decisions, done.slots) == ((), 0)

@@ -107,7 +107,7 @@ class _Losses:
                     if members > left:
                         changed.update(nodes)
         self._drained.add(node)
-        return changed - {node}
+        return changed
 
     def _by_gang(self, node: str) -> dict[str, list[DrainedPod]]:
         """The pods that still run there; those without a gang under the empty name."""
