@@ -11,6 +11,8 @@ from pathlib import Path
 from shoal.controllers.volcano.job_phases import ACTION_TRANSITIONS, POD_TRANSITIONS
 from shoal.engine.pods import TRANSITIONS
 from shoal.engine.queues.entry import STATES_AFTER
+from shoal.operator.upgrades.states import AFTER_ACTIONS
+from shoal.operator.upgrades.states import TRANSITIONS as UPGRADE_TRANSITIONS
 
 PAGE = Path(__file__).parents[1] / "docs" / "states.md"
 _PODS = """\
@@ -41,13 +43,21 @@ _JOBS = """
 The phases are defined in `controllers/volcano/job_phases.py`. A transition with a label is caused by that action
 (`ACTION_TRANSITIONS`). The others follow from the pods of the job (`POD_TRANSITIONS`).
 """
+_UPGRADES = """
+## Driver upgrades
+
+The states of a node are defined in `operator/upgrades/states.py`. A pass over all nodes makes the transitions without a
+label (`TRANSITIONS`); [driver upgrades](driver-upgrades.md) describes when. The transitions with a label follow from
+the end of an eviction or a drain (`AFTER_ACTIONS`). The diagram has `_` in place of `-`.
+"""
 
 
 def page() -> str:
     """The text of docs/states.md."""
     pods = ((_name(before), _name(after), "") for before, targets in TRANSITIONS.items() for after in targets)
     heads = (f"| {outcome} | {', '.join(sorted(states))} |\n" for outcome, states in STATES_AFTER.items())
-    return "".join((_PODS, diagram(pods), _HEADS, *heads, _JOBS, diagram(_job_phases())))
+    parts = (_PODS, diagram(pods), _HEADS, *heads, _JOBS, diagram(_job_phases()))
+    return "".join((*parts, _UPGRADES, diagram(_upgrades())))
 
 
 def diagram(transitions: Iterable[tuple[str, str, str]]) -> str:
@@ -67,6 +77,17 @@ def _job_phases() -> Iterator[tuple[str, str, str]]:
     for before, targets in POD_TRANSITIONS.items():
         for after in targets:
             yield before, after, ""
+
+
+def _upgrades() -> Iterator[tuple[str, str, str]]:
+    for table, label in ((UPGRADE_TRANSITIONS, ""), (AFTER_ACTIONS, "ended")):
+        for before, states in table.items():
+            yield from ((_drawn(before), _drawn(after), label) for after in states)
+
+
+def _drawn(state: str) -> str:
+    """Mermaid reads a dash as part of an arrow."""
+    return state.replace("-", "_") or "[*]"
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from .mig import results as mig
 from .result import Result, said
 from .run import decide
 from .scope import contested, out_of_scope
+from .upgrade import results as upgrade
 
 _FAMILY = "schedulers"
 _PLAIN = Options()
@@ -78,6 +79,7 @@ _FAMILIES: Mapping[str, tuple[str, Callable[[dict[str, Any]], list[Result]]]] = 
     labels.FAMILY: (labels.FAMILY, labels.results_of_case),
     preferred.FAMILY: (preferred.FAMILY, preferred.results_of_case),
     sharing.FAMILY: (sharing.FAMILY, sharing.results_of_case),
+    upgrade.FAMILY: (upgrade.FAMILY, upgrade.results_of_case),
 }
 """How the cases of a file that names its family are judged."""
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from build.depth import examples
 from build.pod_life import template
-from shoal.client.owned_pods.int_or_percent import amount_of
 from shoal.client.owned_pods.template_hash import template_hash
 from shoal.embedded.controllers.deployments.revision_annotations import DESIRED, HISTORY, REVISION, of_new_set
 from shoal.embedded.controllers.deployments.templates import HASH, same_template
+from shoal.units.int_or_percent import amount_of
 
 VALUES = st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=5)
 

@@ -8,7 +8,6 @@ from shoal.client.context import Context, Controller
 from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from shoal.client.loop import Loop
-from shoal.client.owned_pods.int_or_percent import amount_of
 from shoal.client.owned_pods.owner_wakeups import GATHER_S, OwnerWakeups
 from shoal.client.owned_pods.ownership import Claims, controller_reference, selector_of_spec
 from shoal.client.owned_pods.pod_control import PodControl, pod_from_template, slow_start_batch
@@ -20,6 +19,7 @@ from shoal.embedded.controllers.daemon_sets.nodes import DaemonNodes
 from shoal.embedded.controllers.daemon_sets.plan import Changes, DaemonSetState, placement_changes, update_changes
 from shoal.embedded.controllers.revisions.history import History
 from shoal.units.errors import ShoalError
+from shoal.units.int_or_percent import amount_of
 
 _MAX_PODS_PER_SYNC = 250
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"

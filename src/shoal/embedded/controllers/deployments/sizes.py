@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from shoal.client.item import Obj
-from shoal.client.owned_pods.int_or_percent import amount_of
+from shoal.units.int_or_percent import amount_of
 
 
 class Slack(msgspec.Struct, frozen=True):

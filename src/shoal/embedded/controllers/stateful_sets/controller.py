@@ -8,7 +8,6 @@ from shoal.client.context import Context, Controller
 from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import CONTROLLER_REVISIONS, PODS, STATEFUL_SETS, VOLUME_CLAIMS
 from shoal.client.loop import Loop
-from shoal.client.owned_pods.int_or_percent import amount_of
 from shoal.client.owned_pods.owner_wakeups import OwnerWakeups
 from shoal.client.owned_pods.ownership import Claims, selector_of_spec
 from shoal.client.owned_pods.pod_control import is_namespace_ending, slow_start_batch
@@ -21,6 +20,7 @@ from shoal.embedded.controllers.stateful_sets.claims import VolumeClaims
 from shoal.embedded.controllers.stateful_sets.identity import INDEX_LABEL, NAME_LABEL, ordinal_of, pod_of_ordinal
 from shoal.embedded.controllers.stateful_sets.plan import REVISION_LABEL, CreatePod, DesiredSet, Step, steps
 from shoal.units.errors import ShoalError
+from shoal.units.int_or_percent import amount_of
 
 _HASH_LABEL = "controller.kubernetes.io/hash"
 _STALE_S = 1.0
