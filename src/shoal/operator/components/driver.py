@@ -119,13 +119,14 @@ def driver_pools(build: Building) -> list[DriverPool]:
 
 
 def driver_daemon_set(build: Building, pool: DriverPool) -> Obj:
-    driver = build.spec.driver
+    driver, modules = build.spec.driver, [one for _, _, one in _modules(build.spec)]
+    secrets = [name for one in (driver, driver.manager, *modules) for name in one.image_pull_secrets]
     pod = PodParts(
         init=(_manager(build),),
         containers=(_driver(build, pool), *_peer_memory(build, pool), *_side_modules(build, pool)),
         sees_host_processes=True,
-        is_on_host_network=driver.host_network,
-        pull_secrets=(*driver.image_pull_secrets, *driver.manager.image_pull_secrets),
+        is_on_host_network=any(one.host_network for one in (driver, *modules)),
+        pull_secrets=tuple(secrets),
     )
     return daemon_set(build, DRIVER, pod, "OnDelete", pool.pool())
 
@@ -241,11 +242,6 @@ def _reloading(build: Building, pool: DriverPool, name: str, task: str, driver: 
 
 def _side_modules(build: Building, pool: DriverPool) -> list[ContainerParts]:
     """The modules of GPUDirect Storage and GDRCopy, which are loaded beside the driver."""
-    spec = build.spec
-    modules: tuple[tuple[str, str, Operand], ...] = (
-        ("gds", "nvidia-fs-ctr", spec.gds),
-        ("gdrcopy", "nvidia-gdrcopy-ctr", spec.gdrcopy),
-    )
     return [
         ContainerParts(
             name=name,
@@ -257,9 +253,14 @@ def _side_modules(build: Building, pool: DriverPool) -> list[ContainerParts]:
             mounts=(_NVIDIA, Mount("var-log", "/var/log", "/var/log"), Mount("dev-log", "/dev/log", "/dev/log")),
             resources=operand.resources,
         )
-        for component, name, operand in modules
-        if operand.enabled
+        for component, name, operand in _modules(build.spec)
     ]
+
+
+def _modules(spec: ClusterPolicySpec) -> list[tuple[str, str, Operand]]:
+    """Field, container and values of those that are enabled."""
+    known = (("gds", "nvidia-fs-ctr", spec.gds), ("gdrcopy", "nvidia-gdrcopy-ctr", spec.gdrcopy))
+    return [one for one in known if one[2].enabled]
 
 
 def _module_start(container: str) -> str:
