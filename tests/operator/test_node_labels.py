@@ -16,9 +16,9 @@ OPERANDS = (
     *("container-toolkit", "dcgm", "dcgm-exporter", "device-plugin", "driver", "gpu-feature-discovery"),
     *("node-status-exporter", "operator-validator"),
 )
-ALL = {"nvidia.com/gpu.present": "true", **{D + one: "true" for one in OPERANDS}}
+ALL: dict[str, Any] = {"nvidia.com/gpu.present": "true", **{D + one: "true" for one in OPERANDS}}
 CAPABLE = {"nvidia.com/mig.capable": "true"}
-MIG = {"nvidia.com/mig.config": "all-disabled", D + "mig-manager": "true"}
+MIG: dict[str, Any] = {"nvidia.com/mig.config": "all-disabled", D + "mig-manager": "true"}
 SANDBOX = {"sandboxWorkloads": {"enabled": True, "defaultWorkload": "vm-passthrough"}}
 WORKLOAD = "nvidia.com/gpu.workload.config"
 KERNEL = "feature.node.kubernetes.io/kernel-version.full"
