@@ -26,7 +26,7 @@ from shoal.wiring.disciplines import add_disciplines
 from shoal.wiring.missing_kinds import MissingKinds
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.queue_rules import QueueRules
-from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, VOLCANO, RunChoice
+from shoal.wiring.run_choice import KAI, OPERATOR, QUEUES, SCHEDULER, VOLCANO, RunChoice
 from shoal.wiring.scheduling_loop import new_scheduling_loop
 from shoal.wiring.telemetry import Telemetry
 
@@ -38,6 +38,7 @@ BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
 _KUBERNETES = "default-scheduler"
 """Under this name, replicas are spread as kube-scheduler does."""
 PARTS = (SCHEDULER, QUEUES, *BESIDE, VOLCANO, KAI)
+"""The parts that run by default; the operator runs if it is named."""
 
 
 async def start_shoal(
@@ -77,6 +78,10 @@ async def start_shoal(
             from shoal.wiring.shoal_makers import make
 
             tasks.start(name, make(name, context_of(name), served, rules).run)
+    if OPERATOR in choice.controllers:
+        from shoal.controllers.operator.controller import operator_controller
+
+        tasks.start(OPERATOR, operator_controller(context_of(OPERATOR), served, choice.operator).run)
     if telemetry is not None:
         telemetry.follow_work_queues(tasks.waiting)
     missing = MissingKinds(served, choice.controllers, tasks.clock)
