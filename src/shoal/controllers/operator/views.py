@@ -6,7 +6,7 @@ import msgspec
 from msgspec import field
 
 from shoal.client.item import Item, Seen
-from shoal.operator.components.facts import NodeFacts
+from shoal.operator.components.facts import OperatorNode
 from shoal.operator.progress.node_stages import NodeStages, OperandPod
 from shoal.operator.progress.policy_status import DaemonSetProgress
 
@@ -28,18 +28,18 @@ class _NodeMeta(msgspec.Struct, rename="camel", gc=False):
     creation_timestamp: str = ""
 
 
-class _NodeStatus(msgspec.Struct, rename="camel", gc=False):
+class _OperatedStatus(msgspec.Struct, rename="camel", gc=False):
     node_info: _NodeInfo = field(default_factory=_NodeInfo)
     allocatable: dict[str, str | int] = {}
 
 
 class OperatedNode(msgspec.Struct, gc=False):
     metadata: _NodeMeta
-    status: _NodeStatus = field(default_factory=_NodeStatus)
+    status: _OperatedStatus = field(default_factory=_OperatedStatus)
 
-    def facts(self) -> NodeFacts:
+    def facts(self) -> OperatorNode:
         info = self.status.node_info
-        return NodeFacts(
+        return OperatorNode(
             self.metadata.name,
             self.metadata.labels,
             info.os_image,
@@ -77,7 +77,7 @@ class _ContainerStatus(msgspec.Struct, gc=False):
     state: _ContainerState = field(default_factory=_ContainerState)
 
 
-class _Condition(msgspec.Struct, rename="camel", gc=False):
+class _OperandCondition(msgspec.Struct, rename="camel", gc=False):
     type: str
     status: str = ""
     last_transition_time: str | None = None
@@ -96,7 +96,7 @@ class _OperandStatus(msgspec.Struct, rename="camel", gc=False):
     phase: str = ""
     message: str = ""
     start_time: str | None = None
-    conditions: list[_Condition] = []
+    conditions: list[_OperandCondition] = []
     init_container_statuses: list[_ContainerStatus] = []
     container_statuses: list[_ContainerStatus] = []
 
