@@ -13,7 +13,7 @@ from shoal.operator.components.operating_systems import os_tag
 
 Obj = dict[str, Any]
 USUAL = [
-    "shoal-node-discovery",
+    "nvidia-node-feature-discovery",
     "nvidia-driver-daemonset",
     "nvidia-container-toolkit-daemonset",
     "nvidia-operator-validator",
@@ -40,7 +40,7 @@ def test_where_node_feature_discovery_runs_shoals_own_does_not() -> None:
 
 
 def test_the_discovery_runs_on_every_node_without_privileges() -> None:
-    pod = Built({}).pod("shoal-node-discovery")
+    pod = Built({}).pod("nvidia-node-feature-discovery")
     assert "nodeSelector" not in pod
     assert pod["tolerations"] == [{"operator": "Exists"}]
     assert pod["containers"][0]["securityContext"] == {"allowPrivilegeEscalation": False}

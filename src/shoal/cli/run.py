@@ -27,15 +27,18 @@ if TYPE_CHECKING:
 _DONE_LIVE = ("VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResources", "DefaultPreemption")
 """What a set of manifests does not have, and a cluster has."""
 _USUAL = ("shoal",)
-_BY_DEFAULT = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
-_CONTROLLERS = (*_BY_DEFAULT, "operator")
+_CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
+_NAMED = ("operator",)
+"""Parts that run only if they are named."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     controllers: Annotated[
         str,
-        typer.Option(metavar="NAMES", help=f"Parts to run, separated by commas: {', '.join(_CONTROLLERS)}."),
+        typer.Option(
+            metavar="NAMES", help=f"Parts to run, separated by commas: {', '.join((*_CONTROLLERS, *_NAMED))}."
+        ),
     ] = ""
     config: Annotated[
         list[Path] | None,
@@ -131,7 +134,7 @@ def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOp
     own = files.own
     chosen = tuple(name.strip() for name in options.controllers.split(",")) if options.controllers else ()
     for name in chosen:
-        check_known(name, _CONTROLLERS, "controller", Where(path="--controllers"))
+        check_known(name, (*_CONTROLLERS, *_NAMED), "controller", Where(path="--controllers"))
     if options.scheduler_name:
         own = replace(own, scheduler_names=tuple(dict.fromkeys(options.scheduler_name)))
     if options.leader_elect is not None:
@@ -194,7 +197,7 @@ def run_choice(files: RunFiles) -> RunChoice:
         builder=profiles[0].builder if profiles else _policy(files),
         profiles=profiles,
         steps=steps_of_rules(own.preemption),
-        controllers=_parts(files) or _BY_DEFAULT,
+        controllers=_parts(files) or _CONTROLLERS,
         kueue=files.kueue,
         identity=f"{os.uname().nodename}_{uuid.uuid4()}",
     )
@@ -233,5 +236,5 @@ def _profiles(files: RunFiles) -> tuple[tuple[NamedProfile, ...], tuple[str, ...
 def _parts(files: RunFiles) -> tuple[str, ...]:
     names = files.own.controllers
     for at, name in enumerate(names):
-        check_known(name, _CONTROLLERS, "controller", files.own_where.below(f"controllers[{at}]"))
+        check_known(name, (*_CONTROLLERS, *_NAMED), "controller", files.own_where.below(f"controllers[{at}]"))
     return tuple(dict.fromkeys(names))

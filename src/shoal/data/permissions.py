@@ -263,8 +263,9 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 """By part of `shoal run`, in the whole cluster."""
 
-BY_DEFAULT = tuple(name for name in PARTS if name != "operator")
-"""The parts that run if none is named."""
+NAMED = ("operator",)
+"""The parts that run only if they are named."""
+BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 
 EVERY_PART = (EVENTS,)
 

@@ -35,10 +35,11 @@ ClientFactory = Callable[[str], Api]
 
 BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
+NAMED = (OPERATOR,)
+"""Controllers that run only if `--controllers` names them."""
 _KUBERNETES = "default-scheduler"
 """Under this name, replicas are spread as kube-scheduler does."""
 PARTS = (SCHEDULER, QUEUES, *BESIDE, VOLCANO, KAI)
-"""The parts that run by default; the operator runs if it is named."""
 
 
 async def start_shoal(
