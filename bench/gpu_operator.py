@@ -21,7 +21,7 @@ import msgspec
 from rich.console import Console
 
 import bench.cluster  # noqa: F401 - makes the helpers of the tests importable
-from bench.cluster.accounts import processor_s
+from bench.cluster.accounts import most_resident_mb, processor_s
 from bench.cluster.figures import Figure, table
 from build.living_cluster import living
 from build.shoal_process import ShoalProcess
@@ -72,7 +72,7 @@ async def measure(kubeconfig: Path, process: ShoalProcess, nodes: int) -> Operat
         found.changed = await _until(lambda: _all_changed(api), begun)
         found.replaced = await _until(lambda: _is_ready(api), begun)
         found.stages = await _until(lambda: _have_stages(api, nodes), begun)
-        found.memory = _peak_mb(process)
+        found.memory = most_resident_mb(process.process.pid)
     finally:
         await api.close()
     return found
@@ -95,7 +95,7 @@ def _is_rolled_out(one: Obj) -> bool:
     status = one["status"]
     # The driver is replaced by upgrades only.
     is_updated = status.get("updatedNumberScheduled", 0) == status["desiredNumberScheduled"]
-    return is_updated or one["spec"]["updateStrategy"]["type"] == "OnDelete"
+    return bool(is_updated or one["spec"]["updateStrategy"]["type"] == "OnDelete")
 
 
 async def _all_changed(api: KubeApi) -> bool:
@@ -121,11 +121,6 @@ async def _used_percent(process: ShoalProcess) -> float:
     before = processor_s(process.process.pid)
     await asyncio.sleep(_IDLE_S)
     return 100 * (processor_s(process.process.pid) - before) / _IDLE_S
-
-
-def _peak_mb(process: ShoalProcess) -> float:
-    lines = Path(f"/proc/{process.process.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1000
 
 
 def figures(found: OperatorFigures) -> list[Figure]:
