@@ -28,6 +28,8 @@ from shoal.operator.components.desired import DesiredState, desired_states
 from shoal.operator.components.driver import config_maps
 from shoal.operator.components.facts import FleetFacts, OperatorSettings, fleet_facts
 from shoal.operator.policy.active import misplaced_warning
+from shoal.operator.policy.config_remarks import config_remarks
+from shoal.operator.policy.operands import ConfigReference
 from shoal.operator.policy.reading import ReadPolicy, read_cluster_policy
 from shoal.operator.policy.spec import ClusterPolicySpec
 from shoal.operator.progress.policy_status import PolicyStatus, ignored_status, policy_status, state_progress
@@ -112,11 +114,32 @@ class GpuOperator:
         sets = {one.name: daemon_set_progress(one) for one in self._owned.of(DAEMON_SETS)}
         status = policy_status(state_progress(states, sets), facts, failed)
         await self._policies.write(kind, item, status)
+        await self._remark(kind, item, read.spec)
         if not status.is_ready:
             return _NOT_READY_S
         if not facts.has_labels:
             return _WITHOUT_LABELS_S
         return _WITH_CONFIG_MAPS_S if config_maps(read.spec) else None
+
+    async def _remark(self, kind: Kind, item: Item, spec: ClusterPolicySpec) -> None:
+        """Record Events about ConfigMaps that do not exist or have no effect."""
+        references = {
+            "devicePlugin": spec.device_plugin.config,
+            "migManager": spec.mig_manager.config,
+            "dcgmExporter": ConfigReference(spec.dcgm_exporter.config.name),
+        }
+        present = [one.name for one in references.values() if one.name and await self._exists(one.name)]
+        labels = [one.metadata.labels for one in self._nodes.all() if one.facts().has_gpus]
+        remarks = config_remarks(references, labels, present)
+        for reason in ("ConfigMapNotFound", "NoDefaultConfig"):
+            self._policies.warn(kind, item, reason, tuple(words for one, words in remarks if one == reason))
+
+    async def _exists(self, config_map: str) -> bool:
+        try:
+            await self._context.api.get(CONFIG_MAPS, self._settings.namespace, config_map)
+        except NotFoundError:
+            return False
+        return True
 
     async def _facts(self, spec: ClusterPolicySpec) -> FleetFacts:
         keys: dict[str, tuple[str, ...]] = {}
