@@ -11,7 +11,12 @@ import asyncio
 from collections.abc import Sequence
 
 from shoal.client.context import Context, Controller
-from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES, SERVICE_MONITORS
+from shoal.client.ecosystem_kinds import (
+    CLUSTER_POLICIES,
+    MISPLACED_CLUSTER_POLICIES,
+    NVIDIA_DRIVERS,
+    SERVICE_MONITORS,
+)
 from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import CONFIG_MAPS, DAEMON_SETS, Kind
 from shoal.client.loop import Loop
@@ -20,10 +25,12 @@ from shoal.client.refusals import NotFoundError, RefusedError
 from shoal.client.served import Served
 from shoal.controllers.operator.active_policy import ActivePolicy
 from shoal.controllers.operator.nodes import OperatedNodes
+from shoal.controllers.operator.nvidia_drivers import NvidiaDrivers
 from shoal.controllers.operator.owned_objects import OwnedObjects
 from shoal.controllers.operator.policies import Policies
 from shoal.controllers.operator.views import daemon_set_progress
 from shoal.operator.components.build import Building
+from shoal.operator.components.component import DRIVER
 from shoal.operator.components.desired import DesiredState, desired_states
 from shoal.operator.components.driver import config_maps
 from shoal.operator.components.facts import FleetFacts, OperatorSettings, fleet_facts
@@ -53,12 +60,14 @@ class GpuOperator:
         self._settings = settings
         self._found = asyncio.Event()
         self._policies = Policies(context, settings.namespace)
+        self._drivers = NvidiaDrivers(context, self._policies)
         self._loop = Loop(context, self._reconcile, workers=1)
         self._nodes = OperatedNodes(context, settings.namespace, self._wake)
         self._owned = OwnedObjects(context, settings.namespace, lambda _kind, _item: self._wake())
         for kind in (CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES):
             served.when_there(kind, self._follow)
         served.when_there(SERVICE_MONITORS, self._follow_monitors)
+        served.when_there(NVIDIA_DRIVERS, self._follow_drivers)
 
     async def run(self) -> None:
         """Runs until cancelled. Nothing is read before the server has ClusterPolicies."""
@@ -80,6 +89,9 @@ class GpuOperator:
     def _follow_monitors(self, kind: Kind) -> None:
         self._owned.follow(kind)
         self._wake()
+
+    def _follow_drivers(self, kind: Kind) -> None:
+        self._context.informers.of(kind).on_change(lambda _before, _after: self._wake())
 
     def _wake(self) -> None:
         self._loop.wake(_THE_ONE, _GATHER_S)
@@ -107,13 +119,22 @@ class GpuOperator:
 
     async def _apply(self, kind: Kind, item: Item, read: ReadPolicy) -> float | None:
         facts = await self._facts(read.spec)
-        states = desired_states(Building(read.spec, facts, self._settings))
-        components = tuple(one.component for one in states if one.component is not None and _has_pods(one))
-        failed = await self._write(states, controlled_by(kind, item.name, item.uid))
-        self._nodes.policy.put(ActivePolicy(read.spec, components))
+        build = Building(read.spec, facts, self._settings)
+        drivers = self._drivers.assigned(build, [one.facts() for one in self._nodes.all()])
+        owner = controlled_by(kind, item.name, item.uid)
+        owned: list[tuple[DesiredState, Obj]] = []
+        for state in desired_states(build):
+            owned.append((state, owner))
+            if state.component == DRIVER:
+                owned += drivers.states()
+        states = [state for state, _ in owned]
+        components = tuple(dict.fromkeys(one.component for one in states if one.component and _has_pods(one)))
+        failed = await self._write(owned)
+        self._nodes.policy.put(ActivePolicy(read.spec, components, drivers.pools, keeps_pools=drivers.kept))
         sets = {one.name: daemon_set_progress(one) for one in self._owned.of(DAEMON_SETS)}
         status = policy_status(state_progress(states, sets), facts, failed)
         await self._policies.write(kind, item, status)
+        await self._drivers.report(drivers, sets)
         await self._remark(kind, item, read.spec)
         if not status.is_ready:
             return _NOT_READY_S
@@ -152,15 +173,16 @@ class GpuOperator:
         nodes = [one.facts() for one in self._nodes.all()]
         return fleet_facts(nodes, keys, has_service_monitors=self._owned.has(SERVICE_MONITORS))
 
-    async def _write(self, states: Sequence[DesiredState], owner: Obj) -> list[str]:
+    async def _write(self, owned: Sequence[tuple[DesiredState, Obj]]) -> list[str]:
         """Returns the refusals; the other objects are written nevertheless."""
         failed = []
-        for state in states:
+        for state, owner in owned:
             for obj in state.objects:
                 try:
                     await self._owned.put(obj, owner)
                 except RefusedError as error:
                     failed.append(f"{obj['kind']} {obj['metadata']['name']}: {error}")
+        states = [state for state, _ in owned]
         wanted = {(one["kind"], one["metadata"]["name"]) for state in states for one in state.objects}
         kept = [one.component.name for one in states if one.fault and one.component is not None]
         await self._owned.remove_others(wanted, kept)
