@@ -35,7 +35,7 @@ from shoal.client.port import Patch
 _NODES, _FEW = 500, 50
 _CHANGE_S, _MEMORY_MB, _IDLE_PERCENT = 30, 120, 1
 _IDLE_S = 30.0
-_LONGEST_S = 600.0
+_LONGEST_S = 900.0
 _SPACE, _NAME = "gpu-operator", "cluster-policy"
 _STAGES = "shoal.dev/gpu-stages"
 _CHANGE: Obj = {
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = ("--operator-namespace", _SPACE, "--metrics-address", "none", "--no-leader-elect")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        with living(place, f"{nodes}xp5.48xlarge", "--memory", "--scheduler", "simple") as server:
+        with living(place, f"{nodes}xp5.48xlarge", "--memory") as server:
             process = ShoalProcess(server.kubeconfig, "run", "--controllers", "operator", *options)
             try:
                 if not process.is_ready():
