@@ -29,6 +29,7 @@ def test_an_ordinary_pod_is_accepted() -> None:
     limits = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}
 
     assert not unsupported(pod(spec, resources={"limits": limits}, livenessProbe={"exec": {"command": ["x"]}}), USER)
+    assert not unsupported(pod(lifecycle={"postStart": {"exec": {"command": ["x"]}}}), USER)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,8 @@ def test_an_ordinary_pod_is_accepted() -> None:
         ({"volumes": [{"name": "v", "nfs": {}}]}, {}, "spec.volumes[v]: nfs"),
         ({"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]}, {}, "spec.volumes[v]: medium"),
         ({}, {"command": []}, "spec.containers[main].command is required"),
-        ({}, {"lifecycle": {"preStop": {}}}, "spec.containers[main].lifecycle"),
+        ({}, {"lifecycle": {"preStop": {"tcpSocket": {}}}}, "spec.containers[main].lifecycle.preStop: tcpSocket"),
+        ({}, {"lifecycle": {"stopSignal": "SIGINT"}}, "spec.containers[main].lifecycle.stopSignal"),
         ({}, {"securityContext": {"privileged": True}}, "spec.containers[main].securityContext.privileged"),
         ({}, {"securityContext": {"capabilities": {"add": ["X"]}}}, "securityContext.capabilities"),
         ({}, {"securityContext": {"allowPrivilegeEscalation": False}}, "allowPrivilegeEscalation: false"),

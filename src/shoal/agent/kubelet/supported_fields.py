@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from shoal.agent.kubelet.lifecycle_hooks import HANDLERS
 from shoal.agent.kubelet.volumes import KINDS, kind_of
 
 Obj = dict[str, Any]
@@ -59,6 +60,7 @@ _CONTAINER = frozenset(
         "envFrom",
         "image",
         "imagePullPolicy",
+        "lifecycle",
         "livenessProbe",
         "name",
         "ports",
@@ -75,6 +77,7 @@ _CONTAINER = frozenset(
         "workingDir",
     ]
 )
+_HOOKS, _HANDLERS = ("postStart", "preStop"), ", ".join(HANDLERS)
 
 
 def unsupported_fields(pod: Obj, what: str, more: frozenset[str] = frozenset()) -> Iterator[str]:
@@ -115,6 +118,11 @@ def _of_container(container: Obj, where: str, what: str) -> Iterator[str]:
     for mount in container.get("volumeMounts") or ():
         if any(mount.get(key) for key in ("subPath", "subPathExpr")):
             yield f"{where}.volumeMounts[{mount['name']}]: subPath is not supported"
+    for name, hook in (container.get("lifecycle") or {}).items():
+        if name not in _HOOKS:
+            yield f"{where}.lifecycle.{name} is not supported for {what}"
+        elif not hook.keys() & {*HANDLERS}:
+            yield f"{where}.lifecycle.{name}: {', '.join(hook) or 'no handler'} is not supported; use {_HANDLERS}"
     for name in ("startupProbe", "readinessProbe", "livenessProbe"):
         if "grpc" in (container.get(name) or {}):
             yield f"{where}.{name}.grpc is not supported; use exec, httpGet or tcpSocket"
