@@ -30,6 +30,7 @@ def test_what_containers_have_is_accepted() -> None:
     }
     spec = {
         "hostNetwork": True,
+        "hostUsers": True,
         "imagePullSecrets": [{"name": "s"}],
         "runtimeClassName": "kata",
         "securityContext": {"fsGroup": 1, "supplementalGroups": [2]},
@@ -49,7 +50,7 @@ def test_what_containers_have_is_accepted() -> None:
         ({"resources": {"limits": {"cpu": "1"}}}, {}, "spec.resources.limits"),
         ({"dnsPolicy": "None"}, {}, "spec.dnsPolicy: None"),
         ({"hostAliases": [{"ip": "1.1.1.1"}]}, {}, "spec.hostAliases"),
-        ({"hostUsers": True}, {}, "spec.hostUsers"),
+        ({"hostUsers": False}, {}, "spec.hostUsers: false"),
         ({"setHostnameAsFQDN": True}, {}, "spec.setHostnameAsFQDN"),
         ({"securityContext": {"sysctls": [{"name": "a"}]}}, {}, "spec.securityContext.sysctls"),
         ({"securityContext": {"appArmorProfile": {"type": "x"}}}, {}, "spec.securityContext.appArmorProfile"),
@@ -64,7 +65,6 @@ def test_what_containers_have_is_accepted() -> None:
         ({}, {"volumeMounts": [{"name": "v", "subPath": "x"}]}, "volumeMounts[v]: subPath"),
         ({}, {"volumeMounts": [{"name": "v", "recursiveReadOnly": "Enabled"}]}, "volumeMounts[v]: recursiveReadOnly"),
         ({}, {"volumeDevices": [{"name": "v"}]}, "spec.containers[main].volumeDevices"),
-        ({}, {"livenessProbe": {"grpc": {"port": 1}}}, "livenessProbe.grpc"),
     ],
 )
 def test_what_a_container_cannot_have_is_named(spec: Obj, container: Obj, field: str) -> None:

@@ -37,6 +37,7 @@ def test_an_ordinary_pod_is_accepted() -> None:
     [
         ({"dnsConfig": {"nameservers": ["1.1.1.1"]}}, {}, "spec.dnsConfig"),
         ({"hostAliases": [{"ip": "1.1.1.1"}]}, {}, "spec.hostAliases"),
+        ({"hostUsers": False}, {}, "spec.hostUsers: false"),
         ({"securityContext": {"runAsUser": 1001}}, {}, "spec.securityContext.runAsUser: 1001"),
         ({"volumes": [{"name": "v", "nfs": {}}]}, {}, "spec.volumes[v]: nfs"),
         ({"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]}, {}, "spec.volumes[v]: medium"),
@@ -49,7 +50,6 @@ def test_an_ordinary_pod_is_accepted() -> None:
         ({}, {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}, "ephemeral-storage"),
         ({}, {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}, "hugepages-2Mi"),
         ({}, {"volumeMounts": [{"name": "v", "subPath": "x"}]}, "volumeMounts[v]: subPath"),
-        ({}, {"livenessProbe": {"grpc": {"port": 1}}}, "livenessProbe.grpc"),
         ({}, {"stdin": True}, "spec.containers[main].stdin"),
         ({}, {"terminationMessagePath": "/var/x"}, "terminationMessagePath"),
     ],

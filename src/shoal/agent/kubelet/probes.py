@@ -1,4 +1,4 @@
-"""Probes containers as the kubelet does: by a command, an HTTP request or a TCP connection."""
+"""Probes containers as the kubelet does: by a command, an HTTP or gRPC request or a TCP connection."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.agent.kubelet.grpc_probe import grpc_fault
 from shoal.agent.kubelet.runtime import PodRuntime, RunKey, StartRefused
 from shoal.units.errors import TemporaryError
 
@@ -59,6 +60,8 @@ async def verdicts(
 async def check_once(probe: Obj, container: Obj, runtime: PodRuntime, key: RunKey, host: str) -> str | None:
     """The failure's message; empty if the probe succeeded, None if the runtime could not probe."""
     timeout_s = Probing.of(probe).timeout_s
+    if "grpc" in probe:
+        return await grpc_fault(probe["grpc"], host, _AGENT, timeout_s)
     try:
         async with asyncio.timeout(timeout_s):
             if "exec" in probe:

@@ -24,6 +24,7 @@ _POD = frozenset(
         "hostIPC",
         "hostNetwork",
         "hostPID",
+        "hostUsers",
         "hostname",
         "imagePullSecrets",
         "initContainers",
@@ -86,6 +87,8 @@ def unsupported_fields(pod: Obj, what: str, more: frozenset[str] = frozenset()) 
     for field, value in spec.items():
         if value and field not in _POD:
             yield f"spec.{field} is not supported for {what}"
+    if spec.get("hostUsers") is False:
+        yield f"spec.hostUsers: false is not supported for {what}: they have the users of the node"
     for volume in spec.get("volumes") or ():
         if kind_of(volume) not in KINDS:
             yield f"spec.volumes[{volume['name']}]: {kind_of(volume)} is not supported; use one of {', '.join(KINDS)}"
@@ -123,6 +126,3 @@ def _of_container(container: Obj, where: str, what: str) -> Iterator[str]:
             yield f"{where}.lifecycle.{name} is not supported for {what}"
         elif not hook.keys() & {*HANDLERS}:
             yield f"{where}.lifecycle.{name}: {', '.join(hook) or 'no handler'} is not supported; use {_HANDLERS}"
-    for name in ("startupProbe", "readinessProbe", "livenessProbe"):
-        if "grpc" in (container.get(name) or {}):
-            yield f"{where}.{name}.grpc is not supported; use exec, httpGet or tcpSocket"
