@@ -19,7 +19,7 @@ class HealthOfServices:
         self.agents: list[str] = []
 
     async def check(self, request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
-        metadata = {key: value for key, value in context.invocation_metadata() or ()}
+        metadata = dict(context.invocation_metadata() or ())
         self.agents.append(str(metadata.get("user-agent", "")))
         service = messages.HealthCheckRequest.FromString(request).service
         if service not in self.statuses:

@@ -62,7 +62,6 @@ def test_what_containers_have_is_accepted() -> None:
         ({}, {"securityContext": {"seLinuxOptions": {"level": "x"}}}, "securityContext.seLinuxOptions"),
         ({}, {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}, "ephemeral-storage"),
         ({}, {"resources": {"claims": [{"name": "c"}]}}, "resources.claims"),
-        ({}, {"volumeMounts": [{"name": "v", "subPath": "x"}]}, "volumeMounts[v]: subPath"),
         ({}, {"volumeMounts": [{"name": "v", "recursiveReadOnly": "Enabled"}]}, "volumeMounts[v]: recursiveReadOnly"),
         ({}, {"volumeDevices": [{"name": "v"}]}, "spec.containers[main].volumeDevices"),
     ],
@@ -75,3 +74,10 @@ def test_volumes_in_memory_need_a_user_who_may_mount() -> None:
     wanted = pod({"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]})
 
     assert "spec.volumes[v]: medium Memory needs root" in unsupported(wanted, may_mount=False)
+
+
+def test_parts_of_volumes_need_a_user_who_may_mount() -> None:
+    wanted = pod(volumeMounts=[{"name": "v", "mountPath": "/v", "subPathExpr": "$(X)"}])
+
+    assert "volumeMounts[v]: subPath needs root" in unsupported(wanted, may_mount=False)
+    assert not unsupported(wanted, may_mount=True)

@@ -49,7 +49,6 @@ def test_an_ordinary_pod_is_accepted() -> None:
         ({}, {"securityContext": {"allowPrivilegeEscalation": False}}, "allowPrivilegeEscalation: false"),
         ({}, {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}, "ephemeral-storage"),
         ({}, {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}, "hugepages-2Mi"),
-        ({}, {"volumeMounts": [{"name": "v", "subPath": "x"}]}, "volumeMounts[v]: subPath"),
         ({}, {"stdin": True}, "spec.containers[main].stdin"),
         ({}, {"terminationMessagePath": "/var/x"}, "terminationMessagePath"),
     ],

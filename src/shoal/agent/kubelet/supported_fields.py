@@ -118,9 +118,6 @@ def _of_container(container: Obj, where: str, what: str) -> Iterator[str]:
             yield f"{where}.resources: {resource} is not supported for {what}"
     if "ephemeral-storage" in (resources.get("limits") or {}):
         yield f"{where}.resources.limits: ephemeral-storage is not enforced for {what}"
-    for mount in container.get("volumeMounts") or ():
-        if any(mount.get(key) for key in ("subPath", "subPathExpr")):
-            yield f"{where}.volumeMounts[{mount['name']}]: subPath is not supported"
     for name, hook in (container.get("lifecycle") or {}).items():
         if name not in _HOOKS:
             yield f"{where}.lifecycle.{name} is not supported for {what}"
