@@ -12,6 +12,8 @@ from shoal.embedded.kubelets.gpu_components.table import NAMES
 from shoal.units.errors import UserError, excerpt
 
 FAULT, GPU_FAULTS = "shoal.dev/fault", "shoal.dev/gpu-faults"
+GPU_SOFTWARE = "shoal.dev/gpu-software"
+"""Of a node: the layers that its machine had at the start, if component pods add others."""
 COMPONENT_FAULTS = "shoal.dev/component-faults"
 ComponentFault = Literal["error", "image-pull"]
 FaultKind = Literal["fail", "partition", "reboot", "spot-interrupt"]

@@ -28,6 +28,8 @@ from shoal.embedded.kubelets import pod_actions
 from shoal.embedded.kubelets.container_logs import lines
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.faults import xid_words
+from shoal.embedded.kubelets.gpu_components.component_pod import ComponentPod
+from shoal.embedded.kubelets.gpu_components.logs import component_lines
 from shoal.embedded.kubelets.gpu_components.node_layers import NodeLayers
 from shoal.embedded.kubelets.gpu_components.table import component_of
 from shoal.embedded.kubelets.node_object import boot_id_of
@@ -110,6 +112,9 @@ class SimulatedNode:
         if self.pods.layers is not None and faults != self.pods.layers.faults:
             self.pods.layers.faults = dict(faults)
             self.pods.wake_components()
+
+    def _component(self, facts: PodFacts) -> ComponentPod | None:
+        return None if self.pods.layers is None else self.pods.layers.pod(facts)
 
     def _has(self, layer: Layer) -> bool:
         return not isinstance(self.gpus, DeviceManager) or self.gpus.software.has(layer)
@@ -231,6 +236,9 @@ class SimulatedNode:
             return ()
         facts = found[1]
         spec = next(spec for spec in facts.all_containers() if spec.name == container)
+        component = self._component(facts)
+        if component is not None and not previous:
+            return component_lines(component, pod_uid, one, spec, self._context.clock.seconds())
         place = self._place(found[0], container)
         known = printed(place, self._listed.get((pod_uid, container))) if place is not None else None
         return lines(facts, spec, one, (self._context.clock.seconds(), previous), known)
@@ -246,7 +254,9 @@ class SimulatedNode:
         if place is None:
             return CommandOutput(stderr="the pod is not on this node\n", code=1)
         grants = self.pods.grants.get(pod_uid, ())
-        return answer(place, command, self.gpus, grants, self._context.clock.seconds())
+        item = self._context.item(run) if run is not None else None
+        component = self._component(facts_of(item)) if item is not None else None
+        return answer(place, command, self.gpus, grants, self._context.clock.seconds(), component)
 
     def _note_devices(self, pod_uid: str, container: str) -> None:
         self._listed = {key: lines for key, lines in self._listed.items() if key[0] in self.pods.runs}

@@ -27,7 +27,7 @@ class DueStage(NamedTuple):
     """The index of the container in the run; -1: the pod itself."""
 
 
-class _Pod(NamedTuple):
+class _PodOnNode(NamedTuple):
     run: PodRun
     facts: PodFacts
     component: ComponentPod | None
@@ -57,7 +57,7 @@ class Timetable:
             if at >= len(specs) or one.step in ("blocked", "ended"):
                 continue
             if one.is_alive or run.stop_since_s is None:
-                yield from self._container_dues(_Pod(run, facts, component), at, specs[at])
+                yield from self._container_dues(_PodOnNode(run, facts, component), at, specs[at])
 
     def _pod_due(self, stage: Stage, run: PodRun, facts: PodFacts) -> Iterator[DueStage]:
         after = stage.after
@@ -70,7 +70,7 @@ class Timetable:
         if delay_s is not None:
             yield DueStage(began_s + delay_s + self._jitter(stage, run.uid, 0), stage, _POD)
 
-    def _container_dues(self, pod: _Pod, at: int, spec: Container) -> Iterator[DueStage]:
+    def _container_dues(self, pod: _PodOnNode, at: int, spec: Container) -> Iterator[DueStage]:
         run, facts, component = pod
         one = run.containers[at]
         has_error = bool(one.error)
@@ -82,7 +82,7 @@ class Timetable:
                 if stage.fits(facts, one.role, has_error=has_error, component=component):
                     yield from self._due(stage, pod, at, spec)
 
-    def _due(self, stage: Stage, pod: _Pod, at: int, spec: Container) -> Iterator[DueStage]:
+    def _due(self, stage: Stage, pod: _PodOnNode, at: int, spec: Container) -> Iterator[DueStage]:
         run, facts, _ = pod
         one, after = run.containers[at], stage.after
         delay_s = (
@@ -102,7 +102,7 @@ class Timetable:
         else:
             yield DueStage((one.health_since_s if stage.of == "health" else one.since_s) + delay_s, stage, at)
 
-    def _number(self, number: Number, pod: _Pod, one: ContainerRun, spec: Container) -> float | None:
+    def _number(self, number: Number, pod: _PodOnNode, one: ContainerRun, spec: Container) -> float | None:
         run, component = pod.run, pod.component
         if number == "image-pull":
             return back_off_s(one.crashes) if one.waiting_reason else self._pull_s
