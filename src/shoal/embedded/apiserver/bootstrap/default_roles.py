@@ -9,7 +9,7 @@ from shoal.embedded.apiserver.bootstrap.seed import Seed, seed
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.security import component_roles
 from shoal.embedded.apiserver.security.aggregation import gathered_rules
-from shoal.embedded.apiserver.security.role_lines import rules
+from shoal.data.role_lines import rules
 
 _GROUP = "rbac.authorization.k8s.io"
 _VERSION = f"{_GROUP}/v1"

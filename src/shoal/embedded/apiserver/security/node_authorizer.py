@@ -16,7 +16,7 @@ from shoal.embedded.apiserver.security.authorize import UserPermissions
 from shoal.embedded.apiserver.security.component_roles import ROLES
 from shoal.embedded.apiserver.security.node_pods import NodePods
 from shoal.embedded.apiserver.security.rbac import SUPERUSERS, Rbac
-from shoal.embedded.apiserver.security.role_lines import rules
+from shoal.data.role_lines import rules
 from shoal.embedded.apiserver.security.rules import read_rules
 from shoal.embedded.apiserver.security.verdict import AccessDecision
 
