@@ -150,7 +150,7 @@ def test_a_busy_port_for_metrics_is_one_clear_line(more: list[str], capfd: pytes
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [["up", "--port", "0"], ["up", "--detach"], ["cluster", "status"]])
+@pytest.mark.parametrize("command", [["up", "--port", "0"], ["up", "--port", "0", "--detach"], ["cluster", "status"]])
 def test_a_folder_of_another_version_is_one_clear_line(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     folder = cluster_folder(None)
     folder.mkdir(parents=True)
