@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from msgspec import structs
 
+from shoal.engine.asks import Ask
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.groups import GroupFacts, TopologyRequirement
 from shoal.engine.intake import Intake
@@ -80,6 +81,10 @@ class QueuePods:
     def each_of(self, workload: str) -> Iterator[str]:
         """All its pods, wherever they are."""
         return (pod.key for pod in self._all(workload))
+
+    def asks_of(self, workload: str) -> dict[str, Ask]:
+        """What each of its pods asks for, by pod."""
+        return {pod.key: pod.ask for pod in self._all(workload)}
 
     def groups_of(self, workload: str) -> set[str]:
         """The gangs that its pods are, or will be."""
