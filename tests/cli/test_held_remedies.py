@@ -184,6 +184,23 @@ def test_a_project_at_its_limit_is_told_the_limit_that_suffices(told: Told) -> N
     assert "The workload alone requests more than the limit: waiting does not help." in told("pod/k", *alone)
 
 
+def test_a_waiting_pod_that_fits_on_no_node_takes_no_quota_from_others(told: Told) -> None:
+    huge = pod("t/a-huge", 9, labels={KAI_QUEUE: "proj"}, schedulerName="kai-scheduler")
+    late = pod("t/late", 4, labels={KAI_QUEUE: "proj"}, schedulerName="kai-scheduler")
+    world = [*project(quota=8, limit=10), *living(huge, late)]
+    assert "OverLimit" not in told("pod/late", *world)
+    assert "waits: NoDeviceFits" in told("pod/a-huge", *world)
+
+
+def test_only_pods_on_nodes_are_called_allocated_where_they_alone_explain_the_limit(told: Told) -> None:
+    first = pod("t/a-first", 1, labels={KAI_QUEUE: "proj"}, schedulerName="kai-scheduler")
+    late = pod("t/late", 4, labels={KAI_QUEUE: "proj"}, schedulerName="kai-scheduler")
+    world = [*project(quota=2, limit=3), *living(first, late)]
+    assert "Limit is 3 GPUs, currently 0 GPUs allocated and workload requested 4 GPUs" in told("pod/late", *world)
+    (remedy,) = told.remedies("pod/late", *world)
+    assert "from 3 to 5" in remedy["words"]
+
+
 def test_workloads_that_have_to_be_evicted_are_named(told: Told) -> None:
     world = living(node("n", 8), kai_queue("a", quota=4, weight=1), kai_queue("b", quota=4, weight=1))
     taker = pod("t/taker", 8, on="n", labels={KAI_QUEUE: "b"}, status={"phase": "Running"})
