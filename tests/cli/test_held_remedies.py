@@ -132,6 +132,29 @@ def test_a_misspelled_volcano_queue_is_corrected_in_the_group(told: Told) -> Non
     assert told.remedies("gang/big", node("n", 8), volcano_queue("small", 4), *gang("big", 2, "smal")) != []
 
 
+def test_of_a_volcano_job_the_queue_is_corrected_in_the_job_which_sets_that_of_its_group(told: Told) -> None:
+    """A change of the group alone is undone by the controller of jobs."""
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "big", "uid": "u", "controller": True}
+    group = volcano_group("t/big-u", 2, queue="smal", minResources={"nvidia.com/gpu": 8})
+    group["metadata"]["ownerReferences"] = [owner]
+    job = thing("batch.volcano.sh/v1alpha1", "Job", "t/big", spec={"queue": "smal", "minAvailable": 2})
+    text = told("gang/big-u", *living(node("n", 8), volcano_queue("small", 8), job, group))
+    assert "In job t/big, spec.queue: small instead of smal: a job is created again for another queue." in text
+    command = """-p='{"spec":{"queue":"small"}}' -o yaml | kubectl replace --force -f -"""
+    assert (
+        f"kubectl get jobs.batch.volcano.sh big -n t -o yaml | kubectl patch -f - --local --type=merge {command}"
+        in text
+    )
+    assert "podgroups" not in text
+
+
+def test_what_only_the_queues_were_asked_has_its_command_too(told: Told) -> None:
+    group = volcano_group("t/big", 2, queue="small", minResources={"nvidia.com/gpu": 8})
+    text = told("gang/big", *living(node("n", 8), volcano_queue("small", 4), group))
+    patch = "kubectl patch queues.scheduling.volcano.sh small --type=merge"
+    assert f"""was not tried. {patch} -p='{{"spec":{{"capability":{{"nvidia.com/gpu":"8"}}}}}}'""" in text
+
+
 def test_what_a_queue_deserves_is_raised_where_that_is_the_cause(told: Told) -> None:
     """The guarantee of the other queue is not lent, although its GPUs are free."""
     kept = {"resource": {"nvidia.com/gpu": 6}}

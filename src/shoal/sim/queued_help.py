@@ -62,7 +62,7 @@ class _QueuedHelp:
         self._objects = objects
         self._budget = SearchLimit(go_on=go_on)
         rounds.placement.renew()
-        self._untried: list[str] = []
+        self._untried: list[Remedy] = []
         """Changes that were tried on the queues and not on the nodes."""
         self._trial = RemedyTrial(rounds, objects.node_facts, go_on)
 
@@ -97,7 +97,7 @@ class _QueuedHelp:
             self._add(opened.remedies, *opened.notes)
             return
         untried = [each for each in by_quota if each.effect is Effect.ADMITTED_BY_QUOTA]
-        self._untried = [self._told(each).words for each in untried]
+        self._untried = [self._told(each) for each in untried]
         by_queues = [*by_topology, *(self._told(each) for each in by_quota if each not in untried)]
         admission = admission_with_quota(self._rounds.kueue, self._facts.key, self._rounds.now_s)
         found = None if admission is None or not self._rounds.cluster.row_of else self._on_nodes(admission)
@@ -118,7 +118,8 @@ class _QueuedHelp:
         lines = [line for remedy in helpful for line in remedy.lines()]
         cut = cut_words(self._budget.spent) if is_short else ""
         self._explanation.add("would help", *more, *lines, cut)
-        self._explanation.add(QUEUE_ALONE, *self._untried)
+        self._explanation.untried = self._untried
+        self._explanation.add(QUEUE_ALONE, *(line for each in self._untried for line in each.lines()))
 
     def _on_nodes(self, admission: QuotaAssignment) -> Found | None:
         """None where its pods find places, so that only quota is lacking."""
