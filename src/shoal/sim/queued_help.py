@@ -6,7 +6,7 @@ gives them places comes first, and both were tried together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import structs
@@ -30,6 +30,7 @@ from shoal.sim.remedies.candidates import Candidate
 from shoal.sim.remedies.search import Found
 from shoal.sim.remedies.trial import GoOn
 from shoal.store.queues.job_parts.plain import LEAST_ANNOTATION
+from shoal.views.enumeration import few
 from shoal.views.explanation import QUEUE_ALONE, Explanation, cause_lines
 from shoal.views.gangs import empty_nodes_words
 from shoal.views.queue_help import cut_words, remedy_words
@@ -39,6 +40,7 @@ from shoal.views.why import nearest_sentence
 
 _MOST_REMEDIES = 4
 _MOST_TRIED = 2
+_MOST_NAMES = 4
 _COMMANDED = frozenset({RemedyKind.QUOTA, RemedyKind.BORROWING, RemedyKind.LENDING})
 _WITH_LEAST = frozenset({"Job", "Workload"})
 """Kinds whose users can state a minCount."""
@@ -67,6 +69,9 @@ class _QueuedHelp:
         self._trial = RemedyTrial(rounds, objects.node_facts, go_on)
 
     def tell(self) -> None:
+        if self._facts.fault:
+            self._add([], _invalid_words(self._objects.limit_ranges(self._facts.key.partition("/")[0])))
+            return
         levels = unmatched_levels_of(self._rounds, self._facts)
         if levels:
             respelt = respelling(self._rounds, self._facts, levels, self._objects)
@@ -230,3 +235,12 @@ class _QueuedHelp:
             return Remedy(words)
         steps = [(change, self._objects.quota_path(change)) for change in remedy.changes]
         return Remedy(words, quota_commands(steps) if all(path for _, path in steps) else ())
+
+
+def _invalid_words(limit_ranges: Sequence[str]) -> str:
+    """Of pods that no API server would create."""
+    words = "Correct the requests and limits of its pods"
+    if not limit_ranges:
+        return f"{words}."
+    what = f"LimitRange{'' if len(limit_ranges) == 1 else 's'} {few(limit_ranges, _MOST_NAMES)}"
+    return f"{words}, or {what}, which set{'s' * (len(limit_ranges) == 1)} those that the pods leave out."
