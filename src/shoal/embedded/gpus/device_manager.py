@@ -53,7 +53,7 @@ class DeviceManager:
         self.mig = MigOnDemand(self)
         self._xids: dict[int, Xid] = {}
         self._unhealthy: set[int] = set()
-        self._allocation = DeviceAllocation(lambda gpu: gpu not in self._unhealthy)
+        self._allocation = DeviceAllocation(lambda device: device.gpu not in self._unhealthy)
         self._policy = machine.annotations.get(OWN_NUMA_POLICY, "none")
         self.programs = GpuProcesses(lambda: self._plugin.config.sharing, contention)
         self._devices: dict[str, tuple[PhysicalDevice, ...]] = {}

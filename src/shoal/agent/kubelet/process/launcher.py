@@ -34,7 +34,8 @@ class ProcessLauncher:
         work.mkdir(parents=True, exist_ok=True)
         root = folder / "mounts" / inputs.name
         mounts = _linked(root, spec, paths)
-        around = Surroundings(addresses, inputs.allocatable, inputs.sources, self._given(inputs, work, root, mounts))
+        given, devices = _given(inputs, work, root, mounts), self._gpus.environment(inputs.uid, inputs.name)
+        around = Surroundings(addresses, inputs.allocatable, inputs.sources, given, devices)
         environment = environment_of(inputs.pod, spec, around)
         command = (*words_of(spec, "command", environment), *words_of(spec, "args", environment))
         where = Path(spec["workingDir"]) if spec.get("workingDir") else work
@@ -46,19 +47,19 @@ class ProcessLauncher:
     async def remove(self, uid: str, folder: Path) -> None:  # noqa: ARG002 - the folder has nothing but files
         await self.runtime.remove(uid)
 
-    def _given(self, inputs: LaunchInputs, work: Path, root: Path, mounts: dict[str, Path]) -> dict[str, str]:
-        message = termination_file(inputs.folder, inputs.name)
-        message.unlink(missing_ok=True)
-        return {
-            **inputs.server,
-            "PATH": _PATH,
-            "HOME": str(work),
-            "HOSTNAME": inputs.pod["spec"].get("hostname") or inputs.pod["metadata"]["name"],
-            "SHOAL_MOUNTS": str(root),
-            "SHOAL_TERMINATION_LOG": str(message),
-            **{f"SHOAL_MOUNT_{_variable(name)}": str(path) for name, path in mounts.items()},
-            **self._gpus.environment(inputs.uid, inputs.name),
-        }
+
+def _given(inputs: LaunchInputs, work: Path, root: Path, mounts: dict[str, Path]) -> dict[str, str]:
+    message = termination_file(inputs.folder, inputs.name)
+    message.unlink(missing_ok=True)
+    return {
+        **inputs.server,
+        "PATH": _PATH,
+        "HOME": str(work),
+        "HOSTNAME": inputs.pod["spec"].get("hostname") or inputs.pod["metadata"]["name"],
+        "SHOAL_MOUNTS": str(root),
+        "SHOAL_TERMINATION_LOG": str(message),
+        **{f"SHOAL_MOUNT_{_variable(name)}": str(path) for name, path in mounts.items()},
+    }
 
 
 def _linked(root: Path, container: Obj, volumes: dict[str, Path]) -> dict[str, Path]:
