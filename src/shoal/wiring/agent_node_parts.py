@@ -87,8 +87,12 @@ def condition_part(node: AgentNode, taint: HealthTaint | None) -> AgentPart:
         from shoal.agent.health.node_condition import NodeConditionWriter
 
         writer = NodeConditionWriter(api, clock, node.name, node.health.health, taint=taint, users=_users(node))
-        node.health.listen(writer.changed)
-        await writer.run()
+        end = node.health.listen(writer.changed)
+        try:
+            await writer.run()
+        finally:
+            # The part is started again with another writer.
+            end()
 
     return async_part("condition of the node", lambda: node.cluster(work, "shoal-agent"))
 
@@ -160,8 +164,11 @@ def claims_part(node: AgentNode, choice: ClaimChoice, *, is_simulated: bool) -> 
         mig = node.mig if choice.has_dynamic_mig else None
         devices = ClaimableDevices(gpu_driver, node.health.health, None if is_simulated else _SYS, mig)
         driver = ClaimDriver(node.name, choice.folders, devices, cdi, choice.sharing())
-        node.health.listen(lambda _: driver.wake())
-        await driver.run(api)
+        end = node.health.listen(lambda _: driver.wake())
+        try:
+            await driver.run(api)
+        finally:
+            end()
 
     return async_part("resource claims", lambda: node.cluster(work, "shoal-agent"))
 
