@@ -103,8 +103,7 @@ class RecentEvents(Generic[K]):
         return {what: sum(count for _, count in found) for what, found in self._events.items()}
 
     def _drop(self, now_s: float) -> None:
-        for what, found in [*self._events.items()]:
+        for found in self._events.values():
             while found and found[0][0] < now_s - self._window_s:
                 found.popleft()
-            if not found:
-                self._events.pop(what)
+        self._events = {what: found for what, found in self._events.items() if found}
