@@ -120,7 +120,7 @@ def labels_part(node: AgentNode, machine_type: str | None) -> AgentPart:
     return async_part("labels", lambda: node.cluster(work, MANAGER))
 
 
-def mig_part(node: AgentNode, choice: MigChoice) -> AgentPart:
+def mig_part(node: AgentNode, choice: MigChoice, *, has_device_plugin: bool) -> AgentPart:
     async def work(api: Api, clock: Clock) -> None:
         from shoal.agent.mig.held_devices import claimed_devices
         from shoal.agent.mig.label_controller import MigLabelController, MigSettings
@@ -134,6 +134,7 @@ def mig_part(node: AgentNode, choice: MigChoice) -> AgentPart:
             configs=None if file is None else lambda: layouts_of_file(file),
             changed=node.changed,
             claimed=lambda: claimed_devices(node.kubelet.holdings(), node.health.gpus(), node.name),
+            creates_on_demand=has_device_plugin,
         )
         await MigLabelController(api, clock, NodeMig(node.driver, node.mig), settings).run()
 
@@ -171,6 +172,17 @@ def claims_part(node: AgentNode, choice: ClaimChoice, *, is_simulated: bool) -> 
             end()
 
     return async_part("resource claims", lambda: node.cluster(work, "shoal-agent"))
+
+
+def refused_layout_part(node: AgentNode) -> AgentPart:
+    """Of a node without device plugin."""
+
+    async def work(api: Api, clock: Clock) -> None:
+        from shoal.agent.dra.layout_refusal import report_refused_layout
+
+        await report_refused_layout(api, clock, node.name)
+
+    return async_part("MIG layout without device plugin", lambda: node.cluster(work, "shoal-agent"))
 
 
 def metrics_part(node: AgentNode, address: tuple[str, int], *, is_simulated: bool) -> AgentPart:

@@ -43,6 +43,7 @@ from shoal.wiring.agent_node_parts import (
     labels_part,
     metrics_part,
     mig_part,
+    refused_layout_part,
 )
 from shoal.wiring.gpu_driver import health_watcher, open_mig, type_of_fake
 from shoal.wiring.gpu_sharing import SharingOptions, claim_sharing, mps_sharing, time_slices
@@ -149,11 +150,12 @@ def _cluster_parts(node: AgentNode, settings: AgentSettings) -> Iterator[AgentPa
     if chosen.has_labels:
         yield labels_part(node, type_of_fake(settings.fake) if settings.fake else None)
     if chosen.mig is not None:
-        yield mig_part(node, chosen.mig)
+        yield mig_part(node, chosen.mig, has_device_plugin=chosen.claims is None)
     if chosen.claims is not None:
         sharing = partial(claim_sharing, settings.fake, settings.sharing, node.flags().mps_root)
         choice = ClaimChoice(chosen.claims, chosen.has_dynamic_mig, sharing)
         yield claims_part(node, choice, is_simulated=bool(settings.fake))
+        yield refused_layout_part(node)
 
 
 def _node(
