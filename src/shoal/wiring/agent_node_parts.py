@@ -182,7 +182,7 @@ def refused_layout_part(node: AgentNode) -> AgentPart:
 
         await report_refused_layout(api, clock, node.name)
 
-    return async_part("MIG layout without device plugin", lambda: node.cluster(work, "shoal-agent"))
+    return async_part("MIG on demand", lambda: node.cluster(work, "shoal-agent"))
 
 
 def metrics_part(node: AgentNode, address: tuple[str, int], *, is_simulated: bool) -> AgentPart:
