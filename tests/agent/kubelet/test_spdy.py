@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agent.kubelet.cri.spdy import Data, Frame, FrameReader, FrameWriter, GoAway, Ping, Reset
+from shoal.agent.kubelet.spdy import Data, Frame, FrameReader, FrameWriter, GoAway, Ping, Reset
 
 PING = bytes.fromhex("80030006 00000004 00000007")
 RESET = bytes.fromhex("80030003 00000008 00000005 00000001")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from shoal.agent.kubelet.cri.spdy import Data, FrameReader, FrameWriter, GoAway, Ping, Reset
+from shoal.agent.kubelet.spdy import Data, FrameReader, FrameWriter, GoAway, Ping, Reset
 
 _CHUNK = 32 * 1024
 _MOST_STATUS = 64 * 1024
