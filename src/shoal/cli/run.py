@@ -27,13 +27,17 @@ _DONE_LIVE = ("VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResou
 """What a set of manifests does not have, and a cluster has."""
 _USUAL = ("shoal",)
 _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
+_NAMED = ("driver-upgrades",)
+"""Parts that run only if they are named."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     controllers: Annotated[
         str,
-        typer.Option(metavar="NAMES", help=f"Parts to run, separated by commas: {', '.join(_CONTROLLERS)}."),
+        typer.Option(
+            metavar="NAMES", help=f"Parts to run, separated by commas: {', '.join((*_CONTROLLERS, *_NAMED))}."
+        ),
     ] = ""
     config: Annotated[
         list[Path] | None,
@@ -78,7 +82,7 @@ def run(options: RunOptions, cluster_access: AccessOptions, logs: LoggingOptions
     own = files.own
     chosen = tuple(name.strip() for name in options.controllers.split(",")) if options.controllers else ()
     for name in chosen:
-        check_known(name, _CONTROLLERS, "controller", Where(path="--controllers"))
+        check_known(name, (*_CONTROLLERS, *_NAMED), "controller", Where(path="--controllers"))
     if options.scheduler_name:
         own = replace(own, scheduler_names=tuple(dict.fromkeys(options.scheduler_name)))
     if options.leader_elect is not None:

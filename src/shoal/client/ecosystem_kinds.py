@@ -51,3 +51,5 @@ RAY_SERVICES = Kind("ray.io", "v1", "rayservices", "RayService")
 LEADER_WORKER_SETS = Kind("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet")
 SPARK_APPLICATIONS = Kind("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication")
 APP_WRAPPERS = Kind("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
+
+CLUSTER_POLICIES = _cluster_wide("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy")

@@ -237,6 +237,16 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ} misplacedclusterpolicies @config.openshift.io",
         *(f"{READ} {plurals} @{group}" for group, plurals in _JOB_KINDS),
     ),
+    "driver-upgrades": (
+        *FACTS,
+        f"{READ} clusterpolicies @nvidia.com",
+        f"{READ} controllerrevisions @apps",
+        # Cordons nodes, and writes the state of their upgrade.
+        "patch nodes",
+        "create pods/eviction",
+        # The driver pod of a node, whose DaemonSet makes a new one.
+        "delete pods",
+    ),
 }
 """By part of `shoal run`, in the whole cluster."""
 
