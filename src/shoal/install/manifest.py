@@ -17,7 +17,7 @@ from shoal.install.objects.deployments import OPERATOR_PART, SCHEDULER, operator
 from shoal.install.objects.network import network_objects
 from shoal.install.objects.permissions import RoleSubjects, manifests, operator_permissions
 from shoal.install.release import Release
-from shoal.install.values.reading import Values
+from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -63,7 +63,9 @@ def stage_of(kind: str) -> str:
     return _STAGE_OF.get(kind, "configuration")
 
 
-def manifest(release: Release, values: Values, definitions: Iterable[Obj] = (), nodes: int = USUAL_NODES) -> list[Obj]:
+def manifest(
+    release: Release, values: ChartValues, definitions: Iterable[Obj] = (), nodes: int = USUAL_NODES
+) -> list[Obj]:
     """`definitions`: CustomResourceDefinitions of the projects that the values name. Raises UserError."""
     has_operator = values.get("operator.enabled")
     parts = tuple(values.get("controllers")) or _SCHEDULING_PARTS
@@ -90,7 +92,7 @@ def ordered(objects: Sequence[Obj]) -> list[Obj]:
     return sorted(objects, key=lambda obj: STAGES.index(stage_of(obj["kind"])))
 
 
-def namespace_of(release: Release, values: Values) -> Obj:
+def namespace_of(release: Release, values: ChartValues) -> Obj:
     """The driver's container is privileged; without the GPU stack no pod needs more than the level `restricted`."""
     level = "privileged" if values.get("operator.enabled") else "restricted"
     meta: Obj = {"name": release.namespace, "labels": {ENFORCE: level}}

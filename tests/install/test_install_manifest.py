@@ -12,7 +12,7 @@ from shoal.install.manifest import STAGES, address_of, manifest, stage_of
 from shoal.install.objects.agent_access import agent_access, agent_policies
 from shoal.install.objects.requests import operator_resources, scheduler_resources
 from shoal.install.release import INSTANCE, MANAGED_BY, Release, checked_name, generated_name
-from shoal.install.values.reading import Values, ValuesText, read_values
+from shoal.install.values.reading import ChartValues, ValuesText, read_values
 from shoal.units.errors import UserError, Where
 
 Obj = dict[str, Any]
@@ -20,7 +20,7 @@ RELEASE = Release("prod", "gpu-operator", "1.2.3+abc")
 AGENT = Path(__file__).parents[2] / "deploy" / "agent.yaml"
 
 
-def _values(text: str = "") -> Values:
+def _values(text: str = "") -> ChartValues:
     return read_values([ValuesText("--values", text, "values.yaml")])
 
 
