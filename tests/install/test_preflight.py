@@ -74,7 +74,10 @@ def _only(found: list[Finding]) -> Finding:
 
 
 def test_a_missing_right_names_verb_resource_and_the_command_that_grants_it() -> None:
-    denied = (Right("clusterroles", "rbac.authorization.k8s.io", "create"), Right("nodes", "", "list"))
+    denied: tuple[Right, ...] = (
+        Right("clusterroles", "rbac.authorization.k8s.io", "create"),
+        Right("nodes", "", "list"),
+    )
     denied += (Right("clusterroles", "rbac.authorization.k8s.io", "bind"),)
     first, second = _found(denied=denied, user="ann")
     assert str(first) == (

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from shoal.data.permissions import PARTS
 from shoal.install.cluster_policy import cluster_policy, component_configs, default_driver
-from shoal.install.objects.agent_access import agent_access, agent_policies
+from shoal.install.objects.agent_access import OPERAND_ACCOUNTS, agent_policies
 from shoal.install.objects.configuration import operator_config, scheduler_config
 from shoal.install.objects.deployments import OPERATOR_PART, SCHEDULER, operator_deployment, scheduler_deployment
 from shoal.install.objects.network import network_objects
@@ -79,7 +79,7 @@ def manifest(
     if has_operator:
         own = operator_config(release)
         found += [(OPERATOR_PART, one) for one in operator_permissions(_OPERATOR_PERMISSIONS, release.namespace)]
-        found += [("agent", one) for one in (*agent_access(release.namespace), *agent_policies(release.namespace))]
+        found += [("agent", one) for one in agent_policies(release.namespace, OPERAND_ACCOUNTS)]
         found += [(OPERATOR_PART, own), (OPERATOR_PART, operator_deployment(release, values, own, nodes))]
         found += [("gpu-stack", one) for one in component_configs(values, release.namespace)]
         found += [("gpu-stack", one) for one in (cluster_policy(values), *default_driver(values))]

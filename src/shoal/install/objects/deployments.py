@@ -62,9 +62,12 @@ def operator_deployment(release: Release, values: ChartValues, config: Obj, node
     container["args"] += ["--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
     container["env"] = [
         {"name": "SHOAL_IMAGE", "value": image_of(values, release.version)},
-        {"name": "SHOAL_DISCOVERY", "value": "true" if values.get("nfd.enabled") else "false"},
-        {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+        {"name": "SHOAL_NODE_DISCOVERY", "value": "true" if values.get("nfd.enabled") else "false"},
+        {"name": "SHOAL_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
     ]
+    pulled = _secrets(values.get("imagePullSecrets")).get("imagePullSecrets", [])
+    if pulled:
+        container["env"].append({"name": "SHOAL_PULL_SECRETS", "value": " ".join(one["name"] for one in pulled)})
     container["resources"] = values.get("operator.resources") or operator_resources(nodes)
     container["imagePullPolicy"] = values.get("operator.imagePullPolicy") or values.get("image.pullPolicy")
     pod = _pod(values, container, OPERATOR, "shoal-operator-config")

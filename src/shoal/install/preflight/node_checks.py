@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from shoal.data.gpus import PRODUCT_LABEL, read_product
 from shoal.install.preflight.facts import ClusterFacts, Finding, FoundNode
@@ -19,7 +19,12 @@ _FEW = 3
 
 def gpu_nodes(nodes: Sequence[FoundNode]) -> list[FoundNode]:
     """Nodes that have GPUs, by their labels or their resources."""
-    return [node for node in nodes if node.gpus or _has_gpu_label(node)]
+    return [node for node in nodes if node.gpus or is_gpu_node(node.labels)]
+
+
+def is_gpu_node(labels: Mapping[str, str]) -> bool:
+    pci = any(labels.get(f"feature.node.kubernetes.io/{name}.present") == "true" for name in _PCI)
+    return pci or labels.get("nvidia.com/gpu.present") == "true" or PRODUCT_LABEL in labels
 
 
 def node_findings(facts: ClusterFacts, values: ChartValues) -> Iterator[Finding]:
@@ -29,11 +34,6 @@ def node_findings(facts: ClusterFacts, values: ChartValues) -> Iterator[Finding]
         yield from _systems(with_gpus, values)
     yield from _drivers(with_gpus, values)
     yield from _counts(facts, with_gpus)
-
-
-def _has_gpu_label(node: FoundNode) -> bool:
-    pci = any(node.labels.get(f"feature.node.kubernetes.io/{name}.present") == "true" for name in _PCI)
-    return pci or node.labels.get("nvidia.com/gpu.present") == "true" or PRODUCT_LABEL in node.labels
 
 
 def _runtimes(nodes: Sequence[FoundNode], values: ChartValues) -> Iterator[Finding]:
