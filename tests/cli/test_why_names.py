@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from build.followed_commands import followed
 from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
 from build.manifests import Object, as_file, job, node, pod, thing, volcano_group
 from build.queue_manifests import KUEUE, QUEUE, configuration, flavor
@@ -194,13 +195,43 @@ def test_a_misspelled_flavor_is_corrected(why: Why) -> None:
     assert 'names ResourceFlavor "h1000", which does not exist; did you mean "h100"?' in why.help("job/j", *objects)
 
 
-def test_a_misspelled_topology_is_named_and_no_command_changes_a_flavor(why: Why) -> None:
+def misspelled_topology(gpus_each: int = 4) -> list[Object]:
+    """Of a flavor that two queues use."""
     rack = node("n", 8, labels={"rack": "r"})
     rack["metadata"]["uid"] = "uid-n"
     topology = thing(KUEUE, "Topology", "racks", spec={"levels": [{"nodeLabel": "rack"}]})
     racks = flavor(nodeLabels={"rack": "r"}, topologyName="rcks")
-    objects = [rack, topology, racks, *gpu_queue("t", gpus(8)), gpu_job("t/j", 1, 4)]
-    assert 'names Topology "rcks", which does not exist; did you mean "racks"?' in why.help("job/j", *objects)
+    queues = [*gpu_queue("t", gpus(8)), *gpu_queue("u", gpus(8))]
+    return [rack, topology, racks, *queues, gpu_job("t/j", 1, gpus_each)]
+
+
+def test_a_flavor_with_a_misspelled_topology_is_replaced_by_a_copy_with_the_nearest_one(why: Why) -> None:
+    objects = misspelled_topology()
+    said = why.help("job/j", *objects)
+    assert 'names Topology "rcks", which does not exist; did you mean "racks"?' in said
+    assert "create ResourceFlavor f-racks like f with topologyName racks" in said
+    assert "in ClusterQueue t, ClusterQueue u" in said
+    commands = why.commands("job/j", *objects)
+    for command in commands:
+        objects = followed(objects, command)
+    flavors = {each["metadata"]["name"]: each for each in objects if each["kind"] == "ResourceFlavor"}
+    assert flavors["f-racks"]["spec"] == {"nodeLabels": {"rack": "r"}, "topologyName": "racks"}
+    assert flavors["f"]["spec"]["topologyName"] == "rcks"
+    assert why.asked("job/j", *objects)["outcome"] == "waits: by now it would be admitted"
+
+
+def test_a_flavor_with_a_misspelled_topology_has_no_command_where_its_job_would_wait_as_well(why: Why) -> None:
+    objects = misspelled_topology(16)
+    assert 'did you mean "racks"?' in why.help("job/j", *objects)
+    assert why.commands("job/j", *objects) == []
+
+
+def test_a_flavor_that_an_admission_check_names_is_replaced_by_hand(why: Why) -> None:
+    objects = misspelled_topology()
+    (queue,) = [each for each in objects if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == "u"]
+    rule = {"name": "c", "onFlavors": ["f"]}
+    queue["spec"]["admissionChecksStrategy"] = {"admissionChecks": [rule]}
+    assert 'did you mean "racks"?' in why.help("job/j", *objects)
     assert why.commands("job/j", *objects) == []
 
 
@@ -278,6 +309,46 @@ def test_a_lower_minimum_that_does_not_help_has_no_command(why: Why) -> None:
     objects = [living(), volcano_group("t/g", 3), pod("t/p", 16, annotations={GROUP: "g"})]
     assert why.commands("gang/g", *objects) == []
     assert why.help("gang/g", *objects) == "Create 2 pods more, or lower the minimum to 1."
+
+
+def kubernetes_group(least: int) -> Object:
+    policy = {"gang": {"minCount": least}}
+    return thing("scheduling.k8s.io/v1alpha2", "PodGroup", "t/g", spec={"schedulingPolicy": policy})
+
+
+def test_the_pods_of_kubernetes_own_group_get_one_with_a_lower_minimum(why: Why) -> None:
+    """The API server lets no one change the scheduling policy of a PodGroup."""
+    member = pod("t/p", 1, schedulingGroup={"podGroupName": "g"})
+    objects = [living(), kubernetes_group(3), member]
+    said = why.help("gang/g", *objects)
+    assert "spec.schedulingPolicy of PodGroup t/g cannot be changed: create PodGroup g-1 like g with minCount 1" in said
+    assert "or lower the minimum" not in said
+    commands = why.commands("gang/g", *objects)
+    assert [command.partition(" -n ")[0] for command in commands] == [
+        "kubectl get podgroups.scheduling.k8s.io g",
+        "kubectl get pod p",
+    ]
+    for command in commands:
+        objects = followed(objects, command)
+    groups = {each["metadata"]["name"]: each["spec"] for each in objects if each["kind"] == "PodGroup"}
+    assert groups["g-1"]["schedulingPolicy"] == {"gang": {"minCount": 1}}
+    assert why.asked("pod/p", *objects)["outcome"] == "runs on n, GPU 0"
+
+
+def test_a_kubernetes_group_whose_lower_minimum_does_not_help_has_no_command(why: Why) -> None:
+    member = pod("t/p", 16, schedulingGroup={"podGroupName": "g"})
+    objects = [living(), kubernetes_group(3), member]
+    assert why.commands("gang/g", *objects) == []
+    assert why.help("gang/g", *objects) == "Create 2 pods more."
+
+
+def test_pods_of_a_controller_keep_their_kubernetes_group(why: Why) -> None:
+    """Its template names the group of all its pods."""
+    member = pod("t/p", 1, schedulingGroup={"podGroupName": "g"})
+    member["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "uid": "j", "controller": True}]
+    objects = [living(), kubernetes_group(3), job("t/j", 1, 1), member]
+    assert why.commands("gang/g", *objects) == []
+    assert why.help("gang/g", *objects) == "Create 2 pods more."
 
 
 def test_manifests_have_no_commands(why: Why) -> None:

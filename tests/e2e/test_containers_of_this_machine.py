@@ -130,6 +130,20 @@ def test_init_containers_come_first_and_sidecars_beside(machine: ContainerMachin
     machine.until("pod/ordered", ".status.phase", "Succeeded")
 
 
+def test_hooks_run_in_the_container(machine: ContainerMachine, tmp_path: Path) -> None:
+    volumes = [{"name": "shared", "hostPath": {"path": str(tmp_path)}}]
+    after, before = (["sh", "-c", f"echo {word} >> /shared/hooks"] for word in ("after-start", "before-stop"))
+    lifecycle = {"postStart": {"exec": {"command": after}}, "preStop": {"exec": {"command": before}}}
+    more = {"lifecycle": lifecycle, "volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
+    pod = machine.create("hooked", "sleep 1000", more, volumes=volumes)
+    machine.until_ready(pod)
+    assert (tmp_path / "hooks").read_text() == "after-start\n"
+
+    machine.kubectl("delete", pod, "--wait", "--grace-period=3")
+
+    assert (tmp_path / "hooks").read_text() == "after-start\nbefore-stop\n"
+
+
 def test_logs_exec_and_describe_work_as_with_any_cluster(machine: ContainerMachine) -> None:
     pod = machine.create("shown", 'trap "exit 0" TERM; echo started; while :; do sleep 0.1; done')
     machine.until_ready(pod)
@@ -209,11 +223,11 @@ def test_a_pod_that_ignores_sigterm_is_killed_after_its_grace_period(machine: Co
 
 
 def test_what_containers_cannot_have_is_refused(machine: ContainerMachine) -> None:
-    pod = machine.create("hooks", "true", {"lifecycle": {"preStop": {"exec": {"command": ["true"]}}}})
+    pod = machine.create("aliases", "true", hostAliases=[{"ip": "10.0.0.1", "hostnames": ["other"]}])
     machine.until(pod, ".status.phase", "Failed")
 
     assert machine.field(pod, ".status.reason") == "UnsupportedByContainers"
-    words = "spec.containers[main].lifecycle is not supported for containers on this node"
+    words = "spec.hostAliases is not supported for containers on this node"
     assert machine.field(pod, ".status.message") == words
     machine.kubectl("delete", pod, "--wait")
 

@@ -92,6 +92,19 @@ def test_exec_runs_a_command_beside_the_process(machine: Machine) -> None:
     assert refused.code == 5
 
 
+def test_hooks_run_after_the_start_and_before_the_stop(machine: Machine, folder: Path) -> None:
+    file = folder / "hooks"
+    after, before = (["sh", "-c", f"echo {word} >> {file}"] for word in ("after-start", "before-stop"))
+    lifecycle = {"postStart": {"exec": {"command": after}}, "preStop": {"exec": {"command": before}}}
+    name = created(machine, pod("hooked", "sleep", "1000", main={"lifecycle": lifecycle}))
+    machine.kubectl("wait", name, "--for=condition=Ready", "--timeout=60s")
+    assert file.read_text() == "after-start\n"
+
+    machine.kubectl("delete", name, "--wait", "--grace-period=10")
+
+    assert file.read_text() == "after-start\nbefore-stop\n"
+
+
 def test_a_killed_server_loses_no_process_and_starts_none_twice(machine: Machine, folder: Path) -> None:
     starts, hold = folder / "starts", folder / "hold"
     os.mkfifo(hold)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -57,6 +58,19 @@ class Stop:
         finally:
             with self._lock:
                 self._listeners.remove(listener)
+
+
+def stop_at_signals() -> Stop:
+    """One that is set by SIGINT and SIGTERM."""
+    stop = Stop()
+
+    def end(*_: object) -> None:
+        # A signal handler interrupts the thread that waits for the end, so another thread reports it.
+        threading.Thread(target=stop.set, daemon=True).start()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    return stop
 
 
 class AgentPart(msgspec.Struct, frozen=True):

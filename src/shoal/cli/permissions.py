@@ -28,7 +28,7 @@ def permissions(
 
     from shoal.cli.known_names import named
     from shoal.data.permissions import PARTS
-    from shoal.wiring.permissions import RoleSubjects, manifests
+    from shoal.install.objects.permissions import RoleSubjects, manifests
 
     checked(output, FOR_PROGRAMS)
     parts = named(controllers, tuple(PARTS)) or tuple(PARTS)

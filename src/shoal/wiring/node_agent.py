@@ -10,7 +10,6 @@ import logging
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -21,8 +20,10 @@ import msgspec
 from shoal.agent.cdi.driver_files import mig_capabilities
 from shoal.agent.health.watcher import HealthTimes, HealthWatcher
 from shoal.agent.kubelet.pod_resources import USUAL_SOCKET, KubeletPodDevices
+from shoal.agent.mig.patient_control import PatientMigControl
 from shoal.agent.parts import AgentPart, Stop, async_part, part_after, periodic_part, run_parts
 from shoal.agent.patient_call import PatientCall, SilentDriverError
+from shoal.agent.patient_driver import PatientDriver
 from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder, ConfigKeys
 from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSettings
 from shoal.agent.plugin.plugin_spec import PluginSpec
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("shoal.agent")
 USUAL_FOLDER = Path("/var/lib/kubelet/device-plugins")
 _DRIVER_RETRY_S, _CONFIG_S, _SPEC_S, _TIME_SLICE_S = 30.0, 5.0, 5.0, 5.0
-_CLOSE_S = 3.0
+_OPEN_S = 2.0
 _FIRST_PODS_S = 5.0
 """How long the devices are kept back at the start if the cluster does not answer."""
 _SIMULATED = HealthTimes(readings_s=5.0, wait_s=0.2)
@@ -96,15 +97,15 @@ def run_agent(settings: AgentSettings, stop: Stop) -> Sequence[str]:
     opened = _driver(settings, stop)
     if opened is None:
         return ()
-    driver, mig = opened
+    driver = PatientDriver(lambda: opened[0])
     try:
-        return run_parts(agent_parts(driver, mig, settings), stop)
+        return run_parts(agent_parts(driver, PatientMigControl(opened[1]), settings), stop)
     finally:
-        with suppress(SilentDriverError):
-            PatientCall(driver.close, _CLOSE_S)()
+        driver.close()
 
 
 def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> Sequence[AgentPart]:
+    """The driver is not called here: one that does not respond must not keep any part from its start."""
     reader = SettingsReader(settings.flags, most_mps_clients(driver))
     health = _health(driver, settings)
     is_plugin = settings.parts.claims is None
@@ -154,7 +155,7 @@ def _cluster_parts(node: AgentNode, settings: AgentSettings) -> Iterator[AgentPa
     if chosen.mig is not None:
         yield mig_part(node, chosen.mig)
     if chosen.claims is not None:
-        sharing = partial(claim_sharing, node.driver, settings.fake, settings.sharing, node.flags().mps_root)
+        sharing = partial(claim_sharing, settings.fake, settings.sharing, node.flags().mps_root)
         choice = ClaimChoice(chosen.claims, chosen.has_dynamic_mig, sharing)
         yield claims_part(node, choice, is_simulated=bool(settings.fake))
 
@@ -183,9 +184,16 @@ def _node(
 
 def _driver(settings: AgentSettings, stop: Stop) -> tuple[GpuDriver, MigControl] | None:
     waits = not _first(settings, SettingsReader(settings.flags)).flags.fail_on_init_error
+    opening, is_silent = PatientCall(partial(open_mig, settings.fake), _OPEN_S), False
     while not stop.is_set():
         try:
-            return open_mig(settings.fake)
+            return opening()
+        except SilentDriverError:
+            # The same call is waited for, in short steps, so that the agent can be ended meanwhile.
+            if not is_silent:
+                _log.warning("NVIDIA's driver does not respond; the agent waits for it")
+            is_silent = True
+            continue
         except UserError as error:
             if not waits:
                 raise

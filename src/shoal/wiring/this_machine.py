@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
-from shoal.agent.kubelet.cri.container_volumes import may_mount
 from shoal.agent.kubelet.cri.support import unsupported as unsupported_in_containers
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Admission, Kubelet
 from shoal.agent.kubelet.launches import limits_of
 from shoal.agent.kubelet.machine import this_machine
+from shoal.agent.kubelet.mounts import may_mount
 from shoal.agent.kubelet.node import RUNTIME_LABEL, NodeDescription, NodeOfThisMachine
 from shoal.agent.kubelet.pod_on_node import RUNTIME_CLASSES, NodeParts
 from shoal.agent.kubelet.pod_store import PodStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -54,6 +54,11 @@ def words_of(container: Obj, field: str, environment: Mapping[str, str]) -> tupl
 def expanded(text: str, known: Mapping[str, str]) -> str:
     """`$(NAME)` of variables that are known; `$$` is one dollar sign, and an unknown reference stays."""
     return _REFERENCE.sub(lambda met: "$" if met[0] == "$$" else known.get(met[1], met[0]), text)
+
+
+def names_in(text: str) -> Iterator[str]:
+    """The variables to which a text refers."""
+    return (met[1] for met in _REFERENCE.finditer(text) if met[1])
 
 
 def _value(pod: Obj, container: Obj, variable: Obj, around: Surroundings) -> str | None:

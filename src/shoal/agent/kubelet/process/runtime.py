@@ -185,6 +185,8 @@ class ProcessRuntime:
         tty: bool = False,
         is_short: bool = False,  # noqa: ARG002 - each command has its own process
     ) -> ProcessCommand:
+        if (self._of(key) / "exit.json").exists():
+            raise StartRefused("NotFound", "the container does not run")
         try:
             recorded = self._recorded(key)
             launch = Launch((), recorded.environment, Path(recorded.folder))
