@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -320,7 +321,7 @@ def test_where_a_limit_range_makes_pods_invalid_it_is_named_and_no_quota_is_prop
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A LimitRange's default request that is larger than the limit of the pods."""
-    item = {"type": "Container", "defaultRequest": {"nvidia.com/gpu": 8, "cpu": 4}}
+    item: dict[str, Any] = {"type": "Container", "defaultRequest": {"nvidia.com/gpu": 8, "cpu": 4}}
     limits = thing("v1", "LimitRange", "t/lr", spec={"limits": [item]})
     other = thing("v1", "LimitRange", "u/other", spec={"limits": [item]})
     objects = [node("n", 8), flavor(), *gpu_queue("t", gpus(8)), job("t/j", 1, 6, labels=QUEUE, suspend=True)]

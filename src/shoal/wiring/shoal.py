@@ -35,8 +35,9 @@ ClientFactory = Callable[[str], Api]
 
 BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
-NAMED = ("driver-upgrades",)
-"""Controllers beside the scheduling loop that run only if `--controllers` names them."""
+_UPGRADES = "driver-upgrades"
+NAMED = (OPERATOR, _UPGRADES)
+"""Controllers that run only if `--controllers` names them."""
 _KUBERNETES = "default-scheduler"
 """Under this name, replicas are spread as kube-scheduler does."""
 PARTS = (SCHEDULER, QUEUES, *BESIDE, VOLCANO, KAI)
@@ -73,7 +74,7 @@ async def start_shoal(
         groups = KubernetesGroups(groups_context, served, frozenset(choice.scheduler_names))
         tasks.start("pod groups of Kubernetes", groups.run)
         tasks.start("pod groups", light_groups_controller(groups_context, served, namespaces.scheduler_plugins).run)
-    for name in (*BESIDE, *NAMED):
+    for name in (*BESIDE, _UPGRADES):
         if name in choice.controllers:
             # Imported here: a process imports the controllers that it runs, and no others.
             from shoal.wiring.shoal_makers import make
