@@ -85,7 +85,7 @@ def decide(options: DecideOptions) -> None:
 
         write(decision, "json" if options.as_json else options.output)
         return
+    from shoal.cli.formats import console
     from shoal.views.decision_text import show
-    from shoal.views.text_console import TextConsole
 
-    show(TextConsole(highlight=False), decision)
+    show(console(is_folded=True), decision)
