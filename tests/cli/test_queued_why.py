@@ -320,7 +320,8 @@ def test_where_a_limit_range_makes_pods_invalid_it_is_named_and_no_quota_is_prop
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A LimitRange's default request that is larger than the limit of the pods."""
-    item = {"type": "Container", "defaultRequest": {"nvidia.com/gpu": 8, "cpu": 4}}
+    amounts: Object = {"nvidia.com/gpu": 8, "cpu": 4}
+    item: Object = {"type": "Container", "defaultRequest": amounts}
     limits = thing("v1", "LimitRange", "t/lr", spec={"limits": [item]})
     other = thing("v1", "LimitRange", "u/other", spec={"limits": [item]})
     objects = [node("n", 8), flavor(), *gpu_queue("t", gpus(8)), job("t/j", 1, 6, labels=QUEUE, suspend=True)]
@@ -329,8 +330,8 @@ def test_where_a_limit_range_makes_pods_invalid_it_is_named_and_no_quota_is_prop
     help_ = "would help Correct the requests and limits of its pods, or LimitRange t/lr, which sets those that the pods"
     assert f"{help_} leave out." in said
     assert "coveredResources" not in said
-    item["max"] = item.pop("defaultRequest")
-    item["max"]["nvidia.com/gpu"] = 4
+    del item["defaultRequest"]
+    item["max"] = {**amounts, "nvidia.com/gpu": 4}
     said = " ".join(told(tmp_path, capsys, "why", "job/j", objects=[*objects, limits]).split())
     assert "didn't satisfy LimitRange constraints" in said
     assert "LimitRange t/lr" in said.partition("would help")[2]

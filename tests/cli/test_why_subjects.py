@@ -367,3 +367,17 @@ def test_a_gang_without_pods_is_no_pod(why: Why) -> None:
     world = [node("n", 8), queue, volcano_group("t/g", 2, queue="q", minResources={"nvidia.com/gpu": 8}), pod("t/a", 1)]
     assert why.refused("pod/g", *world).endswith('shoal: pod "g" not found; 1 pod exists\n')
     assert why.told("t/g", *world).startswith("gang t/g")
+
+
+def test_a_type_that_the_cluster_has_no_object_of_is_a_type_all_the_same(why: Why) -> None:
+    assert why.refused("job/train", node("n", 8)) == 'shoal: job "train" not found; 0 jobs exist\n'
+    assert why.refused("deploy/a", node("n", 8)) == 'shoal: deployment "a" not found; 0 deployments exist\n'
+
+
+def test_a_misspelled_type_is_named_also_where_no_object_has_the_name(why: Why) -> None:
+    found = why.refused("pdo/x", node("n", 8), pod("t/a", 1))
+    assert found == 'shoal: "pdo" is no type, and no namespace with pods; did you mean pod?\n'
+    found = why.refused("team-x/zebra", node("n", 8), pod("t/a", 1))
+    assert found.startswith('shoal: "team-x" is no type, and no namespace with pods; ')
+    assert "did you mean" not in found
+    assert why.refused("tt/a", node("n", 8), pod("t/a", 1)).endswith("did you mean t/a?\n")
