@@ -28,6 +28,7 @@ from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_levels import flavors_without_topology, respelling, unmatched_levels_of
 from shoal.sim.queued_nodes import admissions_anywhere, is_admitted_with, nodes_as_tried
 from shoal.sim.queued_resources import QueuedResource
+from shoal.sim.queued_selectors import QueuedSelector
 from shoal.sim.queued_topologies import flavor_with_topology, looser_topology
 from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
@@ -81,12 +82,12 @@ class _QueuedHelp:
             return
         levels = unmatched_levels_of(self._rounds, self._facts)
         if levels:
-            respelt = respelling(self._rounds, self._facts, levels, self._objects)
-            if respelt is None:
+            level = respelling(self._rounds, self._facts, levels, self._objects)
+            if level is None:
                 lacking = flavors_without_topology(self._rounds, self._facts)
                 self._add([], unmatched_words(untold_near(levels)), lacking)
             else:
-                self._add([respelt], unmatched_words(levels))
+                self._add([level], unmatched_words(levels))
             return
         correction = QueueCorrection(self._rounds, self._facts, self._objects)
         if correction.is_needed:
@@ -102,6 +103,11 @@ class _QueuedHelp:
         resource = QueuedResource(self._rounds, self._facts, self._objects, by_quota)
         if resource.near:
             self._add(resource.tried(self._trial), resource.words())
+            return
+        selector = QueuedSelector(self._rounds, self._facts, self._objects)
+        respelt = selector.tried(self._trial) if selector.labels else []
+        if respelt:
+            self._add(respelt, unmatched_words(selector.labels))
             return
         openings = QueueOpenings(self._rounds, self._facts, self._objects, self._told)
         opened = openings.tried(by_quota, lambda: self._quota(self._rounds.prover))
