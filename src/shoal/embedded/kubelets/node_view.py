@@ -36,6 +36,8 @@ class Usage(msgspec.Struct, frozen=True):
 
     cpu_milli: int
     memory_bytes: int
+    cpu_s: float | None = None
+    """What was measured until now; None: the usage is simulated, and constant."""
 
 
 class NodeView(Protocol):
