@@ -6,8 +6,9 @@ Lists come out sorted, as Kubernetes writes its own roles.
 
 from __future__ import annotations
 
-from shoal.embedded.apiserver.resource import Obj
+from typing import Any
 
+Obj = dict[str, Any]
 READ = "get,list,watch"
 WRITE = "create,delete,deletecollection,patch,update"
 READ_WRITE = f"{READ},{WRITE}"

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from shoal.data.permissions import ELECTION, ELECTION_NAMESPACE, EVERY_PART, IN_NAMESPACE, NAMESPACE, PARTS
-from shoal.embedded.apiserver.security.role_lines import rules
+from shoal.data.role_lines import rules
 
 Obj = dict[str, Any]
 ACCOUNT = "shoal"
+OPERATOR = "shoal-operator"
 _GROUP = "rbac.authorization.k8s.io"
 _LABELS = {"app.kubernetes.io/name": "shoal", "app.kubernetes.io/managed-by": "shoal"}
 
@@ -26,6 +27,7 @@ class RoleSubjects(msgspec.Struct, frozen=True):
     namespace: str = NAMESPACE
     user: str = ""
     """A user or client certificate instead of the service account."""
+    account: str = ACCOUNT
     election: tuple[str, str] = (ELECTION_NAMESPACE, "shoal")
     """Namespace and name of the lease."""
 
@@ -35,7 +37,7 @@ def manifests(parts: Sequence[str], grant: RoleSubjects | None = None) -> list[O
     grant = grant or RoleSubjects()
     found: list[Obj] = [_object("v1", "Namespace", grant.namespace)]
     if not grant.user:
-        found.append(_object("v1", "ServiceAccount", ACCOUNT, grant.namespace))
+        found.append(_object("v1", "ServiceAccount", grant.account, grant.namespace))
     found += _cluster_wide("shoal", EVERY_PART, grant)
     for part in parts:
         found += _cluster_wide(f"shoal-{part}", PARTS[part], grant)
@@ -45,6 +47,16 @@ def manifests(parts: Sequence[str], grant: RoleSubjects | None = None) -> list[O
         if part in IN_NAMESPACE:
             found += _inside(grant.namespace, f"shoal-{part}", IN_NAMESPACE[part], grant)
     return found
+
+
+def operator_permissions(lines: tuple[str, ...], namespace: str) -> list[Obj]:
+    """An account of its own for the operator of the GPU stack, with these permissions and its Lease."""
+    grant = RoleSubjects(namespace, account=OPERATOR, election=(ELECTION_NAMESPACE, OPERATOR))
+    return [
+        _object("v1", "ServiceAccount", OPERATOR, namespace),
+        *_cluster_wide(OPERATOR, (*EVERY_PART, *lines), grant),
+        *_inside(ELECTION_NAMESPACE, f"{OPERATOR}-election", _about(ELECTION, OPERATOR), grant),
+    ]
 
 
 def _about(lines: tuple[str, ...], lease: str) -> tuple[str, ...]:
@@ -62,7 +74,7 @@ def _inside(namespace: str, name: str, lines: tuple[str, ...], grant: RoleSubjec
 
 
 def _bound(kind: str, name: str, grant: RoleSubjects) -> Obj:
-    subject: Obj = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": grant.namespace}
+    subject: Obj = {"kind": "ServiceAccount", "name": grant.account, "namespace": grant.namespace}
     if grant.user:
         subject = {"apiGroup": _GROUP, "kind": "User", "name": grant.user}
     return {"roleRef": {"apiGroup": _GROUP, "kind": kind, "name": name}, "subjects": [subject]}
