@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from shoal.agent.kubelet.node import NodeDescription, NodeOfThisMachine
 from shoal.agent.kubelet.own_objects import OwnObjectsApi
 from shoal.agent.kubelet.pod_on_node import NodeParts
 from shoal.agent.kubelet.pod_store import PodStore
-from shoal.agent.kubelet.runtime import ByteStream, Command, Exit, Launch, RunKey, Started, StartRefused
+from shoal.agent.kubelet.runtime import ByteStream, Command, Consumption, Exit, Launch, RunKey, Started, StartRefused
 from shoal.agent.kubelet.volumes import Tokens
 from shoal.client.clock import Clock
 from shoal.client.context import Context
@@ -145,6 +145,9 @@ class MemoryRuntime:
 
     async def attach(self, key: RunKey, *, has_input: bool, tty: bool) -> Command:
         raise AssertionError(key)
+
+    async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
+        return {key: Consumption(self._clock.seconds(), 0.0, 0) for key in keys}
 
     async def forward_ports(self, pod: str) -> ByteStream:
         raise AssertionError(pod)
