@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -49,10 +49,10 @@ class _Outcome(msgspec.Struct):
 
 async def streamed_command(url: str, *, tty: bool) -> StreamedCommand:
     """Raises OSError if the runtime does not open the streams."""
-    parts = urlsplit(url)
+    parts, port = _address(url)
     async with asyncio.timeout(_OPEN_S):
         reader, writer = await asyncio.open_connection(
-            parts.hostname or "127.0.0.1", parts.port, ssl=_unverified() if parts.scheme == "https" else None
+            parts.hostname or "127.0.0.1", port, ssl=_unverified() if parts.scheme == "https" else None
         )
         try:
             path = f"{parts.path}?{parts.query}" if parts.query else parts.path
@@ -152,10 +152,24 @@ class StreamedCommand:
             return _Outcome()
 
     def _complaint(self) -> Iterator[bytes]:
-        """Why the command did not start, which only the outcome says."""
+        """Why the command did not start, which only the outcome says; or that there is none."""
         status = self._outcome()
+        if not status.status:
+            yield b"the connection to the container runtime ended before the command\n"
         if status.status == "Failure" and status.code() is None:
             yield f"{status.message}\n".encode()
+
+
+def _address(url: str) -> tuple[SplitResult, int]:
+    """Raises OSError for an address that cannot be used."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ConnectionError(f"{url!r} is no address: {error}") from None
+    if port is None:
+        raise ConnectionError(f"{url!r} has no port")
+    return parts, port
 
 
 def _unverified() -> ssl.SSLContext:
