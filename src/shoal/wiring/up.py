@@ -22,7 +22,9 @@ from shoal.wiring.process_tasks import ProcessTasks
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.server.control_plane import ControlPlane
     from shoal.embedded.apiserver.settings import Settings
+    from shoal.embedded.kubelets.node_view import NodeViews
     from shoal.wiring.run_choice import RunChoice
+    from shoal.wiring.this_machine import StartedMachine
 
 _SYSTEM, _AUTHENTICATED = "system:serviceaccounts", "system:authenticated"
 _CACHES, _FLEET, _SHOAL = "system:kube-controller-manager", "system:shoal:fleet", "system:shoal"
@@ -112,16 +114,31 @@ async def _start_parts(
     if options.children:
         await _start_children(tasks, options)
     tasks.start("caches", tasks.informers.run)
-    if options.this_machine is not None:
-        await _start_this_machine(tasks, plane, options, options.this_machine)
-    if options.machines:
-        await _start_nodes(tasks, plane, options, figures)
+    await _start_all_nodes(tasks, plane, options, figures)
     if gates is not None:
         await gates()
 
 
-async def _start_nodes(
+async def _start_all_nodes(
     tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, figures: Callable[[], str]
+) -> None:
+    machine = None
+    if options.this_machine is not None:
+        machine = await _start_this_machine(tasks, plane, options, options.this_machine)
+    if options.machines:
+        await _start_nodes(tasks, plane, options, figures, None if machine is None else machine.view)
+    elif machine is not None:
+        from shoal.wiring.provided import provide_metrics
+
+        await provide_metrics(tasks.api, machine.ports, machine.ca)
+
+
+async def _start_nodes(
+    tasks: ProcessTasks,
+    plane: ControlPlane,
+    options: ClusterOptions,
+    figures: Callable[[], str],
+    others: NodeViews | None,
 ) -> None:
     from shoal.wiring.nodes import start_nodes
     from shoal.wiring.provided import provide_device_classes, provide_metrics
@@ -129,13 +146,15 @@ async def _start_nodes(
     if any(machine.gives_by_claims for machine in options.machines):
         await provide_device_classes(tasks.api)
     fleet, ports, ca = await start_nodes(
-        tasks, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), options, figures
+        tasks, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), options, figures, others=others
     )
     await tasks.nodes_ready(fleet.names(), _PATIENCE_S, has_lifecycle=bool(options.controllers))
     await provide_metrics(tasks.api, ports, ca)
 
 
-async def _start_this_machine(tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, folder: Path) -> None:
+async def _start_this_machine(
+    tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, folder: Path
+) -> StartedMachine:
     from shoal.wiring.this_machine import MachineOfNode, start_this_machine
 
     def client(node: str) -> Api:
@@ -144,6 +163,7 @@ async def _start_this_machine(tasks: ProcessTasks, plane: ControlPlane, options:
     machine = MachineOfNode(runtime_endpoint=options.runtime_endpoint)
     started = await start_this_machine(tasks, client, folder, machine)
     await tasks.nodes_ready((started.node,), _PATIENCE_S, has_lifecycle=bool(options.controllers))
+    return started
 
 
 async def _start_children(tasks: ProcessTasks, options: ClusterOptions) -> None:
