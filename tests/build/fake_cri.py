@@ -62,6 +62,10 @@ class FakeCri:
         self.handlers: list[str] = []
         self.graces: list[int] = []
         """The grace periods of stopped containers, in seconds."""
+        self.commands: list[tuple[str, ...]] = []
+        """Those that were run in containers."""
+        self.holds_commands = False
+        """Whether commands in containers do not end now."""
         self._names = count(1)
         self._lock = threading.RLock()
         self._restarting = threading.Lock()
@@ -118,6 +122,8 @@ class FakeCri:
                     fault = None
             if fault is not None and not fault.is_after:
                 self._fail(fault.how, context)
+            if name == "ExecSync":
+                self._hold(request, context)
             try:
                 with self._lock:
                     found = answer(request)
@@ -128,6 +134,11 @@ class FakeCri:
             return found
 
         return handle
+
+    def _hold(self, request: messages.ExecSyncRequest, context: grpc.ServicerContext) -> None:
+        self.commands.append(tuple(request.cmd))
+        while self.holds_commands and context.is_active() and not self._released.wait(0.01):
+            pass
 
     def _fail(self, how: How, context: grpc.ServicerContext) -> None:
         if how == "error":

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from build.small_clusters import SmallCluster
+from shoal.agent.kubelet.environment import Surroundings
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Kubelet
 from shoal.agent.kubelet.launches import LaunchInputs
@@ -21,7 +22,8 @@ from shoal.agent.kubelet.node import NodeDescription, NodeOfThisMachine
 from shoal.agent.kubelet.own_objects import OwnObjectsApi
 from shoal.agent.kubelet.pod_on_node import NodeParts
 from shoal.agent.kubelet.pod_store import PodStore
-from shoal.agent.kubelet.runtime import Command, Exit, Launch, RunKey, Started, StartRefused
+from shoal.agent.kubelet.runtime import ByteStream, Command, Exit, Launch, RunKey, Started, StartRefused
+from shoal.agent.kubelet.volumes import Tokens
 from shoal.client.clock import Clock
 from shoal.client.context import Context
 from shoal.client.informers import Informers
@@ -141,6 +143,12 @@ class MemoryRuntime:
     def log_files(self, key: RunKey) -> Sequence[Path]:
         return ()
 
+    async def attach(self, key: RunKey, *, has_input: bool, tty: bool) -> Command:
+        raise AssertionError(key)
+
+    async def forward_ports(self, pod: str) -> ByteStream:
+        raise AssertionError(pod)
+
     async def remove(self, pod: str) -> None:
         assert pod not in self.running
 
@@ -153,6 +161,8 @@ class MemoryLauncher:
 
     async def launch(self, inputs: LaunchInputs) -> Launch:
         return Launch((), {}, inputs.folder)
+
+    async def refresh(self, pod: dict[str, Any], folder: Path, around: Surroundings, tokens: Tokens) -> None: ...
 
     async def end(self, uid: str, folder: Path) -> None: ...
 

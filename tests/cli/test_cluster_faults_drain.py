@@ -11,7 +11,7 @@ import pytest
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.cli.draining import Eviction, cordon, pods_to_evict
-from shoal.cli.node_faults import break_gpu, node_of
+from shoal.cli.node_faults import break_component, break_gpu, heal_node, node_of
 from shoal.client.kind import DISRUPTION_BUDGETS, NODES, PODS
 from shoal.client.port import Deletion, Patch
 from shoal.units.errors import UserError
@@ -128,3 +128,34 @@ async def test_a_gpu_fails_although_somebody_writes_to_its_node_meanwhile(tmp_pa
         await break_gpu(Racing(), NODE, 3, 79)
         found = (await node_of(cluster.api, NODE))["metadata"]["annotations"]["shoal.dev/gpu-faults"]
         assert found == '{"1":48,"3":79}'
+
+
+@virtual
+async def test_faults_of_several_components_are_kept_together_until_the_node_is_healed(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        written = {"shoal.dev/endpoint": "127.0.0.1:1", "shoal.dev/gpu-software": "pods"}
+        await cluster.create(NODES, {"metadata": {"name": NODE, "annotations": written}})
+        await break_component(cluster.api, NODE, "toolkit", "image-pull")
+        await break_component(cluster.api, NODE, "driver", "error")
+        found = (await node_of(cluster.api, NODE))["metadata"]["annotations"]
+        assert found["shoal.dev/component-faults"] == '{"driver":"error","toolkit":"image-pull"}'
+        assert await heal_node(cluster.api, NODE)
+        assert "shoal.dev/component-faults" not in (await node_of(cluster.api, NODE))["metadata"]["annotations"]
+
+
+@virtual
+@pytest.mark.parametrize(
+    ("annotations", "component", "said"),
+    [
+        ({"shoal.dev/gpu-software": "pods"}, "drivers", 'there is no component "drivers"'),
+        ({}, "driver", "has its GPU software from the start"),
+    ],
+)
+async def test_a_component_that_cannot_fail_is_refused(
+    tmp_path: Path, annotations: dict[str, str], component: str, said: str
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        written = {"shoal.dev/endpoint": "127.0.0.1:1", **annotations}
+        await cluster.create(NODES, {"metadata": {"name": NODE, "annotations": written}})
+        with pytest.raises(UserError, match=said):
+            await break_component(cluster.api, NODE, component, "error")

@@ -12,7 +12,9 @@ from shoal.cli.cluster_access import AccessOptions, in_one_line
 from shoal.cli.completion_values import fleets
 from shoal.cli.embedded_options import (
     DEFAULT_NODES,
+    USUAL_SOFTWARE,
     EmbeddedOptions,
+    GpuSoftwareOption,
     MetricsPort,
     Scheduler,
     Speed,
@@ -51,6 +53,7 @@ class NodesOptions:
     ] = DEFAULT_NODES
     speed: Speed = 1.0
     stages: Stages = None
+    gpu_software: GpuSoftwareOption = USUAL_SOFTWARE
     metrics_port: MetricsPort = None
     kubelet_port: KubeletPort = 0
     kubelet_address: KubeletAddress = ""
@@ -69,6 +72,7 @@ def nodes(options: NodesOptions, cluster_access: AccessOptions) -> None:
         has_controllers=False,
         speed=options.speed,
         stages=tuple(options.stages or ()),
+        gpu_software=options.gpu_software,
         metrics_port=options.metrics_port,
         kubelet_port=options.kubelet_port,
         kubelet_address=_checked(options.kubelet_address),

@@ -21,7 +21,9 @@ from shoal.cli.embedded_options import (
     DEFAULT_NODES,
     NONE,
     USUAL_SCHEDULER,
+    USUAL_SOFTWARE,
     EmbeddedOptions,
+    GpuSoftwareOption,
     MetricsPort,
     RuntimeEndpoint,
     SchedulerOption,
@@ -116,6 +118,7 @@ class UpOptions:
     scheduler: SchedulerOption = USUAL_SCHEDULER
     speed: Speed = 1.0
     stages: Stages = None
+    gpu_software: GpuSoftwareOption = USUAL_SOFTWARE
     metrics_port: MetricsPort = None
     contention: WithContention = True
     foreign: Annotated[
@@ -143,6 +146,7 @@ class UpOptions:
             scheduler=self.scheduler,
             speed=self.speed,
             stages=tuple(self.stages or ()),
+            gpu_software=self.gpu_software,
             metrics_port=self.metrics_port,
             has_contention=self.contention,
             has_foreign=self.foreign,

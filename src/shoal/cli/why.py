@@ -59,6 +59,7 @@ def why(
     from shoal.cli.addressed_commands import address_commands, cluster_flags
     from shoal.cli.advice_events import show_advice
     from shoal.cli.explainer import Explainer
+    from shoal.cli.explanation_text import tell_assumed_settings
     from shoal.cli.formats import console, write
     from shoal.cli.invalid_objects import explanation_of
     from shoal.cli.live_history import show_history
@@ -92,6 +93,8 @@ def why(
         explanation = wrong
     else:
         wrong = None
+        if own is None and is_plain:
+            tell_assumed_settings(explanation, source.documents, explainer.family.pods)
     if options.filename:
         warn([*related_warnings(loaded, explainer.family), *no_nodes_warning(loaded)])
     else:

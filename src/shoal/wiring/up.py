@@ -203,7 +203,7 @@ async def _start_shoal(
             await inner.end()
 
     own = _as(plane, Actor(_SHOAL, (_AUTHENTICATED,)), "shoal")
-    await run_with_lease(tasks, own, choice.own.leader_election, at_once, later)
+    await run_with_lease(tasks, own, choice.own, at_once, later)
     return (gates[0] if gates else None), telemetry.text
 
 

@@ -45,7 +45,11 @@ def references_of(pod: Obj) -> Iterator[Reference]:
             yield from _named(source.get("configMapKeyRef"), source.get("secretKeyRef"))
     for secret in spec.get("imagePullSecrets") or ():
         yield Reference("secret", secret.get("name", ""))
-    for volume in spec.get("volumes") or ():
+    yield from volume_references_of(pod)
+
+
+def volume_references_of(pod: Obj) -> Iterator[Reference]:
+    for volume in pod["spec"].get("volumes") or ():
         yield from _named(volume.get("configMap"), volume.get("secret"), "secretName")
         for source in (volume.get("projected") or {}).get("sources") or ():
             yield from _named(source.get("configMap"), source.get("secret"))
