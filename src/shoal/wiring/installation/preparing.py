@@ -65,13 +65,17 @@ class Preparation(msgspec.Struct, frozen=True):
                 tuple(inventory),
                 revision,
             )
-        former, number = present.former, present.current.number
-        if present.state == DEPLOYED and _content(present.current) != _content(revision):
+        former, number, state = present.former, present.current.number, INSTALLING
+        is_same = _content(present.current) == _content(revision)
+        if present.state == DEPLOYED and not is_same:
             former, number = present.current, number + 1
+        if former is not None:
+            state = UPGRADING
         return ReleaseRecord(
             present.name,
             present.namespace,
-            INSTALLING if former is None else UPGRADING,
+            # An installation that changes nothing writes nothing, so that clients may repeat it all the time.
+            DEPLOYED if present.state == DEPLOYED and is_same else state,
             present.created_namespace or created,
             present.has_other_process,
             tuple(dict.fromkeys((*inventory, *present.inventory))),
