@@ -22,7 +22,7 @@ from shoal.agent.kubelet.node import NodeDescription, NodeOfThisMachine
 from shoal.agent.kubelet.own_objects import OwnObjectsApi
 from shoal.agent.kubelet.pod_on_node import NodeParts
 from shoal.agent.kubelet.pod_store import PodStore
-from shoal.agent.kubelet.runtime import Command, Exit, Launch, RunKey, Started, StartRefused
+from shoal.agent.kubelet.runtime import ByteStream, Command, Exit, Launch, RunKey, Started, StartRefused
 from shoal.agent.kubelet.volumes import Tokens
 from shoal.client.clock import Clock
 from shoal.client.context import Context
@@ -142,6 +142,12 @@ class MemoryRuntime:
 
     def log_files(self, key: RunKey) -> Sequence[Path]:
         return ()
+
+    async def attach(self, key: RunKey, *, has_input: bool, tty: bool) -> Command:
+        raise AssertionError(key)
+
+    async def forward_ports(self, pod: str) -> ByteStream:
+        raise AssertionError(pod)
 
     async def remove(self, pod: str) -> None:
         assert pod not in self.running

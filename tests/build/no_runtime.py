@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from shoal.agent.kubelet.runtime import Command, Exit, Launch, RunKey, Started
+from shoal.agent.kubelet.runtime import ByteStream, Command, Exit, Launch, RunKey, Started
 
 
 class NoRuntime:
@@ -25,6 +25,12 @@ class NoRuntime:
 
     async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False, is_short: bool = False) -> Command:
         raise AssertionError(key)
+
+    async def attach(self, key: RunKey, *, has_input: bool, tty: bool) -> Command:
+        raise AssertionError(key)
+
+    async def forward_ports(self, pod: str) -> ByteStream:
+        raise AssertionError(pod)
 
     def log_files(self, key: RunKey) -> Sequence[Path]:
         raise AssertionError(key)

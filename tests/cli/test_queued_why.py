@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from build.gpu_queues import gpu_queue, gpu_workload, gpus
-from build.manifests import Object, as_file, group, job, node, pod
+from build.manifests import Object, as_file, group, job, node, pod, thing
 from build.queue_manifests import flavor
 from shoal.cli.main import main
 
@@ -314,3 +315,23 @@ def test_a_least_number_of_pods_is_proposed_only_to_kinds_that_can_state_one(
     )
     assert words in " ".join(said.split())
     assert ("minCount) instead" in " ".join(said.split())) == (kind == "Job")
+
+
+def test_where_a_limit_range_makes_pods_invalid_it_is_named_and_no_quota_is_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A LimitRange's default request that is larger than the limit of the pods."""
+    item: dict[str, Any] = {"type": "Container", "defaultRequest": {"nvidia.com/gpu": 8, "cpu": 4}}
+    limits = thing("v1", "LimitRange", "t/lr", spec={"limits": [item]})
+    other = thing("v1", "LimitRange", "u/other", spec={"limits": [item]})
+    objects = [node("n", 8), flavor(), *gpu_queue("t", gpus(8)), job("t/j", 1, 6, labels=QUEUE, suspend=True)]
+    said = " ".join(told(tmp_path, capsys, "why", "job/j", objects=[*objects, limits, other]).split())
+    assert "requests must not exceed its limits" in said
+    help_ = "would help Correct the requests and limits of its pods, or LimitRange t/lr, which sets those that the pods"
+    assert f"{help_} leave out." in said
+    assert "coveredResources" not in said
+    item["max"] = item.pop("defaultRequest")
+    item["max"]["nvidia.com/gpu"] = 4
+    said = " ".join(told(tmp_path, capsys, "why", "job/j", objects=[*objects, limits]).split())
+    assert "didn't satisfy LimitRange constraints" in said
+    assert "LimitRange t/lr" in said.partition("would help")[2]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.install.values.known import OPTIONS, put
-from shoal.install.values.reading import Values
+from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
 POLICY_NAME = "cluster-policy"
@@ -25,7 +25,7 @@ CONFIGS = (
 """Options that make a ConfigMap, and its name if none is given."""
 
 
-def cluster_policy(values: Values) -> Obj:
+def cluster_policy(values: ChartValues) -> Obj:
     """Without labels."""
     spec: Obj = {}
     for option in OPTIONS:
@@ -42,7 +42,7 @@ def cluster_policy(values: Values) -> Obj:
     return {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": POLICY_NAME}, "spec": spec}
 
 
-def component_configs(values: Values, namespace: str) -> list[Obj]:
+def component_configs(values: ChartValues, namespace: str) -> list[Obj]:
     """The ConfigMaps that `devicePlugin.config.create` and its like ask for."""
     found = []
     for component, usual in CONFIGS:
@@ -53,7 +53,7 @@ def component_configs(values: Values, namespace: str) -> list[Obj]:
     return found
 
 
-def default_driver(values: Values) -> list[Obj]:
+def default_driver(values: ChartValues) -> list[Obj]:
     """The NVIDIADriver `default`, where drivers are described by such objects."""
     if not values.get("driver.nvidiaDriverCRD.enabled") or not values.get("driver.nvidiaDriverCRD.deployDefaultCR"):
         return []

@@ -37,7 +37,7 @@ class Revision(msgspec.Struct, frozen=True):
     """Without definitions, which are not rolled back."""
 
 
-class Record(msgspec.Struct, frozen=True):
+class ReleaseRecord(msgspec.Struct, frozen=True):
     name: str
     namespace: str
     state: str = INSTALLING
@@ -52,7 +52,7 @@ class Record(msgspec.Struct, frozen=True):
     def release(self) -> Release:
         return Release(self.name, self.namespace, self.current.version)
 
-    def with_state(self, state: str) -> Record:
+    def with_state(self, state: str) -> ReleaseRecord:
         return msgspec.structs.replace(self, state=state)
 
 
@@ -60,7 +60,7 @@ def config_map_name(release_name: str) -> str:
     return _PREFIX + release_name
 
 
-def to_api(record: Record) -> Obj:
+def to_api(record: ReleaseRecord) -> Obj:
     release = record.release
     meta = {"name": config_map_name(record.name), "namespace": record.namespace, "labels": release.labels(COMPONENT)}
     data = {
@@ -76,14 +76,14 @@ def to_api(record: Record) -> Obj:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data, "binaryData": packed}
 
 
-def from_api(config_map: Obj) -> Record:
+def from_api(config_map: Obj) -> ReleaseRecord:
     """Raises UserError for a ConfigMap that is none of this form."""
     meta, data = config_map["metadata"], config_map.get("data") or {}
     where = Where(obj=f"ConfigMap {meta.get('namespace', '')}/{meta['name']}")
     packed = config_map.get("binaryData") or {}
     try:
         inventory = tuple(_address(line) for line in data["inventory"].splitlines())
-        return Record(
+        return ReleaseRecord(
             (meta.get("labels") or {})[INSTANCE],
             meta["namespace"],
             data["state"],
@@ -114,7 +114,7 @@ def _unpacked(text: str) -> Revision:
     return msgspec.json.decode(data, type=Revision)
 
 
-class Plan(msgspec.Struct, frozen=True):
+class InstallPlan(msgspec.Struct, frozen=True):
     """What an installation does with each object."""
 
     applied: tuple[Obj, ...] = ()
@@ -136,7 +136,7 @@ def plan(
     recorded: Iterable[Address] = (),
     *,
     takes_ownership: bool = False,
-) -> Plan:
+) -> InstallPlan:
     """`present`: the labels of the existing objects among the desired and recorded ones."""
     applied: list[Obj] = []
     kept: list[Address] = []
@@ -158,4 +158,4 @@ def plan(
         for one in recorded
         if one not in wanted and one.kind != "CustomResourceDefinition" and release.owns(present.get(one, {}))
     ]
-    return Plan(tuple(applied), tuple(kept), tuple(foreign), tuple(reversed(removed)))
+    return InstallPlan(tuple(applied), tuple(kept), tuple(foreign), tuple(reversed(removed)))

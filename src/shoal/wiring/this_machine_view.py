@@ -1,18 +1,21 @@
-"""Shows the pods of this machine to the kubelet's endpoint: logs and commands."""
+"""Shows the pods of this machine to the kubelet's endpoint: logs, commands and ports."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
 
 from shoal.agent.kubelet.kubelet import Kubelet
 from shoal.agent.kubelet.log_lines import log_lines
 from shoal.agent.kubelet.pod_on_node import PodOnNode
-from shoal.agent.kubelet.runtime import Command, RunKey, StartRefused
+from shoal.agent.kubelet.runtime import ByteStream, Command, RunKey, StartRefused
 from shoal.client.item import Obj
 from shoal.client.kubelet.pod_status import status_of
 from shoal.embedded.apiserver.streams.terminal import CommandOutput
 from shoal.embedded.kubelets.node_view import LogLine, NodeView, Usage
 from shoal.units.errors import TemporaryError, UserError
+
+T = TypeVar("T")
 
 
 class ThisMachineView:
@@ -50,16 +53,20 @@ class ThisMachineView:
         return one is not None and one.is_alive
 
     async def open_command(self, pod_uid: str, container: str, command: Sequence[str], *, tty: bool) -> Command:
+        pod, key = self._key(pod_uid, container)
+        return await _opened(pod.runtime.run(key, command, tty=tty))
+
+    async def attach(self, pod_uid: str, container: str, *, takes_input: bool) -> Command:
+        pod, key = self._key(pod_uid, container)
+        spec = pod.spec_of(container)
+        has_input = takes_input and bool(spec.get("stdin"))
+        return await _opened(pod.runtime.attach(key, has_input=has_input, tty=bool(spec.get("tty"))))
+
+    async def forward_ports(self, pod_uid: str) -> ByteStream:
         pod = self._pod(pod_uid)
-        one = pod.run.container(container) if pod is not None else None
-        if pod is None or one is None:
-            raise UserError(f"container {container} does not run")
-        try:
-            return await pod.runtime.run(RunKey(pod_uid, container, one.restarts), command, tty=tty)
-        except StartRefused as refused:
-            raise UserError(refused.message) from None
-        except TemporaryError as error:
-            raise UserError(error.what) from None
+        if pod is None or pod.run.is_over:
+            raise UserError("the pod does not run")
+        return await _opened(pod.runtime.forward_ports(pod_uid))
 
     def run(self, pod_uid: str, container: str, command: Sequence[str]) -> CommandOutput:  # noqa: ARG002
         return CommandOutput(stderr="commands of this node run as processes\n", code=1)
@@ -81,3 +88,19 @@ class ThisMachineView:
 
     def _pod(self, uid: str) -> PodOnNode | None:
         return self.kubelet.by_uid(uid) if self.kubelet is not None else None
+
+    def _key(self, pod_uid: str, container: str) -> tuple[PodOnNode, RunKey]:
+        pod = self._pod(pod_uid)
+        one = pod.run.container(container) if pod is not None else None
+        if pod is None or one is None:
+            raise UserError(f"container {container} does not run")
+        return pod, RunKey(pod_uid, container, one.restarts)
+
+
+async def _opened(opening: Awaitable[T]) -> T:
+    try:
+        return await opening
+    except StartRefused as refused:
+        raise UserError(refused.message) from None
+    except TemporaryError as error:
+        raise UserError(error.what) from None

@@ -36,6 +36,24 @@ def test_the_spec_replaces_a_given_variable() -> None:
     assert environment({"env": [{"name": "PATH", "value": "/opt"}]})["PATH"] == "/opt"
 
 
+def test_the_spec_does_not_replace_the_variables_of_allocated_devices() -> None:
+    env = [
+        {"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"},
+        {"name": "SEEN", "value": "$(CUDA_VISIBLE_DEVICES)"},
+        {"name": "OTHER", "value": "x"},
+    ]
+    names: Obj = {"env": env, "envFrom": [{"configMapRef": {"name": "gpus"}}]}
+    pod = pod_with(names)
+    sources = {Reference("configmap", "gpus"): {"NVIDIA_VISIBLE_DEVICES": b"all", "MODE": b"fast"}}
+    fixed = {"CUDA_VISIBLE_DEVICES": "GPU-a", "NVIDIA_VISIBLE_DEVICES": "GPU-a"}
+    around = Surroundings(Addresses("10.0.0.7", "10.0.0.7"), {}, sources, GIVEN, fixed)
+
+    found = environment_of(pod, pod["spec"]["containers"][0], around)
+
+    own = {"SEEN": "GPU-a", "OTHER": "x", "MODE": "fast"}
+    assert found == {**GIVEN, **fixed, **own}
+
+
 def test_fields_of_the_pod_are_values() -> None:
     paths = {
         "metadata.name": "train",

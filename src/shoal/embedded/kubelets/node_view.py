@@ -76,13 +76,29 @@ class NodeView(Protocol):
         ...
 
 
+class ForwardedPorts(Protocol):
+    """Frames of SPDY 3.1, by which a client opens connections to ports of a pod."""
+
+    async def read(self) -> bytes:
+        """Empty at the end."""
+        ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
 @runtime_checkable
 class RealNodeView(Protocol):
-    """A node whose pods run processes."""
+    """A node whose pods run processes. All raise UserError if it is not possible."""
 
-    async def open_command(self, pod_uid: str, container: str, command: Sequence[str], *, tty: bool) -> LiveCommand:
-        """Raises UserError if it cannot be started."""
+    async def open_command(self, pod_uid: str, container: str, command: Sequence[str], *, tty: bool) -> LiveCommand: ...
+
+    async def attach(self, pod_uid: str, container: str, *, takes_input: bool) -> LiveCommand:
+        """Follow the program of the container; it has input only if its spec says so."""
         ...
+
+    async def forward_ports(self, pod_uid: str) -> ForwardedPorts: ...
 
 
 class NodeViews(Protocol):

@@ -17,7 +17,7 @@ from shoal.devices.operator_labels import (
     all_deploy_labels,
     workload_labels,
 )
-from shoal.operator.components.facts import KERNEL, NodeFacts
+from shoal.operator.components.facts import KERNEL, OperatorNode
 from shoal.operator.policy.spec import ClusterPolicySpec
 
 OPERANDS = DEPLOY + "operands"
@@ -31,7 +31,7 @@ class LabelChanges(msgspec.Struct, frozen=True):
     warning: str = ""
 
 
-def label_changes(node: NodeFacts, spec: ClusterPolicySpec) -> LabelChanges:
+def label_changes(node: OperatorNode, spec: ClusterPolicySpec) -> LabelChanges:
     present = node.labels
     if not node.has_gpus:
         return LabelChanges(removed_labels(node) if PRESENT in present else {})
@@ -50,7 +50,7 @@ def label_changes(node: NodeFacts, spec: ClusterPolicySpec) -> LabelChanges:
     return LabelChanges(changes, warning)
 
 
-def removed_labels(node: NodeFacts) -> dict[str, str | None]:
+def removed_labels(node: OperatorNode) -> dict[str, str | None]:
     """The removal of everything that `label_changes` sets to place components."""
     return {name: None for name in sorted(node.labels) if name == PRESENT or name in all_deploy_labels()}
 

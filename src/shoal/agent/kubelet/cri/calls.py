@@ -143,6 +143,16 @@ class RuntimeCalls:
         request = messages.ExecRequest(container_id=id_, cmd=command, tty=tty, stdin=True, stdout=True, stderr=not tty)
         return (await self._runtime("Exec", request, messages.ExecResponse)).url
 
+    async def attach_url(self, id_: str, *, has_input: bool, tty: bool) -> str:
+        """Where the streams of a container's program are."""
+        request = messages.AttachRequest(container_id=id_, stdin=has_input, tty=tty, stdout=True, stderr=not tty)
+        return (await self._runtime("Attach", request, messages.AttachResponse)).url
+
+    async def port_url(self, sandbox: str) -> str:
+        """Where connections to ports of a pod are opened."""
+        request = messages.PortForwardRequest(pod_sandbox_id=sandbox)
+        return (await self._runtime("PortForward", request, messages.PortForwardResponse)).url
+
     # Images.
 
     async def image(self, image: str) -> messages.Image | None:

@@ -55,8 +55,10 @@ class ContainerLauncher:
         image = await self._images.provide(spec["image"], policy, logins, tell)
         security = security_of(pod, spec)
         _check_user(security, image, inputs.name)
-        access = self._gpus.of(inputs.uid, inputs.name)
-        around = Surroundings(addresses, inputs.allocatable, inputs.sources, {**inputs.server, **access.environment})
+        access = await asyncio.to_thread(self._gpus.of, inputs.uid, inputs.name)
+        devices = {} if security.is_privileged else access.environment
+        given = {**inputs.server, **access.environment}
+        around = Surroundings(addresses, inputs.allocatable, inputs.sources, given, devices)
         volumes = await asyncio.to_thread(provide_for_containers, pod, inputs.folder / "volumes", around, inputs.tokens)
         environment = environment_of(pod, spec, around)
         mounts = await asyncio.to_thread(_mounts, inputs, volumes, environment)

@@ -21,8 +21,10 @@ from pathlib import Path
 
 import msgspec
 
+from shoal.agent.kubelet.port_forwarding import LocalPortForwarding
 from shoal.agent.kubelet.private_files import write_private
 from shoal.agent.kubelet.process import supervisor
+from shoal.agent.kubelet.process.attached_output import AttachedOutput
 from shoal.agent.kubelet.process.cgroups import Cgroups
 from shoal.agent.kubelet.process.commands import ProcessCommand, run_command
 from shoal.agent.kubelet.runtime import ContainerLimits, Exit, Launch, RunKey, Started, StartRefused
@@ -195,6 +197,15 @@ class ProcessRuntime:
             raise StartRefused("NotFound", f'exec: "{command[0]}": executable file not found in $PATH') from None
         except OSError as error:
             raise StartRefused("NotFound", f'exec: "{command[0]}": {(error.strerror or "").lower()}') from None
+
+    async def attach(self, key: RunKey, *, has_input: bool, tty: bool) -> AttachedOutput:  # noqa: ARG002 - it has neither
+        folder = self._of(key)
+        if (folder / "exit.json").exists():
+            raise StartRefused("NotFound", "the container does not run")
+        return AttachedOutput(folder / "log", folder / "exit.json")
+
+    async def forward_ports(self, pod: str) -> LocalPortForwarding:  # noqa: ARG002 - all have the ports of the machine
+        return LocalPortForwarding()
 
     def log_files(self, key: RunKey) -> Sequence[Path]:
         folder = self._of(key)
