@@ -22,6 +22,7 @@ from shoal.install.bundle import LEAST_SAFE_TOOLKIT
 from shoal.install.cluster_policy import CONFIGS, OF_MACHINES
 from shoal.install.manifest import manifest
 from shoal.install.objects.deployments import OPERATOR_PART
+from shoal.install.preflight.supported_versions import OLDEST_KUBERNETES
 from shoal.install.release import Release
 from shoal.install.values.known import CHOICES, NUMBER_OR_TEXT, OPTIONS
 from shoal.install.values.option import Option
@@ -62,7 +63,7 @@ def files() -> dict[Path, str]:
         CHART / "Chart.yaml": _chart(),
         CHART / "values.yaml": _values(),
         CHART / "values.schema.json": json.dumps(_schema(), indent=1) + "\n",
-        CHART / "files/options.yaml": _GENERATED + to_yaml(_options()),
+        CHART / "files/options.yaml": _GENERATED + to_yaml(_options(), are_leaves_inline=True),
         **chosen,
         **{CHART / f"crds/{name}.yaml": text for name, text in _definitions()},
         BASE / "shoal.yaml": _GENERATED + _stream(manifest(Release(version=version()), read_values([]))),
@@ -70,11 +71,11 @@ def files() -> dict[Path, str]:
 
 
 def _documents(objects: Iterable[Obj]) -> str:
-    return to_yaml({"objects": list(objects)})
+    return to_yaml({"objects": list(objects)}, are_leaves_inline=True)
 
 
 def _stream(objects: Iterable[Obj]) -> str:
-    return "---\n".join(to_yaml(one) for one in objects)
+    return "---\n".join(to_yaml(one, are_leaves_inline=True) for one in objects)
 
 
 def _definitions() -> Iterator[tuple[str, str]]:
@@ -92,7 +93,7 @@ def _chart() -> str:
             "type": "application",
             "version": version(),
             "appVersion": version(),
-            "kubeVersion": ">=1.34.0-0",
+            "kubeVersion": f">={OLDEST_KUBERNETES}.0-0",
             "keywords": ["gpu", "scheduler", "mig", "kueue", "nvidia"],
         }
     )
