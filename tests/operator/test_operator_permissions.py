@@ -9,7 +9,7 @@ import pytest
 
 from build.operator_objects import Built
 from shoal.data.permissions import lines_of
-from shoal.embedded.apiserver.security.role_lines import rules
+from shoal.data.role_lines import rules
 
 NVIDIA = {"repository": "nvcr.io/nvidia", "image": "i", "version": "v"}
 ON = {**NVIDIA, "enabled": True}

@@ -31,13 +31,13 @@ def permissions(
 
     from shoal.cli.known_names import named
     from shoal.data.permissions import BY_DEFAULT, ELECTION_NAMESPACE, NAMED, PARTS
-    from shoal.wiring.permissions import RoleSubjects, manifests
+    from shoal.install.objects.permissions import RoleSubjects, manifests
 
     checked(output, FOR_PROGRAMS)
     parts = named(controllers, tuple(PARTS)) or BY_DEFAULT
     # The Lease of these parts as `shoal run` chooses it.
     lease = f"shoal-{parts[0]}" if set(parts) <= set(NAMED) else "shoal"
-    objects = manifests(parts, RoleSubjects(namespace, user, (ELECTION_NAMESPACE, lease)))
+    objects = manifests(parts, RoleSubjects(namespace, user, election=(ELECTION_NAMESPACE, lease)))
     if output == "json":
         whole = {"apiVersion": "v1", "kind": "List", "items": objects}
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(whole), indent=1).decode() + "\n")

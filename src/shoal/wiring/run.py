@@ -93,7 +93,7 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
 
         if choice.is_child:
             # A child process of an embedded cluster holds the lease for that cluster.
-            await run_with_lease(tasks, tasks.api, election, at_once, lead)
+            await run_with_lease(tasks, tasks.api, choice.own, at_once, lead)
             return
         if not election.leader_elect or await is_beside_up(tasks.api, lock, choice.own.scheduler_names):
             await check_alone(tasks.api, lock)

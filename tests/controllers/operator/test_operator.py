@@ -349,4 +349,5 @@ async def test_the_metrics_follow_the_state_of_the_policy(tmp_path: Path) -> Non
             CLUSTER_POLICIES, "cluster-policy", {"spec": {"driver": {"upgradePolicy": {"maxUnavailable": "x"}}}}
         )
         await cluster.pass_time(5)
-        assert (value("reconciliation_status"), value("reconciliation_failed_total")) == (0, 1)
+        assert value("reconciliation_status") == 0
+        assert 0 < value("reconciliation_failed_total") < value("reconciliation_total")

@@ -10,7 +10,7 @@ from build.ruled_clusters import ruled_cluster
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
 from shoal.client.kind import NAMESPACES, NODES
-from shoal.wiring.permissions import RoleSubjects, manifests
+from shoal.install.objects.permissions import RoleSubjects, manifests
 
 
 @virtual

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.data import permissions
-from shoal.embedded.apiserver.security.role_lines import EVENTS, READ
+from shoal.data.role_lines import EVENTS, READ
 
 _REVIEWS = ("create tokenreviews @authentication.k8s.io", "create subjectaccessreviews @authorization.k8s.io")
 _CERTIFICATES = "certificates.k8s.io"
