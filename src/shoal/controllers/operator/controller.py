@@ -77,8 +77,10 @@ class GpuOperator:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._owned.run())
             group.create_task(self._nodes.pods.run())
+            group.create_task(self._nodes.nodes.run())
             await self._owned.synced()
             await self._nodes.pods.synced()
+            await self._nodes.nodes.synced()
             self._wake()
             group.create_task(self._nodes.loop.run())
             group.create_task(self._loop.run())
