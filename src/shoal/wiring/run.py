@@ -102,7 +102,7 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
             return
         own = telemetry.observed(client_for(tasks, access, KubeSettings(connections=2)))
         telemetry.stands_by()
-        load_parts()
+        load_parts(choice.controllers)
         chosen = LeaderElection(own, tasks.clock, tasks.random, lock, events)
         chosen.outage = tasks.informers.outage
         elections.append(chosen)

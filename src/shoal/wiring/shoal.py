@@ -4,7 +4,7 @@ controllers beside it. `shoal run` uses it with any API server, `shoal up` with 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from time import thread_time
 
@@ -96,8 +96,12 @@ async def start_shoal(
     return served
 
 
-def load_parts() -> None:
+def load_parts(parts: Collection[str]) -> None:
     """Import what `start_shoal` imports only when it needs it, so that a standby process takes over sooner."""
+    if OPERATOR in parts:
+        import shoal.controllers.operator.controller
+    if not set(parts) - set(NAMED):
+        return
     import shoal.controllers.kai.admission
     import shoal.controllers.light_groups.controller
     import shoal.controllers.queues.admission_loop

@@ -6,6 +6,7 @@ import json
 import random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from shoal.client.http.pages import Take
 from shoal.client.http.settings import KubeSettings
 from shoal.client.http.slim import slim_item_of, whole_item_of
 from shoal.client.item import item_of
-from shoal.client.kind import PODS
+from shoal.client.kind import NODES, PODS
 
 MANAGED = [{"manager": "kubectl", "fieldsV1": {"f:spec": {'k:{"name":"managedFields"}': {}}}}]
 META = {"name": "p", "namespace": "a", "uid": "u", "resourceVersion": "5"}
@@ -117,4 +118,18 @@ async def test_a_client_that_does_without_them_never_has_them(server: Server, ke
     items = [await api.get(PODS, "a", "p"), *(await api.list(PODS)).items]
     assert [b"managedFields" in item.data for item in items] == [keeps] * 3
     assert [list(item.obj())[:2] for item in items] == [["kind", "apiVersion"]] * 3
+    await api.close()
+
+
+class _NameOnly(msgspec.Struct):
+    metadata: dict[str, Any]
+
+
+async def test_a_list_of_a_kind_has_only_the_kept_fields(server: Server) -> None:
+    pod = {"metadata": META, "spec": {"nodeName": "n"}}
+    listed = written({"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": [pod]}).decode()
+    server.script = [(200, listed), (200, listed)]
+    api = KubeApi(Access(server.url, "here"), random.Random(1), KubeSettings(kept={PODS: _NameOnly}))
+    assert [list(item.obj()) for item in (await api.list(PODS)).items] == [["metadata"]]
+    assert "spec" in (await api.list(NODES)).items[0].obj()
     await api.close()
