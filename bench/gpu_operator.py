@@ -36,7 +36,7 @@ from shoal.client.port import Patch
 _NODES, _FEW = 500, 50
 _CHANGE_S, _MEMORY_MB, _IDLE_PERCENT = 30, 120, 1
 _IDLE_S = 30.0
-_LONGEST_S, _SETTLED_S, _COMPONENTS = 900.0, 60.0, 8
+_LONGEST_S, _SETTLED_S, _COMPONENTS = 900.0, 20.0, 8
 _SPACE, _NAME = "gpu-operator", "cluster-policy"
 _STAGES = "shoal.dev/gpu-stages"
 _CHANGE: Obj = {
@@ -75,6 +75,8 @@ async def measure(kubeconfig: Path, process: ShoalProcess, nodes: int) -> Measur
         if nodes == _FEW:
             found.replaced = await _until(lambda: _is_ready(api), begun)
             found.stages = await _until(lambda: _have_stages(api, nodes), begun)
+        # Idle is when no pod changes any more.
+        await _until(lambda: _is_ready(api), perf_counter())
         await asyncio.sleep(_SETTLED_S)
         found.idle = await _used_percent(process)
         found.memory = most_resident_mb(process.process.pid)
