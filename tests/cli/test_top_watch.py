@@ -158,7 +158,7 @@ def test_with_options_of_the_tables_the_tables_are_printed_again_when_they_have_
     try:
         assert any(shown in line for line in process.stdout)
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         process.wait(60)
         process.stdout.close()
 
@@ -181,7 +181,7 @@ def test_a_node_that_comes_is_in_the_next_table(tmp_path: Path) -> None:
         asyncio.run(_add_node(server.kubeconfig))
         assert [process.stdout.readline() for _ in range(3)] == ["\n", "node/gpu-node-1\n", "node/gpu-node-0\n"]
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         process.wait(60)
         process.stdout.close()
         server.stop()
