@@ -21,6 +21,7 @@ from shoal.agent.kubelet.cri.runtime import CriRuntime, Owner
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Kubelet
 from shoal.agent.kubelet.machine import ThisMachine
+from shoal.agent.kubelet.mounts import unmount_below
 from shoal.agent.kubelet.node import NodeDescription, NodeOfThisMachine
 from shoal.agent.kubelet.pod_on_node import NodeParts
 from shoal.agent.kubelet.pod_store import PodStore
@@ -130,3 +131,4 @@ async def kubelet_on_cri(folder: Path, deadlines: Deadlines = _QUICK) -> AsyncIt
                 await made.kill()
     finally:
         cri.stop()
+        unmount_below(folder)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ import pytest
 
 from build.container_machine import ContainerMachine
 from build.containerd import TOOLS, may_run
+from build.forwarded_ports import forwarded
+from build.free_ports import free_port
+from build.pod_usage import top_of
 from build.terminal_process import TerminalProcess
 from docs.pages import ROOT
 
@@ -172,6 +176,36 @@ def test_exec_has_a_terminal_that_is_resized(machine: ContainerMachine) -> None:
         terminal.shows("b-43")
         terminal.type(b"exit 6\n")
         assert terminal.told() == "ended 6"
+
+
+def test_ports_are_forwarded(machine: ContainerMachine) -> None:
+    port = free_port()
+    script = f"echo -n hello > /file; httpd -f -p 127.0.0.1:{port} -h /"
+    probe = {"tcpSocket": {"host": "127.0.0.1", "port": port}, "periodSeconds": 1}
+    pod = machine.create("serves", script, {"readinessProbe": probe})
+    machine.until_ready(pod)
+
+    with forwarded(machine.kubectl, pod, str(port)) as local:
+        answer = urllib.request.urlopen(f"http://127.0.0.1:{local}/file", timeout=30)
+        assert answer.read() == b"hello"
+    machine.kubectl("delete", pod, "--wait", "--grace-period=1")
+
+
+def test_who_attaches_sees_what_the_program_prints_and_gives_it_input(machine: ContainerMachine) -> None:
+    pod = machine.create("talks", "read word; echo got-$word; read word", {"stdin": True, "stdinOnce": True})
+    machine.until_ready(pod)
+
+    assert machine.kubectl("attach", "-i", "-q", pod, given="hello\n\n") == "got-hello\n"
+
+
+def test_the_usage_of_containers_is_shown(machine: ContainerMachine) -> None:
+    pod = machine.create("busy", "while :; do :; done")
+    machine.until_ready(pod)
+
+    used = top_of(machine.kubectl, "busy")
+
+    assert 0 < int(used[1].removesuffix("m")) < 2000
+    machine.kubectl("delete", pod, "--wait", "--grace-period=0")
 
 
 def test_an_image_that_does_not_exist_is_not_pulled_at_once_again(machine: ContainerMachine) -> None:

@@ -20,7 +20,7 @@ import msgspec
 from shoal.units.errors import ShoalError
 
 _log = logging.getLogger("shoal.agent")
-_RETRY_S, _END_S = 5.0, 3.0
+_RETRY_S, _END_S, _SIGNAL_S = 5.0, 3.0, 1.0
 
 
 class Stop:
@@ -128,7 +128,9 @@ def run_parts(
     ]
     for thread in running:
         thread.start()
-    stop.wait()
+    # Another thread may receive a signal, whose handler runs when this thread wakes up.
+    while not stop.wait(_SIGNAL_S):
+        pass
     for thread in running:
         thread.join(end_s / len(running))
     left = [part.name for part, thread in zip(parts, running, strict=True) if thread.is_alive()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, cast
 
@@ -10,6 +11,7 @@ from shoal.devices.port import GpuDriver
 from shoal.units.errors import UserError
 
 if TYPE_CHECKING:
+    from shoal.agent.health.watcher import HealthWatcher
     from shoal.agent.mig.nvml_mig import NvmlMigLibrary
     from shoal.agent.nvml_library import NvmlLibrary
     from shoal.agent.patient_driver import PatientDriver
@@ -55,6 +57,17 @@ def open_mig_patiently(fake: str = "") -> tuple[PatientDriver, MigControl]:
 
     driver = PatientDriver(open_both)
     return driver, PatientMigControl(opened[0])
+
+
+def health_watcher(driver: GpuDriver, fake: str = "") -> HealthWatcher:
+    """With the Xids that the environment of the device plugin excludes or adds."""
+    from shoal.agent.health.watcher import HealthTimes, HealthWatcher
+    from shoal.devices.xids import health_checks
+
+    checks = health_checks(os.environ.get("DP_DISABLE_HEALTHCHECKS", ""), os.environ.get("DP_ENABLE_HEALTHCHECKS", ""))
+    # A simulated driver does not wait for an Xid.
+    times = HealthTimes(readings_s=5.0, wait_s=0.2) if fake else None
+    return HealthWatcher(driver, time.monotonic, checks, times)
 
 
 def compute_modes(fake: str = "") -> ComputeModes:

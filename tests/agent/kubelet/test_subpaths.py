@@ -56,7 +56,7 @@ def test_a_link_that_leads_out_of_the_volume_is_refused_without_its_target(volum
     (volume / "out").symlink_to("/etc")
     (volume / "back").symlink_to("in")
 
-    with pytest.raises(StartRefused, match='^failed to prepare subPath for volumeMount "v" of container "main"$'):
+    with pytest.raises(StartRefused, match=r'^failed to prepare subPath for volumeMount "v" of container "main"$'):
         part(volume, "out/hosts").place()
     assert part(volume, "back/file").place() == volume / "in" / "file"
 

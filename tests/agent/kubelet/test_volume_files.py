@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from shoal.agent.kubelet.volume_files import VolumeFile, replace_files
@@ -19,7 +18,7 @@ def test_a_link_through_one_folder_changes_all_files_together(tmp_path: Path) ->
     replace_files(tmp_path, files(a="2", b="2"))
 
     assert ((tmp_path / "a").read_text(), (tmp_path / "b").read_text()) == ("2", "2")
-    assert os.readlink(tmp_path / "a") == "..data/a"
+    assert (tmp_path / "a").readlink() == Path("..data/a")
     assert not former.exists()
 
 

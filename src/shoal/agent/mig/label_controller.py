@@ -71,6 +71,8 @@ class MigSettings(msgspec.Struct, frozen=True):
     """The UUIDs of devices in claims of pods. Raises `TemporaryError` if they are not known now. None: no claims get
     devices of this node.
     """
+    creates_on_demand: bool = True
+    """Whether the device plugin advertises what is created for the scheduler's requests."""
     is_inline: bool = False
     """Call the driver in the event loop and not in a thread; for drivers that answer at once."""
 
@@ -193,6 +195,8 @@ class MigLabelController:
         return call(*given) if self._settings.is_inline else await asyncio.to_thread(call, *given)
 
     async def _create_on_demand(self, requests: Mapping[str, str]) -> bool:
+        if not self._settings.creates_on_demand:
+            return True
         failures = await self._called(self._created, requests)
         for failure in failures:
             self._record(f"MIG on demand: {failure}", is_warning=True)

@@ -21,14 +21,14 @@ from shoal.agent.kubelet.cri.gpu_access import GpuAccess
 from shoal.agent.kubelet.cri.images import Images
 from shoal.agent.kubelet.cri.registry_logins import logins_in
 from shoal.agent.kubelet.cri.runtime import CriRuntime
-from shoal.agent.kubelet.environment import Surroundings, environment_of, words_of
 from shoal.agent.kubelet.launches import LaunchInputs, limits_of, termination_file
 from shoal.agent.kubelet.mounts import unmount_below
-from shoal.agent.kubelet.pod_fields import Addresses
 from shoal.agent.kubelet.runtime import Launch, StartRefused
 from shoal.agent.kubelet.subpaths import SubPath, sub_path_of
 from shoal.agent.kubelet.volumes import Tokens, refresh
 from shoal.agent.protos import cri_pb2 as messages
+from shoal.client.kubelet.environment import Surroundings, environment_of, words_of
+from shoal.client.kubelet.pod_fields import Addresses
 
 Obj = dict[str, Any]
 _TERMINATION_LOG = "/dev/termination-log"
@@ -55,8 +55,10 @@ class ContainerLauncher:
         image = await self._images.provide(spec["image"], policy, logins, tell)
         security = security_of(pod, spec)
         _check_user(security, image, inputs.name)
-        access = self._gpus.of(inputs.uid, inputs.name)
-        around = Surroundings(addresses, inputs.allocatable, inputs.sources, {**inputs.server, **access.environment})
+        access = await asyncio.to_thread(self._gpus.of, inputs.uid, inputs.name)
+        devices = {} if security.is_privileged else access.environment
+        given = {**inputs.server, **access.environment}
+        around = Surroundings(addresses, inputs.allocatable, inputs.sources, given, devices)
         volumes = await asyncio.to_thread(provide_for_containers, pod, inputs.folder / "volumes", around, inputs.tokens)
         environment = environment_of(pod, spec, around)
         mounts = await asyncio.to_thread(_mounts, inputs, volumes, environment)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shoal.agent.kubelet.environment import Surroundings, environment_of, words_of
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.launches import LaunchInputs, limits_of, termination_file
-from shoal.agent.kubelet.pod_fields import Addresses
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.runtime import Launch
 from shoal.agent.kubelet.subpaths import SubPath, sub_path_of
 from shoal.agent.kubelet.volumes import Tokens, has_content, provide, refresh
+from shoal.client.kubelet.environment import Surroundings, environment_of, words_of
+from shoal.client.kubelet.pod_fields import Addresses
 
 Obj = dict[str, Any]
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -36,7 +36,8 @@ class ProcessLauncher:
         work.mkdir(parents=True, exist_ok=True)
         root = folder / "mounts" / inputs.name
         named = {one["name"]: paths[one["name"]] for one in spec.get("volumeMounts") or ()}
-        around = Surroundings(addresses, inputs.allocatable, inputs.sources, self._given(inputs, work, root, named))
+        given, devices = _given(inputs, work, root, named), self._gpus.environment(inputs.uid, inputs.name)
+        around = Surroundings(addresses, inputs.allocatable, inputs.sources, given, devices)
         environment = environment_of(inputs.pod, spec, around)
         await asyncio.to_thread(_link, inputs, root, paths, environment)
         command = (*words_of(spec, "command", environment), *words_of(spec, "args", environment))
@@ -52,19 +53,19 @@ class ProcessLauncher:
     async def remove(self, uid: str, folder: Path) -> None:  # noqa: ARG002 - the folder has nothing but files
         await self.runtime.remove(uid)
 
-    def _given(self, inputs: LaunchInputs, work: Path, root: Path, volumes: Mapping[str, Path]) -> dict[str, str]:
-        message = termination_file(inputs.folder, inputs.name)
-        message.unlink(missing_ok=True)
-        return {
-            **inputs.server,
-            "PATH": _PATH,
-            "HOME": str(work),
-            "HOSTNAME": inputs.pod["spec"].get("hostname") or inputs.pod["metadata"]["name"],
-            "SHOAL_MOUNTS": str(root),
-            "SHOAL_TERMINATION_LOG": str(message),
-            **{f"SHOAL_MOUNT_{_variable(name)}": str(path) for name, path in volumes.items()},
-            **self._gpus.environment(inputs.uid, inputs.name),
-        }
+
+def _given(inputs: LaunchInputs, work: Path, root: Path, volumes: Mapping[str, Path]) -> dict[str, str]:
+    message = termination_file(inputs.folder, inputs.name)
+    message.unlink(missing_ok=True)
+    return {
+        **inputs.server,
+        "PATH": _PATH,
+        "HOME": str(work),
+        "HOSTNAME": inputs.pod["spec"].get("hostname") or inputs.pod["metadata"]["name"],
+        "SHOAL_MOUNTS": str(root),
+        "SHOAL_TERMINATION_LOG": str(message),
+        **{f"SHOAL_MOUNT_{_variable(name)}": str(path) for name, path in volumes.items()},
+    }
 
 
 def _link(inputs: LaunchInputs, root: Path, volumes: Mapping[str, Path], environment: Mapping[str, str]) -> None:

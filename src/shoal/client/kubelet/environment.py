@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.agent.kubelet.pod_fields import Addresses, field_value, resource_value
-from shoal.agent.kubelet.references import Sources, all_values, value_of
+from shoal.client.kubelet.pod_fields import Addresses, field_value, resource_value
+from shoal.client.kubelet.references import Sources, all_values, value_of
 
 Obj = dict[str, Any]
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
@@ -23,7 +23,9 @@ class Surroundings(msgspec.Struct, frozen=True):
     allocatable: Mapping[str, str]
     sources: Sources
     given: Mapping[str, str] = {}
-    """Variables from the runtime and the node: PATH, HOME, devices. The spec may replace them."""
+    """Variables from the runtime and the node: PATH, HOME. The spec may replace them."""
+    fixed: Mapping[str, str] = {}
+    """Variables of the devices that were allocated: they come before those of the spec."""
 
 
 def environment_of(pod: Obj, container: Obj, around: Surroundings) -> dict[str, str]:
@@ -37,12 +39,15 @@ def environment_of(pod: Obj, container: Obj, around: Surroundings) -> dict[str, 
                 values = all_values(around.sources, "configmap" if of == "configmap" else "secret", reference)
                 known |= {f"{prefix}{key}": value.decode(errors="replace") for key, value in values.items()}
     found |= known
-    references = {**around.given, **known}
+    references = {**around.given, **known, **around.fixed}
     for variable in container.get("env") or ():
+        if variable["name"] in around.fixed:
+            continue
         value = _value(pod, container, variable, around)
         if value is None:
             continue
         found[variable["name"]] = references[variable["name"]] = expanded(value, references)
+    found |= around.fixed
     return {key: value.replace("\0", "") for key, value in found.items() if _NAME.fullmatch(key)}
 
 

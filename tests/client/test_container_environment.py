@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from shoal.agent.kubelet.environment import Surroundings, environment_of, words_of
-from shoal.agent.kubelet.pod_fields import Addresses
-from shoal.agent.kubelet.references import MissingSourceError, Reference, references_of, values_in
+from shoal.client.kubelet.environment import Surroundings, environment_of, words_of
+from shoal.client.kubelet.pod_fields import Addresses
+from shoal.client.kubelet.references import MissingSourceError, Reference, references_of, values_in
 
 Obj = dict[str, Any]
 GIVEN = {"PATH": "/bin", "HOME": "/pods/1/work"}
@@ -34,6 +34,24 @@ def test_a_variable_refers_to_earlier_ones_and_to_the_given_ones() -> None:
 
 def test_the_spec_replaces_a_given_variable() -> None:
     assert environment({"env": [{"name": "PATH", "value": "/opt"}]})["PATH"] == "/opt"
+
+
+def test_the_spec_does_not_replace_the_variables_of_allocated_devices() -> None:
+    env = [
+        {"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"},
+        {"name": "SEEN", "value": "$(CUDA_VISIBLE_DEVICES)"},
+        {"name": "OTHER", "value": "x"},
+    ]
+    names: Obj = {"env": env, "envFrom": [{"configMapRef": {"name": "gpus"}}]}
+    pod = pod_with(names)
+    sources = {Reference("configmap", "gpus"): {"NVIDIA_VISIBLE_DEVICES": b"all", "MODE": b"fast"}}
+    fixed = {"CUDA_VISIBLE_DEVICES": "GPU-a", "NVIDIA_VISIBLE_DEVICES": "GPU-a"}
+    around = Surroundings(Addresses("10.0.0.7", "10.0.0.7"), {}, sources, GIVEN, fixed)
+
+    found = environment_of(pod, pod["spec"]["containers"][0], around)
+
+    own = {"SEEN": "GPU-a", "OTHER": "x", "MODE": "fast"}
+    assert found == {**GIVEN, **fixed, **own}
 
 
 def test_fields_of_the_pod_are_values() -> None:
