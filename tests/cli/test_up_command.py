@@ -15,13 +15,16 @@ from pathlib import Path
 
 import pytest
 
+from shoal.agent.kubelet.mounts import bind, unmount
 from shoal.cli.cluster_folder import cluster_folder
 from shoal.cli.down import end_server
+from shoal.cli.embedded_options import EmbeddedOptions, GpuSoftwareMode
 from shoal.cli.foreground import run_in
 from shoal.cli.main import main
 from shoal.cli.up import Authorization, KubeVersion
 from shoal.embedded.apiserver.security.state_folder import claim, holder, running
 from shoal.embedded.apiserver.settings import KUBE_VERSIONS, AuthorizationMode, Settings
+from shoal.embedded.machines.gpu_software import GPU_SOFTWARE
 from shoal.units.errors import UserError
 
 URL = "https://127.0.0.1:12345"
@@ -51,7 +54,15 @@ def test_the_folder_is_where_xdg_says_or_in_the_home_folder(home: Path, monkeypa
 
 def test_choices_of_the_command_are_those_of_the_settings() -> None:
     assert tuple(KubeVersion) == KUBE_VERSIONS
+    assert tuple(GpuSoftwareMode) == GPU_SOFTWARE
     assert set(Authorization) == set(AuthorizationMode.__args__)  # type: ignore[attr-defined]
+
+
+def test_the_gpu_software_of_the_nodes_reaches_the_machines_and_the_processes_of_their_own() -> None:
+    chosen = EmbeddedOptions(nodes="1xp5.48xlarge", gpu_software=GpuSoftwareMode.PODS)
+    assert [one.gpu_software for one in chosen.to_cluster_options().machines] == ["pods"]
+    assert "--gpu-software pods" in " ".join(chosen.arguments())
+    assert "--gpu-software" not in " ".join(EmbeddedOptions(nodes="1xp5.48xlarge").arguments())
 
 
 @pytest.mark.parametrize("more", [[], ["--detach"]], ids=["here", "detached"])
@@ -140,7 +151,7 @@ def test_a_busy_port_for_metrics_is_one_clear_line(more: list[str], capfd: pytes
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [["up", "--port", "0"], ["up", "--detach"], ["cluster", "status"]])
+@pytest.mark.parametrize("command", [["up", "--port", "0"], ["up", "--port", "0", "--detach"], ["cluster", "status"]])
 def test_a_folder_of_another_version_is_one_clear_line(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     folder = cluster_folder(None)
     folder.mkdir(parents=True)
@@ -189,6 +200,24 @@ def test_reset_deletes_what_is_ours_and_nothing_else(home: Path, capsys: pytest.
     assert main(["cluster", "reset", "--yes", "--state", str(home / "thesis")]) == 2
     assert (home / "thesis" / "a.tex").exists()
     assert "nothing was deleted" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_reset_deletes_no_files_that_are_mounted_for_a_pod(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, data = home / "state", home / "data"
+    place = folder / "this-machine" / "pods" / "uid" / "subpaths"
+    place.mkdir(parents=True)
+    (folder / "shoal.json").touch()
+    data.mkdir()
+    (data / "file").write_text("kept")
+    bind(data, place)
+    try:
+        assert main(["cluster", "reset", "--yes", "--state", str(folder)]) == 2
+    finally:
+        unmount(place)
+
+    assert f"{place} is mounted for a pod of this cluster" in capsys.readouterr().err
+    assert (data / "file").read_text() == "kept"
 
 
 def test_reset_gets_rid_of_a_broken_folder(home: Path) -> None:

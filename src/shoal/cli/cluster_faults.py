@@ -6,6 +6,7 @@ also across restarts. Faults of the server itself are requested from the embedde
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +24,9 @@ Node = Annotated[
     str, typer.Argument(metavar="NODE", help="The name of a node.", show_default=False, autocompletion=nodes)
 ]
 Gpu = Annotated[int, typer.Argument(metavar="GPU", min=0, help="Its index on the node.", show_default=False)]
+Component = Annotated[
+    str, typer.Argument(metavar="COMPONENT", help="Such as driver, toolkit or device-plugin.", show_default=False)
+]
 _LONGEST_MS, _LONGEST_S = 60_000, 86_400
 
 
@@ -34,6 +38,7 @@ def add_faults(app: typer.Typer) -> None:
         ("reboot", reboot),
         ("spot-interrupt", spot_interrupt),
         ("gpu-fail", gpu_fail),
+        ("fail-component", fail_component),
         ("heal", heal),
         ("drain", drain),
         ("slow-api", slow_api),
@@ -86,13 +91,38 @@ def gpu_fail(
     typer.echo(f"GPU {gpu} of node {node} reports XID {xid}; `shoal cluster heal {node} --gpu {gpu}` repairs it")
 
 
+class ComponentFaultKind(StrEnum):
+    ERROR = "error"
+    IMAGE_PULL = "image-pull"
+
+
+def fail_component(
+    node: Node,
+    component: Component,
+    *,
+    kind: Annotated[
+        ComponentFaultKind, typer.Option(help="Its program fails, or its image cannot be pulled.")
+    ] = ComponentFaultKind.ERROR,
+    access: AccessOptions,
+) -> None:
+    """Break a component of the GPU operator on one node, such as a driver that fails to compile."""
+    from shoal.cli.node_faults import break_component
+
+    async def work(api: Api) -> None:
+        await break_component(api, node, component, kind.value)
+
+    speak(access.access_for_change(), work)
+    what = "fails" if kind is ComponentFaultKind.ERROR else "cannot pull its image"
+    typer.echo(f"component {component} of node {node} {what}; `shoal cluster heal {node}` repairs it")
+
+
 def heal(
     node: Node,
     *,
     gpu: Annotated[int | None, typer.Option(min=0, metavar="GPU", help="Only this GPU.", show_default=False)] = None,
     access: AccessOptions,
 ) -> None:
-    """End the faults of a node and its GPUs, or of one GPU."""
+    """End the faults of a node, its GPUs and its components, or of one GPU."""
     from shoal.cli.node_faults import heal_gpu, heal_node
 
     async def work(api: Api) -> bool:

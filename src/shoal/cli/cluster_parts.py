@@ -12,12 +12,15 @@ from shoal.cli.cluster_access import AccessOptions, in_one_line
 from shoal.cli.completion_values import fleets
 from shoal.cli.embedded_options import (
     DEFAULT_NODES,
+    USUAL_SOFTWARE,
     EmbeddedOptions,
+    GpuSoftwareOption,
     MetricsPort,
     Scheduler,
     Speed,
     Stages,
     WithContention,
+    fleet_of,
 )
 from shoal.cli.foreground import ready_reporter
 from shoal.cli.option_groups import with_options
@@ -42,15 +45,17 @@ KubeletAddress = Annotated[
 @dataclass(frozen=True, kw_only=True)
 class NodesOptions:
     nodes: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             metavar="FLEET",
-            help="The nodes: 8xp5.48xlarge,2xdgx-a100-80[spot] or FILE.yaml.",
+            help="The nodes: 8xp5.48xlarge,2xdgx-a100-80[spot] or FILE.yaml; may be given several times. By default "
+            f"{DEFAULT_NODES}.",
             autocompletion=fleets,
         ),
-    ] = DEFAULT_NODES
+    ] = None
     speed: Speed = 1.0
     stages: Stages = None
+    gpu_software: GpuSoftwareOption = USUAL_SOFTWARE
     metrics_port: MetricsPort = None
     kubelet_port: KubeletPort = 0
     kubelet_address: KubeletAddress = ""
@@ -65,10 +70,11 @@ def nodes(options: NodesOptions, cluster_access: AccessOptions) -> None:
     from shoal.wiring.join import run_nodes
 
     cluster = EmbeddedOptions(
-        nodes=options.nodes,
+        nodes=fleet_of(options.nodes),
         has_controllers=False,
         speed=options.speed,
         stages=tuple(options.stages or ()),
+        gpu_software=options.gpu_software,
         metrics_port=options.metrics_port,
         kubelet_port=options.kubelet_port,
         kubelet_address=_checked(options.kubelet_address),

@@ -91,6 +91,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "cluster reboot": ("shoal cluster reboot p5-48xlarge-0",),
     "cluster spot-interrupt": ("shoal cluster spot-interrupt p5-48xlarge-0",),
     "cluster gpu-fail": ("shoal cluster gpu-fail p5-48xlarge-0 3 --xid 48",),
+    "cluster fail-component": (
+        "shoal cluster fail-component p5-48xlarge-0 driver",
+        "shoal cluster fail-component p5-48xlarge-0 toolkit --kind image-pull",
+    ),
     "cluster heal": ("shoal cluster heal p5-48xlarge-0", "shoal cluster heal p5-48xlarge-0 --gpu 3"),
     "cluster drain": ("shoal cluster drain p5-48xlarge-0 --timeout 60",),
     "cluster slow-api": ("shoal cluster slow-api --delay-ms 300 --seconds 30",),

@@ -50,6 +50,22 @@ WithContention = Annotated[
 ]
 
 
+class GpuSoftwareMode(StrEnum):
+    """Which GPU software simulated nodes have at their start; a test compares it with machines/gpu_software.py."""
+
+    INCLUDED = "included"
+    PODS = "pods"
+    DRIVER = "driver"
+    DRIVER_AND_TOOLKIT = "driver+toolkit"
+
+
+USUAL_SOFTWARE = GpuSoftwareMode.INCLUDED
+GpuSoftwareOption = Annotated[
+    GpuSoftwareMode,
+    typer.Option(help="The GPU software that nodes have at their start; pods of a GPU operator add the rest."),
+]
+
+
 class Scheduler(StrEnum):
     """The program that places pods and admits jobs in the embedded cluster."""
 
@@ -70,6 +86,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     has_controllers: bool = True
     scheduler: Scheduler = USUAL_SCHEDULER
     speed: float = 1.0
+    gpu_software: GpuSoftwareMode = USUAL_SOFTWARE
     stages: tuple[Path, ...] = ()
     metrics_port: int | None = None
     kubelet_port: int = 0
@@ -100,6 +117,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def _of_nodes(self) -> list[str]:
         words = [word for folder in self.stages for word in ("--stages", str(folder.expanduser().absolute()))]
+        words += [] if self.gpu_software is USUAL_SOFTWARE else ["--gpu-software", self.gpu_software.value]
         words += [] if self.metrics_port is None else ["--metrics-port", str(self.metrics_port)]
         return words if self.has_contention else [*words, "--no-contention"]
 
@@ -198,7 +216,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             return ()
         from shoal.embedded.machines.fleet_spec import read_fleet
 
-        return read_fleet(self.nodes)
+        return read_fleet(self.nodes, self.gpu_software.value)
 
 
 def _check_names(machines: Sequence[Machine]) -> None:
@@ -207,6 +225,11 @@ def _check_names(machines: Sequence[Machine]) -> None:
     if twice:
         fix = "name the new machines: --nodes 2xp5.48xlarge[name=new]"
         raise UserError(f"two nodes are called {twice}", where=Where(path="--nodes"), fix=fix)
+
+
+def fleet_of(nodes: Sequence[str] | None) -> str:
+    """What `--nodes` says, given once, several times or not at all."""
+    return ",".join(nodes) if nodes else DEFAULT_NODES
 
 
 def _absolute(nodes: str) -> str:

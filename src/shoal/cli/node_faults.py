@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -14,7 +14,8 @@ from shoal.client.kind import NODES
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import NotFoundError, StaleError
 from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION as ENDPOINT
-from shoal.embedded.kubelets.faults import FAULT, GPU_FAULTS
+from shoal.embedded.kubelets.faults import COMPONENT_FAULTS, FAULT, GPU_FAULTS, GPU_SOFTWARE
+from shoal.embedded.kubelets.gpu_components.table import NAMES
 from shoal.units.errors import UserError, excerpt
 
 _GPU_COUNT, _GPUS = "nvidia.com/gpu.count", "nvidia.com/gpu"
@@ -55,7 +56,7 @@ async def break_node(api: Api, name: str, kind: str) -> None:
 async def heal_node(api: Api, name: str) -> bool:
     """Returns whether there was a fault to remove."""
     present = _annotations_of(await node_of(api, name))
-    found: dict[str, str | None] = {key: None for key in (FAULT, GPU_FAULTS) if key in present}
+    found: dict[str, str | None] = {key: None for key in (FAULT, GPU_FAULTS, COMPONENT_FAULTS) if key in present}
     if found:
         await api.patch(NODES, "", name, Patch("merge", _annotations(found)))
     return bool(found)
@@ -66,32 +67,67 @@ async def break_gpu(api: Api, name: str, gpu: int, xid: int) -> None:
     await _with_gpu_faults(api, name, gpu, xid)
 
 
+async def break_component(api: Api, name: str, component: str, kind: str) -> None:
+    """Raises UserError for an unknown component, and for a node on which component pods have no effect."""
+    if component not in NAMES:
+        raise UserError(f"there is no component {excerpt(component)}", fix=f"there are {', '.join(NAMES)}")
+    await check_simulated(api, name)
+
+    def change(node: Obj) -> Obj:
+        written = _annotations_of(node)
+        if GPU_SOFTWARE not in written:
+            what = f"node {excerpt(name)} has its GPU software from the start, so no component of it can fail"
+            raise UserError(what, fix="start the nodes with --gpu-software pods")
+        try:
+            faults = msgspec.json.decode(written.get(COMPONENT_FAULTS, "{}"), type=dict[str, str])
+        except msgspec.MsgspecError:
+            faults = {}
+        text = msgspec.json.encode(dict(sorted({**faults, component: kind}.items()))).decode()
+        return {COMPONENT_FAULTS: text}
+
+    await _changed(api, name, change)
+
+
 async def heal_gpu(api: Api, name: str, gpu: int) -> bool:
     """Whether it was broken."""
     return await _with_gpu_faults(api, name, gpu, None)
 
 
 async def _with_gpu_faults(api: Api, name: str, gpu: int, xid: int | None) -> bool:
-    """Whether the GPU had a fault before. Others may write to the node meanwhile."""
-    for _ in range(_TRIES):
-        node = await node_of(api, name)
+    """Whether the GPU had a fault before."""
+    had = False
+
+    def change(node: Obj) -> Obj | None:
+        nonlocal had
         _check_gpu(node, name, gpu)
         faults = _gpu_faults(node)
         had = faults.pop(str(gpu), None) is not None
         if xid is None and not had:
-            return False
+            return None
         if xid is not None:
             faults[str(gpu)] = xid
         ordered = dict(sorted(faults.items(), key=lambda fault: int(fault[0])))
-        text = msgspec.json.encode(ordered).decode() if faults else None
-        body = _annotations({GPU_FAULTS: text})
+        return {GPU_FAULTS: msgspec.json.encode(ordered).decode() if faults else None}
+
+    await _changed(api, name, change)
+    return had
+
+
+async def _changed(api: Api, name: str, change: Callable[[Obj], Obj | None]) -> None:
+    """Write the annotations that `change` computes from the node; None: nothing. Others may write to it meanwhile."""
+    for _ in range(_TRIES):
+        node = await node_of(api, name)
+        wanted = change(node)
+        if wanted is None:
+            return
+        body = _annotations(wanted)
         body["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
         try:
             await api.patch(NODES, "", name, Patch("merge", body))
         except StaleError as error:
             refused = error
         else:
-            return had
+            return
     raise refused
 
 

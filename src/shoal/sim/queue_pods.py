@@ -7,7 +7,7 @@ may come again under another admission.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from msgspec import structs
@@ -168,6 +168,18 @@ class QueuePods:
             self._groups.update(before)
             for group in last.values():
                 self._tell(group)
+
+    @contextmanager
+    def with_asks(self, workload: str, change: Callable[[Ask], Ask]) -> Iterator[None]:
+        """As if its pods asked something else of nodes."""
+        before = self._pods.get(workload, {})
+        self._pods[workload] = {
+            name: [structs.replace(pod, ask=change(pod.ask)) for pod in pods] for name, pods in before.items()
+        }
+        try:
+            yield
+        finally:
+            self._pods[workload] = before
 
     # internals
 

@@ -28,7 +28,10 @@ next: {verb: exit, code: 137, reason: OOMKilled}
     [
         (_GOOD.replace("state: running", "state: sleeping"), r"line 4: when\.state: a container is never 'sleeping'"),
         (_GOOD.replace("wait: 5s", "wait: soon"), r'line 6: after: "soon" is not a duration'),
-        (_GOOD.replace("labels:", "lables:"), r"line 5: when\.lables: no such field; did you mean labels, roles\?"),
+        (
+            _GOOD.replace("labels:", "lables:"),
+            r"line 5: when\.lables: no such field; did you mean labels, roles, faults\?",
+        ),
         (_GOOD + "delay: 5s\n", r"line 8: delay: no such field; such as name, of, when, next"),
         (
             _GOOD.replace("OOMKilled}", "OOMKilled, events: [{reason: A, message: b}, {reson: A, message: b}]}"),

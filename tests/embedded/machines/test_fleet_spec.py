@@ -8,6 +8,7 @@ import pytest
 
 from shoal.data.instances import catalog
 from shoal.embedded.machines.fleet_spec import read_fleet
+from shoal.embedded.machines.gpu_software import GpuSoftware
 from shoal.embedded.machines.on_premises import boxes
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
@@ -155,3 +156,31 @@ def test_a_line_that_makes_no_sense_is_told_what_would(line: str, told: str) -> 
         read_fleet(line)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "fleet", "software"),
+    [
+        ("p5.48xlarge", "included", "included"),
+        ("p5.48xlarge", "pods", "pods"),
+        ("p5.48xlarge[gpu-software=driver]", "pods", "driver"),
+        ("p5.48xlarge[gpu-software=driver+toolkit]", "included", "driver+toolkit"),
+        ("p5.48xlarge[gpu-software=included]", "pods", "included"),
+    ],
+)
+def test_a_machine_has_the_gpu_software_of_its_option_else_that_of_the_fleet(
+    text: str, fleet: GpuSoftware, software: str
+) -> None:
+    assert [one.gpu_software for one in read_fleet(text, fleet)] == [software]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("p5.48xlarge[gpu-software=none]", 'unknown GPU software "none"'),
+        ("p5.48xlarge[gpu-software=pods,dra]", "gpu-software=pods does not go with dra"),
+    ],
+)
+def test_gpu_software_that_cannot_be_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read_fleet(text)

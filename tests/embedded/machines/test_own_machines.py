@@ -35,6 +35,11 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
+def test_a_machine_has_the_gpu_software_that_its_field_says(tmp_path: Path) -> None:
+    text = "machines: [{like: p5.48xlarge, gpuSoftware: driver}, {like: p5.48xlarge}]"
+    assert [one.gpu_software for one in read_profiles(written(tmp_path, text))] == ["driver", "included"]
+
+
 def test_a_machine_is_what_its_fields_say(tmp_path: Path) -> None:
     lab, twin, cloud = read_profiles(written(tmp_path, LAB))
     assert [lab.name, twin.name, cloud.name] == ["lab-0", "lab-1", "p5-48xlarge-0"]
@@ -75,6 +80,7 @@ def test_a_file_is_an_entry_of_a_fleet(tmp_path: Path) -> None:
         ("{like: p5.48xlarge, gpus: 99}", "at most 16"),
         ("{like: p5.48xlarge, islands: '0-3'}", "not every one of the 8 GPUs is in a group"),
         ("{like: p5.48xlarge, mig: all-1g.5gb}", "possible: all-disabled"),
+        ("{like: p5.48xlarge, gpuSoftware: some}", 'unknown GPU software "some"'),
         ("{like: p5.48xlarge, mps: 2, timeSlicing: 2}", "exclude each other"),
         ("{like: p5.48xlarge, strategy: both}", "machines[0].strategy"),
         ("p5.48xlarge", "Expected `object`"),

@@ -17,7 +17,6 @@ from shoal.devices.dcgm_holders import ContainerHolding, DeviceHolders, HolderOp
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.names import GPU, MIG_PREFIX
 from shoal.devices.port import GpuReadings
-from shoal.embedded.gpus.driver import DRIVER
 from shoal.embedded.gpus.simulated_driver import SimulatedDriver
 from shoal.embedded.gpus.usage_counters import UsageCounters
 
@@ -45,7 +44,7 @@ class DcgmExporter(UsageCounters):
         }
         options = HolderOptions(has_virtual_gpus=True, resource_names=tuple(sorted(shared)))
         mig = mig_devices(state.gpu for state in states)
-        names = NodeNames(self._device_manager.machine.name, DRIVER)
+        names = NodeNames(self._device_manager.machine.name, self._device_manager.software.driver)
         pool = PoolOfNode(self._device_manager.machine.name, self._device_manager.reported)
         holders = DeviceHolders(holdings, options, mig, pool.find)
         lines = Exposition(states, holders, options, names, DEFAULT).lines()

@@ -31,11 +31,11 @@ from shoal.devices.topology_manager import POLICIES
 from shoal.devices.xids import Xid, xid_of
 from shoal.embedded.gpus import mig_manager, plugin_manager
 from shoal.embedded.gpus.contention import DOCUMENTED, ContentionSettings
-from shoal.embedded.gpus.driver import CUDA, DRIVER
 from shoal.embedded.gpus.gpu_processes import GpuProcesses
 from shoal.embedded.gpus.mig_manager import MigManager
 from shoal.embedded.gpus.mig_on_demand import MigOnDemand
 from shoal.embedded.gpus.node_gpus import Complaint, ContainerDevices, ExtendedResourceAmounts, Use
+from shoal.embedded.gpus.node_software import NodeSoftware, first_software
 from shoal.embedded.gpus.plugin_manager import PluginManager
 from shoal.embedded.gpus.reported_gpus import reported_gpus
 from shoal.embedded.machines.machine import Machine
@@ -53,7 +53,9 @@ class DeviceManager:
         self.mig = MigOnDemand(self)
         self._xids: dict[int, Xid] = {}
         self._unhealthy: set[int] = set()
-        self._allocation = DeviceAllocation(lambda gpu: gpu not in self._unhealthy)
+        self._software = first_software(machine.gpu_software)
+        self._has_advertised = self._software.has("device-plugin")
+        self._allocation = DeviceAllocation(lambda device: self._is_allocatable(device.gpu))
         self._policy = machine.annotations.get(OWN_NUMA_POLICY, "none")
         self.programs = GpuProcesses(lambda: self._plugin.config.sharing, contention)
         self._devices: dict[str, tuple[PhysicalDevice, ...]] = {}
@@ -70,6 +72,9 @@ class DeviceManager:
     # resources, labels and annotations
 
     def resources(self) -> Mapping[str, ExtendedResourceAmounts]:
+        """Without its device plugin, a node has the capacity that was advertised before, and nothing allocatable."""
+        if not self._has_advertised:
+            return {}
         return {
             name: ExtendedResourceAmounts(len(devices), len(self._allocation.healthy(devices)))
             for name, devices in self._devices.items()
@@ -77,7 +82,7 @@ class DeviceManager:
 
     def labels(self) -> Mapping[str, str | None]:
         found = {**self._features()}
-        if self.machine.gpus:
+        if self.machine.gpus and self._writes_operator_labels:
             is_capable = self.machine.gpus[0].is_mig_capable
             found |= operator_labels(is_mig_capable=is_capable, gives_by_claims=self.machine.gives_by_claims)
         if self._mig.config:
@@ -85,23 +90,47 @@ class DeviceManager:
         return _with_gone(found, self._labels_before)
 
     def annotations(self) -> Mapping[str, str | None]:
+        if not self._has_advertised:
+            return {}
         devices = AnnotatedNode(self.machine.gpus, self._mig.gpus, self._plugin.config)
         return _with_gone(own_words(devices, self._devices, self._unhealthy), self._words_before)
 
     def configure(self, labels: Mapping[str, str], configs: Mapping[str, Obj]) -> Sequence[str]:
         # An earlier process may have written labels of a former layout.
-        self._labels_before.update(name for name in labels if name.startswith(COMING_AND_GOING))
+        if self._software.has("feature-discovery"):
+            self._labels_before.update(name for name in labels if name.startswith(COMING_AND_GOING))
         reported = labels.get(OWN_NUMA_POLICY) or self.machine.annotations.get(OWN_NUMA_POLICY, "none")
         self._policy = reported if reported in POLICIES else "none"
         strategy, source = labels.get(plugin_manager.STRATEGY, ""), labels.get(mig_manager.SOURCE, "")
         happened = [self._plugin.follow(labels.get(plugin_manager.LABEL, ""), configs, strategy)]
-        if wanted := labels.get(mig_manager.LABEL):
+        wanted = labels.get(mig_manager.LABEL, "")
+        # A layout from before the start of this process exists also while no manager runs.
+        is_restored = not self._mig.config and labels.get(mig_manager.STATE) == "success"
+        if wanted and (self._software.has("mig-manager") or is_restored):
             happened.append(self._mig.follow(wanted, configs, self._allocation.is_used, source))
         if not self.machine.gives_by_claims:
             happened += self.mig.follow(labels)
         if any(happened):
             happened.append(self._list_devices())
         return [words for words in happened if words]
+
+    # The software of the node.
+
+    @property
+    def software(self) -> NodeSoftware:
+        return self._software
+
+    def set_software(self, software: NodeSoftware) -> None:
+        self._software = software
+        self._has_advertised = self._has_advertised or software.has("device-plugin")
+
+    @property
+    def _writes_operator_labels(self) -> bool:
+        """Else a GPU operator writes them."""
+        return self.machine.gpu_software == "included"
+
+    def _is_allocatable(self, gpu: int) -> bool:
+        return gpu not in self._unhealthy and self._software.has("device-plugin")
 
     # Pods.
 
@@ -232,10 +261,11 @@ class DeviceManager:
         return pair_scores(self.reported)
 
     def _features(self) -> Mapping[str, str]:
-        """Where feature discovery fails, its labels remain as they were."""
-        if not self.machine.gpus:
-            return {}
-        scene = LabelInput(DriverVersions(DRIVER, CUDA), self.reported, self._plugin.config, self.machine.machine_type)
+        """Where feature discovery fails or ends, its labels remain as they were."""
+        if not self.machine.gpus or not self._software.has("feature-discovery"):
+            return self._found_features
+        versions = DriverVersions(self._software.driver, self._software.cuda)
+        scene = LabelInput(versions, self.reported, self._plugin.config, self.machine.machine_type)
         with suppress(FeatureError):
             self._found_features = feature_labels(scene)
         return self._found_features

@@ -43,7 +43,7 @@ class MigManager:
         self._unheard = ""
         model = find_model(machine.gpus[0].model) if machine.gpus else None
         self._layout = model.mig if model is not None else ""
-        if machine.mig_config:
+        if machine.mig_config and machine.gpu_software == "included":
             self.follow(machine.mig_config, {}, lambda _: False)
 
     @property

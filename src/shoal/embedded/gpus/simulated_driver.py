@@ -32,7 +32,6 @@ from shoal.devices.port import (
 )
 from shoal.devices.xids import Xid
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.gpus.driver import CUDA, DRIVER
 from shoal.embedded.gpus.readings import read_instance
 from shoal.embedded.gpus.smi_node import processes_on
 from shoal.embedded.gpus.usage_counters import Totals, UsageCounters
@@ -75,7 +74,8 @@ class SimulatedDriver:
         """The Xid of each GPU that has one, as reported."""
 
     def versions(self) -> DriverVersions:
-        return DriverVersions(DRIVER, CUDA)
+        software = self._device_manager.software
+        return DriverVersions(software.driver, software.cuda)
 
     def gpus(self) -> GpuList:
         slots = self._device_manager.machine.gpus

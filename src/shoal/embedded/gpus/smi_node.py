@@ -18,7 +18,7 @@ _DOUBLE_BIT = 48
 
 def view_of_node(device_manager: DeviceManager, at_s: float, at: str = "") -> GpuView:
     gpus = (_seen(device_manager, slot, slot.index, None, at_s) for slot in device_manager.machine.gpus)
-    return GpuView(tuple(gpus), at)
+    return _view(device_manager, tuple(gpus), at)
 
 
 def view_of_container(device_manager: DeviceManager, uid: str, container: str, at_s: float, at: str = "") -> GpuView:
@@ -29,7 +29,12 @@ def view_of_container(device_manager: DeviceManager, uid: str, container: str, a
     own = {device.physical for device in devices}
     slots = [device_manager.machine.gpus[index] for index in sorted({device.gpu for device in devices})]
     gpus = (_seen(device_manager, slot, number, (own, uid), at_s) for number, slot in enumerate(slots))
-    return GpuView(tuple(gpus), at)
+    return _view(device_manager, tuple(gpus), at)
+
+
+def _view(device_manager: DeviceManager, gpus: tuple[SeenGpu, ...], at: str) -> GpuView:
+    software = device_manager.software
+    return GpuView(gpus, at, software.driver, software.cuda)
 
 
 def _seen(

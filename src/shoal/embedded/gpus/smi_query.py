@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from shoal.data.gpus import find_model
-from shoal.embedded.gpus.driver import DRIVER
 from shoal.embedded.gpus.smi_view import GpuView, Process, SeenGpu
 
 _NONE = "[N/A]"
@@ -19,7 +18,7 @@ class QueryError(Exception):
 _Get = Callable[[SeenGpu, GpuView], _Value]
 _GPU: Mapping[str, tuple[str, _Get]] = {
     "timestamp": ("", lambda _, view: view.at or None),
-    "driver_version": ("", lambda _g, _s: DRIVER),
+    "driver_version": ("", lambda _, view: view.driver),
     "count": ("", lambda _, view: len(view.gpus)),
     "name": ("", lambda gpu, _: gpu.name),
     "index": ("", lambda gpu, _: gpu.index),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoal.embedded.gpus.driver import CUDA, DRIVER
 from shoal.embedded.gpus.smi_view import GpuView, SeenGpu
 
 _NAME_WIDTH = 42
@@ -12,8 +11,8 @@ _NAME_WIDTH = 42
 
 def report(view: GpuView) -> str:
     lines = ["", "==============NVSMI LOG==============", ""]
-    lines += [_line(0, "Timestamp", view.at or "N/A"), _line(0, "Driver Version", DRIVER)]
-    lines += [_line(0, "CUDA Version", CUDA), "", _line(0, "Attached GPUs", str(len(view.gpus)))]
+    lines += [_line(0, "Timestamp", view.at or "N/A"), _line(0, "Driver Version", view.driver)]
+    lines += [_line(0, "CUDA Version", view.cuda), "", _line(0, "Attached GPUs", str(len(view.gpus)))]
     for gpu in view.gpus:
         lines += _gpu(gpu)
     return "".join(f"{line}\n" for line in lines)

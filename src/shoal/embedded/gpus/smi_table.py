@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoal.embedded.gpus.driver import CUDA, DRIVER
 from shoal.embedded.gpus.smi_view import GpuView, SeenGpu
 
 _EDGE = f"+{'-' * 89}+"
@@ -20,7 +19,7 @@ def _lines(view: GpuView) -> Iterator[str]:
     if view.at:
         yield view.at
     yield _EDGE
-    yield _row(f"NVIDIA-SMI {DRIVER:<22} Driver Version: {DRIVER:<14} CUDA Version: {CUDA}")
+    yield _row(f"NVIDIA-SMI {view.driver:<22} Driver Version: {view.driver:<14} CUDA Version: {view.cuda}")
     yield _THREE
     yield _cells("GPU  Name                 Persistence-M", "Bus-Id          Disp.A", "Volatile Uncorr. ECC")
     yield _cells("Fan  Temp   Perf          Pwr:Usage/Cap", "          Memory-Usage", "GPU-Util  Compute M.")

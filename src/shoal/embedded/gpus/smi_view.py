@@ -11,6 +11,7 @@ import msgspec
 from shoal.devices.device_ids import device_of_replica, ids_in
 from shoal.devices.names import OWN_DEVICES
 from shoal.devices.product_names import device_name
+from shoal.embedded.gpus.driver import CUDA, DRIVER
 from shoal.units.numbers import whole_of
 
 Obj = dict[str, Any]
@@ -75,6 +76,8 @@ class GpuView(msgspec.Struct, frozen=True):
     gpus: tuple[SeenGpu, ...]
     at: str = ""
     """The time as text, for output that contains it."""
+    driver: str = DRIVER
+    cuda: str = CUDA
 
     @classmethod
     def of(cls, container: Obj, node: Obj | None, pod: Obj) -> GpuView:

@@ -29,6 +29,8 @@ class FleetContext(msgspec.Struct, frozen=True):
     pod_changed: Callable[[str, str], None]
     """Called with node and uid of a pod whose status must be written."""
     node_changed: Callable[[str], None]
+    software_changed: Callable[[str], None] = lambda _: None
+    """Called with a node on which a layer of GPU software was added or lost."""
     claims: Informer | None = None
     """The ResourceClaims; None: no node has a driver for them."""
     summary_of: Callable[[Item], PartialPod] = summary_of

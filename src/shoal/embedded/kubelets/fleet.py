@@ -88,6 +88,7 @@ class Fleet:
             context.events.named("kubelet"),
             lambda node, uid: self._pod_writes.add((node, uid)),
             lambda node: self._registration.writes.add(node),  # noqa: PLW0108 - `_registration` does not exist yet
+            self._software_changed,
             self._claims,
             self._summary_of,
         )
@@ -118,6 +119,8 @@ class Fleet:
             claims = () if self._claims is None else (RESOURCE_CLAIMS,)
             await self._context.informers.synced((PODS, NODES, CONFIG_MAPS, *claims))
             self._give_addresses()
+            for node in self._nodes.values():
+                node.recall_components()
             await self._register()
             self._is_running = True
             self._configs = {_name(item): item.obj() for item in self._config_maps if _is_config(item)}
@@ -254,12 +257,22 @@ class Fleet:
             self._configs[_name(item)] = found
         self._configs_changed()
 
+    def _software_changed(self, name: str) -> None:
+        node = self._nodes[name]
+        node.follow_software()
+        # A component that works now follows the labels of the Node.
+        self._see_again(node)
+        self._registration.writes.add(name)
+
+    def _see_again(self, node: SimulatedNode) -> None:
+        present = self._node_items.get("", node.name)
+        if present is not None:
+            self._faults.see(node, present, self._configs)
+
     def _configs_changed(self) -> None:
         self._faults.policy = self._policies.policy
         for node in self._nodes.values():
-            present = self._node_items.get("", node.name)
-            if present is not None:
-                self._faults.see(node, present, self._configs)
+            self._see_again(node)
         self._policies.remark([one.labels() for one in self._nodes.values() if one.machine.gpus], self._configs)
 
 

@@ -24,7 +24,16 @@ from shoal.embedded.gpus.mig_manager import STATE
 from shoal.embedded.gpus.node_gpus import Complaint
 from shoal.embedded.kubelets.cluster_policy import ClusterPolicy
 from shoal.embedded.kubelets.context import FleetContext
-from shoal.embedded.kubelets.faults import FAULT, GPU_FAULTS, Fault, fault_of, gpu_faults_of
+from shoal.embedded.kubelets.faults import (
+    COMPONENT_FAULTS,
+    FAULT,
+    GPU_FAULTS,
+    ComponentFault,
+    Fault,
+    component_faults_of,
+    fault_of,
+    gpu_faults_of,
+)
 from shoal.embedded.kubelets.node_object import boot_id_of
 from shoal.embedded.kubelets.node_registration import NodeHead, NodeRegistration, record_node_event
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
@@ -46,6 +55,7 @@ class NodeFaults:
         self._registration = keeper
         self._leases = leases
         self._faults: dict[str, Fault] = {}
+        self._component_faults: dict[str, dict[str, ComponentFault]] = {}
         self._complained: dict[tuple[str, str], str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.policy: ClusterPolicy | None = None
@@ -71,6 +81,7 @@ class NodeFaults:
                 self._faults[node.name] = fault
                 self._begin(node, fault, item)
         if node.is_reachable():
+            self._follow_components(node, head.annotations)
             settings = {**head.labels, **settings_of(head.annotations)}
             self._follow_gpus(node, settings, gpu_faults, configs)
 
@@ -86,6 +97,12 @@ class NodeFaults:
             return present
         self._complained.pop(key, None)
         return found
+
+    def _follow_components(self, node: SimulatedNode, annotations: Mapping[str, str]) -> None:
+        present: dict[str, ComponentFault] = self._component_faults.get(node.name, {})
+        found = self._read(node, COMPONENT_FAULTS, lambda: component_faults_of(annotations), present)
+        self._component_faults[node.name] = found
+        node.set_component_faults(found)
 
     def _follow_gpus(
         self, node: SimulatedNode, labels: Mapping[str, str], gpu_faults: dict[int, int], configs: Mapping[str, Obj]

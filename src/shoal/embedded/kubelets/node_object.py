@@ -7,7 +7,9 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID, uuid5
 
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import NodeGpus
+from shoal.embedded.kubelets.faults import GPU_SOFTWARE
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.embedded.machines.features import feature_labels
 from shoal.embedded.machines.machine import Machine
@@ -39,7 +41,8 @@ def labels_of(machine: Machine, gpus: NodeGpus) -> dict[str, str]:
     }
     found = {key: value for key, value in gpus.labels().items() if value is not None}
     chosen = {"nvidia.com/mig.config": machine.mig_config} if machine.mig_config and machine.gpus else {}
-    own |= feature_labels(machine, {**_INFO, **machine.node_info})
+    if not isinstance(gpus, DeviceManager) or gpus.software.has("discovery"):
+        own |= feature_labels(machine, {**_INFO, **machine.node_info})
     return {**own, "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": own["kubernetes.io/arch"]} | {
         **machine.labels,
         **chosen,
@@ -59,10 +62,14 @@ def node_of(machine: Machine, gpus: NodeGpus) -> Obj:
         "metadata": {
             "name": machine.name,
             "labels": labels_of(machine, gpus),
-            "annotations": {_ATTACHES: "true", **machine.annotations, **annotations},
+            "annotations": {_ATTACHES: "true", **_software(machine), **machine.annotations, **annotations},
         },
         "spec": spec,
     }
+
+
+def _software(machine: Machine) -> dict[str, str]:
+    return {} if machine.gpu_software == "included" else {GPU_SOFTWARE: machine.gpu_software}
 
 
 def amounts(machine: Machine, gpus: NodeGpus) -> tuple[dict[str, str], dict[str, str]]:

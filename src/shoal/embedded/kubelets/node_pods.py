@@ -20,11 +20,13 @@ from shoal.devices.pod_refusal import Refused
 from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus, Use
 from shoal.embedded.kubelets import pod_actions, pod_annotations
 from shoal.embedded.kubelets.context import FleetContext
+from shoal.embedded.kubelets.gpu_components.node_layers import NodeLayers
 from shoal.embedded.kubelets.pod_actions import PodSituation
 from shoal.embedded.kubelets.pod_claims import PodClaims
 from shoal.embedded.kubelets.pod_events import PodEvent, record_event
 from shoal.embedded.kubelets.pod_recovery import restored
 from shoal.embedded.kubelets.relevant_changes import is_contradicted, is_relevant_change
+from shoal.embedded.kubelets.timetable import DueStage
 
 _SOON_S = 0.3
 """A pod that will run within this time is not reported as pending first."""
@@ -48,6 +50,8 @@ class NodePods:
         """Called with the uid of a pod and the name of its container that began to use devices of claims."""
         self.claims: PodClaims | None = None
         """None: the node has no driver of resource claims."""
+        self.layers: NodeLayers | None = None
+        """None: the node has all GPU software from the start, and component pods change nothing."""
         self._unprepared: dict[str, str] = {}
         """Why pods wait for their claims, by uid."""
         self._node = node
@@ -111,6 +115,8 @@ class NodePods:
             self.over(run)
         self._release(uid)
         self._repace()
+        if self.layers is not None and self.layers.forget(uid):
+            self.follow_layers()
 
     def reported(self, run: PodRun) -> None:
         """The server has stored the status. Only then are the devices of a finished pod given to others: if this
@@ -190,11 +196,12 @@ class NodePods:
             self._cancel(run.uid)
             self._timers[run.uid] = self._context.clock.call_later(_CLAIMS_AGAIN_S, lambda: self.wake(run.uid))
             return
-        due = self._context.timetable.first(run, situation.facts)
+        is_component = self.layers is not None and self.layers.note(run, situation.facts)
+        due = self._due(situation)
         steps = 0
         while due is not None and due.at_s <= situation.now_s + 1e-6 and steps < _MOST_STEPS:
             pod_actions.play(situation, due)
-            due = self._context.timetable.first(run, situation.facts)
+            due = self._due(situation)
             steps += 1
         self._cancel(run.uid)
         if due is not None:
@@ -204,6 +211,22 @@ class NodePods:
         if run.changes != run.written and not (is_soon and phase_of(run) == "Pending"):
             self._context.pod_changed(self._node, run.uid)
         self._repace()
+        if is_component:
+            self.follow_layers()
+
+    def _due(self, situation: PodSituation) -> DueStage | None:
+        component = None if self.layers is None else self.layers.pod(situation.facts)
+        return self._context.timetable.first(situation.run, situation.facts, component)
+
+    def follow_layers(self) -> None:
+        """Compute the layers of GPU software again. If they changed, each component pod may go on or have to wait."""
+        if self.layers is not None and self.layers.follow(self.runs):
+            self._context.software_changed(self._node)
+            self.wake_components()
+
+    def wake_components(self) -> None:
+        for uid in () if self.layers is None else self.layers.uids():
+            self.wake(uid)
 
     def _cancel(self, uid: str) -> None:
         timer = self._timers.pop(uid, None)

@@ -16,17 +16,28 @@ from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import ContainerDevices, NodeGpus
 from shoal.embedded.gpus.smi import nvidia_smi
 from shoal.embedded.gpus.smi_node import view_of_container
+from shoal.embedded.kubelets.gpu_components.commands import component_command
+from shoal.embedded.kubelets.gpu_components.component_pod import ComponentPod
 
 
 def answer(
-    place: CommandPlace, command: Sequence[str], gpus: NodeGpus, grants: Sequence[ContainerDevices], now_s: float
+    place: CommandPlace,
+    command: Sequence[str],
+    gpus: NodeGpus,
+    grants: Sequence[ContainerDevices],
+    now_s: float,
+    component: ComponentPod | None = None,
 ) -> CommandOutput:
     """`grants`: those of the whole pod."""
     container = place.container["name"]
     mine = [grant for grant in grants if grant.container == container]
     words = _words(command)
+    at = datetime.fromtimestamp(now_s, UTC).strftime("%a %b %e %H:%M:%S %Y")
+    if component is not None and isinstance(gpus, DeviceManager):
+        found = component_command(component, gpus, words, now_s, at)
+        if found is not None:
+            return found
     if mine and isinstance(gpus, DeviceManager) and words and words[0].rpartition("/")[2] == "nvidia-smi":
-        at = datetime.fromtimestamp(now_s, UTC).strftime("%a %b %e %H:%M:%S %Y")
         view = view_of_container(gpus, place.pod["metadata"]["uid"], container, now_s, at)
         said = nvidia_smi(view, words[1:])
         return CommandOutput(said.text, code=said.code)

@@ -23,6 +23,7 @@ _FRESH_AFTER_S = 600.0
 _SANDBOX_AGAIN_S = 10.0
 """The delay before a pod without an address is tried again."""
 KILLED, TERMINATED = 137, 143
+IMAGE_BACK_OFF = "ImagePullBackOff"
 
 
 class Host(Protocol):
@@ -76,6 +77,11 @@ def play(situation: PodSituation, due: DueStage) -> None:
         one.health_since_s = now_s
     elif verb == "start":
         _start(situation, one, facts.all_containers()[due.container])
+    elif verb == "refuse":
+        one.waiting_message = _filled(stage.next.message, situation, due)
+        one.waiting_reason = IMAGE_BACK_OFF if one.waiting_reason else stage.next.reason
+        # The first attempt is repeated after ten seconds.
+        one.crashes, one.since_s = max(one.crashes, 1) + 1, now_s
     elif verb == "restart":
         one.restarts += 1
         _start(situation, one, facts.all_containers()[due.container])
@@ -190,6 +196,8 @@ def _play_pod(situation: PodSituation, verb: str, reason: str, message: str) -> 
 
 def _start(situation: PodSituation, one: ContainerRun, spec: Container) -> None:
     run, facts, host, now_s = situation
+    if one.waiting_reason:
+        one.waiting_reason, one.waiting_message, one.crashes = "", "", 0
     one.step, one.since_s, one.started_s = "running", now_s, now_s
     one.work_s, one.paced_s = 0.0, now_s
     one.image, one.is_replaced = spec.image, False

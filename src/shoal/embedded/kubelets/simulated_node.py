@@ -28,11 +28,17 @@ from shoal.embedded.kubelets import pod_actions
 from shoal.embedded.kubelets.container_logs import lines
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.faults import xid_words
+from shoal.embedded.kubelets.gpu_components.component_pod import ComponentPod
+from shoal.embedded.kubelets.gpu_components.logs import component_lines
+from shoal.embedded.kubelets.gpu_components.node_layers import NodeLayers
+from shoal.embedded.kubelets.gpu_components.table import component_of
 from shoal.embedded.kubelets.node_object import boot_id_of
 from shoal.embedded.kubelets.node_pods import NodePods
 from shoal.embedded.kubelets.node_terminal import answer
 from shoal.embedded.kubelets.node_view import LogLine, Usage
 from shoal.embedded.kubelets.pod_claims import PodClaims
+from shoal.embedded.kubelets.pod_recovery import restored
+from shoal.embedded.machines.gpu_software import Layer
 from shoal.embedded.machines.machine import Machine
 
 Obj = dict[str, Any]
@@ -60,6 +66,8 @@ class SimulatedNode:
         self.pods.labels = self.labels
         self.pods.before_use = self._account
         self.pods.after_start = self._note_devices
+        self.pods.layers = None if machine.gpu_software == "included" else NodeLayers(machine.gpu_software)
+        self.follow_software()
         self._listed: dict[tuple[str, str], tuple[str, ...]] = {}
         """What nvidia-smi printed for containers with devices of claims, whose objects do not name them afterwards."""
         self.claimed: ClaimedDevices | None = None
@@ -79,6 +87,37 @@ class SimulatedNode:
     def labels(self) -> Mapping[str, str]:
         item = self._context.nodes.get("", self.name)
         return {} if item is None else item.read(MetadataOf[LabeledMeta]).metadata.labels
+
+    # -- GPU software ----------------------------------------------------------------------------------------------
+
+    def recall_components(self) -> None:
+        """Count the component pods that ran before this process, so that their layers are there from its start."""
+        if self.pods.layers is None:
+            return
+        now_s, found = self._context.clock.seconds(), []
+        for item in self._context.pods_on(self.name):
+            facts = facts_of(item)
+            run = restored(item, facts, now_s) if component_of(facts.metadata.labels) is not None else None
+            if run is not None:
+                found.append((run, facts))
+        self.pods.layers.recall(found)
+        self.follow_software()
+
+    def follow_software(self) -> None:
+        if self.pods.layers is not None and isinstance(self.gpus, DeviceManager):
+            self.gpus.set_software(self.pods.layers.software)
+
+    def set_component_faults(self, faults: Mapping[str, str]) -> None:
+        """The kind of fault by component."""
+        if self.pods.layers is not None and faults != self.pods.layers.faults:
+            self.pods.layers.faults = dict(faults)
+            self.pods.wake_components()
+
+    def _component(self, facts: PodFacts) -> ComponentPod | None:
+        return None if self.pods.layers is None else self.pods.layers.pod(facts)
+
+    def _has(self, layer: Layer) -> bool:
+        return not isinstance(self.gpus, DeviceManager) or self.gpus.software.has(layer)
 
     # -- faults and recovery -------------------------------------------------------------------------------------------
 
@@ -170,7 +209,12 @@ class SimulatedNode:
 
     def gpu_verdicts(self) -> tuple[NodeVerdict, ...]:
         """The condition of the GPUs, as the node agent computes it."""
-        if self._exporter is None or not isinstance(self.gpus, DeviceManager) or not self.machine.gpus:
+        if (
+            self._exporter is None
+            or not isinstance(self.gpus, DeviceManager)
+            or not self.machine.gpus
+            or not self._has("driver")
+        ):
             return ()
         at_s = self._context.clock.seconds()
         driver = SimulatedDriver(self.gpus, self._exporter, lambda: at_s)
@@ -192,6 +236,9 @@ class SimulatedNode:
             return ()
         facts = found[1]
         spec = next(spec for spec in facts.all_containers() if spec.name == container)
+        component = self._component(facts)
+        if component is not None and not previous:
+            return component_lines(component, pod_uid, one, spec, self._context.clock.seconds())
         place = self._place(found[0], container)
         known = printed(place, self._listed.get((pod_uid, container))) if place is not None else None
         return lines(facts, spec, one, (self._context.clock.seconds(), previous), known)
@@ -207,7 +254,9 @@ class SimulatedNode:
         if place is None:
             return CommandOutput(stderr="the pod is not on this node\n", code=1)
         grants = self.pods.grants.get(pod_uid, ())
-        return answer(place, command, self.gpus, grants, self._context.clock.seconds())
+        item = self._context.item(run) if run is not None else None
+        component = self._component(facts_of(item)) if item is not None else None
+        return answer(place, command, self.gpus, grants, self._context.clock.seconds(), component)
 
     def _note_devices(self, pod_uid: str, container: str) -> None:
         self._listed = {key: lines for key, lines in self._listed.items() if key[0] in self.pods.runs}
@@ -242,7 +291,7 @@ class SimulatedNode:
         return found
 
     def dcgm(self) -> str:
-        if self._exporter is None:
+        if self._exporter is None or not self._has("dcgm-exporter"):
             return ""
         names = {run.uid: PodName(run.namespace, run.name) for run in self.pods.runs.values() if not run.is_over}
         return self._exporter.text(names, self._context.clock.seconds())

@@ -18,12 +18,17 @@ import msgspec
 
 from shoal.client.kubelet.pod_facts import PodFacts, Role
 from shoal.embedded.kubelets.durations import seconds_of
+from shoal.embedded.kubelets.gpu_components.component_pod import ComponentPod
 from shoal.embedded.kubelets.pod_annotations import PREFIX
 from shoal.units.errors import UserError
 
 Subject = Literal["pod", "container", "health"]
-Number = Literal["image-pull", "back-off", "deadline", "grace", "readiness", "startup"]
-"""Times that the kubelet computes: from its settings, the pod's spec, or the number of crashes of a container."""
+Number = Literal[
+    "image-pull", "back-off", "deadline", "grace", "readiness", "startup", "layers", "component", "lost-layer"
+]
+"""Times that the kubelet computes: from its settings, the pod's spec, the number of crashes of a container, or the
+layers of GPU software on the node: until a component pod has found them, until it works, and until it has lost one.
+"""
 _STATES: dict[Subject, tuple[str, ...]] = {
     "pod": ("bound", "admitted", "running"),
     "container": ("waiting", "running", "stopping", "crashed"),
@@ -31,7 +36,7 @@ _STATES: dict[Subject, tuple[str, ...]] = {
 }
 _VERBS: dict[Subject, tuple[str, ...]] = {
     "pod": ("admit", "sandbox", "fail"),
-    "container": ("start", "exit", "restart"),
+    "container": ("start", "exit", "restart", "refuse"),
     "health": ("started", "ready", "fail"),
 }
 ANY = "*"
@@ -53,6 +58,12 @@ class When(Strict, frozen=True):
     annotations: dict[str, str | None] = {}
     """`"*"`: any value; null: the annotation is absent; names without a slash are in `shoal.dev/`."""
     labels: dict[str, str | None] = {}
+    components: tuple[str, ...] = ()
+    """Names of GPU components; `"*"`: any; `""`: the pod is no component. Only nodes whose GPU software comes with pods
+    have components.
+    """
+    faults: tuple[str, ...] = ()
+    """Kinds of the fault that the node has for the component; `""`: none."""
     has_error: bool | None = None
     """Whether its program had an error at the start, such as too little GPU memory."""
 
@@ -124,7 +135,9 @@ class Stage(Strict, frozen=True):
         if not 0 <= self.next.code <= _LARGEST_CODE:
             raise ValueError(f"next.code: {self.next.code} is not a number from 0 to {_LARGEST_CODE}")
 
-    def fits(self, facts: PodFacts, role: Role | None, *, has_error: bool) -> bool:
+    def fits(
+        self, facts: PodFacts, role: Role | None, *, has_error: bool, component: ComponentPod | None = None
+    ) -> bool:
         when = self.when
         if when.roles and role not in when.roles:
             return False
@@ -134,8 +147,16 @@ class Stage(Strict, frozen=True):
             return False
         if when.restart_policies and facts.spec.restart_policy not in when.restart_policies:
             return False
+        if when.components and not _is_listed(component.name if component is not None else "", when.components):
+            return False
+        if when.faults and (component.fault_of(role) if component is not None else "") not in when.faults:
+            return False
         meta = facts.metadata
         return _holds(when.annotations, meta.annotations, PREFIX) and _holds(when.labels, meta.labels, "")
+
+
+def _is_listed(name: str, listed: tuple[str, ...]) -> bool:
+    return name in listed or (bool(name) and ANY in listed)
 
 
 def _holds(wanted: Mapping[str, str | None], found: Mapping[str, str], prefix: str) -> bool:

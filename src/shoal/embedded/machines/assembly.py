@@ -47,6 +47,7 @@ def machine(name: str, entry: FleetEntry, place: MachineTopology) -> Machine:
         sharing=entry.sharing,
         gives_by_claims=entry.gives_by_claims,
         has_dynamic_mig=entry.gives_by_claims and entry.mig_config == DYNAMIC,
+        gpu_software=entry.gpu_software or "included",
         is_spot=entry.is_spot,
         usd_per_hour=shape.spot_usd_per_hour if entry.is_spot else shape.usd_per_hour,
     )

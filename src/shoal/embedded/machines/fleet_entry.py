@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from shoal.embedded.machines.gpu_software import GpuSoftware
 from shoal.embedded.machines.machine import Sharing
 from shoal.embedded.machines.shape import MachineShape
 from shoal.units.errors import Where
@@ -21,6 +22,8 @@ class FleetEntry(msgspec.Struct, frozen=True):
     mig_strategy: Literal["", "none", "single", "mixed"] = ""
     sharing: Sharing | None = None
     gives_by_claims: bool = False
+    gpu_software: GpuSoftware | None = None
+    """None: as the whole fleet has it."""
     is_spot: bool = False
     region: str = ""
     zone: str = ""

@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from shoal.embedded.machines.fleet import MOST_MACHINES, fleet
 from shoal.embedded.machines.fleet_entry import FleetEntry
+from shoal.embedded.machines.gpu_software import GpuSoftware
 from shoal.embedded.machines.machine import Machine
 from shoal.embedded.machines.machine_types import find_shape
 from shoal.embedded.machines.options import with_options
@@ -23,8 +26,13 @@ _ENTRY = re.compile(r"(?:(?P<count>[0-9]+)[x*])?(?P<name>[^\[\]]*?)(?:\[(?P<opti
 _FILES = (".yaml", ".yml")
 
 
-def read_fleet(text: str) -> tuple[Machine, ...]:
-    return fleet([entry for part in _parts(text) for entry in _entries(part)])
+def read_fleet(text: str, software: GpuSoftware = "included") -> tuple[Machine, ...]:
+    """`software`: of the machines that name none."""
+    return fleet([_with_software(entry, software) for part in _parts(text) for entry in _entries(part)])
+
+
+def _with_software(entry: FleetEntry, software: GpuSoftware) -> FleetEntry:
+    return entry if entry.gpu_software else msgspec.structs.replace(entry, gpu_software=software)
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ import msgspec
 
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.port import Fabric
+from shoal.embedded.machines.gpu_software import GpuSoftware
 
 
 class Sharing(msgspec.Struct, frozen=True):
@@ -47,5 +48,7 @@ class Machine(msgspec.Struct, frozen=True):
     """Whether its GPUs are given to resource claims (DRA) instead of by the device plugin."""
     has_dynamic_mig: bool = False
     """Whether MIG instances are created for such claims."""
+    gpu_software: GpuSoftware = "included"
+    """Which layers of GPU software it has when it starts; the pods of a GPU operator add the others."""
     is_spot: bool = False
     usd_per_hour: float = 0.0

@@ -13,6 +13,8 @@
     name=PREFIX           what node names begin with
     zone=ZONE             all in one zone; region=REGION
     numa-policy=POLICY    the kubelet's Topology Manager: best-effort, restricted, single-numa-node
+    gpu-software=MODE     which GPU software is there at the start: included (all), pods (none: the pods of a GPU
+                          operator add it), driver, driver+toolkit
     taint                 nvidia.com/gpu=present:NoSchedule, as GPU pools of clouds have it
 
 Impossible options (MIG on a GPU without it, 7 + 1 slices, both ways of sharing) are rejected here, before a node
@@ -31,6 +33,7 @@ from shoal.devices.mig_demand import DYNAMIC
 from shoal.devices.mig_layout_checks import layout_problem
 from shoal.devices.mps_limits import most_mps_clients
 from shoal.embedded.machines.fleet_entry import FleetEntry
+from shoal.embedded.machines.gpu_software import GPU_SOFTWARE, GpuSoftware
 from shoal.embedded.machines.machine import Sharing
 from shoal.embedded.machines.machine_types import nearest
 from shoal.units.errors import UserError, Where, excerpt
@@ -41,7 +44,7 @@ GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
 _PLACE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _FLAGS = ("rename", "one-per-request", "many-per-request", "dra", "spot", "taint")
-_VALUES = ("mig", "strategy", "time-slicing", "mps", "name", "zone", "region", "numa-policy")
+_VALUES = ("mig", "strategy", "time-slicing", "mps", "name", "zone", "region", "numa-policy", "gpu-software")
 
 
 def with_options(entry: FleetEntry, text: str) -> FleetEntry:
@@ -61,6 +64,7 @@ def with_options(entry: FleetEntry, text: str) -> FleetEntry:
         zone=given.get("zone", ""),
         region=given.get("region", ""),
         numa_policy=given.get("numa-policy", ""),
+        gpu_software=known_software(given["gpu-software"], entry.where) if "gpu-software" in given else None,
         taints=(GPU_TAINT,) if "taint" in given else (),
     )
     return checked(changed)
@@ -82,6 +86,13 @@ def checked(entry: FleetEntry) -> FleetEntry:
     return entry
 
 
+def known_software(text: str, where: Where) -> GpuSoftware:
+    found = next((known for known in GPU_SOFTWARE if known == text), None)
+    if found is None:
+        raise UserError(f"unknown GPU software {excerpt(text)}", where=where, fix=", ".join(GPU_SOFTWARE))
+    return found
+
+
 def _check_gpus(entry: FleetEntry) -> None:
     model, where = entry.shape.gpu_model(), entry.where
     if model is None:
@@ -90,6 +101,9 @@ def _check_gpus(entry: FleetEntry) -> None:
         if entry.gives_by_claims:
             raise UserError(f"{entry.shape.name} has no GPU of NVIDIA for claims", where=where)
         return
+    if entry.gives_by_claims and entry.gpu_software not in (None, "included"):
+        what = f"gpu-software={entry.gpu_software} does not go with dra: a device plugin advertises the GPUs"
+        raise UserError(what, where=where, fix="leave one of them out")
     if entry.gives_by_claims and (entry.sharing is not None or entry.mig_strategy):
         what = "sharing and MIG strategies are settings of the device plugin, which does not run with dra"
         raise UserError(what, where=where, fix="leave them out; claims share GPUs by their own configuration")

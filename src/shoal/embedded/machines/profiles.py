@@ -30,7 +30,7 @@ from shoal.embedded.machines.fleet import MOST_MACHINES, fleet
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Machine, Sharing
 from shoal.embedded.machines.machine_types import find_shape, nearest, require_model
-from shoal.embedded.machines.options import STRATEGIES, checked
+from shoal.embedded.machines.options import STRATEGIES, checked, known_software
 from shoal.embedded.machines.shape import MachineShape, even, usable_mib
 from shoal.units.annotation_numbers import groups
 from shoal.units.errors import UserError, Where, excerpt
@@ -65,6 +65,7 @@ class _Profile(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
     region: str = ""
     zone: str = ""
     numa_policy: str = ""
+    gpu_software: str | None = None
     nodes_per_rack: int | None = None
     usd_per_hour: float | None = None
     labels: dict[str, str] = {}
@@ -132,6 +133,10 @@ def _entry(entry: Any, where: Where) -> FleetEntry:
         annotations=profile.annotations,
         where=where,
     )
+    software = profile.gpu_software
+    if software is not None:
+        software = known_software(software, where.key("gpuSoftware"))
+        entry = msgspec.structs.replace(entry, gpu_software=software)
     strategy = next((known for known in STRATEGIES if known == profile.strategy), "")
     return checked(msgspec.structs.replace(entry, mig_strategy=strategy))
 
