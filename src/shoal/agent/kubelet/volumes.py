@@ -49,12 +49,9 @@ def kind_of(volume: Obj) -> str:
 
 def tokens_of(pod: Obj) -> list[TokenKind]:
     """The requested ones."""
-    found = []
-    for volume in pod["spec"].get("volumes") or ():
-        for source in (volume.get("projected") or {}).get("sources") or ():
-            if "serviceAccountToken" in source:
-                found.append(_kind_of_token(source["serviceAccountToken"]))
-    return found
+    projected = [volume.get("projected") or {} for volume in pod["spec"].get("volumes") or ()]
+    sources = [source for one in projected for source in one.get("sources") or ()]
+    return [_kind_of_token(one["serviceAccountToken"]) for one in sources if "serviceAccountToken" in one]
 
 
 def _kind_of_token(source: Obj) -> TokenKind:
