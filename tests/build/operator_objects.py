@@ -6,7 +6,7 @@ from typing import Any
 
 from shoal.operator.components.build import Building
 from shoal.operator.components.desired import DesiredState, desired_states
-from shoal.operator.components.facts import FleetFacts, NodeFacts, OperatorSettings, fleet_facts
+from shoal.operator.components.facts import FleetFacts, OperatorNode, OperatorSettings, fleet_facts
 from shoal.operator.policy.reading import read_cluster_policy
 
 Obj = dict[str, Any]
@@ -15,14 +15,14 @@ SETTINGS = OperatorSettings(namespace="gpu-operator", image="registry.example/sh
 KEYS = {"repos": ("nvidia.list",), "certs": ("ca.crt",), "modules": ("nvidia.conf", "nvidia-uvm.conf")}
 
 
-def gpu_node(name: str = "gpu-0", **more: Any) -> NodeFacts:
+def gpu_node(name: str = "gpu-0", **more: Any) -> OperatorNode:
     fields = {
         "labels": {PCI: "true"},
         "os_image": "Ubuntu 22.04.4 LTS",
         "kernel": "5.15.0-105-generic",
         "runtime": "containerd://1.7.27",
     }
-    return NodeFacts(name, **(fields | more))
+    return OperatorNode(name, **(fields | more))
 
 
 FACTS = fleet_facts([gpu_node()], KEYS, has_service_monitors=True)

@@ -10,9 +10,9 @@ import pytest
 
 from shoal.api.run_configuration import LeaderElectionRules, RunConfiguration
 from shoal.cli.main import main
-from shoal.cli.run import _CONTROLLERS, run_choice, start_line
+from shoal.cli.run import _CONTROLLERS, _NAMED, run_choice, start_line
 from shoal.cli.run_files import RunFiles, read_run_files
-from shoal.wiring.shoal import PARTS
+from shoal.wiring.shoal import NAMED, PARTS
 
 _KUBECONFIG = """apiVersion: v1
 kind: Config
@@ -108,6 +108,7 @@ def test_an_option_that_cannot_be_meant_is_one_line(
 
 def test_the_command_line_knows_every_part() -> None:
     assert _CONTROLLERS == PARTS
+    assert _NAMED == NAMED
 
 
 def test_everything_runs_unless_somebody_chooses() -> None:

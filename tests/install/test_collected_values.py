@@ -9,7 +9,7 @@ import pytest
 
 from build.collected_manifests import COLLECTED
 from shoal.install.cluster_policy import cluster_policy, component_configs
-from shoal.install.values.reading import Values, ValuesText, read_values
+from shoal.install.values.reading import ChartValues, ValuesText, read_values
 
 _VALUES = COLLECTED / "helm-values"
 pytestmark = pytest.mark.skipif(not _VALUES.is_dir(), reason="the collection is not there")
@@ -46,7 +46,7 @@ _EXPECTED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 """By the name of the file: fields of the ClusterPolicy, and words of its warnings, one for each."""
 
 
-def _values(file: Path) -> Values:
+def _values(file: Path) -> ChartValues:
     return read_values([ValuesText("--values", file.read_text(), file.name)])
 
 

@@ -12,7 +12,7 @@ from shoal.install.manifest import STAGES, address_of, manifest, stage_of
 from shoal.install.objects.agent_access import agent_access, agent_policies
 from shoal.install.objects.requests import operator_resources, scheduler_resources
 from shoal.install.release import INSTANCE, MANAGED_BY, Release, checked_name, generated_name
-from shoal.install.values.reading import Values, ValuesText, read_values
+from shoal.install.values.reading import ChartValues, ValuesText, read_values
 from shoal.units.errors import UserError, Where
 
 Obj = dict[str, Any]
@@ -20,7 +20,7 @@ RELEASE = Release("prod", "gpu-operator", "1.2.3+abc")
 AGENT = Path(__file__).parents[2] / "deploy" / "agent.yaml"
 
 
-def _values(text: str = "") -> Values:
+def _values(text: str = "") -> ChartValues:
     return read_values([ValuesText("--values", text, "values.yaml")])
 
 
@@ -36,7 +36,7 @@ def _one(kind: str, name: str, text: str = "") -> Obj:
 def test_each_object_is_there_once_and_labelled_as_part_of_the_release() -> None:
     objects = _objects()
     addresses = [address_of(obj) for obj in objects]
-    assert len(set(addresses)) == len(addresses) > 40
+    assert len(set(addresses)) == len(addresses) > 35
     for obj in objects:
         labels = obj["metadata"]["labels"]
         assert (labels[INSTANCE], labels[MANAGED_BY]) == ("prod", "shoal")
@@ -88,13 +88,12 @@ def test_no_role_has_a_wildcard_and_each_account_has_its_own_roles() -> None:
     }
     assert ("shoal-scheduler", "shoal") in bound
     assert ("shoal-operator", "shoal-operator") in bound
-    assert ("shoal-agent", "shoal-agent") in bound
-    assert {account for _, account in bound} == {"shoal", "shoal-operator", "shoal-agent"}
+    assert {account for _, account in bound} == {"shoal", "shoal-operator"}
 
 
 def test_only_the_chosen_parts_get_roles() -> None:
     names = {obj["metadata"]["name"] for obj in _objects("controllers: [scheduler]") if obj["kind"] == "ClusterRole"}
-    assert names == {"shoal", "shoal-scheduler", "shoal-operator", "shoal-agent"}
+    assert names == {"shoal", "shoal-scheduler", "shoal-operator"}
     config = yaml.safe_load(_one("ConfigMap", "shoal-config", "controllers: [scheduler]")["data"]["config.yaml"])
     assert config["controllers"] == ["scheduler"]
 
@@ -184,6 +183,13 @@ def test_requests_grow_with_the_cluster_and_stay_above_measured_use() -> None:
     assert memory(operator_resources(500)) <= 120
 
 
+def test_components_that_are_the_agent_may_write_to_their_own_node_only() -> None:
+    spec = _one("ValidatingAdmissionPolicy", "shoal-agent-own-node")["spec"]
+    (condition,) = spec["matchConditions"]
+    assert "'system:serviceaccount:gpu-operator:nvidia-gpu-feature-discovery'" in condition["expression"]
+    assert "shoal-operator" not in condition["expression"]
+
+
 def test_the_agents_manifest_grants_the_same() -> None:
     """`deploy/agent.yaml` is for people who apply the agent alone."""
     written = [one for one in yaml.safe_load_all(AGENT.read_text()) if one["kind"] not in ("DaemonSet", "Namespace")]
@@ -206,7 +212,8 @@ def _plain(obj: Obj) -> Any:
         return granted
     if obj["kind"] == "ValidatingAdmissionPolicy":
         checks = [{**one, "expression": " ".join(one["expression"].split())} for one in obj["spec"]["validations"]]
-        return {**obj, "spec": {**obj["spec"], "validations": checks}}
+        rules = [{**one, "scope": "*"} for one in obj["spec"]["matchConstraints"]["resourceRules"]]
+        return {**obj, "spec": {**obj["spec"], "validations": checks, "matchConstraints": rules}}
     return obj
 
 

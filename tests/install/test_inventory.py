@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shoal.install.differences import differences
-from shoal.install.inventory import DEPLOYED, Record, Revision, from_api, plan, to_api
+from shoal.install.inventory import DEPLOYED, ReleaseRecord, Revision, from_api, plan, to_api
 from shoal.install.manifest import Address, address_of
 from shoal.install.release import Release
 from shoal.units.errors import UserError
@@ -26,7 +26,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
     address = Address("apps/v1", "Deployment", "ns", "shoal")
     wide = Address("v1", "Namespace", "", "ns")
     revision = Revision(2, "1.1", {"mig": {"strategy": "mixed"}}, (_obj("ConfigMap", "a"),))
-    record = Record("prod", "ns", DEPLOYED, True, (wide, address), revision, Revision(1, "1.0"))
+    record = ReleaseRecord("prod", "ns", DEPLOYED, True, True, (wide, address), revision, Revision(1, "1.0"))
     written = to_api(record)
     assert written["metadata"]["name"] == "shoal-release-prod"
     assert written["data"]["revision"] == "2"
@@ -44,7 +44,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
 )
 def test_a_config_map_of_another_form_is_an_error_that_says_what_to_do(broken: Obj) -> None:
     with pytest.raises(UserError, match="is not the record of a release"):
-        from_api({**to_api(Record("prod", "ns")), **broken})
+        from_api({**to_api(ReleaseRecord("prod", "ns")), **broken})
 
 
 @pytest.mark.parametrize(

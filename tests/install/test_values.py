@@ -9,11 +9,11 @@ import yaml
 
 from shoal.install.cluster_policy import cluster_policy, component_configs, default_driver
 from shoal.install.values.known import BY_PATH, OPTIONS
-from shoal.install.values.reading import Values, ValuesText, read_values
+from shoal.install.values.reading import ChartValues, ValuesText, read_values
 from shoal.units.errors import UserError
 
 
-def _read(text: str = "", *sets: str, kept: dict[str, Any] | None = None) -> Values:
+def _read(text: str = "", *sets: str, kept: dict[str, Any] | None = None) -> ChartValues:
     given = [ValuesText("--values", text, "values.yaml")] if text else []
     return read_values([*given, *(ValuesText("--set", one) for one in sets)], kept)
 

@@ -72,91 +72,75 @@ def merged(*specs: Obj) -> Obj:
 
 def operand(component: str, **fields: Any) -> Built:
     """The policy with these fields of one component, whose image is named."""
-    image = {} if component == "driver" and "version" in fields else IMAGE
-    return Built(merged(SANDBOX, OPERANDS[component][2], {component: {**image, **fields}}))
+    return Built(merged(SANDBOX, OPERANDS[component][2], {component: {**IMAGE, **fields}}))
 
 
 def of(component: str, built: Built) -> Obj:
     return built.container(*OPERANDS[component][:2])
 
 
-COMMON: dict[str, Callable[[str], None]] = {}
+def _image_of(component: str, **fields: Any) -> str:
+    return str(of(component, operand(component, **fields))["image"])
 
 
-def common(field: str) -> Callable[[Callable[[str], None]], Callable[[str], None]]:
-    def put(check: Callable[[str], None]) -> Callable[[str], None]:
-        COMMON[field] = check
-        return check
-
-    return put
+def _versions(component: str) -> list[str]:
+    return [_image_of(component, **{**IMAGE, "version": one}) for one in ("v2", DIGEST)]
 
 
-@common("enabled")
-def _enabled(component: str) -> None:
-    name = OPERANDS[component][0]
-    assert name in operand(component).daemon_sets
-    assert name not in operand(component, enabled=False).daemon_sets
+DIGEST = "sha256:" + "0" * 64
+ENV = [{"name": "EXTRA", "value": "1"}, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "0"}]
+LIMITS = {"limits": {"cpu": "500m"}}
 
 
-@common("repository")
-def _repository(component: str) -> None:
-    assert of(component, operand(component, repository="reg.example/other"))["image"].startswith("reg.example/other/")
+def _pod_of(component: str, **fields: Any) -> Obj:
+    return operand(component, **fields).pod(OPERANDS[component][0])
 
 
-@common("image")
-def _image(component: str) -> None:
-    assert "/another:" in of(component, operand(component, image="another"))["image"]
+def _changed_env(component: str) -> list[str]:
+    env = operand(component, env=ENV).env(*OPERANDS[component][:2])
+    return [env["EXTRA"], env["NVIDIA_VISIBLE_DEVICES"]]
 
 
-@common("version")
-def _version(component: str) -> None:
-    built = operand(component, **{**IMAGE, "version": "v2"})
-    suffix = "-ubuntu22.04" if component == "driver" else ""
-    assert of(component, built)["image"] == f"reg.example/team/one:v2{suffix}"
-    digest = "sha256:" + "0" * 64
-    pinned = operand(component, **{**IMAGE, "version": digest})
-    assert of(component, pinned)["image"] == f"reg.example/team/one@{digest}"
+def _present(component: str) -> list[bool]:
+    return [OPERANDS[component][0] in operand(component, enabled=on).daemon_sets for on in (True, False)]
 
 
-@common("imagePullPolicy")
-def _policy(component: str) -> None:
-    assert of(component, operand(component, imagePullPolicy="Always"))["imagePullPolicy"] == "Always"
+def _tag(component: str) -> str:
+    return "-ubuntu22.04" if component == "driver" else ""
 
 
-@common("imagePullSecrets")
-def _secrets(component: str) -> None:
-    pod = operand(component, imagePullSecrets=["ngc"]).pod(OPERANDS[component][0])
-    assert pod["imagePullSecrets"] == [{"name": "ngc"}]
-
-
-@common("resources")
-def _resources(component: str) -> None:
-    wanted = {"limits": {"cpu": "500m"}}
-    assert of(component, operand(component, resources=wanted))["resources"] == wanted
-
-
-@common("args")
-def _args(component: str) -> None:
-    assert of(component, operand(component, args=["--one", "--two"]))["args"] == ["--one", "--two"]
-
-
-@common("env")
-def _env(component: str) -> None:
-    built = operand(component, env=[{"name": "EXTRA", "value": "1"}, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "0"}])
-    env = built.env(*OPERANDS[component][:2])
-    assert (env["EXTRA"], env["NVIDIA_VISIBLE_DEVICES"]) == ("1", "0")
-
-
-@common("hostNetwork")
-def _network(component: str) -> None:
-    pod = operand(component, hostNetwork=True).pod(OPERANDS[component][0])
-    assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+COMMON: dict[str, tuple[Callable[[str], object], Callable[[str], object]]] = {
+    "enabled": (_present, lambda _: [True, False]),
+    "repository": (
+        lambda c: _image_of(c, repository="reg.example/other"),
+        lambda c: f"reg.example/other/one:v1{_tag(c)}",
+    ),
+    "image": (lambda c: _image_of(c, image="another"), lambda c: f"reg.example/team/another:v1{_tag(c)}"),
+    "version": (_versions, lambda c: [f"reg.example/team/one:v2{_tag(c)}", f"reg.example/team/one@{DIGEST}"]),
+    "imagePullPolicy": (
+        lambda c: of(c, operand(c, imagePullPolicy="Always"))["imagePullPolicy"],
+        lambda _: "Always",
+    ),
+    "imagePullSecrets": (
+        lambda c: _pod_of(c, imagePullSecrets=["ngc"])["imagePullSecrets"],
+        lambda _: [{"name": "ngc"}],
+    ),
+    "resources": (lambda c: of(c, operand(c, resources=LIMITS))["resources"], lambda _: LIMITS),
+    "args": (lambda c: of(c, operand(c, args=["--one", "--two"]))["args"], lambda _: ["--one", "--two"]),
+    "env": (_changed_env, lambda _: ["1", "0"]),
+    "hostNetwork": (
+        lambda c: [_pod_of(c, hostNetwork=True)[one] for one in ("hostNetwork", "dnsPolicy")],
+        lambda _: [True, "ClusterFirstWithHostNet"],
+    ),
+}
+"""What is looked at, and what is there, by field."""
 
 
 @pytest.mark.parametrize("field", COMMON)
 @pytest.mark.parametrize("component", OPERANDS)
 def test_a_field_that_all_components_have(component: str, field: str) -> None:
-    COMMON[field](component)
+    look, expected = COMMON[field]
+    assert look(component) == expected(component)
 
 
 OWN_IMAGE = ("devicePlugin", "gfd", "dcgmExporter", "migManager", "validator")

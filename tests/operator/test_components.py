@@ -8,12 +8,12 @@ import pytest
 
 from build.operator_objects import FACTS, PCI, SETTINGS, Built, gpu_node, states
 from shoal.operator.components.desired import images
-from shoal.operator.components.facts import NodeFacts, OperatorSettings, fleet_facts
+from shoal.operator.components.facts import OperatorNode, OperatorSettings, fleet_facts
 from shoal.operator.components.operating_systems import os_tag
 
 Obj = dict[str, Any]
 USUAL = [
-    "shoal-node-discovery",
+    "nvidia-node-feature-discovery",
     "nvidia-driver-daemonset",
     "nvidia-container-toolkit-daemonset",
     "nvidia-operator-validator",
@@ -40,7 +40,7 @@ def test_where_node_feature_discovery_runs_shoals_own_does_not() -> None:
 
 
 def test_the_discovery_runs_on_every_node_without_privileges() -> None:
-    pod = Built({}).pod("shoal-node-discovery")
+    pod = Built({}).pod("nvidia-node-feature-discovery")
     assert "nodeSelector" not in pod
     assert pod["tolerations"] == [{"operator": "Exists"}]
     assert pod["containers"][0]["securityContext"] == {"allowPrivilegeEscalation": False}
@@ -188,8 +188,8 @@ def test_the_labels_of_node_feature_discovery_come_before_the_name_of_the_kubele
 
 def test_the_most_frequent_system_and_runtime_of_the_nodes_with_gpus_count() -> None:
     other = gpu_node("b", os_image="Debian GNU/Linux 12 (bookworm)", runtime="cri-o://1.33")
-    plain = NodeFacts("c", {}, "Ubuntu 24.04 LTS", "6.8", "docker://1")
+    plain = OperatorNode("c", {}, "Ubuntu 24.04 LTS", "6.8", "docker://1")
     facts = fleet_facts([other, gpu_node("a"), gpu_node("d"), plain])
     assert (facts.gpu_nodes, facts.systems, facts.runtime) == (3, ("ubuntu22.04", "debian12"), "containerd")
     assert facts.has_labels
-    assert not fleet_facts([NodeFacts("x", {PCI.partition(".")[0]: "true"})]).has_labels
+    assert not fleet_facts([OperatorNode("x", {PCI.partition(".")[0]: "true"})]).has_labels

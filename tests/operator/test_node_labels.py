@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from build.operator_objects import PCI
-from shoal.operator.components.facts import NodeFacts
+from shoal.operator.components.facts import OperatorNode
 from shoal.operator.components.node_labels import label_changes, removed_labels
 from shoal.operator.policy.reading import read_cluster_policy
 
@@ -67,8 +67,8 @@ CASES: dict[str, tuple[Labels, dict[str, Any], dict[str, str | None]]] = {
 }
 
 
-def _node(labels: Labels) -> NodeFacts:
-    return NodeFacts("n", labels, kernel="6.8")
+def _node(labels: Labels) -> OperatorNode:
+    return OperatorNode("n", labels, kernel="6.8")
 
 
 @pytest.mark.parametrize("case", CASES)

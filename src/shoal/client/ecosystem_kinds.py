@@ -51,3 +51,9 @@ RAY_SERVICES = Kind("ray.io", "v1", "rayservices", "RayService")
 LEADER_WORKER_SETS = Kind("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet")
 SPARK_APPLICATIONS = Kind("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication")
 APP_WRAPPERS = Kind("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
+
+CLUSTER_POLICIES = _cluster_wide("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy")
+MISPLACED_CLUSTER_POLICIES = _cluster_wide("config.openshift.io", "v1", "misplacedclusterpolicies", "ClusterPolicy")
+"""The kind in manifests that are often copied; it is used where there is no object of the real kind."""
+NVIDIA_DRIVERS = _cluster_wide("nvidia.com", "v1alpha1", "nvidiadrivers", "NVIDIADriver")
+SERVICE_MONITORS = Kind("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor")

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.install.values.known import OPTIONS, put
-from shoal.install.values.reading import Values
+from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
 POLICY_NAME = "cluster-policy"
-_OF_MACHINES = (
+OF_MACHINES = (
     *("vfioManager", "sandboxDevicePlugin", "kataSandboxDevicePlugin", "vgpuManager", "vgpuDeviceManager"),
     *("kataManager", "ccManager"),
 )
-_CONFIGS = (
+CONFIGS = (
     ("devicePlugin", "device-plugin-config"),
     ("migManager", "mig-parted-config"),
     ("dcgmExporter", "metrics-config"),
@@ -25,7 +25,7 @@ _CONFIGS = (
 """Options that make a ConfigMap, and its name if none is given."""
 
 
-def cluster_policy(values: Values) -> Obj:
+def cluster_policy(values: ChartValues) -> Obj:
     """Without labels."""
     spec: Obj = {}
     for option in OPTIONS:
@@ -33,19 +33,19 @@ def cluster_policy(values: Values) -> Obj:
             value = values.get(option.path)
             if value not in ("", [], {}):
                 put(spec, option.target, value)
-    for component, usual in _CONFIGS:
+    for component, usual in CONFIGS:
         if values.get(f"{component}.config.create") and not values.get(f"{component}.config.name"):
             put(spec, f"{component}.config.name", usual)
     if not values.get("sandboxWorkloads.enabled"):
-        for name in _OF_MACHINES:
+        for name in OF_MACHINES:
             spec.pop(name, None)
     return {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": POLICY_NAME}, "spec": spec}
 
 
-def component_configs(values: Values, namespace: str) -> list[Obj]:
+def component_configs(values: ChartValues, namespace: str) -> list[Obj]:
     """The ConfigMaps that `devicePlugin.config.create` and its like ask for."""
     found = []
-    for component, usual in _CONFIGS:
+    for component, usual in CONFIGS:
         data = values.get(f"{component}.config.data")
         if values.get(f"{component}.config.create"):
             meta = {"name": values.get(f"{component}.config.name") or usual, "namespace": namespace}
@@ -53,7 +53,7 @@ def component_configs(values: Values, namespace: str) -> list[Obj]:
     return found
 
 
-def default_driver(values: Values) -> list[Obj]:
+def default_driver(values: ChartValues) -> list[Obj]:
     """The NVIDIADriver `default`, where drivers are described by such objects."""
     if not values.get("driver.nvidiaDriverCRD.enabled") or not values.get("driver.nvidiaDriverCRD.deployDefaultCR"):
         return []

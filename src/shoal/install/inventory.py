@@ -37,11 +37,14 @@ class Revision(msgspec.Struct, frozen=True):
     """Without definitions, which are not rolled back."""
 
 
-class Record(msgspec.Struct, frozen=True):
+class ReleaseRecord(msgspec.Struct, frozen=True):
     name: str
     namespace: str
     state: str = INSTALLING
     created_namespace: bool = False
+    has_other_process: bool = False
+    """Whether a process of Shoal ran in the cluster before, such as `shoal run` on another machine: what such processes
+    write while they run stays at the removal."""
     inventory: tuple[Address, ...] = ()
     """In the order in which they are applied, of this and of the former revision."""
     current: Revision = Revision()
@@ -52,7 +55,7 @@ class Record(msgspec.Struct, frozen=True):
     def release(self) -> Release:
         return Release(self.name, self.namespace, self.current.version)
 
-    def with_state(self, state: str) -> Record:
+    def with_state(self, state: str) -> ReleaseRecord:
         return msgspec.structs.replace(self, state=state)
 
 
@@ -60,7 +63,7 @@ def config_map_name(release_name: str) -> str:
     return _PREFIX + release_name
 
 
-def to_api(record: Record) -> Obj:
+def to_api(record: ReleaseRecord) -> Obj:
     release = record.release
     meta = {"name": config_map_name(record.name), "namespace": record.namespace, "labels": release.labels(COMPONENT)}
     data = {
@@ -68,6 +71,7 @@ def to_api(record: Record) -> Obj:
         "revision": str(record.current.number),
         "version": record.current.version,
         "createdNamespace": "true" if record.created_namespace else "false",
+        "hasOtherProcess": "true" if record.has_other_process else "false",
         "inventory": "".join(f"{' '.join(part or '-' for part in one)}\n" for one in record.inventory),
     }
     packed = {"current": _packed(record.current)}
@@ -76,18 +80,19 @@ def to_api(record: Record) -> Obj:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data, "binaryData": packed}
 
 
-def from_api(config_map: Obj) -> Record:
+def from_api(config_map: Obj) -> ReleaseRecord:
     """Raises UserError for a ConfigMap that is none of this form."""
     meta, data = config_map["metadata"], config_map.get("data") or {}
     where = Where(obj=f"ConfigMap {meta.get('namespace', '')}/{meta['name']}")
     packed = config_map.get("binaryData") or {}
     try:
         inventory = tuple(_address(line) for line in data["inventory"].splitlines())
-        return Record(
+        return ReleaseRecord(
             (meta.get("labels") or {})[INSTANCE],
             meta["namespace"],
             data["state"],
             data.get("createdNamespace") == "true",
+            data.get("hasOtherProcess") == "true",
             inventory,
             _unpacked(packed["current"]),
             _unpacked(packed["former"]) if "former" in packed else None,
@@ -114,7 +119,7 @@ def _unpacked(text: str) -> Revision:
     return msgspec.json.decode(data, type=Revision)
 
 
-class Plan(msgspec.Struct, frozen=True):
+class InstallPlan(msgspec.Struct, frozen=True):
     """What an installation does with each object."""
 
     applied: tuple[Obj, ...] = ()
@@ -136,7 +141,7 @@ def plan(
     recorded: Iterable[Address] = (),
     *,
     takes_ownership: bool = False,
-) -> Plan:
+) -> InstallPlan:
     """`present`: the labels of the existing objects among the desired and recorded ones."""
     applied: list[Obj] = []
     kept: list[Address] = []
@@ -158,4 +163,4 @@ def plan(
         for one in recorded
         if one not in wanted and one.kind != "CustomResourceDefinition" and release.owns(present.get(one, {}))
     ]
-    return Plan(tuple(applied), tuple(kept), tuple(foreign), tuple(reversed(removed)))
+    return InstallPlan(tuple(applied), tuple(kept), tuple(foreign), tuple(reversed(removed)))

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from shoal.data.permissions import PARTS
 from shoal.install.cluster_policy import cluster_policy, component_configs, default_driver
-from shoal.install.objects.agent_access import agent_access, agent_policies
+from shoal.install.objects.agent_access import OPERAND_ACCOUNTS, agent_policies
 from shoal.install.objects.configuration import operator_config, scheduler_config
 from shoal.install.objects.deployments import OPERATOR_PART, SCHEDULER, operator_deployment, scheduler_deployment
 from shoal.install.objects.network import network_objects
 from shoal.install.objects.permissions import RoleSubjects, manifests, operator_permissions
 from shoal.install.release import Release
-from shoal.install.values.reading import Values
+from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -63,7 +63,9 @@ def stage_of(kind: str) -> str:
     return _STAGE_OF.get(kind, "configuration")
 
 
-def manifest(release: Release, values: Values, definitions: Iterable[Obj] = (), nodes: int = USUAL_NODES) -> list[Obj]:
+def manifest(
+    release: Release, values: ChartValues, definitions: Iterable[Obj] = (), nodes: int = USUAL_NODES
+) -> list[Obj]:
     """`definitions`: CustomResourceDefinitions of the projects that the values name. Raises UserError."""
     has_operator = values.get("operator.enabled")
     parts = tuple(values.get("controllers")) or _SCHEDULING_PARTS
@@ -77,7 +79,7 @@ def manifest(release: Release, values: Values, definitions: Iterable[Obj] = (), 
     if has_operator:
         own = operator_config(release)
         found += [(OPERATOR_PART, one) for one in operator_permissions(_OPERATOR_PERMISSIONS, release.namespace)]
-        found += [("agent", one) for one in (*agent_access(release.namespace), *agent_policies(release.namespace))]
+        found += [("agent", one) for one in agent_policies(release.namespace, OPERAND_ACCOUNTS)]
         found += [(OPERATOR_PART, own), (OPERATOR_PART, operator_deployment(release, values, own, nodes))]
         found += [("gpu-stack", one) for one in component_configs(values, release.namespace)]
         found += [("gpu-stack", one) for one in (cluster_policy(values), *default_driver(values))]
@@ -90,7 +92,7 @@ def ordered(objects: Sequence[Obj]) -> list[Obj]:
     return sorted(objects, key=lambda obj: STAGES.index(stage_of(obj["kind"])))
 
 
-def namespace_of(release: Release, values: Values) -> Obj:
+def namespace_of(release: Release, values: ChartValues) -> Obj:
     """The driver's container is privileged; without the GPU stack no pod needs more than the level `restricted`."""
     level = "privileged" if values.get("operator.enabled") else "restricted"
     meta: Obj = {"name": release.namespace, "labels": {ENFORCE: level}}

@@ -82,6 +82,10 @@ class QueuePods:
         """All its pods, wherever they are."""
         return (pod.key for pod in self._all(workload))
 
+    def asks_of(self, workload: str) -> dict[str, Ask]:
+        """What each of its pods asks for, by pod."""
+        return {pod.key: pod.ask for pod in self._all(workload)}
+
     def groups_of(self, workload: str) -> set[str]:
         """The gangs that its pods are, or will be."""
         return {pod.who.group for pod in self._all(workload) if pod.who.group}

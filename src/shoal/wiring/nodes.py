@@ -18,12 +18,13 @@ from shoal.embedded.kubelets.fleet import Fleet
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.units.errors import BugError, UserError
 from shoal.wiring.cluster_options import ClusterOptions
+from shoal.wiring.measured_nodes import AllNodes
 from shoal.wiring.process_tasks import ProcessTasks
 
 if TYPE_CHECKING:
     from shoal.client.item import Obj
     from shoal.client.port import Api
-    from shoal.embedded.kubelets.node_view import NodeView, NodeViews
+    from shoal.embedded.kubelets.node_view import MeasuredNodes, NodeView
     from shoal.embedded.machines.machine import Machine
 
 _MANY, _LEASE_S, _MANY_LEASE_S, _ELSEWHERE_S = 100, 10.0, 40.0, 20.0
@@ -40,14 +41,15 @@ async def start_nodes(
     figures: Callable[[], str] = str,
     *,
     is_own: bool = True,
-    others: NodeViews | None = None,
+    others: MeasuredNodes | None = None,
 ) -> tuple[Fleet, Ports, str]:
     """Returns the fleet, the ports of its endpoints, and the CA of their certificate. `api` is the client of the
     kubelets; `figures` are metrics to serve beside the fleet's own; `is_own`: the server is the embedded one of this
     cluster; `others`: further nodes whose usage is served with that of the fleet."""
     nodes = _LateFleet()
-    measured = nodes if others is None else BothNodes(nodes, others)
-    endpoint, ports = await _endpoint(tasks, nodes, options, EndpointSettings(figures=figures, measured=measured))
+    endpoint, ports = await _endpoint(
+        tasks, nodes, options, EndpointSettings(figures=figures, measured=AllNodes(nodes, others))
+    )
     machines = [_with_endpoint(machine, ports) for machine in options.machines]
     fleet = Fleet(tasks.context("kubelet", api), machines, _fleet_settings(options, ports, is_own=is_own))
     nodes.fleet = fleet
@@ -118,16 +120,3 @@ class _LateFleet:
 
     def names(self) -> Sequence[str]:
         return self.fleet.names() if self.fleet is not None else ()
-
-
-class BothNodes:
-    """Implements NodeViews: those of the first, and then those of the second."""
-
-    def __init__(self, first: NodeViews, second: NodeViews) -> None:
-        self._first, self._second = first, second
-
-    def node(self, name: str) -> NodeView | None:
-        return self._first.node(name) or self._second.node(name)
-
-    def names(self) -> Sequence[str]:
-        return (*self._first.names(), *self._second.names())

@@ -40,9 +40,10 @@ from shoal.devices.pod_refusal import Refused
 from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION as ENDPOINT
 from shoal.embedded.kubelets.endpoint import api_server_trust
 from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
-from shoal.embedded.kubelets.node_view import Usage
+from shoal.embedded.kubelets.node_view import MeasuredNodes, Usage
 from shoal.wiring.container_runtime import chosen_socket, open_containers, remove_unknown_pods
 from shoal.wiring.machine_gpus import MachineGpus, open_machine_gpus
+from shoal.wiring.measured_nodes import AllNodes
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.this_machine_view import ThisMachineView
 
@@ -83,6 +84,8 @@ class MachineOfNode(msgspec.Struct, frozen=True):
     """The labels of a namespace, by name, where the node may not read all namespaces."""
     runtime_endpoint: str = ""
     """The user's choice of the container runtime's socket."""
+    others: MeasuredNodes | None = None
+    """Further nodes whose usage is served with that of this one."""
 
 
 _SERVER = MachineOfNode()
@@ -103,7 +106,7 @@ async def start_this_machine(
     socket = chosen_socket(what.runtime_endpoint, folder / "runtime-endpoint", _stored_in_containers(store))
     containers = await open_containers(tasks, socket, pods, found.driver, gpus)
     view = ThisMachineView(machine.name, Usage(machine.cores * 1000, machine.memory_bytes))
-    ports, ca = await _endpoint(tasks, view, what.client_ca)
+    ports, ca = await _endpoint(tasks, view, what)
     annotations = {} if what.client_ca else {ENDPOINT: ports.kubelet_url}
     described = NodeDescription(
         machine,
@@ -261,10 +264,11 @@ async def _server_variables(api: Api) -> dict[str, str]:
     return {"KUBERNETES_SERVICE_HOST": host, **dict.fromkeys(names, port)}
 
 
-async def _endpoint(tasks: ProcessTasks, view: ThisMachineView, client_ca: str) -> tuple[Ports, str]:
+async def _endpoint(tasks: ProcessTasks, view: ThisMachineView, what: MachineOfNode) -> tuple[Ports, str]:
     """The open ports, and the authority of their certificate."""
-    settings = EndpointSettings(kubelet_port=0, metrics_port=0, client_ca=client_ca)
-    if not client_ca:
+    measured = AllNodes(view, what.others)
+    settings = EndpointSettings(kubelet_port=0, metrics_port=0, client_ca=what.client_ca, measured=measured)
+    if not what.client_ca:
         try:
             found = await tasks.api.get(CONFIG_MAPS, api_server_trust.NAMESPACE, api_server_trust.NAME)
             settings = api_server_trust.trusting(settings, found.obj())

@@ -12,6 +12,8 @@ from shoal.data.role_lines import rules
 
 Obj = dict[str, Any]
 AGENT = "shoal-agent"
+OPERAND_ACCOUNTS = ("nvidia-device-plugin", "nvidia-gpu-feature-discovery", "shoal-node-discovery")
+"""Of the components in which Shoal's agent runs and writes to its own Node or to the pods there."""
 _RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io/v1"
 _LINES = (
     # The label nvidia.com/device-plugin.config of its own Node. Roles cannot limit a watch to one object.
@@ -45,21 +47,25 @@ def agent_access(namespace: str) -> list[Obj]:
     ]
 
 
-def agent_policies(namespace: str) -> list[Obj]:
-    """Without labels. An account named by the namespace is the only user that they match."""
-    user = f"system:serviceaccount:{namespace}:{AGENT}"
+def agent_policies(namespace: str, accounts: tuple[str, ...] = (AGENT,)) -> list[Obj]:
+    """Without labels. They match these accounts of the namespace and no other user."""
+    users = [f"'system:serviceaccount:{namespace}:{account}'" for account in accounts]
+    is_agent = f"== {users[0]}" if len(users) == 1 else f"in [{', '.join(users)}]"
     return [
-        *_policy("shoal-agent-own-pods", user, ["pods/status"], _PODS),
-        *_policy("shoal-agent-own-node", user, ["nodes", "nodes/status"], _NODE),
+        *_policy("shoal-agent-own-pods", is_agent, ["pods/status"], _PODS),
+        *_policy("shoal-agent-own-node", is_agent, ["nodes", "nodes/status"], _NODE),
     ]
 
 
-def _policy(name: str, user: str, resources: list[str], validations: tuple[tuple[str, str], ...]) -> list[Obj]:
-    rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": resources}
+def _policy(name: str, is_agent: str, resources: list[str], validations: tuple[tuple[str, str], ...]) -> list[Obj]:
+    rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": resources, "scope": "*"}
+    # With the defaults of the server: the field has one owner as a whole, and without them a second client that applies
+    # the same object would conflict.
+    constraints: Obj = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
     spec: Obj = {
         "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [rule]},
-        "matchConditions": [{"name": "is-the-agent", "expression": f"request.userInfo.username == '{user}'"}],
+        "matchConstraints": {**constraints, "resourceRules": [rule]},
+        "matchConditions": [{"name": "is-the-agent", "expression": f"request.userInfo.username {is_agent}"}],
         "validations": [
             {"expression": expression, "message": message, "reason": "Forbidden"} for expression, message in validations
         ],

@@ -10,7 +10,7 @@ from shoal.api.yaml_out import to_yaml
 from shoal.api.yaml_text import read_yaml
 from shoal.install.objects.permissions import OPERATOR
 from shoal.install.release import Release
-from shoal.install.values.reading import Values, merged
+from shoal.install.values.reading import ChartValues, merged
 from shoal.units.errors import UserError, Where
 
 Obj = dict[str, Any]
@@ -18,7 +18,7 @@ CONFIG, OPERATOR_CONFIG = "config.yaml", "operator.yaml"
 _KUEUE = "managerConfig.controllerManagerConfigYaml"
 
 
-def scheduler_config(release: Release, values: Values) -> Obj:
+def scheduler_config(release: Release, values: ChartValues) -> Obj:
     """Raises UserError for fields that `shoal run` does not have."""
     webhook = {
         "enabled": "auto" if values.get("webhook.enabled") else "never",

@@ -9,7 +9,7 @@ from shoal.install.objects.configuration import CONFIG, OPERATOR_CONFIG
 from shoal.install.objects.permissions import ACCOUNT, OPERATOR
 from shoal.install.objects.requests import operator_resources, scheduler_resources
 from shoal.install.release import Release
-from shoal.install.values.reading import Values
+from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
 SCHEDULER = "scheduler"
@@ -20,7 +20,7 @@ _DIGEST = "shoal.dev/config-digest"
 _FOLDER = "/etc/shoal"
 
 
-def image_of(values: Values, version: str) -> str:
+def image_of(values: ChartValues, version: str) -> str:
     """Shoal's image, with its digest or tag."""
     repository, digest = values.get("image.repository"), values.get("image.digest")
     if digest:
@@ -28,7 +28,7 @@ def image_of(values: Values, version: str) -> str:
     return f"{repository}:{values.get('image.tag') or version.replace('+', '_')}"
 
 
-def operator_image_of(values: Values, version: str) -> str:
+def operator_image_of(values: ChartValues, version: str) -> str:
     name = values.get("operator.image")
     if not name:
         return image_of(values, version)
@@ -37,7 +37,7 @@ def operator_image_of(values: Values, version: str) -> str:
     return f"{whole}@{tag}" if tag.startswith("sha256:") else f"{whole}:{tag}"
 
 
-def scheduler_deployment(release: Release, values: Values, config: Obj, nodes: int) -> Obj:
+def scheduler_deployment(release: Release, values: ChartValues, config: Obj, nodes: int) -> Obj:
     container = _container(values, image_of(values, release.version), "shoal")
     container["args"] = ["run", "--config", f"{_FOLDER}/{CONFIG}", "--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
     container["ports"].append({"name": "webhook", "containerPort": WEBHOOK_PORT, "protocol": "TCP"})
@@ -56,15 +56,18 @@ def scheduler_deployment(release: Release, values: Values, config: Obj, nodes: i
     return _deployment(release, SCHEDULER, "shoal", values.get("replicas"), (pod, config))
 
 
-def operator_deployment(release: Release, values: Values, config: Obj, nodes: int) -> Obj:
+def operator_deployment(release: Release, values: ChartValues, config: Obj, nodes: int) -> Obj:
     container = _container(values, operator_image_of(values, release.version), "operator")
     container["args"] = ["run", "--controllers", "operator", "--config", f"{_FOLDER}/{OPERATOR_CONFIG}"]
     container["args"] += ["--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
     container["env"] = [
         {"name": "SHOAL_IMAGE", "value": image_of(values, release.version)},
-        {"name": "SHOAL_DISCOVERY", "value": "true" if values.get("nfd.enabled") else "false"},
-        {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+        {"name": "SHOAL_NODE_DISCOVERY", "value": "true" if values.get("nfd.enabled") else "false"},
+        {"name": "SHOAL_NAMESPACE", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}},
     ]
+    pulled = _secrets(values.get("imagePullSecrets")).get("imagePullSecrets", [])
+    if pulled:
+        container["env"].append({"name": "SHOAL_PULL_SECRETS", "value": " ".join(one["name"] for one in pulled)})
     container["resources"] = values.get("operator.resources") or operator_resources(nodes)
     container["imagePullPolicy"] = values.get("operator.imagePullPolicy") or values.get("image.pullPolicy")
     pod = _pod(values, container, OPERATOR, "shoal-operator-config")
@@ -91,7 +94,7 @@ def _deployment(release: Release, part: str, name: str, replicas: int, pod_and_c
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": own, "spec": spec}
 
 
-def _container(values: Values, image: str, name: str) -> Obj:
+def _container(values: ChartValues, image: str, name: str) -> Obj:
     probe = {"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6}
     return {
         "name": name,
@@ -112,7 +115,7 @@ def _container(values: Values, image: str, name: str) -> Obj:
     }
 
 
-def _pod(values: Values, container: Obj, account: str, config: str) -> Obj:
+def _pod(values: ChartValues, container: Obj, account: str, config: str) -> Obj:
     pod: Obj = {
         "serviceAccountName": account,
         "securityContext": {

@@ -7,13 +7,13 @@ from typing import Any
 
 from shoal.install.objects.deployments import METRICS_PORT, OPERATOR_PART, SCHEDULER, WEBHOOK_PORT
 from shoal.install.release import PART, Release
-from shoal.install.values.reading import Values
+from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
 WEBHOOK_SERVICE, METRICS_SERVICE = "shoal-webhook", "shoal-metrics"
 
 
-def network_objects(release: Release, values: Values) -> Iterator[tuple[str, Obj]]:
+def network_objects(release: Release, values: ChartValues) -> Iterator[tuple[str, Obj]]:
     """Each with its component; without labels."""
     has_operator = values.get("operator.enabled")
     if values.get("webhook.enabled"):

@@ -31,7 +31,7 @@ class ValuesText(NamedTuple):
     file: str = ""
 
 
-class Values(msgspec.Struct, frozen=True):
+class ChartValues(msgspec.Struct, frozen=True):
     given: dict[str, Any] = {}
     """What the user gave, with the names of the chart: kept for the next upgrade."""
     effective: dict[str, Any] = {}
@@ -45,7 +45,7 @@ class Values(msgspec.Struct, frozen=True):
         return found
 
 
-def read_values(texts: Sequence[ValuesText], kept: dict[str, Any] | None = None) -> Values:
+def read_values(texts: Sequence[ValuesText], kept: dict[str, Any] | None = None) -> ChartValues:
     """`kept`: the values of the present installation, which the texts change. Raises UserError."""
     given: dict[str, Any] = copied(kept or {})
     warnings: list[str] = []
@@ -59,7 +59,7 @@ def read_values(texts: Sequence[ValuesText], kept: dict[str, Any] | None = None)
                 put(checked, path, None if value is None else _typed(option, value, where, warnings))
         given = merged(given, checked)
     effective = _without_nulls(merged(defaults(), given))
-    return Values(given, effective, tuple(dict.fromkeys((*warnings, *advice(effective)))))
+    return ChartValues(given, effective, tuple(dict.fromkeys((*warnings, *advice(effective)))))
 
 
 def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Component(msgspec.Struct, frozen=True):
         return {DEPLOY + self.deploy: "true"} if self.deploy else {}
 
 
-DISCOVERY = Component("discovery", "shoal-node-discovery", "", is_waited_for=False)
+DISCOVERY = Component("discovery", "nvidia-node-feature-discovery", "", is_waited_for=False)
 DRIVER = Component("state-driver", "nvidia-driver-daemonset", "driver", "driver", "nvidia-driver")
 TOOLKIT = Component(
     "state-container-toolkit",

@@ -34,7 +34,7 @@ class OperatorSettings(msgspec.Struct, frozen=True):
     """Whether a DaemonSet of Shoal finds the nodes with GPUs; off where node feature discovery runs."""
 
 
-class NodeFacts(msgspec.Struct, frozen=True):
+class OperatorNode(msgspec.Struct, frozen=True):
     name: str
     labels: dict[str, str] = {}
     os_image: str = ""
@@ -77,7 +77,7 @@ class FleetFacts(msgspec.Struct, frozen=True):
 
 
 def fleet_facts(
-    nodes: Iterable[NodeFacts],
+    nodes: Iterable[OperatorNode],
     config_keys: dict[str, tuple[str, ...]] | None = None,
     *,
     has_service_monitors: bool = False,

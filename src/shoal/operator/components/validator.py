@@ -72,7 +72,11 @@ def driver_validation(build: Building) -> tuple[ContainerParts, ...]:
         return ()
     if not runs_own_image(validator):
         return (_nvidia_layer(build, "driver", validator.driver.env),)
-    return (_own_layer(build, "driver", validator.driver.env, {"LD_LIBRARY_PATH": _LIBRARIES}, _driver_mounts(build)),)
+    return (_own_layer(build, "driver", validator.driver.env, _driver_env(build), _driver_mounts(build)),)
+
+
+def _driver_env(build: Building) -> Env:
+    return {"LD_LIBRARY_PATH": _LIBRARIES, "DRIVER_INSTALL_DIR": build.spec.host_paths.driver_install_dir}
 
 
 def _layer_validations(build: Building) -> list[ContainerParts]:

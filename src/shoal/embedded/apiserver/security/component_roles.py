@@ -41,8 +41,8 @@ ROLES: dict[str, tuple[str, ...]] = {
         f"{READ} misplacedclusterpolicies @config.openshift.io",
         EVENTS,
     ),
-    # All parts of `shoal run`, so that its user here need not be an administrator.
-    "system:shoal": permissions.lines_of(tuple(permissions.PARTS)),
+    # The parts that `shoal run` has by default, so that its user here need not be an administrator.
+    "system:shoal": permissions.lines_of(permissions.BY_DEFAULT),
     "system:heapster": (f"{READ} events,namespaces,nodes,pods", f"{READ} deployments @extensions"),
     "system:kube-aggregator": (f"{READ} endpoints,services",),
     "system:kube-dns": ("list,watch endpoints,services",),

@@ -24,7 +24,7 @@ from shoal.embedded.kubelets.endpoint.metrics_routes import PREFIX, MetricsRoute
 from shoal.embedded.kubelets.endpoint.node_routes import NodeRoutes
 from shoal.embedded.kubelets.endpoint.pod_routes import PodRoutes
 from shoal.embedded.kubelets.endpoint.request_targets import KubeletRefusal, NodeUnreachable, RequestTargets
-from shoal.embedded.kubelets.node_view import NodeViews
+from shoal.embedded.kubelets.node_view import MeasuredNodes, NodeViews
 from shoal.units.errors import UserError
 
 _SHUTDOWN_S = 0.2
@@ -46,7 +46,7 @@ class EndpointSettings(msgspec.Struct, frozen=True):
     """How often a followed log is read."""
     figures: Callable[[], str] = str
     """Returns metrics of other parts of the process, for the fleet's own page."""
-    measured: NodeViews | None = None
+    measured: MeasuredNodes | None = None
     """The nodes of metrics.k8s.io, if they are not those of the endpoint."""
 
 
