@@ -183,5 +183,5 @@ def _profiles(files: RunFiles) -> tuple[tuple[NamedProfile, ...], tuple[str, ...
 def _parts(files: RunFiles) -> tuple[str, ...]:
     names = files.own.controllers
     for at, name in enumerate(names):
-        check_known(name, _CONTROLLERS, "controller", files.own_where.below(f"controllers[{at}]"))
+        check_known(name, (*_CONTROLLERS, *_NAMED), "controller", files.own_where.below(f"controllers[{at}]"))
     return tuple(dict.fromkeys(names))
