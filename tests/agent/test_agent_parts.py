@@ -159,3 +159,31 @@ end_despite(run_parts([async_part("labels", work)], stop, end_s=0.1))
 def test_a_part_that_is_blocked_in_the_driver_does_not_keep_the_process_from_ending() -> None:
     done = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "did not end in 0 s and were left behind: labels\n")
+
+
+SIGNALLED = """
+import signal, sys, threading
+from shoal.agent.parts import AgentPart, run_parts, stop_at_signals
+
+def line_of_main():
+    frame = sys._current_frames()[threading.main_thread().ident]
+    return frame.f_code.co_name, frame.f_lineno
+
+def sends(stop):
+    # Long enough for other threads to run, the main thread has been at the same place: it waits.
+    before, same = None, 0
+    while same < 300_000:
+        now = line_of_main()
+        same = same + 1 if now == before and now[0] == "wait" else 0
+        before = now
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    stop.wait()
+
+print(run_parts([AgentPart("sends", sends)], stop_at_signals()))
+"""
+
+
+def test_a_signal_that_another_thread_receives_ends_the_parts() -> None:
+    """The main thread, which runs handlers of signals, is not woken by it."""
+    done = subprocess.run([sys.executable, "-c", SIGNALLED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")

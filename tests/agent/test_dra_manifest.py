@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import deepcopy
@@ -20,8 +21,10 @@ from shoal.client.kind import DAEMON_SETS, NODES, RESOURCE_CLAIMS, RESOURCE_SLIC
 from shoal.client.kubelet.slice_publisher import SlicePublisher
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import ForbiddenError
-from shoal.devices.claimable_devices import claimable_devices
+from shoal.devices.claimable_devices import CLAIM_DRIVER, claimable_devices
 from shoal.devices.device_classes import device_classes
+from shoal.devices.mps_daemons import MpsFolders
+from shoal.devices.plugin_config import DEFAULT_MPS_ROOT
 from shoal.devices.resource_slices import Published, partitions_of
 from shoal.embedded.apiserver.inside.api import InsideApi
 
@@ -77,6 +80,32 @@ async def test_the_patch_adds_the_folders_of_the_kubelet_to_the_daemon_set(tmp_p
         assert agent["args"] == ["agent", "run", "--dra"]
         assert {mount["name"] for mount in agent["volumeMounts"]} == {volume["name"] for volume in spec["volumes"]}
         assert len(spec["volumes"]) == 5
+
+
+def with_comments(text: str) -> str:
+    """The manifest with all that it offers in comments: lines with a mapping or an item of a list."""
+    return re.sub(r"(?m)^( *)# (?=- |hostPID: |env: |  hostPath: )", r"\1", text)
+
+
+@virtual
+async def test_what_the_patch_offers_for_mps_gives_the_agent_the_folder_of_the_daemons(tmp_path: Path) -> None:
+    async with installed(tmp_path) as (cluster, _):
+        body = yaml.safe_load(with_comments((FOLDER / "agent-dra-patch.yaml").read_text()))
+        await cluster.api.patch(DAEMON_SETS, "shoal-system", "shoal-agent", Patch("strategic", body))
+        spec = (await cluster.get(DAEMON_SETS, "shoal-agent", "shoal-system"))["spec"]["template"]["spec"]
+        (agent,) = spec["containers"]
+        places = {mount["name"]: mount["mountPath"] for mount in agent["volumeMounts"]}
+        hosts = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"]}
+        folders = MpsFolders(DEFAULT_MPS_ROOT, f"{CLAIM_DRIVER}/claim-u")
+        # Containers of the host get these paths, so they are the same in the agent's container.
+        assert places["mps"] == hosts["mps"] == DEFAULT_MPS_ROOT
+        assert Path(folders.pipe).is_relative_to(hosts["mps"])
+        assert (places["mps-shm"], hosts["mps-shm"]) == ("/dev/shm", folders.shared_memory)  # noqa: S108 - of a container
+        assert places.keys() == hosts.keys()
+        assert spec["hostPID"] is True
+        values = {one["name"]: one.get("value") for one in agent["env"]}
+        assert values["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
+        assert values["NVIDIA_VISIBLE_DEVICES"] == "all"
 
 
 def test_the_classes_of_the_manifest_are_those_of_the_embedded_cluster() -> None:

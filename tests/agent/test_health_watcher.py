@@ -48,6 +48,17 @@ def test_an_xid_is_a_change_at_once() -> None:
     assert not watched.watcher.next_xid()
 
 
+def test_a_listener_that_has_ended_is_not_called_and_the_others_are() -> None:
+    watched = Watched()
+    ended: list[HealthChange] = []
+    end = watched.watcher.listen(ended.extend)
+    end()
+    end()
+    watched.manager.fail(3, 95)
+    watched.watcher.next_xid()
+    assert (ended, len(watched.found)) == ([], 1)
+
+
 def test_each_xid_is_passed_on() -> None:
     watched = Watched()
     found: list[XidEvent] = []

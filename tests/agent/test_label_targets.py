@@ -208,6 +208,31 @@ async def test_a_change_is_written_within_seconds_and_everything_again_at_the_in
         assert len(target.written) == 3
 
 
+class ClockSetBack:
+    """Its time is set back by an hour each time that it is asked for."""
+
+    def __init__(self, clock: Any) -> None:
+        self._clock, self._back_s = clock, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+    def seconds(self) -> float:
+        self._back_s += 3600.0
+        return float(self._clock.seconds() - self._back_s)
+
+
+@virtual
+async def test_a_clock_that_is_set_back_does_not_delay_the_next_writing(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        reports, target, told = Reports(), Recorded(), list[str]()
+        clock = ClockSetBack(cluster.clock)
+        task = asyncio.ensure_future(keep_written(reports.read, target, clock, 60.0, told.append))
+        await cluster.clock.sleep(130)
+        task.cancel()
+        assert len(target.written) == 3
+
+
 @virtual
 async def test_with_an_infinite_interval_only_changes_are_written(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:

@@ -96,6 +96,44 @@ def test_a_folder_that_cannot_be_read_changes_nothing(tmp_path: Path, caplog: py
     assert sum("cannot be read" in message for message in caplog.messages) == 1
 
 
+@pytest.mark.parametrize("fault", ["no text", "too large", "a link to nothing"])
+def test_a_file_that_cannot_be_read_is_reported_once_and_the_others_apply(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: str
+) -> None:
+    folder = Folder(tmp_path)
+    folder.write(a100=shared(2), t4=shared(4))
+    assert folder.check("t4") == [4]
+    broken = tmp_path / "t4"
+    broken.unlink()
+    if fault == "a link to nothing":
+        broken.symlink_to(tmp_path / "nowhere")
+    else:
+        broken.write_bytes(b"\xff\xfe" if fault == "no text" else b"#" * (2 << 20))
+    assert folder.check("t4") == [4]
+    assert folder.check("a100") == [4, 2]
+    assert sum("t4" in message and "cannot be read" in message for message in caplog.messages) == 1
+    broken.unlink()
+    folder.write(t4=shared(8))
+    assert folder.check("t4") == [4, 2, 8]
+
+
+def test_a_file_that_cannot_be_read_counts_when_the_only_file_is_chosen(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write(a100=shared(2))
+    (tmp_path / "t4").write_bytes(b"\xff")
+    assert folder.check() == []
+
+
+def test_nothing_is_chosen_while_the_file_of_the_label_cannot_be_read(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    (tmp_path / "t4").write_bytes(b"\xff")
+    folder.check("t4")
+    assert not folder.config.is_chosen.is_set()
+    folder.write(t4=shared(4))
+    assert folder.check("t4") == [4]
+    assert folder.config.is_chosen.is_set()
+
+
 def test_a_node_without_the_label_has_the_default_key(tmp_path: Path) -> None:
     folder = Folder(tmp_path, default="t4")
     folder.write(a100=shared(2), t4=shared(4))

@@ -16,7 +16,23 @@ from typing import Any
 
 PAUSE, TOOLS = "localhost/pause:1", "localhost/tools:1"
 _START_S = 30
-_PROGRAMS = ("sh", "sleep", "cat", "stty", "env", "id", "ls", "mkfifo", "wc", "nproc", "dd", "grep", "stat", "touch")
+_PROGRAMS = (
+    "sh",
+    "sleep",
+    "cat",
+    "stty",
+    "env",
+    "id",
+    "ls",
+    "mkfifo",
+    "wc",
+    "nproc",
+    "dd",
+    "grep",
+    "stat",
+    "touch",
+    "httpd",
+)
 _CONFIG = """
 version = 2
 root = "{folder}/root"

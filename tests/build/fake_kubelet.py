@@ -32,6 +32,8 @@ class FakeKubelet:
         self._listed: dict[str, dict[str, str]] = {}
         """By resource: the health of each device."""
         self.lists_received = 0
+        self.lengths: dict[str, list[int]] = {}
+        """By resource: the number of devices in each list."""
         self.registrations: list[messages.RegisterRequest] = []
         self.refusal = ""
         """Why registrations are refused; empty: they are not."""
@@ -129,6 +131,7 @@ class FakeKubelet:
                 with self._changed:
                     self._listed[resource] = {device.ID: device.health for device in answer.devices}
                     self.lists_received += 1
+                    self.lengths.setdefault(resource, []).append(len(answer.devices))
                     self._changed.notify_all()
         with self._changed:
             if self._streams.get(resource) is stream:

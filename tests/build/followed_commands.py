@@ -36,6 +36,16 @@ def followed(objects: list[Object], command: str) -> list[Object]:
         # The copy is created after all others.
         objects = [each for each in objects if each is not by_name[words[3]]] + [by_name[words[3]]]
         change(by_name[words[3]], patch_of(command))
+    elif words[:2] == ["kubectl", "get"] and command.endswith("| kubectl create -f -"):
+        kind = words[2].partition(".")[0].removesuffix("s")
+        original = next(
+            each for each in objects if each["kind"].lower() == kind and each["metadata"]["name"] == words[3]
+        )
+        created = copy.deepcopy(original)
+        # A cluster has set it on every object.
+        created["metadata"].setdefault("resourceVersion", "1")
+        change(created, patch_of(command))
+        objects = [*objects, created]
     elif words[:3] == ["shoal", "cluster", "heal"]:
         healed = by_name[words[3]]
         healed["metadata"].pop("annotations", None)

@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 
+from shoal.agent.health.watcher import HealthTimes, HealthWatcher
 from shoal.devices.pod_refusal import Refused
+from shoal.devices.port import GpuDriver
 from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.gpus.node_gpus import ContainerDevices
 from shoal.embedded.machines.fleet_spec import read_fleet
@@ -17,6 +19,13 @@ GPU = "nvidia.com/gpu"
 
 def device_manager(spec: str) -> DeviceManager:
     return DeviceManager(read_fleet(spec)[0])
+
+
+def watched(driver: GpuDriver) -> HealthWatcher:
+    """The GPUs of the driver with their health, as they are now. Once started, it reads nothing by itself."""
+    watcher = HealthWatcher(driver, lambda: 0.0, times=HealthTimes(readings_s=3600.0, wait_s=3600.0))
+    watcher.read()
+    return watcher
 
 
 def gpu_pod(uid: str, amount: int = 1, resource: str = GPU, **annotations: str) -> Obj:

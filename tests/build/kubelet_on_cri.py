@@ -21,6 +21,7 @@ from shoal.agent.kubelet.cri.runtime import CriRuntime, Owner
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Kubelet
 from shoal.agent.kubelet.machine import ThisMachine
+from shoal.agent.kubelet.mounts import unmount_below
 from shoal.agent.kubelet.node import NodeDescription, NodeOfThisMachine
 from shoal.agent.kubelet.pod_on_node import NodeParts
 from shoal.agent.kubelet.pod_store import PodStore
@@ -31,14 +32,15 @@ NODE, ADDRESS = "machine", "10.0.0.7"
 _SPEED = 50.0
 """The kubelet's delays pass so much faster."""
 _QUICK = Deadlines(0.2, 0.2, 0.2)
+WITH_LONG_COMMANDS = Deadlines(0.2, 0.2, 60.0)
 
 
 class KubeletOnCri:
-    def __init__(self, cluster: SmallCluster, cri: FakeCri, folder: Path) -> None:
+    def __init__(self, cluster: SmallCluster, cri: FakeCri, folder: Path, deadlines: Deadlines = _QUICK) -> None:
         self.cluster, self.cri, self.folder = cluster, cri, folder
         context = cluster.context("kubelet")
         pods = folder / "pods"
-        self.calls = RuntimeCalls(cri.socket, _QUICK)
+        self.calls = RuntimeCalls(cri.socket, deadlines)
         (folder / "cgroup").mkdir(exist_ok=True)
         (folder / "cgroup" / "cgroup.controllers").touch()
         groups = PodCgroups(100, folder / "cgroup")
@@ -118,14 +120,15 @@ class KubeletOnCri:
 
 
 @asynccontextmanager
-async def kubelet_on_cri(folder: Path) -> AsyncIterator[KubeletOnCri]:
+async def kubelet_on_cri(folder: Path, deadlines: Deadlines = _QUICK) -> AsyncIterator[KubeletOnCri]:
     cri = FakeCri(folder / "cri.sock")
     try:
         async with small_cluster(folder, speed=_SPEED) as cluster:
-            made = KubeletOnCri(cluster, cri, folder)
+            made = KubeletOnCri(cluster, cri, folder, deadlines)
             try:
                 yield made
             finally:
                 await made.kill()
     finally:
         cri.stop()
+        unmount_below(folder)

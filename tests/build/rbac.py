@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.data.role_lines import rules
 from shoal.embedded.apiserver.calls import Actor
-from shoal.embedded.apiserver.security.role_lines import rules
 
 Obj = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"

@@ -18,11 +18,13 @@ class SilentDriver:
         self.hold.set()
         self.hangs = ""
         """The only GPU whose calls wait; empty: those of all."""
-        self.hangs_at_list = False
+        self.hangs_at_list = self.hangs_at_versions = False
         self.list: GpuList | None = None
         """In place of that of the inner driver."""
 
     def versions(self) -> DriverVersions:
+        if self.hangs_at_versions:
+            assert self.hold.wait(30)
         return self._inner.versions()
 
     def gpus(self) -> GpuList:

@@ -238,3 +238,11 @@ def test_the_label_of_the_node_chooses_the_configuration(tmp_path: Path, once: b
             assert await process.wait() == 0
 
     asyncio.run(run())
+
+
+def test_only_the_presence_of_gpus_is_labelled_for_the_discovery_of_nodes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agent", "labels", "--fake", "dgx-h100", "--pci-only"]) == 0
+    assert sorted(capsys.readouterr().out.splitlines()) == [
+        "feature.node.kubernetes.io/pci-10de.present=true",
+        "nvidia.com/gpu.present=true",
+    ]

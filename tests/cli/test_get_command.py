@@ -212,7 +212,7 @@ def test_pods_with_their_gpus_nodes_and_reasons(get: Get) -> None:
     assert list(found) == ["t/waits", "u/gated", "t/runs", "t/ended"]
     assert [(each["state"], each["gpus"], each["node"]) for each in found.values()] == [
         ("waits", 8, ""),
-        ("queued", 0, ""),
+        ("queued", 1, ""),
         ("runs", 4, "n"),
         ("succeeded", 0, "n"),
     ]
@@ -271,7 +271,7 @@ def test_gangs_have_the_labels_of_their_objects_or_else_of_their_pods(get: Get) 
 
 def test_rows_are_sorted_by_a_field(get: Get) -> None:
     order = get.text("pods", *pods(), options=("--sort-by", "{.gpus}", "-o", "jsonpath={.items[*].gpus}"))
-    assert order == "0 0 4 8"
+    assert order == "0 1 4 8"
     assert "--sort-by" in get.wrong("pods", "--sort-by", "{.a[}", objects=pods())
 
 
@@ -338,7 +338,16 @@ def test_only_pods_with_objects_are_pods_and_a_gang_without_them_is_a_gang(
     (queue,) = [each for each in get.json("queues", *held_gangs()) if each["queue"] == "q"]
     assert queue["waiting"] == 2
     assert main(["top", "-f", as_file(tmp_path, *held_gangs())]) == 0
-    assert capsys.readouterr().out.splitlines()[0].endswith("; 2 pods wait; 1 gang without pods waits")
+    assert capsys.readouterr().out.splitlines()[0].endswith("; 2 pods wait for 8 GPUs; 1 gang without pods waits")
+
+
+def test_gangs_and_pods_that_a_queue_holds_are_listed_with_the_gpus_that_they_ask_for(get: Get) -> None:
+    found = {each["gang"]: each["gpus"] for each in get.json("gangs", *held_gangs())}
+    assert found == {"t/hollow": 0, "t/whole": 8}
+    assert [each["gpus"] for each in get.json("pods", *held_gangs())] == [4, 4]
+    queued = [node("n", 8), flavor(), *gpu_queue("t", gpus(4)), gpu_job("t/j", 2, 4)]
+    (gang,) = get.json("gangs", *queued)
+    assert (gang["state"], gang["waiting"], gang["gpus"]) == ("queued", 0, 8)
 
 
 def test_an_empty_gang_says_how_many_of_its_pods_exist(get: Get) -> None:
@@ -386,17 +395,29 @@ def owned(obj: Object, kind: str, name: str) -> Object:
     return obj
 
 
-def test_a_pod_of_an_admitted_job_that_fits_on_no_node_waits_with_the_reason(get: Get) -> None:
+def admitted_job_without_nodes() -> list[Object]:
     labels = {"kueue.x-k8s.io/queue-name": "q"}
     b200 = {"nvidia.com/gpu.product": "NVIDIA-B200"}
-    objects = [
+    return [
         *(node("n", 8), flavor(nodeLabels=b200), *gpu_queue("t", gpus(8))),
         job("t/j", 1, 1, labels=labels, suspend=False),
         owned(gpu_workload("t/job-j", 1, 1, on="f"), "Job", "j"),
         owned(pod("t/j-0", 1, status={"phase": "Pending"}, nodeSelector=b200), "Job", "j"),
     ]
-    (line,) = get.json("pods", *objects)
+
+
+def test_a_pod_of_an_admitted_job_that_fits_on_no_node_waits_with_the_reason(get: Get) -> None:
+    (line,) = get.json("pods", *admitted_job_without_nodes())
     assert (line["pod"], line["state"], line["code"]) == ("t/j-0", "waits", "NodeAffinityMismatch")
+
+
+def test_its_gang_waits_and_it_is_counted_among_the_pods_that_wait(
+    get: Get, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (gang,) = get.json("gangs", *admitted_job_without_nodes())
+    assert (gang["state"], gang["waiting"], gang["gpus"]) == ("waits", 1, 1)
+    assert main(["top", "-f", as_file(tmp_path, *admitted_job_without_nodes())]) == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith("; 1 pod waits for 1 GPU")
 
 
 def test_a_pending_pod_on_a_node_that_does_not_exist_waits(get: Get) -> None:

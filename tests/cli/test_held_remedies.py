@@ -132,6 +132,29 @@ def test_a_misspelled_volcano_queue_is_corrected_in_the_group(told: Told) -> Non
     assert told.remedies("gang/big", node("n", 8), volcano_queue("small", 4), *gang("big", 2, "smal")) != []
 
 
+def test_of_a_volcano_job_the_queue_is_corrected_in_the_job_which_sets_that_of_its_group(told: Told) -> None:
+    """A change of the group alone is undone by the controller of jobs."""
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "big", "uid": "u", "controller": True}
+    group = volcano_group("t/big-u", 2, queue="smal", minResources={"nvidia.com/gpu": 8})
+    group["metadata"]["ownerReferences"] = [owner]
+    job = thing("batch.volcano.sh/v1alpha1", "Job", "t/big", spec={"queue": "smal", "minAvailable": 2})
+    text = told("gang/big-u", *living(node("n", 8), volcano_queue("small", 8), job, group))
+    assert "In job t/big, spec.queue: small instead of smal: a job is created again for another queue." in text
+    command = """-p='{"spec":{"queue":"small"}}' -o yaml | kubectl replace --force -f -"""
+    assert (
+        f"kubectl get jobs.batch.volcano.sh big -n t -o yaml | kubectl patch -f - --local --type=merge {command}"
+        in text
+    )
+    assert "podgroups" not in text
+
+
+def test_what_only_the_queues_were_asked_has_its_command_too(told: Told) -> None:
+    group = volcano_group("t/big", 2, queue="small", minResources={"nvidia.com/gpu": 8})
+    text = told("gang/big", *living(node("n", 8), volcano_queue("small", 4), group))
+    patch = "kubectl patch queues.scheduling.volcano.sh small --type=merge"
+    assert f"""was not tried. {patch} -p='{{"spec":{{"capability":{{"nvidia.com/gpu":"8"}}}}}}'""" in text
+
+
 def test_what_a_queue_deserves_is_raised_where_that_is_the_cause(told: Told) -> None:
     """The guarantee of the other queue is not lent, although its GPUs are free."""
     kept = {"resource": {"nvidia.com/gpu": 6}}
@@ -182,6 +205,23 @@ def test_a_project_at_its_limit_is_told_the_limit_that_suffices(told: Told) -> N
     ]
     alone = [*project(quota=1, limit=2, weight=1), pod("t/k", 4, labels={KAI_QUEUE: "proj"})]
     assert "The workload alone requests more than the limit: waiting does not help." in told("pod/k", *alone)
+
+
+def test_a_waiting_pod_that_fits_on_no_node_takes_no_quota_from_others(told: Told) -> None:
+    huge = pod("t/a-huge", 9, labels={KAI_QUEUE: "proj"}, schedulerName="kai-scheduler")
+    late = pod("t/late", 4, labels={KAI_QUEUE: "proj"}, schedulerName="kai-scheduler")
+    world = [*project(quota=8, limit=10), *living(huge, late)]
+    assert "OverLimit" not in told("pod/late", *world)
+    assert "waits: NoDeviceFits" in told("pod/a-huge", *world)
+
+
+def test_only_pods_on_nodes_are_called_allocated_where_they_alone_explain_the_limit(told: Told) -> None:
+    first = pod("t/a-first", 1, labels={KAI_QUEUE: "proj"}, schedulerName="kai-scheduler")
+    late = pod("t/late", 4, labels={KAI_QUEUE: "proj"}, schedulerName="kai-scheduler")
+    world = [*project(quota=2, limit=3), *living(first, late)]
+    assert "Limit is 3 GPUs, currently 0 GPUs allocated and workload requested 4 GPUs" in told("pod/late", *world)
+    (remedy,) = told.remedies("pod/late", *world)
+    assert "from 3 to 5" in remedy["words"]
 
 
 def test_workloads_that_have_to_be_evicted_are_named(told: Told) -> None:

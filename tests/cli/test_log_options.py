@@ -44,14 +44,14 @@ def test_text_has_the_level_and_the_message() -> None:
     assert formatter("text").format(record("slow")).endswith(" WARNING slow")
 
 
-@pytest.mark.parametrize("command", ["up", "run"])
+@pytest.mark.parametrize("command", [["up", "--port", "0"], ["run"]])
 @pytest.mark.parametrize(
     ("option", "value", "near"), [("--log-format", "jsn", "json"), ("--log-level", "warn", "warning")]
 )
 def test_an_unknown_format_or_level_is_one_line(
-    command: str, option: str, value: str, near: str, capsys: pytest.CaptureFixture[str]
+    command: list[str], option: str, value: str, near: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([command, option, value]) == 2
+    assert main([*command, option, value]) == 2
     assert f'{option}: {option[6:]} "{value}" not found; did you mean {near}?' in capsys.readouterr().err
 
 

@@ -12,7 +12,7 @@ import yaml
 from build.ruled_clusters import ruled_cluster
 from shoal.cli.main import main
 from shoal.client.kind import DEFINITIONS
-from shoal.data.permissions import PARTS
+from shoal.data.permissions import BY_DEFAULT
 
 Obj = dict[str, Any]
 
@@ -31,7 +31,7 @@ def test_a_role_for_each_part_that_was_asked_for(capsys: pytest.CaptureFixture[s
 
 def test_by_default_all_parts(capsys: pytest.CaptureFixture[str]) -> None:
     roles = {one["metadata"]["name"] for one in _printed(capsys, "permissions") if one["kind"] == "ClusterRole"}
-    assert roles == {"shoal", *(f"shoal-{part}" for part in PARTS)}
+    assert roles == {"shoal", *(f"shoal-{part}" for part in BY_DEFAULT)}
 
 
 def test_a_user_instead_of_an_account(capsys: pytest.CaptureFixture[str]) -> None:

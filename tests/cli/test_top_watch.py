@@ -140,7 +140,54 @@ def test_in_a_pipe_it_prints_a_line_now_and_then(cluster: Path) -> None:
         process.stdout.close()
 
 
-@pytest.mark.parametrize(("option", "value"), [("-f", "x.yaml"), ("--nodes", "2xp5.48xlarge"), ("-o", "json")])
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        (("-l", "kubernetes.io/hostname=gpu-node-0"), "gpu-node-0"),
+        (("-l", "zone=nowhere"), "no nodes with the labels zone=nowhere found"),
+        (("--sort-by", "gpu", "-o", "name"), "node/gpu-node-0"),
+        (("--no-headers",), "gpu-node-0"),
+        (("-o", "json"), '"nodes"'),
+    ],
+)
+def test_with_options_of_the_tables_the_tables_are_printed_again_when_they_have_changed(
+    options: tuple[str, ...], shown: str, cluster: Path
+) -> None:
+    process = subprocess.Popen(_command(cluster, *options), stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        assert any(shown in line for line in process.stdout)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+        process.stdout.close()
+
+
+async def _add_node(kubeconfig: Path) -> None:
+    api = KubeApi(locate(kubeconfig, ""), random.Random(0))
+    try:
+        await api.create(NODES, node("gpu-node-1", 8))
+    finally:
+        await api.close()
+
+
+def test_a_node_that_comes_is_in_the_next_table(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path, "--memory")
+    asyncio.run(_fill(server.kubeconfig))
+    process = subprocess.Popen(_command(server.kubeconfig, "-o", "name"), stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "node/gpu-node-0\n"
+        asyncio.run(_add_node(server.kubeconfig))
+        assert [process.stdout.readline() for _ in range(3)] == ["\n", "node/gpu-node-1\n", "node/gpu-node-0\n"]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+        process.stdout.close()
+        server.stop()
+
+
+@pytest.mark.parametrize(("option", "value"), [("-f", "x.yaml"), ("--nodes", "2xp5.48xlarge")])
 def test_options_of_the_one_time_output_are_refused(
     option: str, value: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

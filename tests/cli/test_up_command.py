@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from shoal.agent.kubelet.mounts import bind, unmount
 from shoal.cli.cluster_folder import cluster_folder
 from shoal.cli.down import end_server
 from shoal.cli.embedded_options import EmbeddedOptions, GpuSoftwareMode
@@ -150,7 +151,7 @@ def test_a_busy_port_for_metrics_is_one_clear_line(more: list[str], capfd: pytes
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [["up", "--port", "0"], ["up", "--detach"], ["cluster", "status"]])
+@pytest.mark.parametrize("command", [["up", "--port", "0"], ["up", "--port", "0", "--detach"], ["cluster", "status"]])
 def test_a_folder_of_another_version_is_one_clear_line(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     folder = cluster_folder(None)
     folder.mkdir(parents=True)
@@ -199,6 +200,24 @@ def test_reset_deletes_what_is_ours_and_nothing_else(home: Path, capsys: pytest.
     assert main(["cluster", "reset", "--yes", "--state", str(home / "thesis")]) == 2
     assert (home / "thesis" / "a.tex").exists()
     assert "nothing was deleted" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_reset_deletes_no_files_that_are_mounted_for_a_pod(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, data = home / "state", home / "data"
+    place = folder / "this-machine" / "pods" / "uid" / "subpaths"
+    place.mkdir(parents=True)
+    (folder / "shoal.json").touch()
+    data.mkdir()
+    (data / "file").write_text("kept")
+    bind(data, place)
+    try:
+        assert main(["cluster", "reset", "--yes", "--state", str(folder)]) == 2
+    finally:
+        unmount(place)
+
+    assert f"{place} is mounted for a pod of this cluster" in capsys.readouterr().err
+    assert (data / "file").read_text() == "kept"
 
 
 def test_reset_gets_rid_of_a_broken_folder(home: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import shoal
 from shoal.cli.main import main
-from shoal.cli.version import unsupported
+from shoal.install.preflight.supported_versions import unsupported
 from shoal.units.commit import commit, commit_of_checkout
 
 CLIENT = (

@@ -10,38 +10,22 @@ from typing import Any
 
 import pytest
 
+from build.followed_commands import followed
 from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
 from build.manifests import Object, as_file, job, node, pod, thing, volcano_group
 from build.queue_manifests import KUEUE, QUEUE, configuration, flavor
+from build.why_answers import WhyAnswers
 from shoal.api.decode import read
 from shoal.api.runtime_classes import RuntimeClass
 from shoal.cli.live_history import meant_runtime
 from shoal.cli.main import main
 
 GROUP = "scheduling.k8s.io/group-name"
-PLUGINS = "scheduling.x-k8s.io/pod-group"
-
-
-class Why:
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self._folder = folder
-        self._capsys = capsys
-
-    def asked(self, name: str, *objects: Object) -> Any:
-        assert main(["why", name, "-f", as_file(self._folder, *objects), "-o", "json"]) == 0
-        return json.loads(self._capsys.readouterr().out)
-
-    def commands(self, name: str, *objects: Object) -> list[str]:
-        return [command for remedy in self.asked(name, *objects)["remedies"] for command in remedy["commands"]]
-
-    def help(self, name: str, *objects: Object) -> str:
-        chapters = self.asked(name, *objects)["chapters"]
-        return " ".join(line for each in chapters if each["heading"] == "would help" for line in each["lines"])
 
 
 @pytest.fixture
-def why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Why:
-    return Why(tmp_path, capsys)
+def why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> WhyAnswers:
+    return WhyAnswers(tmp_path, capsys)
 
 
 def living(name: str = "n", gpus_of_it: int = 8) -> Object:
@@ -65,19 +49,19 @@ def stopped(kind: str) -> list[Object]:
         ("LocalQueue", 'kubectl patch localqueue q -n t --type=merge -p=\'{"spec":{"stopPolicy":"None"}}\''),
     ],
 )
-def test_a_stopped_queue_is_started_again(kind: str, command: str, why: Why) -> None:
+def test_a_stopped_queue_is_started_again(kind: str, command: str, why: WhyAnswers) -> None:
     assert why.commands("job/j", *stopped(kind)) == [command]
     assert "spec.stopPolicy: HoldAndDrain" in why.help("job/j", *stopped(kind))
 
 
-def test_a_queue_that_is_stopped_twice_is_started_twice(why: Why) -> None:
+def test_a_queue_that_is_stopped_twice_is_started_twice(why: WhyAnswers) -> None:
     objects = stopped("ClusterQueue")
     (local,) = [each for each in objects if each["kind"] == "LocalQueue"]
     local["spec"]["stopPolicy"] = "Hold"
     assert [command.split()[2] for command in why.commands("job/j", *objects)] == ["localqueue", "clusterqueue"]
 
 
-def test_where_quota_is_lacking_as_well_both_changes_are_named(why: Why) -> None:
+def test_where_quota_is_lacking_as_well_both_changes_are_named(why: WhyAnswers) -> None:
     objects = [*stopped("ClusterQueue"), gpu_job("t/large", 1, 8)]
     (queue,) = [each for each in objects if each["kind"] == "ClusterQueue"]
     queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = 4
@@ -87,12 +71,12 @@ def test_where_quota_is_lacking_as_well_both_changes_are_named(why: Why) -> None
     assert "nominalQuota" in commands[1]
 
 
-def test_a_queue_whose_start_does_not_help_has_no_command(why: Why) -> None:
+def test_a_queue_whose_start_does_not_help_has_no_command(why: WhyAnswers) -> None:
     objects = [each for each in stopped("ClusterQueue") if each["kind"] != "Job"]
     assert why.commands("job/j", *objects, gpu_job("t/j", 1, 16)) == []
 
 
-def test_a_queue_without_a_namespace_selector_gets_one_that_allows_all(why: Why) -> None:
+def test_a_queue_without_a_namespace_selector_gets_one_that_allows_all(why: WhyAnswers) -> None:
     objects = [each for each in stopped("ClusterQueue") if each["kind"] != "ClusterQueue"]
     (queue,) = [each for each in gpu_queue("t", gpus(8)) if each["kind"] == "ClusterQueue"]
     del queue["spec"]["namespaceSelector"]
@@ -109,7 +93,7 @@ def deactivated(gpus_each: int) -> Object:
     return made
 
 
-def test_a_deactivated_workload_is_activated(why: Why) -> None:
+def test_a_deactivated_workload_is_activated(why: WhyAnswers) -> None:
     objects = [each for each in stopped("ClusterQueue") if each["kind"] not in ("ClusterQueue", "Job")]
     (queue,) = [each for each in gpu_queue("t", gpus(8)) if each["kind"] == "ClusterQueue"]
     workload = deactivated(4)
@@ -143,17 +127,17 @@ def selective(**selector: Any) -> list[Object]:
         ),
     ],
 )
-def test_a_namespace_gets_the_labels_that_the_queue_admits(selector: Object, labels: str, why: Why) -> None:
+def test_a_namespace_gets_the_labels_that_the_queue_admits(selector: Object, labels: str, why: WhyAnswers) -> None:
     assert why.commands("job/j", *selective(**selector)) == [f"kubectl label namespace t {labels} --overwrite"]
 
 
-def test_a_label_that_the_queue_excludes_is_removed(why: Why) -> None:
+def test_a_label_that_the_queue_excludes_is_removed(why: WhyAnswers) -> None:
     objects = selective(matchExpressions=[{"key": "stage", "operator": "NotIn", "values": ["dev"]}])
     objects[1]["metadata"]["labels"] = {"stage": "dev"}
     assert why.commands("job/j", *objects) == ["kubectl label namespace t stage- --overwrite"]
 
 
-def test_the_label_with_the_name_of_a_namespace_cannot_be_changed(why: Why) -> None:
+def test_the_label_with_the_name_of_a_namespace_cannot_be_changed(why: WhyAnswers) -> None:
     assert why.commands("job/j", *selective(matchLabels={"kubernetes.io/metadata.name": "other"})) == []
 
 
@@ -165,7 +149,7 @@ def without_local(objects: list[Object]) -> list[Object]:
     return [each for each in objects if each["kind"] != "LocalQueue"]
 
 
-def test_a_misspelled_cluster_queue_is_corrected(why: Why) -> None:
+def test_a_misspelled_cluster_queue_is_corrected(why: WhyAnswers) -> None:
     objects = [living(), flavor(), *without_local(gpu_queue("small", gpus(8))), local("smal"), gpu_job("t/j", 1, 4)]
     assert 'ClusterQueue "smal", which does not exist; did you mean "small"?' in why.help("job/j", *objects)
     (command,) = why.commands("job/j", *objects)
@@ -173,7 +157,7 @@ def test_a_misspelled_cluster_queue_is_corrected(why: Why) -> None:
     assert '{"spec":{"clusterQueue":"small"}}' in command
 
 
-def test_a_similar_cluster_queue_without_quota_is_named_and_not_proposed(why: Why) -> None:
+def test_a_similar_cluster_queue_without_quota_is_named_and_not_proposed(why: WhyAnswers) -> None:
     objects = [living(), flavor(), *without_local(gpu_queue("small", gpus(8))), local("smal"), gpu_job("t/j", 1, 16)]
     assert why.commands("job/j", *objects) == []
     said = why.help("job/j", *objects)
@@ -181,12 +165,12 @@ def test_a_similar_cluster_queue_without_quota_is_named_and_not_proposed(why: Wh
     assert "it would wait as well" in said
 
 
-def test_without_a_similar_cluster_queue_it_is_to_be_created(why: Why) -> None:
+def test_without_a_similar_cluster_queue_it_is_to_be_created(why: WhyAnswers) -> None:
     objects = [living(), flavor(), *without_local(gpu_queue("research", gpus(8))), local("smal"), gpu_job("t/j", 1, 4)]
     assert why.help("job/j", *objects) == "ClusterQueue smal does not exist: create it."
 
 
-def test_a_misspelled_flavor_is_corrected(why: Why) -> None:
+def test_a_misspelled_flavor_is_corrected(why: WhyAnswers) -> None:
     objects = [living(), flavor("h100"), *gpu_queue("t", gpus(8, flavor="h1000")), gpu_job("t/j", 1, 4)]
     path = "/spec/resourceGroups/0/flavors/0/name"
     body = json.dumps([{"op": "replace", "path": path, "value": "h100"}], separators=(",", ":"))
@@ -194,17 +178,47 @@ def test_a_misspelled_flavor_is_corrected(why: Why) -> None:
     assert 'names ResourceFlavor "h1000", which does not exist; did you mean "h100"?' in why.help("job/j", *objects)
 
 
-def test_a_misspelled_topology_is_named_and_no_command_changes_a_flavor(why: Why) -> None:
+def misspelled_topology(gpus_each: int = 4) -> list[Object]:
+    """Of a flavor that two queues use."""
     rack = node("n", 8, labels={"rack": "r"})
     rack["metadata"]["uid"] = "uid-n"
     topology = thing(KUEUE, "Topology", "racks", spec={"levels": [{"nodeLabel": "rack"}]})
     racks = flavor(nodeLabels={"rack": "r"}, topologyName="rcks")
-    objects = [rack, topology, racks, *gpu_queue("t", gpus(8)), gpu_job("t/j", 1, 4)]
-    assert 'names Topology "rcks", which does not exist; did you mean "racks"?' in why.help("job/j", *objects)
+    queues = [*gpu_queue("t", gpus(8)), *gpu_queue("u", gpus(8))]
+    return [rack, topology, racks, *queues, gpu_job("t/j", 1, gpus_each)]
+
+
+def test_a_flavor_with_a_misspelled_topology_is_replaced_by_a_copy_with_the_nearest_one(why: WhyAnswers) -> None:
+    objects = misspelled_topology()
+    said = why.help("job/j", *objects)
+    assert 'names Topology "rcks", which does not exist; did you mean "racks"?' in said
+    assert "create ResourceFlavor f-racks like f with topologyName racks" in said
+    assert "in ClusterQueue t, ClusterQueue u" in said
+    commands = why.commands("job/j", *objects)
+    for command in commands:
+        objects = followed(objects, command)
+    flavors = {each["metadata"]["name"]: each for each in objects if each["kind"] == "ResourceFlavor"}
+    assert flavors["f-racks"]["spec"] == {"nodeLabels": {"rack": "r"}, "topologyName": "racks"}
+    assert flavors["f"]["spec"]["topologyName"] == "rcks"
+    assert why.document("job/j", *objects)["outcome"] == "waits: by now it would be admitted"
+
+
+def test_a_flavor_with_a_misspelled_topology_has_no_command_where_its_job_would_wait_as_well(why: WhyAnswers) -> None:
+    objects = misspelled_topology(16)
+    assert 'did you mean "racks"?' in why.help("job/j", *objects)
     assert why.commands("job/j", *objects) == []
 
 
-def test_a_misspelled_resource_of_a_pod_is_renamed(why: Why) -> None:
+def test_a_flavor_that_an_admission_check_names_is_replaced_by_hand(why: WhyAnswers) -> None:
+    objects = misspelled_topology()
+    (queue,) = [each for each in objects if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == "u"]
+    rule = {"name": "c", "onFlavors": ["f"]}
+    queue["spec"]["admissionChecksStrategy"] = {"admissionChecks": [rule]}
+    assert 'did you mean "racks"?' in why.help("job/j", *objects)
+    assert why.commands("job/j", *objects) == []
+
+
+def test_a_misspelled_resource_of_a_pod_is_renamed(why: WhyAnswers) -> None:
     wrong = pod("t/p", limits={"nvidia.com/gpus": 1})
     assert "No node has the resource nvidia.com/gpus; did you mean nvidia.com/gpu?" in why.help(
         "pod/p", living(), wrong
@@ -214,19 +228,19 @@ def test_a_misspelled_resource_of_a_pod_is_renamed(why: Why) -> None:
     assert '"path":"/spec/containers/0/resources/limits/nvidia.com~1gpu","value":"1"' in command
 
 
-def test_a_resource_whose_correction_does_not_help_has_no_command(why: Why) -> None:
+def test_a_resource_whose_correction_does_not_help_has_no_command(why: WhyAnswers) -> None:
     wrong = pod("t/p", limits={"nvidia.com/gpus": 16})
     assert "did you mean nvidia.com/gpu?" in why.help("pod/p", living(), wrong)
     assert why.commands("pod/p", living(), wrong) == []
 
 
-def test_a_resource_like_no_other_has_no_suggestion(why: Why) -> None:
+def test_a_resource_like_no_other_has_no_suggestion(why: WhyAnswers) -> None:
     assert "did you mean" not in why.help("pod/p", living(), pod("t/p", limits={"example.com/fpga": 1}))
 
 
 @pytest.mark.parametrize(("amount", "is_renamed"), [(4, True), (16, False)])
 def test_a_misspelled_resource_of_a_queued_job_is_renamed_if_its_pods_then_run(
-    amount: int, is_renamed: bool, why: Why
+    amount: int, is_renamed: bool, why: WhyAnswers
 ) -> None:
     queued = job("t/j", 1, labels={QUEUE: "q"}, suspend=True)
     (container,) = queued["spec"]["template"]["spec"]["containers"]
@@ -239,48 +253,7 @@ def test_a_misspelled_resource_of_a_queued_job_is_renamed_if_its_pods_then_run(
     assert [command.partition(" --type")[0] for command in commands] == ["kubectl patch job j -n t"] * is_renamed
 
 
-@pytest.mark.parametrize("name", ["vg-typo", "vgroup"])
-def test_a_misspelled_group_is_corrected(name: str, why: Why) -> None:
-    objects = [
-        living(),
-        volcano_group("t/vg", 1),
-        volcano_group("t/group", 1),
-        pod("t/p", 1, annotations={GROUP: name}),
-    ]
-    near = {"vg-typo": "vg", "vgroup": "group"}[name]
-    assert f'names PodGroup "{name}", which does not exist; did you mean "{near}"?' in why.help("pod/p", *objects)
-    (command,) = why.commands("pod/p", *objects)
-    assert f'"path":"/metadata/annotations/scheduling.k8s.io~1group-name","value":"{near}"' in command
-
-
-def test_a_group_of_another_project_or_namespace_is_not_meant(why: Why) -> None:
-    labelled = pod("t/p", 1, labels={PLUGINS: "grop"})
-    assert "did you mean" not in why.help("pod/p", living(), volcano_group("t/group", 1), labelled)
-    of_plugins = thing("scheduling.x-k8s.io/v1alpha1", "PodGroup", "u/group", spec={"minMember": 1})
-    assert "did you mean" not in why.help("pod/p", living(), of_plugins, labelled)
-
-
-def test_a_group_in_which_the_pod_would_wait_as_well_is_named_without_a_command(why: Why) -> None:
-    objects = [living(), volcano_group("t/group", 3), pod("t/p", 1, annotations={GROUP: "grop"})]
-    assert 'did you mean "group"?' in why.help("pod/p", *objects)
-    assert why.commands("pod/p", *objects) == []
-
-
-def test_a_minimum_above_the_number_of_pods_is_lowered(why: Why) -> None:
-    objects = [living(), volcano_group("t/g", 3), pod("t/p", 1, annotations={GROUP: "g"})]
-    (command,) = why.commands("gang/g", *objects)
-    assert command.startswith("kubectl patch podgroups.scheduling.volcano.sh g -n t --type=json ")
-    assert '[{"op":"replace","path":"/spec/minMember","value":1}]' in command
-    assert "Lower spec.minMember of PodGroup t/g from 3 to 1" in why.help("gang/g", *objects)
-
-
-def test_a_lower_minimum_that_does_not_help_has_no_command(why: Why) -> None:
-    objects = [living(), volcano_group("t/g", 3), pod("t/p", 16, annotations={GROUP: "g"})]
-    assert why.commands("gang/g", *objects) == []
-    assert why.help("gang/g", *objects) == "Create 2 pods more, or lower the minimum to 1."
-
-
-def test_manifests_have_no_commands(why: Why) -> None:
+def test_manifests_have_no_commands(why: WhyAnswers) -> None:
     objects = stopped("ClusterQueue")
     del objects[0]["metadata"]["uid"]
     assert why.commands("job/j", *objects) == []
@@ -328,14 +301,14 @@ def test_decide_warns_of_similar_resources_and_groups(tmp_path: Path, capsys: py
     assert f"(Pod t/d): metadata.annotations[{GROUP}]" in lines[1]
 
 
-def test_a_job_may_start_with_fewer_pods_by_its_annotation(why: Why) -> None:
+def test_a_job_may_start_with_fewer_pods_by_its_annotation(why: WhyAnswers) -> None:
     objects = [living(), flavor(), *gpu_queue("t", gpus(2)), gpu_job("t/j", 4, 1)]
     assert why.commands("job/j", *objects)[0] == (
         "kubectl annotate job j -n t kueue.x-k8s.io/job-min-parallelism=2 --overwrite"
     )
 
 
-def test_a_job_without_partial_admission_asks_for_fewer_pods(why: Why) -> None:
+def test_a_job_without_partial_admission_asks_for_fewer_pods(why: WhyAnswers) -> None:
     gates = configuration(featureGates={"PartialAdmission": False})
     objects = [living(), gates, flavor(), *gpu_queue("t", gpus(2)), gpu_job("t/j", 4, 1)]
     body = '[{"op":"replace","path":"/spec/parallelism","value":2}]'

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
+from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus, rounds_on
 from build.manifests import Object, as_file, node, pod, thing
 from build.queue_manifests import KUEUE, flavor
 from shoal.cli.main import main
+from shoal.sim.explanation import explain
 
 PODSET = "kueue.x-k8s.io/podset"
 REQUIRED = f"{PODSET}-required-topology"
@@ -181,3 +182,100 @@ def test_a_level_that_no_topology_of_the_queue_has_is_the_cause(why: Why) -> Non
     told = why.told([*nodes(), *queue(HOST), requiring(RACK, 5)])
     assert "Request a level that the Topology has" in told
     assert "node selector, affinity and tolerations" not in told
+
+
+def commands(document: Any) -> list[str]:
+    return [command for remedy in document["remedies"] for command in remedy["commands"]]
+
+
+def cordoned(*names: int) -> list[Object]:
+    made = nodes()
+    for at in names:
+        made[at]["spec"] = {"unschedulable": True}
+    return made
+
+
+def tainted(effect: str = "NoSchedule") -> list[Object]:
+    made = nodes()
+    for each in made:
+        each["spec"] = {"taints": [{"key": "team", "value": "a", "effect": effect}]}
+    return made
+
+
+def running(*places: int, gpus_each: int = 1) -> list[Object]:
+    made = [pod(f"t/p{at}", gpus_each, on=f"n{at}", status={"phase": "Running"}) for at in places]
+    for each in made:
+        each["metadata"]["uid"] = each["metadata"]["name"]
+    return made
+
+
+def test_pods_that_hold_the_gpus_of_a_rack_are_named(why: Why) -> None:
+    document = why.document([*nodes(), *queue(*ALL), requiring(RACK, 2), *running(0, 2, 3)])
+    freed = {"words": "Free 1 GPU on n0 (t/p0).", "commands": ["kubectl delete pod p0 -n t"]}
+    assert freed in document["remedies"]
+
+
+def test_nodes_are_uncordoned_until_one_rack_is_large_enough(why: Why) -> None:
+    document = why.document([*cordoned(0, 1, 2), *queue(*ALL), requiring(RACK, 2)])
+    assert "kubectl uncordon n2" in commands(document)
+    document = why.document([*cordoned(0, 2), *queue(*ALL), requiring(BLOCK, 3)])
+    assert "kubectl uncordon n0" in commands(document)
+
+
+def test_an_unhealthy_gpu_of_a_rack_is_named(why: Why) -> None:
+    made = nodes()
+    for each in made:
+        each["status"]["capacity"] = {**each["status"]["allocatable"]}
+    for at in (0, 2):
+        made[at]["status"]["allocatable"] = {**made[at]["status"]["allocatable"], "nvidia.com/gpu": 7}
+    told = why.told([*made, *queue(*ALL), requiring(RACK, 2)])
+    assert "Repair" in told
+    assert "n0" in told
+
+
+def test_a_taint_of_all_nodes_is_tolerated_in_the_template(why: Why) -> None:
+    objects = [*tainted(), *queue(*ALL), requiring(RACK, 2)]
+    (command,) = commands(why.document(objects))
+    assert command.startswith("kubectl patch job j -n t --type=json ")
+    assert '"key":"team","operator":"Equal","value":"a","effect":"NoSchedule"' in command
+    told = why.told(objects)
+    assert "since they do not tolerate the taints of its nodes." in told
+    assert "fewer or smaller pods" not in told
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {},
+        {f"{PODSET}-unconstrained-topology": "true"},
+        {f"{PODSET}-preferred-topology": RACK},
+        {f"{PODSET}-slice-required-topology": RACK, f"{PODSET}-slice-size": "2"},
+    ],
+    ids=["implied", "unconstrained", "preferred", "slices"],
+)
+def test_pods_are_named_for_requests_of_every_kind(annotations: dict[str, str], why: Why) -> None:
+    document = why.document([*nodes(), *queue(*ALL), job(2, 8, **annotations), *running(0, 1, 2, 3)])
+    assert [command for command in commands(document) if command.startswith("kubectl delete pod")]
+
+
+def test_no_pods_are_named_where_the_queue_finds_no_domain_without_them(why: Why) -> None:
+    """Four pods with 8 GPUs each are too many for a rack."""
+    document = why.document([*nodes(), *queue(*ALL), requiring(RACK, 4), *running(0, 2, 3)])
+    assert not [each for each in document["remedies"] if "Free" in each["words"]]
+
+
+def test_quota_that_is_lacking_as_well_is_raised_with_the_change_of_nodes(why: Why) -> None:
+    *objects, cluster_queue, local_queue = queue(*ALL)
+    cluster_queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = 8
+    document = why.document([*cordoned(0, 1, 2), *objects, cluster_queue, local_queue, requiring(RACK, 2)])
+    found = [each["commands"] for each in document["remedies"] if "kubectl uncordon n2" in each["commands"]]
+    assert len(found) == 1
+    assert any("nominalQuota" in command for command in found[0])
+
+
+def test_nothing_of_the_trials_is_left_on_the_nodes_of_the_queues() -> None:
+    rounds = rounds_on(*cordoned(0, 1, 2), *queue(*ALL), requiring(RACK, 2), *running(3))
+    before = dict(rounds.kueue.queues.nodes)
+    explanation = explain(rounds, {}, "t/job-j")
+    assert explanation.code == "TopologyPlacementFailed"
+    assert rounds.kueue.queues.nodes == before

@@ -92,3 +92,16 @@ def test_events_are_counted_until_they_leave_the_window() -> None:
     assert events.counts(10.0) == {"a": 2, "b": 1}
     assert events.counts(12.0) == {"a": 1, "b": 1}
     assert events.counts(20.0) == {}
+
+
+def test_a_storm_of_events_is_counted_in_a_bounded_size() -> None:
+    events: RecentEvents[int] = RecentEvents(300.0)
+    sizes: list[int] = []
+    for number in range(50_000):
+        events.add(number / 100, 13 + number % 2)
+        sizes.append(len(events))
+    assert max(sizes) <= 2 * 301
+    # Each second has 100 events, and the window's first second may have left it.
+    assert sum(events.counts(500.0).values()) in range(29_800, 30_101)
+    assert events.counts(900.0) == {}
+    assert len(events) == 0

@@ -7,8 +7,10 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -32,6 +34,45 @@ _SHARED = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gp
 _PATIENCE_S = 30.0
 
 
+class Log:
+    """What a process writes, as far as it has come."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process, self._lines, self._changed = process, list[str](), threading.Condition()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def until(self, words: str) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: any(words in line for line in self._lines), _PATIENCE_S), self._lines
+
+    def whole(self) -> str:
+        """After the end of the process."""
+        self._thread.join(_PATIENCE_S)
+        return "".join(self._lines)
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            with self._changed:
+                self._lines.append(line)
+                self._changed.notify_all()
+
+
+@contextmanager
+def shoal(*words: str) -> Iterator[Log]:
+    """The command, ended by SIGTERM; it must end without a fault."""
+    process = subprocess.Popen([sys.executable, "-m", "shoal", *words], stderr=subprocess.PIPE, text=True)
+    log = Log(process)
+    try:
+        yield log
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(_PATIENCE_S)
+    assert process.returncode == 0, log.whole()
+    assert "Traceback" not in log.whole()
+
+
 class Machine:
     """The folders of a machine with a kubelet, which answers with `pods`."""
 
@@ -41,7 +82,7 @@ class Machine:
         self.configs.mkdir()
 
     @contextmanager
-    def agent(self, kubeconfig: Path, *more: str) -> Iterator[None]:
+    def agent(self, kubeconfig: Path, *more: str) -> Iterator[Log]:
         options = {
             "--fake": "dgx-h100",
             "--node": "n0",
@@ -51,16 +92,8 @@ class Machine:
             "--pod-resources": self.folder / "pods.sock",
         }
         arguments = [str(word) for option in options.items() for word in option]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "shoal", "agent", "run", *arguments, *more], stderr=subprocess.PIPE, text=True
-        )
-        try:
-            yield
-        finally:
-            process.send_signal(signal.SIGTERM)
-            _, words = process.communicate(timeout=_PATIENCE_S)
-        assert process.returncode == 0, words
-        assert "Traceback" not in words
+        with shoal("agent", "run", *arguments, *more) as log:
+            yield log
 
 
 @pytest.fixture
@@ -160,6 +193,72 @@ async def test_labels_condition_and_mig_layout_come_from_one_process(tmp_path: P
             await asyncio.wait_for(
                 node_until(api, lambda one: one["metadata"]["labels"].get(label) == "56"), _PATIENCE_S
             )
+    finally:
+        await api.close()
+        server.stop()
+
+
+async def labelled(api: Api, name: str, value: str | None) -> None:
+    await api.patch(NODES, "", "n0", Patch("merge", {"metadata": {"labels": {name: value}}}))
+
+
+@pytest.mark.slow
+async def test_the_label_chooses_a_file_of_the_folder_and_a_file_with_a_fault_changes_nothing(
+    tmp_path: Path, machine: Machine
+) -> None:
+    server = ServerProcess(tmp_path, "--memory")
+    api = KubeApi(locate(server.kubeconfig), random.Random())
+    kubelet = machine.kubelet
+
+    async def devices(count: int) -> None:
+        await asyncio.to_thread(kubelet.until, lambda: kubelet.allocatable() == count)
+
+    (machine.configs / "default").write_text("version: v1\n")
+    (machine.configs / "shared").write_text(_SHARED)
+    (machine.configs / "unreadable").write_bytes(b"\xff\xfe")
+    (machine.configs / "wrong").write_text(_SHARED.replace("replicas: 2", "replicas: -3"))
+    try:
+        await api.create(NODES, {"metadata": {"name": "n0", "labels": {LABEL: "shared"}}})
+        with machine.agent(server.kubeconfig) as log:
+            await devices(16)
+            await asyncio.to_thread(log.until, "unreadable: cannot be read")
+            for fault, words in (
+                ("wrong", "configuration wrong"),
+                ("absent", "absent was not applied: no ConfigMap has the key"),
+            ):
+                await labelled(api, LABEL, fault)
+                await asyncio.to_thread(log.until, words)
+            await labelled(api, LABEL, "unreadable")
+            (machine.configs / "shared").write_text(_SHARED.replace("replicas: 2", "replicas: 4"))
+            await labelled(api, LABEL, "shared")
+            await devices(32)
+            (machine.configs / "shared").write_text(_SHARED.replace("replicas: 2", "replicas: 3"))
+            await devices(24)
+            await labelled(api, LABEL, None)
+            await devices(8)
+        # Running pods would lose their devices by a list of another configuration.
+        assert [*dict.fromkeys(kubelet.lengths[GPU])] == [16, 32, 24, 8]
+    finally:
+        await api.close()
+        server.stop()
+
+
+def has_label(name: str, value: str, node: Obj) -> bool:
+    return bool((node["metadata"].get("labels") or {}).get(name) == value)
+
+
+@pytest.mark.slow
+async def test_the_command_for_the_mig_label_writes_the_state_and_ends_at_sigterm(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path, "--memory")
+    api = KubeApi(locate(server.kubeconfig), random.Random())
+    config, state = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+    command = ["agent", "mig", "run", "--fake", "dgx-h100", "--node", "n0", "--kubeconfig", str(server.kubeconfig)]
+    try:
+        await api.create(NODES, {"metadata": {"name": "n0"}})
+        with shoal(*command):
+            for layout, expected in (("all-1g.10gb", "success"), ("all-9g.10gb", "failed")):
+                await labelled(api, config, layout)
+                await asyncio.wait_for(node_until(api, partial(has_label, state, expected)), _PATIENCE_S)
     finally:
         await api.close()
         server.stop()

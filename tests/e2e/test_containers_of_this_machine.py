@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ import pytest
 
 from build.container_machine import ContainerMachine
 from build.containerd import TOOLS, may_run
+from build.forwarded_ports import forwarded
+from build.free_ports import free_port
+from build.pod_usage import top_of
 from build.terminal_process import TerminalProcess
 from docs.pages import ROOT
 
@@ -130,6 +134,20 @@ def test_init_containers_come_first_and_sidecars_beside(machine: ContainerMachin
     machine.until("pod/ordered", ".status.phase", "Succeeded")
 
 
+def test_hooks_run_in_the_container(machine: ContainerMachine, tmp_path: Path) -> None:
+    volumes = [{"name": "shared", "hostPath": {"path": str(tmp_path)}}]
+    after, before = (["sh", "-c", f"echo {word} >> /shared/hooks"] for word in ("after-start", "before-stop"))
+    lifecycle = {"postStart": {"exec": {"command": after}}, "preStop": {"exec": {"command": before}}}
+    more = {"lifecycle": lifecycle, "volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
+    pod = machine.create("hooked", "sleep 1000", more, volumes=volumes)
+    machine.until_ready(pod)
+    assert (tmp_path / "hooks").read_text() == "after-start\n"
+
+    machine.kubectl("delete", pod, "--wait", "--grace-period=3")
+
+    assert (tmp_path / "hooks").read_text() == "after-start\nbefore-stop\n"
+
+
 def test_logs_exec_and_describe_work_as_with_any_cluster(machine: ContainerMachine) -> None:
     pod = machine.create("shown", 'trap "exit 0" TERM; echo started; while :; do sleep 0.1; done')
     machine.until_ready(pod)
@@ -158,6 +176,36 @@ def test_exec_has_a_terminal_that_is_resized(machine: ContainerMachine) -> None:
         terminal.shows("b-43")
         terminal.type(b"exit 6\n")
         assert terminal.told() == "ended 6"
+
+
+def test_ports_are_forwarded(machine: ContainerMachine) -> None:
+    port = free_port()
+    script = f"echo -n hello > /file; httpd -f -p 127.0.0.1:{port} -h /"
+    probe = {"tcpSocket": {"host": "127.0.0.1", "port": port}, "periodSeconds": 1}
+    pod = machine.create("serves", script, {"readinessProbe": probe})
+    machine.until_ready(pod)
+
+    with forwarded(machine.kubectl, pod, str(port)) as local:
+        answer = urllib.request.urlopen(f"http://127.0.0.1:{local}/file", timeout=30)
+        assert answer.read() == b"hello"
+    machine.kubectl("delete", pod, "--wait", "--grace-period=1")
+
+
+def test_who_attaches_sees_what_the_program_prints_and_gives_it_input(machine: ContainerMachine) -> None:
+    pod = machine.create("talks", "read word; echo got-$word; read word", {"stdin": True, "stdinOnce": True})
+    machine.until_ready(pod)
+
+    assert machine.kubectl("attach", "-i", "-q", pod, given="hello\n\n") == "got-hello\n"
+
+
+def test_the_usage_of_containers_is_shown(machine: ContainerMachine) -> None:
+    pod = machine.create("busy", "while :; do :; done")
+    machine.until_ready(pod)
+
+    used = top_of(machine.kubectl, "busy")
+
+    assert 0 < int(used[1].removesuffix("m")) < 2000
+    machine.kubectl("delete", pod, "--wait", "--grace-period=0")
 
 
 def test_an_image_that_does_not_exist_is_not_pulled_at_once_again(machine: ContainerMachine) -> None:
@@ -209,11 +257,11 @@ def test_a_pod_that_ignores_sigterm_is_killed_after_its_grace_period(machine: Co
 
 
 def test_what_containers_cannot_have_is_refused(machine: ContainerMachine) -> None:
-    pod = machine.create("hooks", "true", {"lifecycle": {"preStop": {"exec": {"command": ["true"]}}}})
+    pod = machine.create("aliases", "true", hostAliases=[{"ip": "10.0.0.1", "hostnames": ["other"]}])
     machine.until(pod, ".status.phase", "Failed")
 
     assert machine.field(pod, ".status.reason") == "UnsupportedByContainers"
-    words = "spec.containers[main].lifecycle is not supported for containers on this node"
+    words = "spec.hostAliases is not supported for containers on this node"
     assert machine.field(pod, ".status.message") == words
     machine.kubectl("delete", pod, "--wait")
 

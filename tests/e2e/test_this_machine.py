@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,9 @@ from typing import Any
 import pytest
 
 from build.cluster_server import ServerProcess
+from build.forwarded_ports import forwarded
 from build.kubectl_runs import Kubectl
+from build.pod_usage import top_of
 
 pytestmark = [pytest.mark.external("kubectl"), pytest.mark.slow]
 Obj = dict[str, Any]
@@ -90,6 +95,67 @@ def test_exec_runs_a_command_beside_the_process(machine: Machine) -> None:
     assert machine.kubectl("exec", name, "--", "sh", "-c", "echo $HOSTNAME") == "beside\n"
     refused = machine.kubectl.run("exec", name, "--", "sh", "-c", "exit 5")
     assert refused.code == 5
+
+
+def test_hooks_run_after_the_start_and_before_the_stop(machine: Machine, folder: Path) -> None:
+    file = folder / "hooks"
+    after, before = (["sh", "-c", f"echo {word} >> {file}"] for word in ("after-start", "before-stop"))
+    lifecycle = {"postStart": {"exec": {"command": after}}, "preStop": {"exec": {"command": before}}}
+    name = created(machine, pod("hooked", "sleep", "1000", main={"lifecycle": lifecycle}))
+    machine.kubectl("wait", name, "--for=condition=Ready", "--timeout=60s")
+    assert file.read_text() == "after-start\n"
+
+    machine.kubectl("delete", name, "--wait", "--grace-period=10")
+
+    assert file.read_text() == "after-start\nbefore-stop\n"
+
+
+def test_ports_are_forwarded(machine: Machine) -> None:
+    script = (
+        "import http.server as h; s = h.HTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler);"
+        "print(s.server_port, flush=True); s.serve_forever()"
+    )
+    name = created(machine, pod("serves", sys.executable, "-c", script))
+    machine.kubectl("wait", name, "--for=condition=Ready", "--timeout=60s")
+    # It returns when the program has printed something.
+    machine.kubectl("logs", "--follow", "--limit-bytes=1", name)
+    port = machine.kubectl("logs", name).strip()
+
+    with forwarded(machine.kubectl, name, port) as local:
+        for _ in range(3):
+            with urllib.request.urlopen(f"http://127.0.0.1:{local}/", timeout=30) as answer:
+                assert answer.status == 200
+    machine.kubectl("delete", name, "--wait", "--grace-period=1")
+
+
+def test_the_usage_of_the_machine_and_its_pods_is_shown(machine: Machine) -> None:
+    name = created(machine, pod("busy", "sh", "-c", "while :; do :; done"))
+    machine.kubectl("wait", name, "--for=condition=Ready", "--timeout=60s")
+
+    used = top_of(machine.kubectl, "busy")
+
+    node = machine.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+    assert 0 < int(used[1].removesuffix("m")) < 2000
+    assert machine.kubectl("top", "nodes", "--no-headers").split()[0] == node
+    said = machine.kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/metrics/resource")
+    assert 'pod_cpu_usage_seconds_total{namespace="default",pod="busy"}' in said
+    machine.kubectl("delete", name, "--wait", "--grace-period=0")
+
+
+def test_who_attaches_sees_what_the_process_prints(machine: Machine, folder: Path) -> None:
+    file = folder / "attached"
+    script = f"until test -e {file}; do echo waits; sleep 0.1; done; echo out; echo err >&2"
+    name = created(machine, pod("prints", "sh", "-c", script))
+    machine.kubectl("wait", name, "--for=condition=Ready", "--timeout=60s")
+
+    command, pipe = machine.kubectl.command("attach", "-q", name), subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=machine.kubectl.environment())
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waits\n"
+    file.touch()
+    out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, out.splitlines()[-1], err) == (0, "out", "err\n")
 
 
 def test_a_killed_server_loses_no_process_and_starts_none_twice(machine: Machine, folder: Path) -> None:

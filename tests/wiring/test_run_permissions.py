@@ -43,7 +43,7 @@ from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 from shoal.embedded.apiserver.request_info import RequestInfo
 from shoal.embedded.apiserver.security.rbac import Rbac
 from shoal.embedded.controllers.jobs.controller import job_controller
-from shoal.wiring.permissions import RoleSubjects, manifests
+from shoal.install.objects.permissions import RoleSubjects, manifests
 
 _QUEUED = {"kueue.x-k8s.io/queue-name": "cq"}
 

@@ -10,17 +10,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from build.candidates import Stage
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.api.run_configuration import LeaderElectionRules
+from shoal.api.run_configuration import IN_USE, RunConfiguration
 from shoal.client.kind import LEASES
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.standby import run_with_lease
 
-RULES = LeaderElectionRules()
+OWN = RunConfiguration(scheduler_names=("shoal", "default-scheduler"))
+RULES = OWN.leader_election
 
 
 @asynccontextmanager
@@ -32,7 +34,7 @@ async def begun(cluster: SmallCluster, stage: Stage) -> AsyncIterator[None]:
         tasks.start("work", lambda: stage.work("at once"))
 
     try:
-        await run_with_lease(tasks, cluster.api, RULES, at_once, lambda: stage.work("later"))
+        await run_with_lease(tasks, cluster.api, OWN, at_once, lambda: stage.work("later"))
         yield
     finally:
         await tasks.end()
@@ -101,3 +103,12 @@ async def test_one_that_works_and_finds_its_lease_taken_does_not_say_that_it_sta
         said = [one.getMessage() for one in caplog.records]
         assert not [one for one in said if "stands by" in one]
         assert [one for one in said if "vm_1 holds the lease kube-system/shoal: two schedulers of one name" in one]
+
+
+@virtual
+async def test_the_lease_says_with_which_settings_the_cluster_decides(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster, begun(cluster, Stage()):
+        await cluster.pass_time(1)
+        lease = await cluster.get(LEASES, RULES.resource_name, RULES.resource_namespace)
+        written = msgspec.json.decode(lease["metadata"]["annotations"][IN_USE], type=RunConfiguration)
+        assert written == OWN.deciding()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ import msgspec
 from shoal.units.errors import ShoalError
 
 _log = logging.getLogger("shoal.agent")
-_RETRY_S, _END_S = 5.0, 3.0
+_RETRY_S, _END_S, _SIGNAL_S = 5.0, 3.0, 1.0
 
 
 class Stop:
@@ -57,6 +58,19 @@ class Stop:
         finally:
             with self._lock:
                 self._listeners.remove(listener)
+
+
+def stop_at_signals() -> Stop:
+    """One that is set by SIGINT and SIGTERM."""
+    stop = Stop()
+
+    def end(*_: object) -> None:
+        # A signal handler interrupts the thread that waits for the end, so another thread reports it.
+        threading.Thread(target=stop.set, daemon=True).start()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    return stop
 
 
 class AgentPart(msgspec.Struct, frozen=True):
@@ -114,7 +128,9 @@ def run_parts(
     ]
     for thread in running:
         thread.start()
-    stop.wait()
+    # Another thread may receive a signal, whose handler runs when this thread wakes up.
+    while not stop.wait(_SIGNAL_S):
+        pass
     for thread in running:
         thread.join(end_s / len(running))
     left = [part.name for part, thread in zip(parts, running, strict=True) if thread.is_alive()]

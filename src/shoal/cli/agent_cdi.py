@@ -51,11 +51,12 @@ def cdi(
     The file is replaced whole, and only if it changes.
     """
     from shoal.agent.cdi.spec_file import spec_bytes, write_spec
+    from shoal.agent.patient_driver import PatientDriver
     from shoal.devices.cdi_devices import node_spec
     from shoal.wiring.gpu_driver import open_driver
 
     _check_kind(options.kind)
-    driver = open_driver(fake)
+    driver = PatientDriver(lambda: open_driver(fake))
     try:
         spec = node_spec(_given(driver, options, is_simulated=bool(fake)), options.kind)
     finally:

@@ -57,6 +57,10 @@ class LabelOptions:
             help="Whether it is an error if there is no driver; otherwise its PCI devices are labelled.",
         ),
     ] = None
+    pci_only: Annotated[
+        bool,
+        typer.Option("--pci-only", help="Only whether the machine has GPUs, by its PCI devices; no driver is asked."),
+    ] = False
     no_timestamp: Annotated[
         bool, typer.Option("--no-timestamp", envvar="GFD_NO_TIMESTAMP", help="Without the label gfd.timestamp.")
     ] = False
@@ -111,10 +115,13 @@ def labels(
         from shoal.devices.plugin_flags import MIG_STRATEGIES
 
         check_known(options.mig_strategy, sorted(MIG_STRATEGIES), "MIG strategy", Where(path="--mig-strategy"))
+    import msgspec
+
     from shoal.wiring.gpu_driver import open_driver, type_of_fake
     from shoal.wiring.node_labels import label_settings, label_source, read_labels, write_labels
 
     settings, notes = label_settings(options.config, *_flags(options, writing), options.default_config)
+    settings = msgspec.structs.replace(settings, is_pci_only=options.pci_only)
     for note in notes:
         typer.echo(f"{options.config}: {note}", err=True)
     target = _target(writing, access) if writing.write else None

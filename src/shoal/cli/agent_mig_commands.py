@@ -145,9 +145,9 @@ def export(*, fake: FakeMachine = "", name: ExportName = "current", output: Expo
 @contextmanager
 def _node(fake: str) -> Iterator[NodeMig]:
     from shoal.agent.mig.layout_change import NodeMig
-    from shoal.wiring.gpu_driver import open_mig
+    from shoal.wiring.gpu_driver import open_mig_patiently
 
-    driver, control = open_mig(fake)
+    driver, control = open_mig_patiently(fake)
     try:
         yield NodeMig(driver, control)
     finally:

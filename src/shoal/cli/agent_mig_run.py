@@ -36,6 +36,9 @@ class FollowOptions:
             help="The namespace of the GPU clients that are stopped for a change.",
         ),
     ] = "gpu-operator"
+    pod_resources: Annotated[
+        Path, typer.Option("--pod-resources", metavar="SOCKET", help="The kubelet's socket for devices of pods.")
+    ] = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
     with_reboot: Annotated[
         bool,
         typer.Option("--with-reboot", envvar="WITH_REBOOT", help="Reboot the machine where a new MIG mode needs it."),
@@ -48,15 +51,16 @@ def run(*, fake: FakeMachine = "", following: FollowOptions, access: AccessOptio
 
     The state is written to the label nvidia.com/mig.config.state.
     """
+    from shoal.agent.parts import end_despite, stop_at_signals
     from shoal.wiring.mig_labels import MigFollowing, follow_mig_label
 
-    follow_mig_label(
-        MigFollowing(
-            access=access.access_for_change(),
-            node=host_node(following.node),
-            namespace=following.namespace,
-            file=following.file,
-            fake=fake,
-            may_reboot=following.with_reboot,
-        )
+    chosen = MigFollowing(
+        access=access.access_for_change(),
+        node=host_node(following.node),
+        namespace=following.namespace,
+        file=following.file,
+        pod_resources=following.pod_resources,
+        fake=fake,
+        may_reboot=following.with_reboot,
     )
+    end_despite(follow_mig_label(chosen, stop_at_signals()))

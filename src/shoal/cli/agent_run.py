@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -247,7 +245,7 @@ def run(
 
     With --node the condition GPUHealthy of the Node, and Events about faults, are written too.
     """
-    from shoal.agent.parts import Stop, end_despite
+    from shoal.agent.parts import end_despite, stop_at_signals
     from shoal.wiring.node_agent import AgentSettings, run_agent
 
     logs.set_up()
@@ -270,15 +268,7 @@ def run(
         access=access.access_for_change() if node.node else None,
         parts=chosen,
     )
-    stop = Stop()
-
-    def end(*_: object) -> None:
-        # A signal handler interrupts the thread that waits for the end, so another thread reports it.
-        threading.Thread(target=stop.set, daemon=True).start()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
-    end_despite(run_agent(settings, stop))
+    end_despite(run_agent(settings, stop_at_signals()))
 
 
 def _check_folders(node: NodeOptions, parts: PartOptions) -> None:

@@ -62,6 +62,11 @@ def reset(
         typer.echo(f"nothing is kept in {folder}", err=True)
         return
     _refuse_strangers(folder)
+    from shoal.agent.kubelet.mounts import mounted_below
+
+    if mounted := mounted_below(folder.resolve()):
+        fix = "start the cluster again and delete its pods, or unmount it"
+        raise UserError(f"{mounted[0]} is mounted for a pod of this cluster", where=Where(str(folder)), fix=fix)
     if not yes:
         _ask(f"Delete all objects and keys in {folder}?")
     shutil.rmtree(folder)

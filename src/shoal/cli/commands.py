@@ -98,6 +98,30 @@ _ENTRIES = (
         "Make this machine a node of a cluster that shoal up started on another machine.",
     ),
     CommandEntry(
+        "install",
+        "shoal.cli.install:install",
+        _RUN,
+        "Install Shoal, with the GPU stack of the nodes, in a cluster.",
+    ),
+    CommandEntry(
+        "upgrade",
+        "shoal.cli.upgrade:upgrade",
+        _RUN,
+        "Upgrade Shoal in a cluster to this version, or change its values.",
+    ),
+    CommandEntry(
+        "status",
+        "shoal.cli.status:status",
+        _RUN,
+        "Show an installation of Shoal: components, versions, nodes, and the first layer that fails.",
+    ),
+    CommandEntry(
+        "uninstall",
+        "shoal.cli.uninstall:uninstall",
+        _RUN,
+        "Remove Shoal from a cluster: everything that was installed, and nothing else.",
+    ),
+    CommandEntry(
         "run",
         "shoal.cli.run:run",
         _RUN,
@@ -154,6 +178,5 @@ class Commands(LazyGroup):
         "workloads": "get workloads",
         "start": "up",
         "stop": "down",
-        "status": "cluster status",
         "drain": "cluster drain",
     }

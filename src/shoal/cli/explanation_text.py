@@ -31,6 +31,11 @@ _STOPPED = ("Evicted", "Preempted")
 _HEAD = ("asks", "conditions", "gang", "gates", "queue", "needs")
 """Chapters that come before what others say of it."""
 _ONCE_PREEMPTED = "once pods of lower priority are preempted"
+_SHOAL = "shoal"
+_ASSUMED = (
+    "no Lease of kube-system has the settings of shoal run, so the defaults are assumed: policy Shoal, preemption by "
+    "priority, no moves"
+)
 _SENTENCES = re.compile(r"(?<=[.?]) (?=[A-Z])")
 NOT_CONSIDERED = "it has not been considered yet; are the queue controllers running?"
 
@@ -165,6 +170,19 @@ def said(pod: Pod, explanation: Explanation) -> str:
     name, near = pod.spec.scheduler_name, near_scheduler(pod)
     question = f"did you mean {near}?" if near not in ("", name) else "does it run?"
     return f"{name} has said nothing of it yet; {question}"
+
+
+def tell_assumed_settings(explanation: Explanation, documents: Iterable[Document], pods: Collection[str]) -> None:
+    """Of an answer for which the settings of `shoal run` are not known. `pods`: of the object that is explained."""
+    is_shoals = any(
+        isinstance(each.value, Pod)
+        and each.value.metadata.key in pods
+        and each.value.spec.scheduler_name == _SHOAL
+        and each.value.status.phase == "Pending"
+        for each in documents
+    )
+    if is_shoals and explanation.outcome.startswith("waits"):
+        explanation.add("settings", _ASSUMED)
 
 
 def _alike(sentence: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from itertools import chain
+
+from msgspec import structs
 
 from shoal.api.pod import Pod
 from shoal.cli.deleted_nodes import on_lost_nodes
+from shoal.cli.held_requests import HeldRequests
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
 from shoal.cli.scheduler_names import is_unknown_scheduler, unknown_scheduler_words
@@ -37,10 +40,11 @@ def pods_of_source(source: Source) -> list[PodLine]:
     loaded = source.taken()
     pods = {each.value.metadata.key: each.value for each in source.documents if isinstance(each.value, Pod)}
     lines = {line.pod: line for line in (*_placed(loaded, pods), *_waiting(loaded, pods))}
-    reasons, lost = _reasons(loaded), on_lost_nodes(source.documents)
+    reasons, lost, requests = _reasons(loaded), on_lost_nodes(source.documents), HeldRequests(loaded)
     for key in dict.fromkeys((*pods_of(loaded.manifests.gated, pods), *pods)):
         if key not in lines:
-            lines[key] = _held(loaded, key, pods.get(key), reasons, lost)
+            line = _held(loaded, key, pods.get(key), reasons, lost)
+            lines[key] = _requesting(line, requests.charge(key)) if line.state == "queued" else line
     if source.access is not None:
         lines = {key: line for key, line in lines.items() if key in pods}
     return sorted(lines.values(), key=lambda line: (_ORDER.index(line.state), line.pod))
@@ -71,7 +75,7 @@ def _waiting(loaded: Loaded, pods: dict[str, Pod]) -> Iterator[PodLine]:
     evidences = Evidences(cluster)
     pending = ((key, cluster.pending[key]) for key in cluster.pending.in_order())
     waiting = ((key, each.charge, each.who) for key, each in pending)
-    for tried, (key, charge, who) in enumerate(chain(waiting, _admitted(loaded, pods))):
+    for tried, (key, charge, who) in enumerate(chain(waiting, admitted_pods(loaded, pods))):
         reason = Reason("", "", "")
         if tried < _MOST_TRIED:
             reason = _reason(evidences.of(charge.ask, who), who.group)
@@ -81,7 +85,7 @@ def _waiting(loaded: Loaded, pods: dict[str, Pod]) -> Iterator[PodLine]:
         yield _line(key, "waits", charge, "", _queue(pods.get(key), who.queue), reason)
 
 
-def _admitted(loaded: Loaded, pods: dict[str, Pod]) -> Iterator[tuple[str, Charge, PodIdentity]]:
+def admitted_pods(loaded: Loaded, pods: Container[str]) -> Iterator[tuple[str, Charge, PodIdentity]]:
     """Pods without a node whose workload is admitted: no queue keeps them back any more."""
     if loaded.queued is None:
         return
@@ -122,10 +126,18 @@ def _held(loaded: Loaded, key: str, pod: Pod | None, reasons: dict[str, Reason],
     return _line(key, "queued", None, "", queue, reason)
 
 
+def _requesting(line: PodLine, charge: Charge | None) -> PodLine:
+    return line if charge is None else structs.replace(line, gpus=_gpus(charge), instances=_instances(charge.ask))
+
+
 def _line(key: str, state: str, charge: Charge | None, node: str, queue: str, reason: Reason) -> PodLine:
-    gpus = 0.0 if charge is None else round(charge.gpu_milli / 1000, 3)
+    gpus = 0.0 if charge is None else _gpus(charge)
     instances = {} if charge is None else _instances(charge.ask)
     return PodLine(key, state, gpus, instances, node, [], queue, reason.code, reason.message)
+
+
+def _gpus(charge: Charge) -> float:
+    return round(charge.gpu_milli / 1000, 3)
 
 
 def _instances(ask: Ask) -> dict[str, int]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container
+from collections import defaultdict
+from collections.abc import Container, Mapping
 
 from msgspec import structs
 
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.selector_text import parse_label_selector
+from shoal.cli.held_requests import HeldRequests
+from shoal.cli.listed_pods import admitted_pods
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
 from shoal.sim.queue_outlook import outlook
@@ -45,7 +47,15 @@ def top_of_source(source: Source, selector: str = "") -> Top:
     workloads = 0 if queued is None else sum(1 for each in queued.workloads if each.key not in held)
     gated = pods_of(loaded.manifests.gated, members.pods)
     gangs = len(loaded.manifests.gated) - len(gated)
-    return top_of(loaded.cluster, nodes, owner_of, HeldBack(len(gated), workloads, gangs))
+    there = {placed.value.metadata.key for placed in inventory.of(Pod)}
+    waiting = [*loaded.cluster.pending.in_order(), *gated]
+    # The pods that manifests describe are all to be created.
+    absent = set[str]() if source.access is None else {pod for pod in waiting if pod not in there}
+    gated = [pod for pod in gated if pod not in absent]
+    admitted = [charge.gpu_milli for _, charge, _ in admitted_pods(loaded, there)]
+    asked = HeldRequests(loaded).gpu_milli(gated) + sum(admitted)
+    held_back = HeldBack(len(gated) + len(admitted), asked, workloads, gangs, absent)
+    return top_of(loaded.cluster, nodes, owner_of, held_back)
 
 
 def gangs_of_source(source: Source) -> list[GangLine]:
@@ -53,29 +63,37 @@ def gangs_of_source(source: Source) -> list[GangLine]:
     lines = gangs_of(loaded.placement, _SEED)
     words = _queued(loaded)
     pods = {placed.value.metadata.key for placed in Inventory(source.documents).of(Pod)}
-    held = _held_pods(loaded, pods)
-    return sorted(
-        (_with_queue(_existing(line, held[line.gang]), words.get(line.gang)) for line in lines), key=gang_order
+    held, requests = _held_pods(loaded, pods), HeldRequests(loaded)
+    existing = (
+        _existing(line, sum(pod in pods for pod in held[line.gang]), requests.gpu_milli(held[line.gang]))
+        for line in lines
     )
+    return sorted((_with_queue(line, words.get(line.gang)) for line in existing), key=gang_order)
 
 
-def _held_pods(loaded: Loaded, pods: Container[str]) -> Counter[str]:
-    """By gang: its pods that a queue keeps back, which the facts do not have."""
+def _held_pods(loaded: Loaded, pods: Container[str]) -> Mapping[str, list[str]]:
+    """By gang: its pods that a queue keeps back, which the facts do not have; also those that a queued job will
+    create."""
     gated = loaded.manifests.gated
-    holds = [gated[key] for key in pods_of(gated, pods)]
-    found = Counter(hold.group for hold in holds if isinstance(hold, HeldPod) and hold.group)
+    found = defaultdict[str, list[str]](list)
+    for key in pods_of(gated, pods):
+        hold = gated[key]
+        if isinstance(hold, HeldPod) and hold.group:
+            found[hold.group].append(key)
     if loaded.queued is not None:
         for facts in loaded.queued.workloads:
             for group in loaded.queued.pods.groups_of(facts.key):
-                found[group] = sum(1 for key in loaded.queued.pods.each_of(facts.key) if key in pods)
+                found[group] = list(loaded.queued.pods.each_of(facts.key))
     return found
 
 
-def _existing(line: GangLine, held: int) -> GangLine:
-    """With the pods that a queue keeps back, or a message that it has none."""
+def _existing(line: GangLine, held: int, gpu_milli: int) -> GangLine:
+    """With the pods that a queue keeps back, or that have no node though their workload is admitted, or a message that
+    it has none. `gpu_milli`: what all these pods ask for, also those to be created."""
     if line.state != "empty":
         return line
-    return structs.replace(line, waiting=held, message="" if held else f"0 of {line.needs:,} pods exist")
+    message = "" if held else f"0 of {line.needs:,} pods exist"
+    return structs.replace(line, waiting=held, gpus=round(gpu_milli / 1000, 3), message=message)
 
 
 def _with_queue(line: GangLine, word: tuple[str, Reason] | None) -> GangLine:
@@ -83,7 +101,8 @@ def _with_queue(line: GangLine, word: tuple[str, Reason] | None) -> GangLine:
         return line
     queue, reason = word
     if line.state != "empty" or not reason.code:
-        return structs.replace(line, queue=queue)
+        is_let_in = line.state == "empty" and line.waiting > 0
+        return structs.replace(line, queue=queue, state="waits" if is_let_in else line.state)
     message = f"{line.message}; {reason.message}" if line.message else reason.message
     return structs.replace(line, state="queued", queue=queue, code=reason.code, message=message)
 

@@ -12,7 +12,10 @@ from shoal.cli.formats import FOR_PROGRAMS, checked
 
 def permissions(
     controllers: Annotated[
-        str, typer.Option(metavar="NAMES", help="Parts of shoal run, separated by commas. By default all.")
+        str,
+        typer.Option(
+            metavar="NAMES", help="Parts of shoal run, separated by commas. By default those that it runs by default."
+        ),
     ] = "",
     namespace: Annotated[
         str,
@@ -27,11 +30,11 @@ def permissions(
     import msgspec
 
     from shoal.cli.known_names import named
-    from shoal.data.permissions import PARTS
-    from shoal.wiring.permissions import RoleSubjects, manifests
+    from shoal.data.permissions import BY_DEFAULT, PARTS
+    from shoal.install.objects.permissions import RoleSubjects, manifests
 
     checked(output, FOR_PROGRAMS)
-    parts = named(controllers, tuple(PARTS)) or tuple(PARTS)
+    parts = named(controllers, tuple(PARTS)) or BY_DEFAULT
     objects = manifests(parts, RoleSubjects(namespace, user))
     if output == "json":
         whole = {"apiVersion": "v1", "kind": "List", "items": objects}

@@ -21,13 +21,14 @@ from shoal.units.visible_text import visible
 if TYPE_CHECKING:
     from shoal.cli.run_files import RunFiles
     from shoal.engine.profile import Builder
+    from shoal.operator.components.facts import OperatorSettings
     from shoal.wiring.run_choice import NamedProfile, RunChoice
 
 _DONE_LIVE = ("VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResources", "DefaultPreemption")
 """What a set of manifests does not have, and a cluster has."""
 _USUAL = ("shoal",)
 _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
-_NAMED = ("driver-upgrades",)
+_NAMED = ("operator", "driver-upgrades")
 """Parts that run only if they are named."""
 
 
@@ -68,8 +69,59 @@ class RunOptions:
     notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class OperatorOptions:
+    """Of the part `operator`."""
+
+    operator_namespace: Annotated[
+        str,
+        typer.Option(
+            "--operator-namespace",
+            metavar="NAME",
+            envvar="SHOAL_NAMESPACE",
+            help="Where the GPU operator creates the components.",
+        ),
+    ] = "shoal-system"
+    operator_image: Annotated[
+        str,
+        typer.Option(
+            "--operator-image",
+            metavar="IMAGE",
+            envvar="SHOAL_IMAGE",
+            help="Shoal's image, for components that need no image of NVIDIA.",
+        ),
+    ] = "shoal:latest"
+    operator_pull_secret: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--operator-pull-secret",
+            metavar="NAME",
+            envvar="SHOAL_PULL_SECRETS",
+            help="A Secret to pull Shoal's image; repeatable.",
+        ),
+    ] = None
+    node_discovery: Annotated[
+        bool,
+        typer.Option(
+            "--node-discovery/--no-node-discovery",
+            envvar="SHOAL_NODE_DISCOVERY",
+            help="Whether the GPU operator finds the nodes with GPUs itself. Off where node feature discovery runs.",
+        ),
+    ] = True
+
+    def settings(self) -> OperatorSettings:
+        from shoal.operator.components.facts import OperatorSettings
+
+        return OperatorSettings(
+            namespace=self.operator_namespace,
+            image=self.operator_image,
+            image_pull_secrets=tuple(self.operator_pull_secret or ()),
+            has_discovery=self.node_discovery,
+        )
+
+
 @with_options
-def run(options: RunOptions, cluster_access: AccessOptions, logs: LoggingOptions) -> None:
+def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOptions, logs: LoggingOptions) -> None:
     """Run Shoal on a cluster: place pods, admit jobs through queues, explain."""
     from msgspec.structs import replace
 
@@ -98,6 +150,7 @@ def run(options: RunOptions, cluster_access: AccessOptions, logs: LoggingOptions
         since=ClockReading.read(options.clock) if options.clock else None,
         is_child=options.child,
         metrics=options.metrics_address,
+        operator=operator.settings(),
     )
     logs.set_up()
     access = cluster_access.access_for_change(is_child=options.notify is not None)

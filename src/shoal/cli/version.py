@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 from typing import Annotated
 
 import typer
@@ -11,10 +10,7 @@ import typer
 from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.formats import TEXTS, TextOutput, checked
 from shoal.cli.option_groups import with_options
-
-OLDEST_KUBERNETES, NEWEST_KUBERNETES = "1.34", "1.36"
-"""Of the clusters on which Shoal runs. The oldest has the present version of resource claims."""
-_MINOR = re.compile(r"v?([0-9]{1,3})\.([0-9]{1,3})(?![0-9])")
+from shoal.install.preflight.supported_versions import NEWEST_KUBERNETES, OLDEST_KUBERNETES, unsupported
 
 
 @with_options
@@ -52,27 +48,6 @@ def version(
         complaint = unsupported(server["version"])
         if complaint:
             typer.echo(f"shoal: warning: {complaint}", err=True)
-
-
-def unsupported(version: str) -> str:
-    """Why Shoal may not work on a cluster of this version; empty if it does, or if the version is in another form."""
-    found = _MINOR.match(version)
-    if found is None:
-        return ""
-    number = (int(found[1]), int(found[2]))
-    if number < _numbers(OLDEST_KUBERNETES):
-        return (
-            f"Kubernetes {version} is older than {OLDEST_KUBERNETES}, the oldest version that Shoal supports; resource "
-            "claims and some decisions do not work there"
-        )
-    if number > _numbers(NEWEST_KUBERNETES):
-        return f"Shoal was not tested with Kubernetes {version}; the newest version that was is {NEWEST_KUBERNETES}"
-    return ""
-
-
-def _numbers(version: str) -> tuple[int, int]:
-    major, _, minor = version.partition(".")
-    return int(major), int(minor)
 
 
 def _server(options: AccessOptions) -> dict[str, str]:

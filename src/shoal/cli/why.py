@@ -59,6 +59,7 @@ def why(
     from shoal.cli.addressed_commands import address_commands, cluster_flags
     from shoal.cli.advice_events import show_advice
     from shoal.cli.explainer import Explainer
+    from shoal.cli.explanation_text import tell_assumed_settings
     from shoal.cli.formats import console, write
     from shoal.cli.invalid_objects import explanation_of
     from shoal.cli.live_history import show_history
@@ -66,6 +67,7 @@ def why(
     from shoal.cli.named_nodes import no_nodes_warning
     from shoal.cli.object_source import source_from
     from shoal.cli.preemption_options import rules_in_use
+    from shoal.cli.progress import long_work, terminal_step
     from shoal.cli.related_warnings import related_warnings
     from shoal.cli.search_deadline import SearchDeadline
     from shoal.units.errors import UserError
@@ -79,8 +81,9 @@ def why(
     is_plain = policy == _POLICY and options.scheduler_config is None
     loaded = source.taken() if is_plain else loaded_of(source.documents, policy, options.scheduler_config)
     try:
-        explainer = Explainer(source.documents, loaded, options.seed, SearchDeadline(_MOST_S))
-        explanation = explainer.about(name, namespace, is_only=is_only)
+        with long_work("looking for what would help", terminal_step):
+            explainer = Explainer(source.documents, loaded, options.seed, SearchDeadline(_MOST_S))
+            explanation = explainer.about(name, namespace, is_only=is_only)
     except UserError:
         wrong = explanation_of(source.notes, name, namespace, is_only=is_only)
         if wrong is None and not options.filename:
@@ -92,6 +95,8 @@ def why(
         explanation = wrong
     else:
         wrong = None
+        if own is None and is_plain:
+            tell_assumed_settings(explanation, source.documents, explainer.family.pods)
     if options.filename:
         warn([*related_warnings(loaded, explainer.family), *no_nodes_warning(loaded)])
     else:

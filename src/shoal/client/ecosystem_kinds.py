@@ -53,3 +53,7 @@ SPARK_APPLICATIONS = Kind("sparkoperator.k8s.io", "v1beta2", "sparkapplications"
 APP_WRAPPERS = Kind("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper")
 
 CLUSTER_POLICIES = _cluster_wide("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy")
+MISPLACED_CLUSTER_POLICIES = _cluster_wide("config.openshift.io", "v1", "misplacedclusterpolicies", "ClusterPolicy")
+"""The kind in manifests that are often copied; it is used where there is no object of the real kind."""
+NVIDIA_DRIVERS = _cluster_wide("nvidia.com", "v1alpha1", "nvidiadrivers", "NVIDIADriver")
+SERVICE_MONITORS = Kind("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor")

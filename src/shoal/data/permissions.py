@@ -21,6 +21,7 @@ ELECTION_NAMESPACE = "kube-system"
 _KUEUE = "@kueue.x-k8s.io"
 _DRA = "@resource.k8s.io"
 _ADMISSION = "@admissionregistration.k8s.io"
+_RBAC = "@rbac.authorization.k8s.io"
 
 EVENTS = "create,patch,update events @,events.k8s.io"
 
@@ -237,6 +238,28 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ} misplacedclusterpolicies @config.openshift.io",
         *(f"{READ} {plurals} @{group}" for group, plurals in _JOB_KINDS),
     ),
+    "operator": (
+        f"{READ} clusterpolicies,nvidiadrivers @nvidia.com",
+        "get,patch,update clusterpolicies/status,nvidiadrivers/status @nvidia.com",
+        # The components are owned by the policy: some clusters guard who may keep an owner from going.
+        "update clusterpolicies/finalizers,nvidiadrivers/finalizers @nvidia.com",
+        f"{READ} misplacedclusterpolicies @config.openshift.io",
+        f"create,delete,{READ},patch,update configmaps,serviceaccounts,services",
+        f"create,delete,{READ},patch,update daemonsets @apps",
+        f"create,delete,{READ},patch,update runtimeclasses @node.k8s.io",
+        f"create,delete,{READ},patch,update servicemonitors @monitoring.coreos.com",
+        f"create,delete,{READ},patch,update clusterrolebindings,clusterroles,rolebindings,roles {_RBAC}",
+        # The labels by which components are placed, and the level of pod security of the operator's namespace.
+        "get,patch namespaces",
+        f"{READ},patch nodes",
+        f"{READ} pods",
+        # What the components may do: a role can be given by those only who have it.
+        "update nodes",
+        "create,delete,patch,update pods",
+        "create pods/eviction",
+        "patch nodes/status,pods/status",
+        "update pods/devices",
+    ),
     "driver-upgrades": (
         *FACTS,
         f"{READ} clusterpolicies @nvidia.com",
@@ -249,6 +272,10 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
 }
 """By part of `shoal run`, in the whole cluster."""
+
+NAMED = ("operator", "driver-upgrades")
+"""The parts that run only if they are named."""
+BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 
 EVERY_PART = (EVENTS,)
 

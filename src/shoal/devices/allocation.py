@@ -45,7 +45,7 @@ class _RefusedError(Exception):
 
 
 class DeviceAllocation:
-    def __init__(self, is_healthy: Callable[[int], bool]) -> None:
+    def __init__(self, is_healthy: Callable[[PhysicalDevice], bool]) -> None:
         self._is_healthy = is_healthy
         self._held: dict[str, tuple[HeldDevices, ...]] = {}
         self._taken: dict[str, str] = {}
@@ -55,7 +55,8 @@ class DeviceAllocation:
         return self._held.get(uid, ())
 
     def items(self) -> Iterator[tuple[str, tuple[HeldDevices, ...]]]:
-        yield from self._held.items()
+        # Copied, because another thread may read them.
+        yield from [*self._held.items()]
 
     def is_used(self, gpu: int) -> bool:
         return any(device.gpu == gpu for held in self._held.values() for one in held for device in one.devices)
@@ -105,7 +106,7 @@ class DeviceAllocation:
         return tuple(trial.held)
 
     def healthy(self, devices: Sequence[PhysicalDevice]) -> list[PhysicalDevice]:
-        return [device for device in devices if self._is_healthy(device.gpu)]
+        return [device for device in devices if self._is_healthy(device)]
 
     def _again(self, uid: str) -> tuple[HeldDevices, ...] | Refused:
         """A restarted container keeps its devices if they are healthy."""

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from shoal.devices.port import GpuReadings, InstalledGpu
 
 K = TypeVar("K", int, str)
+_STEPS = 300
 
 
 class GpuAccount:
@@ -75,23 +76,34 @@ def allocated_part(gpu: InstalledGpu, is_held: Mapping[str, bool]) -> float:
 
 
 class RecentEvents(Generic[K]):
-    """Counts events of the last time window, by what they are."""
+    """Counts events of the last time window, by what they are. Events of one kind within a 300th of the window have one
+    time, so that any number of them has a bounded size.
+    """
 
     def __init__(self, window_s: float) -> None:
         self._window_s = window_s
-        self._events: deque[tuple[float, K]] = deque()
+        self._events: dict[K, deque[tuple[float, int]]] = {}
+        """The time and number of each kind's events."""
+
+    def __len__(self) -> int:
+        """The number of entries that are kept."""
+        return sum(map(len, self._events.values()))
 
     def add(self, at_s: float, what: K) -> None:
-        self._events.append((at_s, what))
         self._drop(at_s)
+        found = self._events.setdefault(what, deque())
+        last_s, count = found[-1] if found else (-inf, 0)
+        if at_s - last_s < self._window_s / _STEPS:
+            found[-1] = last_s, count + 1
+        else:
+            found.append((at_s, 1))
 
     def counts(self, now_s: float) -> dict[K, int]:
         self._drop(now_s)
-        found: dict[K, int] = {}
-        for _, what in self._events:
-            found[what] = found.get(what, 0) + 1
-        return found
+        return {what: sum(count for _, count in found) for what, found in self._events.items()}
 
     def _drop(self, now_s: float) -> None:
-        while self._events and self._events[0][0] < now_s - self._window_s:
-            self._events.popleft()
+        for found in self._events.values():
+            while found and found[0][0] < now_s - self._window_s:
+                found.popleft()
+        self._events = {what: found for what, found in self._events.items() if found}

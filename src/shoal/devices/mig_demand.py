@@ -69,6 +69,19 @@ def settings_of(annotations: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def problem_with_claims(settings: Mapping[str, str], node: str) -> str:
+    """Why instances cannot be created on demand where GPUs are given to resource claims; empty if that is not wanted.
+    `settings`: labels and annotations of the Node.
+    """
+    if settings.get(OWN_MIG_LAYOUT) != DYNAMIC:
+        return ""
+    return (
+        f"{OWN_MIG_LAYOUT}: {DYNAMIC} has no effect: it is for the device plugin, and the agent of this Node gives "
+        f"GPUs to resource claims (--dra); remove it with: kubectl label node {node} {OWN_MIG_LAYOUT}- or kubectl "
+        f"annotate node {node} {OWN_MIG_LAYOUT}-; --dra-dynamic-mig creates instances for claims"
+    )
+
+
 def pool_of(settings: Mapping[str, str], gpus: Sequence[PresentGpu]) -> frozenset[int]:
     """The indexes of the GPUs that may be divided on demand; `settings`: labels, and annotations before them."""
     if settings.get(OWN_MIG_LAYOUT) != DYNAMIC:

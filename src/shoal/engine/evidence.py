@@ -214,20 +214,23 @@ class _Lacks:
         if len(self._rows) == 0:
             return "", ()
         hopeless = (self._total < self._need).any(axis=1)
-        gap = np.zeros(len(self._rows))
+        gap, never = np.zeros(len(self._rows)), np.zeros(len(self._rows))
         for place, asked in enumerate(self._need.tolist()):
             gap += np.where(self._short[:, place], (asked - self._free[:, place]) / asked, 0.0)
+            never += np.maximum(asked - self._total[:, place], 0) / asked
         for rule, refused in self._refused:
             measure = self._measures.get(rule.code)
             if measure is None:
                 gap += refused
             else:
                 gap += np.where(refused, (measure.asked - measure.free) / measure.asked, 0.0)
+                never += np.maximum(measure.asked - measure.total, 0) / measure.asked
                 # Also where another rule spoke first: GPUs that lie apart stay apart when all of them are free.
                 hopeless |= measure.total < measure.asked
         for _, refused in self._pod_rules:
             gap += refused
-        line = int(np.lexsort((self._cluster.rank.take(self._rows), self._lacking, gap, hopeless))[0])
+        # Of nodes on which equally little is free, the one that has most when it is empty.
+        line = int(np.lexsort((self._cluster.rank.take(self._rows), self._lacking, never, gap, hopeless))[0])
         return self._cluster.names[int(self._rows[line])], self._shortfalls(line)
 
     def _shortfalls(self, line: int) -> tuple[Shortfall, ...]:

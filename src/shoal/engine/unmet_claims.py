@@ -10,7 +10,7 @@ from shoal.engine.dra.requests import ClaimAsk, ClaimRef, Option, Request
 from shoal.engine.dra.search import MOST_STEPS, find
 from shoal.engine.dra_allocator import Allocator, Refs
 
-_LONGEST_NAME = 80
+_LONGEST_NAME = 160
 
 
 def lack(allocator: Allocator, refs: Refs, row: int) -> str:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 from msgspec import structs
 
-from shoal.api.groups import coscheduling, kai, volcano
+from shoal.api.groups import coscheduling, kai, kubernetes, volcano
 from shoal.engine.from_api.membership import GroupReference, group_references
 from shoal.engine.gang_members import Gang
 from shoal.engine.gangs.evidence import GroupEvidence
@@ -23,7 +23,7 @@ from shoal.views.asks import pods_words
 from shoal.views.enumeration import few
 from shoal.views.explanation import Explanation
 from shoal.views.remedies import Remedy
-from shoal.views.remedy_commands import FieldEdit, edit_commands, edit_words, number_command
+from shoal.views.remedy_commands import FieldEdit, copy_command, edit_commands, edit_words, number_command
 
 _MOST_NAMES = 4
 _MINIMUM: Mapping[type, tuple[str, tuple[str, ...]]] = {
@@ -32,6 +32,8 @@ _MINIMUM: Mapping[type, tuple[str, tuple[str, ...]]] = {
     kai.KaiPodGroup: ("podgroups.scheduling.run.ai", ("spec", "minMember")),
 }
 """The resource of a group for kubectl, and the field of its minimum, where it can be changed."""
+_GROUP_FIELD = ("spec", "schedulingGroup", "podGroupName")
+_MIN_COUNT = ("spec", "schedulingPolicy", "gang", "minCount")
 
 
 class GangCorrection:
@@ -55,13 +57,27 @@ class GangCorrection:
     def tell(self, explanation: Explanation, otherwise: str) -> None:
         """`otherwise`: what would help where no remedy was found."""
         explanation.remedies = self.remedies
+        if self._has_fixed_minimum:
+            otherwise = f"Create {pods_words(self._found.needs - self._found.exist)} more."
         lines = [line for remedy in self.remedies for line in remedy.lines()]
         explanation.add("would help", self.note, *(lines or [otherwise]))
+
+    @property
+    def _has_fixed_minimum(self) -> bool:
+        """Kubernetes lets no one change the minimum of its own groups."""
+        pods = [self._objects.pods[pod] for pod in self._gang.waiting if pod in self._objects.pods]
+        named = {each.steps[:2] for pod in pods for each in group_references(pod)}
+        is_own = bool(named & {("spec", "schedulingGroup"), ("spec", "workloadRef")})
+        return self._found.code is Code.GANG_TOO_SMALL and is_own
 
     def _lower_minimum(self) -> None:
         gang, found = self._gang, self._found
         group = self._objects.pod_group(gang.name)
-        if found.part or found.role or gang.facts is None or found.exist < 1 or type(group) not in _MINIMUM:
+        if found.part or found.role or gang.facts is None or found.exist < 1:
+            return
+        if isinstance(group, kubernetes.PodGroup):
+            self._replace_group(found.exist)
+        if type(group) not in _MINIMUM:
             return
         pods = tuple(gang.waiting)
         with ExitStack() as stack:
@@ -77,6 +93,36 @@ class GangCorrection:
         )
         commands = (number_command(resource, gang.name, path, found.exist),) if self._objects.is_living else ()
         self.remedies = [Remedy(words, commands)]
+
+    def _replace_group(self, least: int) -> None:
+        """Its scheduling policy cannot be changed, and it cannot be deleted while pods name it."""
+        gang, pods = self._gang, tuple(self._gang.waiting)
+        _, _, name = gang.name.partition("/")
+        copy = f"{name}-{least}"
+        target = self._objects.target(pods)
+        if gang.running or target.is_template or not self._is_free(f"{gang.name}-{least}", pods):
+            return
+        with ExitStack() as stack:
+            self._trial.change_gang(stack, gang.name, lambda facts: structs.replace(facts, minimum=least))
+            # Its pods have to be created again.
+            self._trial.requeue_gang(stack, gang.name)
+            if not self._trial.runs(WaitingSubject(gang.name, pods, is_gang=True)):
+                return
+        edits = [FieldEdit(_GROUP_FIELD, name, copy)]
+        words = (
+            f"Create {pods_words(self._found.needs - least)} more: whether these would fit was not tried. "
+            f"Or start with {least}, in another group, because spec.schedulingPolicy of PodGroup {gang.name} cannot be "
+            f"changed: create PodGroup {copy} like {name} with minCount {least}. {edit_words(edits, target)}"
+        )
+        replaced = edit_commands(edits, target) if self._objects.is_living else ()
+        created = copy_command("podgroups.scheduling.k8s.io", gang.name, copy, _MIN_COUNT, least)
+        self.remedies = [Remedy(words, (created, *replaced) if replaced else ())]
+
+    def _is_free(self, group: str, pods: Sequence[str]) -> bool:
+        """Whether no group has this name, and all of the pods exist and can name it."""
+        asking = [self._objects.pods.get(pod) for pod in pods]
+        named = [[] if pod is None else [each.steps for each in group_references(pod)] for pod in asking]
+        return self._objects.pod_group(group) is None and all(steps == [_GROUP_FIELD] for steps in named)
 
     def _find_name(self) -> None:
         namespace, _, name = self._gang.name.partition("/")

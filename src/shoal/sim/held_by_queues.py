@@ -62,6 +62,9 @@ def hold_queued_pods(documents: Sequence[Document], world: ManifestCluster) -> N
     kept = held_under(documents, world, world.events)
     if kept:
         world.before_queues = world.events
+        world.held_asks |= {
+            event.key: event.ask for event in world.events if isinstance(event, PodArrived) and event.key in kept
+        }
         world.events = [event for event in world.events if not (isinstance(event, PodArrived) and event.key in kept)]
         world.gated |= kept
     gated = {key for key, hold in world.gated.items() if not isinstance(hold, HeldPod) and GATES.intersection(hold)}

@@ -29,7 +29,7 @@ from shoal.store.manifest_cluster import ManifestCluster
 from shoal.views.enumeration import few
 from shoal.views.explanation import QUEUE_ALONE, Explanation
 from shoal.views.remedies import Remedy, both
-from shoal.views.remedy_commands import FieldEdit, label_commands
+from shoal.views.remedy_commands import FieldEdit, label_commands, replacement_command
 
 _MOST_RAISES = 8
 _MOST_REMEDIES = 3
@@ -37,6 +37,8 @@ _MOST_NAMES = 4
 _NO_PLACES = "A change of the queue alone does not help: its pods find no places on the nodes."
 _OVERTAKEN = "Others come before it, and take what a raise of the queue adds."
 _UNTRIED = "Its pods do not exist yet: whether they find places on the nodes was not tried."
+
+_VOLCANO_GROUPS, _JOBS = "podgroups.scheduling.volcano.sh", "jobs.batch.volcano.sh"
 
 _Key = tuple[str, str, tuple[str, ...]]
 _Changes = dict[_Key, QueueChange]
@@ -95,7 +97,7 @@ class _HeldHelp:
 
     def tell(self) -> None:
         found: list[Remedy] = []
-        untried: list[str] = []
+        untried: list[Remedy] = []
         note = ""
         for at in range(len(self._hold.changes)):
             enough = self._enough(at)
@@ -104,7 +106,7 @@ class _HeldHelp:
             changes, freed = enough
             remedy = self._remedy(list(changes.values()))
             if not freed:
-                untried.append(f"{remedy.words} {_UNTRIED}")
+                untried.append(Remedy(f"{remedy.words} {_UNTRIED}", remedy.commands))
                 continue
             tried = self._with_places(remedy, freed)
             note = "" if tried else _NO_PLACES
@@ -113,7 +115,8 @@ class _HeldHelp:
         lines = [line for remedy in found[:_MOST_REMEDIES] for line in remedy.lines()]
         note = note or (_OVERTAKEN if self._is_overtaken else "")
         self._explanation.add("would help", *lines, "" if found or untried else note)
-        self._explanation.add(QUEUE_ALONE, *untried[:_MOST_REMEDIES])
+        self._explanation.untried = untried[:_MOST_REMEDIES]
+        self._explanation.add(QUEUE_ALONE, *(line for each in self._explanation.untried for line in each.lines()))
 
     def _enough(self, at: int) -> tuple[_Changes, list[PodArrived]] | None:
         """The changes of one alternative that suffice, and the pods that they free. Other groups may come first: then
@@ -195,11 +198,13 @@ class _HeldHelp:
         labels = [change for change in changes if change.kind == "pod"]
         if labels:
             return self._relabelled(labels)
-        words = " ".join(map(_words, changes))
-        owned = [change for change in changes if self._is_owned(change)]
-        if owned:
+        jobs = {change: job for change in changes if (job := self._volcano_job(change))}
+        others = [change for change in changes if change not in jobs]
+        words = " ".join([*(_job_words(change, job) for change, job in jobs.items()), *map(_words, others)])
+        if any(self._is_owned(change) for change in others):
             words += " Its owner names the queue as well: correct it there for later pods."
-        return Remedy(words, tuple(_commands(changes)) if self._world.objects.is_living else ())
+        commands = [replacement_command(_JOBS, job, {"queue": str(change.after)}) for change, job in jobs.items()]
+        return Remedy(words, (*commands, *_commands(others)) if self._world.objects.is_living else ())
 
     def _relabelled(self, labels: Sequence[QueueChange]) -> Remedy:
         first, objects = labels[0], self._world.objects
@@ -218,8 +223,25 @@ class _HeldHelp:
         """Whether a PodGroup belongs to a job, which names the queue."""
         if not change.kind.startswith("podgroups."):
             return False
-        found = (each.value for each in self._world.documents if (_kind(each.value), _name(each.value)) == _id(change))
-        return any(meta_of(value).owner_references for value in found)
+        return any(meta_of(value).owner_references for value in self._objects_of(change))
+
+    def _volcano_job(self, change: QueueChange) -> str:
+        """The job of Volcano whose controller sets the queue of this PodGroup; empty if there is none."""
+        if change.kind != _VOLCANO_GROUPS or change.path != ("spec", "queue"):
+            return ""
+        for value in self._objects_of(change):
+            for owner in meta_of(value).owner_references:
+                if owner.kind == "Job" and owner.api_version.startswith("batch.volcano.sh/"):
+                    return f"{meta_of(value).namespace}/{owner.name}"
+        return ""
+
+    def _objects_of(self, change: QueueChange) -> Iterator[Any]:
+        return (each.value for each in self._world.documents if (_kind(each.value), _name(each.value)) == _id(change))
+
+
+def _job_words(change: QueueChange, job: str) -> str:
+    edit = FieldEdit(change.path, change.before, change.after)
+    return f"In job {job}, {edit.words()}: a job is created again for another queue."
 
 
 def _id(change: QueueChange) -> tuple[str, str]:
@@ -266,7 +288,7 @@ def _with(value: Any, changes: Sequence[QueueChange]) -> Any:
 
 def _kind(value: object) -> str:
     if isinstance(value, VolcanoPodGroup):
-        return "podgroups.scheduling.volcano.sh"
+        return _VOLCANO_GROUPS
     if isinstance(value, KaiPodGroup):
         return "podgroups.scheduling.run.ai"
     is_queue = isinstance(value, Unknown) and value.kind == "Queue"

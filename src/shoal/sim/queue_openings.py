@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from msgspec import structs
@@ -16,18 +17,20 @@ from msgspec import structs
 from shoal.api.requirement import Requirement
 from shoal.api.selectors import Selector
 from shoal.engine.queues.clusterqueue import ClusterQueue
-from shoal.engine.queues.facts import ClusterQueueFacts, WorkloadFacts
+from shoal.engine.queues.facts import ClusterQueueFacts, FlavorFacts, LocalQueueFacts, WorkloadFacts
 from shoal.engine.queues.remedies import Effect, FieldChange, RemedyKind
 from shoal.engine.queues.remedies import Remedy as QuotaRemedy
 from shoal.engine.queues.state import Fact, Queues
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.remedies import Objects
 from shoal.units.near_texts import nearest_name
+from shoal.views.enumeration import few
 from shoal.views.remedies import Remedy, both
-from shoal.views.remedy_commands import field_command, name_command, replacement_command
+from shoal.views.remedy_commands import copy_command, field_command, names_command, replacement_command
 
 _MOST_OBSTACLES = 3
 """That are removed one after the other."""
+_MOST_NAMES = 4
 _LOCAL_QUEUE = "localqueue"
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """A label that the API server sets."""
@@ -98,17 +101,19 @@ class QueueOpenings:
     @contextmanager
     def _opened(self, openings: Sequence[Opening]) -> Iterator[None]:
         queues = self._rounds.kueue.queues
-        before = [_present(queues, fact) for each in openings for fact in each.facts]
+        changed = [fact for each in openings for fact in each.facts]
+        before = [fact for fact in map(partial(_present, queues), changed) if fact is not None]
+        created = [fact for fact in changed if isinstance(fact, FlavorFacts) and fact.name not in queues.flavors]
         labels = [(name, queues.namespaces.get(name, {})) for each in openings for name, _ in each.labels]
         workload = self._facts
         self._facts = next((each.workload for each in openings if each.workload is not None), workload)
-        self._put(
-            [fact for each in openings for fact in each.facts], [pair for each in openings for pair in each.labels]
-        )
+        self._put(changed, [pair for each in openings for pair in each.labels])
         try:
             yield
         finally:
             self._facts = workload
+            for fact in created:
+                queues.drop(FlavorFacts, fact.name)
             self._put(before, labels)
 
     def _put(self, facts: Sequence[Fact], labels: Sequence[tuple[str, dict[str, str]]]) -> None:
@@ -212,7 +217,8 @@ class QueueOpenings:
         named = f'ClusterQueue {queue.name} names ResourceFlavor "{missing}"'
         words = f'{named}, which does not exist; did you mean "{near}"?'
         paths = self._objects.flavor_paths(queue.name, missing)
-        commands = (name_command("clusterqueue", queue.name, paths, near),) if paths and self._objects.is_living else ()
+        command = names_command("clusterqueue", queue.name, [(path, near) for path in paths])
+        commands = (command,) if paths and self._objects.is_living else ()
         return Opening(Remedy(words, commands), (_renamed(queue.facts, missing, near),))
 
     def _other_topology(self, missing: str) -> Opening | None:
@@ -223,9 +229,39 @@ class QueueOpenings:
             return None
         flavors = ", ".join(named)
         words = f'ResourceFlavor {flavors} names Topology "{missing}", which does not exist; did you mean "{near}"?'
-        facts = tuple(structs.replace(queues.flavors[name], topology=near) for name in named)
         # Kueue does not let a flavor change once it has a topology, nor be deleted while a queue uses it.
-        return Opening(Remedy(f"{words} A flavor with another name can have that topology."), facts)
+        new = {name: f"{name}-{near}" for name in named}
+        if not {*new.values()}.isdisjoint(queues.flavors):
+            return Opening(
+                Remedy(f"{words} A flavor with another name can have that topology."),
+                tuple(structs.replace(queues.flavors[name], topology=near) for name in named),
+            )
+        users = [each for each in queues.cluster_queues.values() if not {*new}.isdisjoint(_flavors(each))]
+        told = "; ".join(
+            f"create ResourceFlavor {after} like {before} with topologyName {near}, and name it instead of {before} in "
+            f"{few([f'ClusterQueue {each.name}' for each in users if before in _flavors(each)], _MOST_NAMES)}"
+            for before, after in new.items()
+        )
+        facts: list[Fact] = [
+            structs.replace(queues.flavors[old], name=each, topology=near) for old, each in new.items()
+        ]
+        facts += [_all_renamed(each.facts, new) for each in users]
+        said = f"{words} The topology of a ResourceFlavor cannot be changed: {told}."
+        return Opening(Remedy(said, self._flavor_commands(new, near, users)), tuple(facts))
+
+    def _flavor_commands(self, new: Mapping[str, str], topology: str, users: Sequence[ClusterQueue]) -> tuple[str, ...]:
+        """Empty where a queue has an admission check for some of its flavors only."""
+        if not self._objects.is_living or any(rule.flavors for each in users for rule in each.facts.checks):
+            return ()
+        created = [
+            copy_command("resourceflavor", before, after, ("spec", "topologyName"), topology)
+            for before, after in new.items()
+        ]
+        renamed = []
+        for queue in users:
+            paths = [(path, name) for old, name in new.items() for path in self._objects.flavor_paths(queue.name, old)]
+            renamed.append(names_command("clusterqueue", queue.name, paths))
+        return (*created, *renamed)
 
     def _queue(self) -> ClusterQueue | None:
         queues = self._rounds.kueue.queues
@@ -238,17 +274,24 @@ def _is_stop(found: Sequence[QuotaRemedy]) -> bool:
     return all(change.field in {"stopPolicy", "spec.active"} for change in found[0].changes)
 
 
-def _present(queues: Queues, fact: Fact) -> Fact:
+def _present(queues: Queues, fact: Fact) -> Fact | None:
     match fact:
         case ClusterQueueFacts():
             return queues.cluster_queues[fact.name].facts
-        case _ if hasattr(fact, "key"):
+        case LocalQueueFacts():
             return queues.local_queues[fact.key]
-    return queues.flavors[fact.name]
+        case _:
+            return queues.flavors.get(fact.name)
 
 
 def _flavors(queue: ClusterQueue) -> list[str]:
     return list(dict.fromkeys(flavor.name for group in queue.facts.groups for flavor in group.flavors))
+
+
+def _all_renamed(facts: ClusterQueueFacts, names: Mapping[str, str]) -> ClusterQueueFacts:
+    for old, new in names.items():
+        facts = _renamed(facts, old, new)
+    return facts
 
 
 def _renamed(facts: ClusterQueueFacts, old: str, new: str) -> ClusterQueueFacts:

@@ -7,11 +7,12 @@ may come again under another admission.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from msgspec import structs
 
+from shoal.engine.asks import Ask
 from shoal.engine.events import Event, GroupSeen, NodeSeen, PodArrived, PodBound, PodGone
 from shoal.engine.groups import GroupFacts, TopologyRequirement
 from shoal.engine.intake import Intake
@@ -80,6 +81,10 @@ class QueuePods:
     def each_of(self, workload: str) -> Iterator[str]:
         """All its pods, wherever they are."""
         return (pod.key for pod in self._all(workload))
+
+    def asks_of(self, workload: str) -> dict[str, Ask]:
+        """What each of its pods asks for, by pod."""
+        return {pod.key: pod.ask for pod in self._all(workload)}
 
     def groups_of(self, workload: str) -> set[str]:
         """The gangs that its pods are, or will be."""
@@ -163,6 +168,18 @@ class QueuePods:
             self._groups.update(before)
             for group in last.values():
                 self._tell(group)
+
+    @contextmanager
+    def with_asks(self, workload: str, change: Callable[[Ask], Ask]) -> Iterator[None]:
+        """As if its pods asked something else of nodes."""
+        before = self._pods.get(workload, {})
+        self._pods[workload] = {
+            name: [structs.replace(pod, ask=change(pod.ask)) for pod in pods] for name, pods in before.items()
+        }
+        try:
+            yield
+        finally:
+            self._pods[workload] = before
 
     # internals
 

@@ -31,10 +31,20 @@ def unhealthy_lines(cluster: Cluster, ask: Ask, objects: Objects) -> list[str]:
     lines = [*words[:_MOST_NODES], f"and {more:,} more nodes that are not ready" if more > 0 else ""]
     if ask.devices is None and not any(name.startswith(RESOURCE_PREFIX) for name, _ in ask.requests):
         return lines
-    broken = {name: health for name, node in objects.nodes.items() if (health := gpu_health(node)) is not None}
+    broken = {
+        name: health
+        for name, node in objects.nodes.items()
+        if (health := gpu_health(node)) is not None and (health.total or not _gives_to_claims(cluster, name))
+    }
     words = [health_words(name, broken[name]) for name in _allowed(cluster, ask, broken)]
     more = len(words) - _MOST_NODES
     return [*lines, *words[:_MOST_NODES], f"and {more:,} more nodes with unhealthy GPUs" if more > 0 else ""]
+
+
+def _gives_to_claims(cluster: Cluster, name: str) -> bool:
+    """Whether a driver publishes devices of the node: its GPUs are then given to resource claims."""
+    row = cluster.row_of.get(name)
+    return row is not None and bool(cluster.dra.pools.on(row))
 
 
 def _allowed(cluster: Cluster, ask: Ask, names: Iterable[str]) -> list[str]:

@@ -28,6 +28,7 @@ from shoal.api.slices import ResourceSlice
 from shoal.api.topology import KaiTopology, KueueTopology
 from shoal.api.workloads import DaemonSet
 from shoal.data.gpus import PRODUCT_LABEL
+from shoal.engine.asks import Ask
 from shoal.engine.device_demand import PARTS
 from shoal.engine.device_notation.names import OWN_DEVICES
 from shoal.engine.devices.kind import DevicePositions
@@ -79,6 +80,8 @@ class ManifestCluster:
     warnings: list[str] = field(default_factory=list)
     gated: dict[str, Hold] = field(default_factory=dict)
     """Pods that are held back, by scheduling gates or by a queue."""
+    held_asks: dict[str, Ask] = field(default_factory=dict)
+    """What those of them ask for that have objects."""
     schedulers: list[str] = field(default_factory=list)
     """Names of the schedulers that waiting pods ask for, in order of first mention."""
     waiting: list[Placed[Pod]] = field(default_factory=list)
@@ -207,10 +210,12 @@ class _ManifestReader:
                 running.append((pod, event))
             elif pod.spec.scheduling_gates:
                 self._cluster.gated[event.key] = tuple(gate.name for gate in pod.spec.scheduling_gates)
+                self._cluster.held_asks[event.key] = event.ask
             elif pod.is_terminating():
                 continue
             elif isinstance(found := self._volumes.within(event, pod), HeldPod):
                 self._cluster.gated[event.key] = found
+                self._cluster.held_asks[event.key] = event.ask
             else:
                 waiting.append((pod.metadata.creation_timestamp or FIRST, order, found))
                 self._cluster.waiting.append(member.placed)

@@ -39,6 +39,8 @@ class Explanation:
     chapters: list[tuple[str, list[str]]] = field(default_factory=list)
     remedies: list[Remedy] = field(default_factory=list)
     """That the lines under `would help` describe."""
+    untried: list[Remedy] = field(default_factory=list)
+    """That the lines under `queue alone` describe: only the queue was asked about them."""
     is_at_once: bool = True
     """Whether the outcome needs the end of no other pod or workload."""
 
@@ -54,11 +56,16 @@ def show_explanation(console: Console, explanation: Explanation) -> None:
     line = Text(visible(explanation.title), "bold") + Text(" ") + Text(visible(explanation.outcome), style)
     console.print(line + Text(f": {explanation.code}" if explanation.code else ""), soft_wrap=True)
     width = max((len(heading) for heading, _ in explanation.chapters), default=0)
-    commands = {command for remedy in explanation.remedies for command in remedy.commands}
+    commands = {
+        (heading, command)
+        for heading, remedies in ((HELP, explanation.remedies), (QUEUE_ALONE, explanation.untried))
+        for remedy in remedies
+        for command in remedy.commands
+    }
     for heading, lines in explanation.chapters:
         shown = lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES:,} more"]
         for number, text in enumerate(shown):
-            _show_line(console, "" if number else heading, text, width, is_command=heading == HELP and text in commands)
+            _show_line(console, "" if number else heading, text, width, is_command=(heading, text) in commands)
 
 
 def _show_line(console: Console, heading: str, text: str, width: int, *, is_command: bool) -> None:

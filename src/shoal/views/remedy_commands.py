@@ -176,9 +176,21 @@ def replacement_command(kind: str, key: str, spec: Mapping[str, str]) -> str:
     return f"kubectl get {_named(kind, key)} -o yaml | {patch} | kubectl replace --force -f -"
 
 
-def name_command(kind: str, key: str, paths: Iterable[Sequence[str]], name: str) -> str:
+def copy_command(kind: str, key: str, name: str, path: Sequence[str], value: Any) -> str:
+    """Creates a copy of an object with another name and another value at the path."""
+    steps = [
+        {"op": "replace", "path": "/metadata/name", "value": name},
+        {"op": "remove", "path": "/metadata/resourceVersion"},
+        {"op": "replace", "path": _pointer(path), "value": value},
+    ]
+    body = json.dumps(steps, separators=(",", ":"))
+    patch = f"kubectl patch -f - --local --type=json -p='{body}' -o yaml"
+    return f"kubectl get {_named(kind, key)} -o yaml | {patch} | kubectl create -f -"
+
+
+def names_command(kind: str, key: str, names: Iterable[tuple[Sequence[str], str]]) -> str:
     """Writes another name at each of these paths of an object."""
-    steps = [{"op": "replace", "path": _pointer(path), "value": name} for path in paths]
+    steps = [{"op": "replace", "path": _pointer(path), "value": name} for path, name in names]
     return f"kubectl patch {_named(kind, key)} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
 
 

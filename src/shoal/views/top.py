@@ -96,18 +96,22 @@ class Top(msgspec.Struct, frozen=True):
     models: list[ModelTop]
     holders: list[HolderTop]
     waiting: dict[str, float]
-    """`pods` that have no node, and the `gpus` that they ask for; `workloads` whose quota is not free yet; `gangs` that
-    a queue keeps back before they have pods."""
+    """`pods` that have no node, and the `gpus` that they ask for; pods that their controllers have yet to create
+    (`notCreated`); `workloads` whose quota is not free yet; `gangs` that a queue keeps back before they have pods."""
 
 
 class HeldBack(NamedTuple):
     """What no scheduler may place yet."""
 
     pods: int = 0
+    gpu_milli: int = 0
+    """What these pods ask for."""
     workloads: int = 0
     """In queues of Kueue."""
     gangs: int = 0
     """Without pods."""
+    not_created: Collection[str] = ()
+    """Pods that their controllers have yet to create, also some that the facts have."""
 
 
 NOTHING_HELD = HeldBack()
@@ -125,10 +129,12 @@ def top_of(
     values = _lost(cluster, (_waiting(cluster) or _placed(cluster)) if typical is None else typical)
     told = [_node(cluster, node, values, owner_of) for node in nodes if node.metadata.name in cluster.row_of]
     told.sort(key=lambda node: (node.state == "ready", -node.gpus, -node.free, node.name))
-    asked = sum(cluster.pending[pod].charge.gpu_milli for pod in cluster.pending.in_order())
+    pending = [pod for pod in cluster.pending.in_order() if pod not in held.not_created]
+    asked = sum(cluster.pending[pod].charge.gpu_milli for pod in pending)
     waiting = {
-        "pods": float(len(cluster.pending) + held.pods),
-        "gpus": _gpus(asked),
+        "pods": float(len(pending) + held.pods),
+        "gpus": _gpus(asked + held.gpu_milli),
+        "notCreated": float(len(held.not_created)),
         "workloads": float(held.workloads),
         "gangs": float(held.gangs),
     }

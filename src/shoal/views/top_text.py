@@ -81,6 +81,8 @@ def _waiting(top: Top) -> str:
     pods, asked, workloads = (top.waiting[name] for name in ("pods", "gpus", "workloads"))
     wanted = f" for {number(asked)} GPU{'' if asked == 1 else 's'}" if asked else ""
     told = f"; {pods:,.0f} pod{' waits' if pods == 1 else 's wait'}{wanted}" if pods else ""
+    absent = top.waiting["notCreated"]
+    told += f"; {absent:,.0f} pod{' is' if absent == 1 else 's are'} not created yet" if absent else ""
     many = f"{workloads:,.0f} workload{' waits' if workloads == 1 else 's wait'}"
     gangs = top.waiting["gangs"]
     hollow = f"; {gangs:,.0f} gang{' without pods waits' if gangs == 1 else 's without pods wait'}" if gangs else ""

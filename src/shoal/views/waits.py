@@ -23,7 +23,7 @@ HELP: Mapping[Wait, str] = {
     Wait.PENDING: "It is considered in the order of its queue.",
     Wait.PODS_READY: "It is tried again when the pods of those admitted before are ready.",
     Wait.GATED: "It is considered once its gates are removed.",
-    Wait.ON_HOLD: "Nothing is admitted here until that is undone.",
+    Wait.ON_HOLD: "Nothing is admitted here until that is corrected.",
     Wait.INADMISSIBLE: "Waiting does not help: correct what is named.",
     Wait.RESERVED: "It starts when the gang before it has started, or where it ends in time.",
 }
@@ -67,6 +67,13 @@ def limit_words(limits: Sequence[DomainLimit]) -> str:
 
 
 def _limit(limit: DomainLimit) -> str:
+    if limit.is_repelled:
+        where = f"no {limit.level} can" if limit.level else f"Topology {limit.topology} cannot"
+        what = f"a slice of {pods_words(limit.needs)}" if limit.is_slice else f"the {pods_words(limit.needs)}"
+        return (
+            f"{where} hold {what} of pod set {limit.pod_set}, even if it were empty, since they do not tolerate the "
+            "taints of its nodes."
+        )
     if not limit.level:
         return (
             f"all nodes of Topology {limit.topology} together hold {limit.fits:,} of the {pods_words(limit.needs)} of "

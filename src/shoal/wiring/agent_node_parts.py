@@ -87,8 +87,12 @@ def condition_part(node: AgentNode, taint: HealthTaint | None) -> AgentPart:
         from shoal.agent.health.node_condition import NodeConditionWriter
 
         writer = NodeConditionWriter(api, clock, node.name, node.health.health, taint=taint, users=_users(node))
-        node.health.listen(writer.changed)
-        await writer.run()
+        end = node.health.listen(writer.changed)
+        try:
+            await writer.run()
+        finally:
+            # The part is started again with another writer.
+            end()
 
     return async_part("condition of the node", lambda: node.cluster(work, "shoal-agent"))
 
@@ -116,7 +120,7 @@ def labels_part(node: AgentNode, machine_type: str | None) -> AgentPart:
     return async_part("labels", lambda: node.cluster(work, MANAGER))
 
 
-def mig_part(node: AgentNode, choice: MigChoice) -> AgentPart:
+def mig_part(node: AgentNode, choice: MigChoice, *, has_device_plugin: bool) -> AgentPart:
     async def work(api: Api, clock: Clock) -> None:
         from shoal.agent.mig.held_devices import claimed_devices
         from shoal.agent.mig.label_controller import MigLabelController, MigSettings
@@ -130,6 +134,7 @@ def mig_part(node: AgentNode, choice: MigChoice) -> AgentPart:
             configs=None if file is None else lambda: layouts_of_file(file),
             changed=node.changed,
             claimed=lambda: claimed_devices(node.kubelet.holdings(), node.health.gpus(), node.name),
+            creates_on_demand=has_device_plugin,
         )
         await MigLabelController(api, clock, NodeMig(node.driver, node.mig), settings).run()
 
@@ -160,10 +165,24 @@ def claims_part(node: AgentNode, choice: ClaimChoice, *, is_simulated: bool) -> 
         mig = node.mig if choice.has_dynamic_mig else None
         devices = ClaimableDevices(gpu_driver, node.health.health, None if is_simulated else _SYS, mig)
         driver = ClaimDriver(node.name, choice.folders, devices, cdi, choice.sharing())
-        node.health.listen(lambda _: driver.wake())
-        await driver.run(api)
+        end = node.health.listen(lambda _: driver.wake())
+        try:
+            await driver.run(api)
+        finally:
+            end()
 
     return async_part("resource claims", lambda: node.cluster(work, "shoal-agent"))
+
+
+def refused_layout_part(node: AgentNode) -> AgentPart:
+    """Of a node without device plugin."""
+
+    async def work(api: Api, clock: Clock) -> None:
+        from shoal.agent.dra.layout_refusal import report_refused_layout
+
+        await report_refused_layout(api, clock, node.name)
+
+    return async_part("MIG on demand", lambda: node.cluster(work, "shoal-agent"))
 
 
 def metrics_part(node: AgentNode, address: tuple[str, int], *, is_simulated: bool) -> AgentPart:

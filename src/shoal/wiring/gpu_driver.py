@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, cast
 
@@ -10,8 +11,10 @@ from shoal.devices.port import GpuDriver
 from shoal.units.errors import UserError
 
 if TYPE_CHECKING:
+    from shoal.agent.health.watcher import HealthWatcher
     from shoal.agent.mig.nvml_mig import NvmlMigLibrary
     from shoal.agent.nvml_library import NvmlLibrary
+    from shoal.agent.patient_driver import PatientDriver
     from shoal.agent.sharing.nvml_compute_mode import NvmlModeLibrary
     from shoal.devices.compute_mode import ComputeModes
     from shoal.embedded.gpus.device_manager import DeviceManager
@@ -40,12 +43,39 @@ def open_mig(fake: str = "") -> tuple[GpuDriver, MigControl]:
     return _driver(library), NvmlMigControl(cast("NvmlMigLibrary", library))
 
 
-def compute_modes(driver: GpuDriver, fake: str = "") -> ComputeModes:
-    """Of the GPUs of an open driver."""
+def open_mig_patiently(fake: str = "") -> tuple[PatientDriver, MigControl]:
+    """As `open_mig`, for a driver some of whose calls may never return, this one included."""
+    from shoal.agent.mig.patient_control import PatientMigControl
+    from shoal.agent.patient_driver import PatientDriver
+
+    opened: list[MigControl] = []
+
+    def open_both() -> GpuDriver:
+        driver, control = open_mig(fake)
+        opened.append(control)
+        return driver
+
+    driver = PatientDriver(open_both)
+    return driver, PatientMigControl(opened[0])
+
+
+def health_watcher(driver: GpuDriver, fake: str = "") -> HealthWatcher:
+    """With the Xids that the environment of the device plugin excludes or adds."""
+    from shoal.agent.health.watcher import HealthTimes, HealthWatcher
+    from shoal.devices.xids import health_checks
+
+    checks = health_checks(os.environ.get("DP_DISABLE_HEALTHCHECKS", ""), os.environ.get("DP_ENABLE_HEALTHCHECKS", ""))
+    # A simulated driver does not wait for an Xid.
+    times = HealthTimes(readings_s=5.0, wait_s=0.2) if fake else None
+    return HealthWatcher(driver, time.monotonic, checks, times)
+
+
+def compute_modes(fake: str = "") -> ComputeModes:
+    """Of the GPUs of this machine, or of a simulated one."""
     if fake:
         from shoal.embedded.gpus.simulated_compute_modes import SimulatedComputeModes
 
-        return SimulatedComputeModes(gpu.uuid for gpu in driver.gpus().gpus)
+        return SimulatedComputeModes(gpu.uuid for gpu in open_driver(fake).gpus().gpus)
     from shoal.agent.sharing.nvml_compute_mode import NvmlComputeModes
 
     return NvmlComputeModes(cast("NvmlModeLibrary", _library()))

@@ -41,7 +41,7 @@ def mps_sharing(
     if not program:
         return None
     state = MpsStateFile(Path(root) / _STATE)
-    daemons = MpsDaemons(MpsParts(MpsControl(program), compute_modes(driver, fake), state, monotonic))
+    daemons = MpsDaemons(MpsParts(MpsControl(program), compute_modes(fake), state, monotonic))
 
     def now() -> MpsSettings:
         found = settings()
@@ -50,7 +50,7 @@ def mps_sharing(
     return MpsSharing(driver, daemons, now)
 
 
-def claim_sharing(driver: GpuDriver, fake: str, options: SharingOptions, root: str) -> ClaimSharing:
+def claim_sharing(fake: str, options: SharingOptions, root: str) -> ClaimSharing:
     """Of resource claims. Daemons that the device plugin's sharing has left behind end."""
     from shoal.agent.dra.claim_sharing import ClaimSharing
 
@@ -58,7 +58,7 @@ def claim_sharing(driver: GpuDriver, fake: str, options: SharingOptions, root: s
     daemons = None
     if program:
         state = MpsStateFile(Path(root) / _STATE)
-        daemons = MpsDaemons(MpsParts(MpsControl(program), compute_modes(driver, fake), state, monotonic))
+        daemons = MpsDaemons(MpsParts(MpsControl(program), compute_modes(fake), state, monotonic))
 
     def set_slice(uuid: str, interval: TimeSlice) -> None:
         # Simulated GPUs have no time slice.

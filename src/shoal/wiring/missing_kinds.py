@@ -13,6 +13,7 @@ import msgspec
 
 from shoal.client.clock import Clock
 from shoal.client.ecosystem_kinds import (
+    CLUSTER_POLICIES,
     CLUSTER_QUEUES,
     KAI_POD_GROUPS,
     KAI_QUEUES,
@@ -60,6 +61,9 @@ NEEDS = (
     ),
     RequiredKinds(
         "kai-scheduler", "KAI", (KAI_QUEUES, KAI_POD_GROUPS), ("kai",), "its queues and pod groups have no status"
+    ),
+    RequiredKinds(
+        "gpu-operator", "the GPU operator", (CLUSTER_POLICIES,), ("operator",), "no component of GPU nodes is installed"
     ),
 )
 

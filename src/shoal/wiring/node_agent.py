@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -19,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from shoal.agent.cdi.driver_files import mig_capabilities
-from shoal.agent.health.watcher import HealthTimes, HealthWatcher
+from shoal.agent.health.watcher import HealthWatcher
 from shoal.agent.kubelet.pod_resources import USUAL_SOCKET, KubeletPodDevices
+from shoal.agent.mig.patient_control import PatientMigControl
 from shoal.agent.parts import AgentPart, Stop, async_part, part_after, periodic_part, run_parts
 from shoal.agent.patient_call import PatientCall, SilentDriverError
+from shoal.agent.patient_driver import PatientDriver
 from shoal.agent.plugin.config_files import ConfigFile, ConfigFolder, ConfigKeys
 from shoal.agent.plugin.device_plugin import DevicePlugin, NodeParts, PluginSettings
 from shoal.agent.plugin.plugin_spec import PluginSpec
@@ -33,7 +33,6 @@ from shoal.devices.mig_port import MigControl
 from shoal.devices.plugin_resources import PluginConfigError
 from shoal.devices.port import GpuDriver
 from shoal.devices.waiting_requests import Held, PodName
-from shoal.devices.xids import health_checks
 from shoal.units.errors import UserError, Where
 from shoal.wiring.agent_node_parts import (
     AgentNode,
@@ -44,8 +43,9 @@ from shoal.wiring.agent_node_parts import (
     labels_part,
     metrics_part,
     mig_part,
+    refused_layout_part,
 )
-from shoal.wiring.gpu_driver import open_mig, type_of_fake
+from shoal.wiring.gpu_driver import health_watcher, open_mig, type_of_fake
 from shoal.wiring.gpu_sharing import SharingOptions, claim_sharing, mps_sharing, time_slices
 from shoal.wiring.plugin_settings import SettingsReader, most_mps_clients
 
@@ -57,11 +57,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("shoal.agent")
 USUAL_FOLDER = Path("/var/lib/kubelet/device-plugins")
 _DRIVER_RETRY_S, _CONFIG_S, _SPEC_S, _TIME_SLICE_S = 30.0, 5.0, 5.0, 5.0
-_CLOSE_S = 3.0
+_OPEN_S = 2.0
 _FIRST_PODS_S = 5.0
 """How long the devices are kept back at the start if the cluster does not answer."""
-_SIMULATED = HealthTimes(readings_s=5.0, wait_s=0.2)
-"""A simulated driver does not wait for an Xid."""
 
 
 _CONFIGURED = frozenset({"device plugin", "MPS", "time slices", "labels", "CDI specification"})
@@ -96,17 +94,17 @@ def run_agent(settings: AgentSettings, stop: Stop) -> Sequence[str]:
     opened = _driver(settings, stop)
     if opened is None:
         return ()
-    driver, mig = opened
+    driver = PatientDriver(lambda: opened[0])
     try:
-        return run_parts(agent_parts(driver, mig, settings), stop)
+        return run_parts(agent_parts(driver, PatientMigControl(opened[1]), settings), stop)
     finally:
-        with suppress(SilentDriverError):
-            PatientCall(driver.close, _CLOSE_S)()
+        driver.close()
 
 
 def agent_parts(driver: GpuDriver, mig: MigControl, settings: AgentSettings) -> Sequence[AgentPart]:
+    """The driver is not called here: one that does not respond must not keep any part from its start."""
     reader = SettingsReader(settings.flags, most_mps_clients(driver))
-    health = _health(driver, settings)
+    health = health_watcher(driver, settings.fake)
     is_plugin = settings.parts.claims is None
     choice = SchedulerChoice() if settings.access is not None and is_plugin else None
     first = _first(settings, reader)
@@ -152,11 +150,12 @@ def _cluster_parts(node: AgentNode, settings: AgentSettings) -> Iterator[AgentPa
     if chosen.has_labels:
         yield labels_part(node, type_of_fake(settings.fake) if settings.fake else None)
     if chosen.mig is not None:
-        yield mig_part(node, chosen.mig)
+        yield mig_part(node, chosen.mig, has_device_plugin=chosen.claims is None)
     if chosen.claims is not None:
-        sharing = partial(claim_sharing, node.driver, settings.fake, settings.sharing, node.flags().mps_root)
+        sharing = partial(claim_sharing, settings.fake, settings.sharing, node.flags().mps_root)
         choice = ClaimChoice(chosen.claims, chosen.has_dynamic_mig, sharing)
         yield claims_part(node, choice, is_simulated=bool(settings.fake))
+        yield refused_layout_part(node)
 
 
 def _node(
@@ -183,9 +182,16 @@ def _node(
 
 def _driver(settings: AgentSettings, stop: Stop) -> tuple[GpuDriver, MigControl] | None:
     waits = not _first(settings, SettingsReader(settings.flags)).flags.fail_on_init_error
+    opening, is_silent = PatientCall(partial(open_mig, settings.fake), _OPEN_S), False
     while not stop.is_set():
         try:
-            return open_mig(settings.fake)
+            return opening()
+        except SilentDriverError:
+            # The same call is waited for, in short steps, so that the agent can be ended meanwhile.
+            if not is_silent:
+                _log.warning("NVIDIA's driver does not respond; the agent waits for it")
+            is_silent = True
+            continue
         except UserError as error:
             if not waits:
                 raise
@@ -203,11 +209,6 @@ def _first(settings: AgentSettings, reader: SettingsReader) -> PluginSettings:
         where = Where(file=str(file)) if file is not None else Where()
         raise UserError(str(error), where=where, fix="see the flags and sharing of the device plugin") from error
     return found
-
-
-def _health(driver: GpuDriver, settings: AgentSettings) -> HealthWatcher:
-    checks = health_checks(os.environ.get("DP_DISABLE_HEALTHCHECKS", ""), os.environ.get("DP_ENABLE_HEALTHCHECKS", ""))
-    return HealthWatcher(driver, monotonic, checks, _SIMULATED if settings.fake else None)
 
 
 def _health_part(health: HealthWatcher) -> AgentPart:

@@ -41,6 +41,8 @@ class LabelSettings(msgspec.Struct, frozen=True):
     """A file, or a folder of which the label of the Node names one."""
     default: str = ""
     """The file of a Node without the label."""
+    is_pci_only: bool = False
+    """Only whether the machine has GPUs, without asking a driver."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -91,6 +93,7 @@ def label_source(open_driver: Callable[[], GpuDriver], settings: LabelSettings, 
             settings.config,
             timestamp_s=None if features.no_timestamp else int(time.time()),
             needs_driver=settings.flags.fail_on_init_error,
+            is_pci_only=settings.is_pci_only,
         ),
         MachineFiles(Path(features.machine_type_file)) if fake_type is None else fake_type,
     )
@@ -141,7 +144,7 @@ async def _write_labels(
     from shoal.agent.plugin.node_label import follow_config_label, read_config_label
     from shoal.client.clock import WallClock
 
-    api = _api(target)
+    api = _api(target, settings)
     label: asyncio.Task[None] | None = None
     features = settings.flags.features
     interval_s = None if features.sleep_interval_ns is None else features.sleep_interval_ns / 10**9
@@ -169,14 +172,15 @@ async def _write_labels(
             await api.close()
 
 
-def _api(target: Target) -> Api | None:
+def _api(target: Target, settings: LabelSettings) -> Api | None:
     if target.access is None:
         return None
-    from shoal.agent.features.node_object import MANAGER
+    from shoal.agent.features.node_object import DISCOVERY_MANAGER, MANAGER
     from shoal.client.http.api import KubeApi
     from shoal.client.http.settings import KubeSettings
 
-    return KubeApi(target.access, random.Random(), KubeSettings(manager=MANAGER, timeout_s=20.0))
+    manager = DISCOVERY_MANAGER if settings.is_pci_only else MANAGER
+    return KubeApi(target.access, random.Random(), KubeSettings(manager=manager, timeout_s=20.0))
 
 
 def _opened(target: Target, api: Api | None, settings: LabelSettings) -> LabelTarget:

@@ -11,6 +11,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from shoal.api.run_configuration import IN_USE, QUEUES_IN_USE
 from shoal.api.wire import to_json
 from shoal.client.election import LeaderElection
@@ -31,6 +33,7 @@ from shoal.wiring.telemetry import Telemetry
 from shoal.wiring.webhook import start_webhook
 
 _log = logging.getLogger("shoal")
+_OPERATOR = "shoal-operator"
 
 
 def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswered: Callable[[str], None]) -> None:
@@ -57,8 +60,10 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
         def may_write() -> bool:
             return all(one.is_leading for one in elections)
 
-        def enter(inner: ProcessTasks) -> Api:
-            return LeasedApi(telemetry.observed(client_for(inner, access, settings, may_write)), may_write)
+        def enter(inner: ProcessTasks, user: str = "") -> Api:
+            # The fields of the components belong to the operator, so that other clients can tell whose they are.
+            own = replace(settings, manager=user) if user == _OPERATOR else settings
+            return LeasedApi(telemetry.observed(client_for(inner, access, own, may_write)), may_write)
 
         async def work(inner: ProcessTasks) -> None:
             telemetry.begins()
@@ -88,7 +93,7 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
 
         if choice.is_child:
             # A child process of an embedded cluster holds the lease for that cluster.
-            await run_with_lease(tasks, tasks.api, election, at_once, lead)
+            await run_with_lease(tasks, tasks.api, choice.own, at_once, lead)
             return
         if not election.leader_elect or await is_beside_up(tasks.api, lock, choice.own.scheduler_names):
             await check_alone(tasks.api, lock)
@@ -108,9 +113,9 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
 
 
 async def _work(
-    tasks: ProcessTasks, enter: Callable[[ProcessTasks], Api], choice: RunChoice, telemetry: Telemetry
+    tasks: ProcessTasks, enter: Callable[[ProcessTasks, str], Api], choice: RunChoice, telemetry: Telemetry
 ) -> None:
-    served = await start_shoal(tasks, lambda _: enter(tasks), choice, telemetry)
+    served = await start_shoal(tasks, lambda name: enter(tasks, name), choice, telemetry)
     tasks.start("caches", tasks.informers.run)
     await tasks.informers.synced()
     await wait_for_gates(tasks, served, choice, are_at_once=choice.is_child)

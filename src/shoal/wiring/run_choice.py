@@ -9,9 +9,10 @@ from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
 from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
+from shoal.operator.components.facts import OperatorSettings
 from shoal.wiring.cluster_clock import ClockReading
 
-SCHEDULER, QUEUES, VOLCANO, KAI = "scheduler", "queues", "volcano", "kai"
+SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
 SCHEDULER_OF = {VOLCANO: "volcano", KAI: "kai-scheduler"}
 """The scheduler names of other projects whose pods a part schedules while the project does not run."""
 OWN_NAMES = ("shoal", "default-scheduler", *SCHEDULER_OF.values())
@@ -44,6 +45,8 @@ class RunChoice(msgspec.Struct, frozen=True):
     """The address of the metrics endpoint, `none`, or None for the default address."""
     profiles: tuple[NamedProfile, ...] = ()
     """The profiles by scheduler name. `builder` builds the first; names without a profile use it as well."""
+
+    operator: OperatorSettings = OperatorSettings()
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:

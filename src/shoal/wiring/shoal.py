@@ -26,7 +26,7 @@ from shoal.wiring.disciplines import add_disciplines
 from shoal.wiring.missing_kinds import MissingKinds
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.queue_rules import QueueRules
-from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, VOLCANO, RunChoice
+from shoal.wiring.run_choice import KAI, OPERATOR, QUEUES, SCHEDULER, VOLCANO, RunChoice
 from shoal.wiring.scheduling_loop import new_scheduling_loop
 from shoal.wiring.telemetry import Telemetry
 
@@ -35,7 +35,8 @@ ClientFactory = Callable[[str], Api]
 
 BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
-NAMED = ("driver-upgrades",)
+_UPGRADES = "driver-upgrades"
+NAMED = (OPERATOR, _UPGRADES)
 """Controllers that run only if `--controllers` names them."""
 _KUBERNETES = "default-scheduler"
 """Under this name, replicas are spread as kube-scheduler does."""
@@ -73,12 +74,16 @@ async def start_shoal(
         groups = KubernetesGroups(groups_context, served, frozenset(choice.scheduler_names))
         tasks.start("pod groups of Kubernetes", groups.run)
         tasks.start("pod groups", light_groups_controller(groups_context, served, namespaces.scheduler_plugins).run)
-    for name in (*BESIDE, *NAMED):
+    for name in (*BESIDE, _UPGRADES):
         if name in choice.controllers:
             # Imported here: a process imports the controllers that it runs, and no others.
             from shoal.wiring.shoal_makers import make
 
             tasks.start(name, make(name, context_of(name), served, rules).run)
+    if OPERATOR in choice.controllers:
+        from shoal.controllers.operator.controller import operator_controller
+
+        tasks.start(OPERATOR, operator_controller(context_of(OPERATOR), served, choice.operator).run)
     if telemetry is not None:
         telemetry.follow_work_queues(tasks.waiting)
     missing = MissingKinds(served, choice.controllers, tasks.clock)

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from uuid import uuid4
 
 from shoal.api.lease import Lease
-from shoal.api.run_configuration import IN_USE, QUEUES_IN_USE, LeaderElectionRules
+from shoal.api.run_configuration import IN_USE, QUEUES_IN_USE, RunConfiguration
+from shoal.api.wire import to_json
 from shoal.client.election import LeaderElection, Work
 from shoal.client.kind import LEASES
 from shoal.client.lease_lock import Lock, Timing
@@ -52,7 +53,7 @@ async def _holder(api: Api, lock: Lock) -> str:
     return lease.read(Lease).content().holder_identity or ""
 
 
-async def run_with_lease(tasks: ProcessTasks, api: Api, rules: LeaderElectionRules, at_once: Work, later: Work) -> None:
+async def run_with_lease(tasks: ProcessTasks, api: Api, own: RunConfiguration, at_once: Work, later: Work) -> None:
     """For a cluster of `shoal up`: hold the lease, so that other processes wait. If only an earlier process of this
     cluster holds it, which has ended because its folder is in use here, work begins at once; if another process does,
     `later` begins when it releases the lease, and ends with the lease.
@@ -60,14 +61,15 @@ async def run_with_lease(tasks: ProcessTasks, api: Api, rules: LeaderElectionRul
     Rejected: to end the work when the lease is lost. The lease is lost only if the server in this process does not
     answer its own process for ten seconds; the whole cluster uses its caches by then. A warning is logged."""
     identity = f"{_UP}{uuid4().hex[:8]}"
+    rules = own.leader_election
     lock = Lock(
         rules.resource_namespace,
         rules.resource_name,
         identity,
         Timing(*rules.timing_s()),
         successor_of=_UP,
-        # A holder before it may have had another configuration; this one has the default one.
-        annotations=((IN_USE, ""), (QUEUES_IN_USE, "")),
+        # A holder before it may have had another configuration.
+        annotations=((IN_USE, to_json(own.deciding()).decode()), (QUEUES_IN_USE, "")),
     )
     holder = await _holder(api, lock)
     if holder and not holder.startswith(_UP):

@@ -6,20 +6,20 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
-from shoal.agent.kubelet.cri.container_volumes import may_mount
+from shoal.agent.health.node_condition import PodUser
 from shoal.agent.kubelet.cri.support import unsupported as unsupported_in_containers
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Admission, Kubelet
 from shoal.agent.kubelet.launches import limits_of
 from shoal.agent.kubelet.machine import this_machine
+from shoal.agent.kubelet.mounts import may_mount
 from shoal.agent.kubelet.node import RUNTIME_LABEL, NodeDescription, NodeOfThisMachine
 from shoal.agent.kubelet.pod_on_node import RUNTIME_CLASSES, NodeParts
 from shoal.agent.kubelet.pod_store import PodStore
@@ -27,29 +27,28 @@ from shoal.agent.kubelet.process.launcher import ProcessLauncher
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.process.support import ALLOWED, LABEL, RUNTIME_CLASS, ProcessUser, unsupported
 from shoal.agent.kubelet.stopping import stop_all
+from shoal.agent.kubelet.usage import UsageOfPods
 from shoal.client.clock import WallClock
+from shoal.client.context import Context
 from shoal.client.http.access import Access
 from shoal.client.http.api import KubeApi
 from shoal.client.informers import Informers
 from shoal.client.kind import CONFIG_MAPS, ENDPOINTS, NAMESPACES
 from shoal.client.port import Api
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
-from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.pod_refusal import Refused
-from shoal.devices.port import GpuDriver
 from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION as ENDPOINT
 from shoal.embedded.kubelets.endpoint import api_server_trust
-from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings
-from shoal.embedded.kubelets.node_view import Usage
-from shoal.units.errors import ShoalError, UserError
+from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
+from shoal.embedded.kubelets.node_view import MeasuredNodes, Usage
 from shoal.wiring.container_runtime import chosen_socket, open_containers, remove_unknown_pods
-from shoal.wiring.gpu_driver import open_driver
+from shoal.wiring.machine_gpus import MachineGpus, open_machine_gpus
+from shoal.wiring.measured_nodes import AllNodes
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.this_machine_view import ThisMachineView
 
 Obj = dict[str, Any]
 _log = logging.getLogger("shoal.this-machine")
-_MACHINE_TYPE = Path("/sys/class/dmi/id/product_name")
 WARNING = (
     "this machine runs process pods: in namespaces with the label "
     f"{LABEL}={ALLOWED}, every user who may create pods runs programs as %s on this machine, without isolation"
@@ -62,8 +61,11 @@ CONTAINERS_WARNING = (
 
 class StartedMachine(NamedTuple):
     node: str
-    port: int
+    ports: Ports
     """Of the kubelet, on loopback."""
+    ca: str
+    """The authority of the kubelet's certificate."""
+    view: ThisMachineView
     has_taken_over: asyncio.Event
     """Set when the pods of an earlier process are known."""
 
@@ -82,6 +84,8 @@ class MachineOfNode(msgspec.Struct, frozen=True):
     """The labels of a namespace, by name, where the node may not read all namespaces."""
     runtime_endpoint: str = ""
     """The user's choice of the container runtime's socket."""
+    others: MeasuredNodes | None = None
+    """Further nodes whose usage is served with that of this one."""
 
 
 _SERVER = MachineOfNode()
@@ -95,16 +99,22 @@ async def start_this_machine(
     machine = this_machine(folder, name=what.name)
     pods = folder / "pods"
     runtime = ProcessRuntime(pods)
-    driver = _driver(what.fake_gpus)
-    gpus, labels = NodeGpus(driver), _labels(driver)
+    found = await open_machine_gpus(what.fake_gpus)
+    tasks.at_end(found.end)
+    gpus, labels = found.node, await asyncio.to_thread(found.labels)
     store = PodStore(pods)
     socket = chosen_socket(what.runtime_endpoint, folder / "runtime-endpoint", _stored_in_containers(store))
-    containers = await open_containers(tasks, socket, pods, driver, gpus)
+    containers = await open_containers(tasks, socket, pods, found.driver, gpus)
     view = ThisMachineView(machine.name, Usage(machine.cores * 1000, machine.memory_bytes))
-    port, url = await _endpoint(tasks, view, what.client_ca)
-    annotations = {} if what.client_ca else {ENDPOINT: url}
+    ports, ca = await _endpoint(tasks, view, what)
+    annotations = {} if what.client_ca else {ENDPOINT: ports.kubelet_url}
     described = NodeDescription(
-        machine, RUNTIME_CLASS, containers.version, "", labels, annotations, gpus.amounts(), port
+        machine,
+        RUNTIME_CLASS,
+        containers.version,
+        labels=labels,
+        annotations=annotations,
+        kubelet_port=ports.kubelet_port,
     )
     processes = ProcessLauncher(runtime, gpus)
     api = client(machine.name)
@@ -119,13 +129,18 @@ async def start_this_machine(
         context.events,
         machine.name,
         machine.address,
-        described.allocatable,
+        lambda: describe().allocatable(),
         lambda uid: kubelets[0].report(uid),  # noqa: PLW0108 - the kubelet does not exist yet
         await _server_variables(tasks.api),
     )
 
     def describe() -> NodeDescription:
-        return msgspec.structs.replace(described, containers_problem=containers.problem())
+        return msgspec.structs.replace(
+            described,
+            containers_problem=containers.problem(),
+            resources=gpus.capacity(),
+            healthy=gpus.allocatable(),
+        )
 
     node = NodeOfThisMachine(context.api, context.clock, describe)
     containers.follow(node.wake)
@@ -133,7 +148,10 @@ async def start_this_machine(
     kubelet = Kubelet(context, parts, node, admission(labels_of, runtime, containers.refusal))
     kubelets.append(kubelet)
     view.kubelet = kubelet
+    view.measured = UsageOfPods(context.clock, kubelet.all)
+    tasks.start("the usage of pods", view.measured.run)
     tasks.start("the kubelet of this machine", kubelet.run)
+    tasks.start("the health of the GPUs", _reports(found, kubelet, context, node))
     tasks.start("removal of unknown pods", partial(remove_unknown_pods, containers, kubelet, tasks.informers))
     problem = runtime.problem()
     _log.warning(problem or WARNING, *(() if problem else (_user(),)))
@@ -141,7 +159,24 @@ async def start_this_machine(
         _log.info("this machine runs no containers: %s", containers.refusal)
     else:
         _log.warning(CONTAINERS_WARNING)
-    return StartedMachine(machine.name, port, kubelet.has_taken_over)
+    return StartedMachine(machine.name, ports, ca, view, kubelet.has_taken_over)
+
+
+def _reports(
+    gpus: MachineGpus, kubelet: Kubelet, context: Context, node: NodeOfThisMachine
+) -> Callable[[], Awaitable[None]]:
+    def named(uid: str) -> PodUser | None:
+        pod = kubelet.by_uid(uid)
+        return None if pod is None else PodUser(pod.run.namespace, pod.run.name)
+
+    report = gpus.reporting(context.api, context.clock, node.name, node.wake, named)
+
+    async def run() -> None:
+        # The Node exists then.
+        await kubelet.has_taken_over.wait()
+        await report()
+
+    return run
 
 
 def _labels_in(informers: Informers) -> Callable[[str], Mapping[str, str]]:
@@ -229,9 +264,11 @@ async def _server_variables(api: Api) -> dict[str, str]:
     return {"KUBERNETES_SERVICE_HOST": host, **dict.fromkeys(names, port)}
 
 
-async def _endpoint(tasks: ProcessTasks, view: ThisMachineView, client_ca: str) -> tuple[int, str]:
-    settings = EndpointSettings(kubelet_port=0, metrics_port=0, client_ca=client_ca)
-    if not client_ca:
+async def _endpoint(tasks: ProcessTasks, view: ThisMachineView, what: MachineOfNode) -> tuple[Ports, str]:
+    """The open ports, and the authority of their certificate."""
+    measured = AllNodes(view, what.others)
+    settings = EndpointSettings(kubelet_port=0, metrics_port=0, client_ca=what.client_ca, measured=measured)
+    if not what.client_ca:
         try:
             found = await tasks.api.get(CONFIG_MAPS, api_server_trust.NAMESPACE, api_server_trust.NAME)
             settings = api_server_trust.trusting(settings, found.obj())
@@ -240,29 +277,7 @@ async def _endpoint(tasks: ProcessTasks, view: ThisMachineView, client_ca: str) 
     endpoint = Endpoint(view, settings, tasks.clock.seconds, tasks.node_labels)
     ports = await endpoint.start()
     tasks.at_end(endpoint.stop)
-    return ports.kubelet_port, ports.kubelet_url
-
-
-def _driver(fake: str = "") -> GpuDriver | None:
-    if fake:
-        return open_driver(fake)
-    try:
-        return open_driver()
-    except UserError as error:
-        _log.info("this machine has no GPU for pods: %s", error.what)
-        return None
-
-
-def _labels(driver: GpuDriver | None) -> Mapping[str, str]:
-    """The labels of feature discovery."""
-    if driver is None:
-        return {}
-    source = LabelSource(lambda: driver, SourceSettings(PluginConfig(), needs_driver=True), MachineFiles(_MACHINE_TYPE))
-    try:
-        return source.read().labels
-    except (ShoalError, OSError) as error:
-        _log.warning("the GPUs of this machine are not labelled: %s", error)
-        return {}
+    return ports, endpoint.ca
 
 
 async def provide_process_class(api: Api) -> None:

@@ -23,8 +23,8 @@ from shoal.client.kind import DEFINITIONS, SERVICES
 from shoal.client.port import Api
 from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.client.served import Served
+from shoal.client.wanted_fields import says
 from shoal.controllers.gatekeeping.hooks import BESIDE, HOOKS, NAME, PROVIDED, WebhookAddress
-from shoal.controllers.gatekeeping.installer import says
 from shoal.controllers.gatekeeping.policies import OLDER_POLICIES, OURS, POLICIES
 from shoal.units.errors import ShoalError
 from shoal.wiring.process_tasks import ProcessTasks

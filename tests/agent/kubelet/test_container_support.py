@@ -30,6 +30,7 @@ def test_what_containers_have_is_accepted() -> None:
     }
     spec = {
         "hostNetwork": True,
+        "hostUsers": True,
         "imagePullSecrets": [{"name": "s"}],
         "runtimeClassName": "kata",
         "securityContext": {"fsGroup": 1, "supplementalGroups": [2]},
@@ -49,7 +50,7 @@ def test_what_containers_have_is_accepted() -> None:
         ({"resources": {"limits": {"cpu": "1"}}}, {}, "spec.resources.limits"),
         ({"dnsPolicy": "None"}, {}, "spec.dnsPolicy: None"),
         ({"hostAliases": [{"ip": "1.1.1.1"}]}, {}, "spec.hostAliases"),
-        ({"hostUsers": True}, {}, "spec.hostUsers"),
+        ({"hostUsers": False}, {}, "spec.hostUsers: false"),
         ({"setHostnameAsFQDN": True}, {}, "spec.setHostnameAsFQDN"),
         ({"securityContext": {"sysctls": [{"name": "a"}]}}, {}, "spec.securityContext.sysctls"),
         ({"securityContext": {"appArmorProfile": {"type": "x"}}}, {}, "spec.securityContext.appArmorProfile"),
@@ -61,10 +62,8 @@ def test_what_containers_have_is_accepted() -> None:
         ({}, {"securityContext": {"seLinuxOptions": {"level": "x"}}}, "securityContext.seLinuxOptions"),
         ({}, {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}, "ephemeral-storage"),
         ({}, {"resources": {"claims": [{"name": "c"}]}}, "resources.claims"),
-        ({}, {"volumeMounts": [{"name": "v", "subPath": "x"}]}, "volumeMounts[v]: subPath"),
         ({}, {"volumeMounts": [{"name": "v", "recursiveReadOnly": "Enabled"}]}, "volumeMounts[v]: recursiveReadOnly"),
         ({}, {"volumeDevices": [{"name": "v"}]}, "spec.containers[main].volumeDevices"),
-        ({}, {"livenessProbe": {"grpc": {"port": 1}}}, "livenessProbe.grpc"),
     ],
 )
 def test_what_a_container_cannot_have_is_named(spec: Obj, container: Obj, field: str) -> None:
@@ -75,3 +74,10 @@ def test_volumes_in_memory_need_a_user_who_may_mount() -> None:
     wanted = pod({"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]})
 
     assert "spec.volumes[v]: medium Memory needs root" in unsupported(wanted, may_mount=False)
+
+
+def test_parts_of_volumes_need_a_user_who_may_mount() -> None:
+    wanted = pod(volumeMounts=[{"name": "v", "mountPath": "/v", "subPathExpr": "$(X)"}])
+
+    assert "volumeMounts[v]: subPath needs root" in unsupported(wanted, may_mount=False)
+    assert not unsupported(wanted, may_mount=True)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from shoal.agent.kubelet.cri.container_volumes import provide_for_containers, release_volumes
-from shoal.agent.kubelet.environment import Surroundings
-from shoal.agent.kubelet.pod_fields import Addresses
-from shoal.agent.kubelet.references import Reference
+from shoal.agent.kubelet.cri.container_volumes import provide_for_containers
+from shoal.agent.kubelet.mounts import unmount_below
+from shoal.client.kubelet.environment import Surroundings
+from shoal.client.kubelet.pod_fields import Addresses
+from shoal.client.kubelet.references import Reference
 
 Obj = dict[str, Any]
 CONFIG: dict[Reference, dict[str, bytes] | None] = {Reference("configmap", "c"): {"a": b"1"}}
@@ -66,5 +67,5 @@ def test_a_volume_in_memory_has_its_size_and_is_unmounted(tmp_path: Path) -> Non
         (path / "kept").touch()
         assert (volumes(tmp_path, volume) / "kept").exists()
     finally:
-        release_volumes(tmp_path)
+        unmount_below(tmp_path)
     assert not path.is_mount()

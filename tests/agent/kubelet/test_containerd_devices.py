@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from build.containerd import PAUSE, TOOLS, Containerd, may_run
+from build.gpu_pods import watched
 from shoal.agent.kubelet.container_settings import (
     ContainerDevice,
     ContainerSettings,
@@ -65,7 +66,7 @@ async def runtime(containerd: Containerd, tmp_path: Path) -> AsyncIterator[CriRu
 def allocated(uid: str, root: Path) -> tuple[NodeGpus, set[str]]:
     """Two GPUs of eight, with device nodes below `root`, and their paths."""
     driver = open_driver("dgx-h100")
-    gpus = NodeGpus(driver)
+    gpus = NodeGpus(watched(driver))
     limits = {"nvidia.com/gpu": "2"}
     main = {"name": "main", "resources": {"limits": limits, "requests": limits}}
     assert gpus.admit({"metadata": {"name": "p", "uid": uid}, "spec": {"containers": [main]}}) is None

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from build.gpu_pods import watched
 from shoal.agent.kubelet.cri.gpu_access import CdiFolder, GpuAccess
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.wiring.gpu_driver import open_driver
@@ -16,7 +17,7 @@ Obj = dict[str, Any]
 def access(root: Path, specifications: Path | None = None) -> GpuAccess:
     """Two pods have GPUs of an eight-GPU machine; `root` has the driver's files."""
     driver = open_driver("dgx-h100")
-    gpus = NodeGpus(driver)
+    gpus = NodeGpus(watched(driver))
     for uid, count in (("u", 2), ("other", 1)):
         limits = {"nvidia.com/gpu": str(count)}
         main = {"name": "main", "resources": {"limits": limits, "requests": limits}}

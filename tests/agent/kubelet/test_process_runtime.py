@@ -250,3 +250,11 @@ async def test_a_program_that_forks_without_limit_is_stopped_by_its_cgroup(tmp_p
 
     assert ended.code != 0
     assert any("fork" in line for line in lines(runtime))
+
+
+async def test_no_command_runs_in_a_container_that_has_ended(runtime: ProcessRuntime, tmp_path: Path) -> None:
+    await runtime.start(KEY, shell(tmp_path, "true"))
+    await runtime.wait(KEY)
+
+    with pytest.raises(StartRefused, match="the container does not run"):
+        await runtime.run(KEY, ("true",))

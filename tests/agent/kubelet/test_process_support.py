@@ -29,6 +29,7 @@ def test_an_ordinary_pod_is_accepted() -> None:
     limits = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}
 
     assert not unsupported(pod(spec, resources={"limits": limits}, livenessProbe={"exec": {"command": ["x"]}}), USER)
+    assert not unsupported(pod(lifecycle={"postStart": {"exec": {"command": ["x"]}}}), USER)
 
 
 @pytest.mark.parametrize(
@@ -36,18 +37,18 @@ def test_an_ordinary_pod_is_accepted() -> None:
     [
         ({"dnsConfig": {"nameservers": ["1.1.1.1"]}}, {}, "spec.dnsConfig"),
         ({"hostAliases": [{"ip": "1.1.1.1"}]}, {}, "spec.hostAliases"),
+        ({"hostUsers": False}, {}, "spec.hostUsers: false"),
         ({"securityContext": {"runAsUser": 1001}}, {}, "spec.securityContext.runAsUser: 1001"),
         ({"volumes": [{"name": "v", "nfs": {}}]}, {}, "spec.volumes[v]: nfs"),
         ({"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]}, {}, "spec.volumes[v]: medium"),
         ({}, {"command": []}, "spec.containers[main].command is required"),
-        ({}, {"lifecycle": {"preStop": {}}}, "spec.containers[main].lifecycle"),
+        ({}, {"lifecycle": {"preStop": {"tcpSocket": {}}}}, "spec.containers[main].lifecycle.preStop: tcpSocket"),
+        ({}, {"lifecycle": {"stopSignal": "SIGINT"}}, "spec.containers[main].lifecycle.stopSignal"),
         ({}, {"securityContext": {"privileged": True}}, "spec.containers[main].securityContext.privileged"),
         ({}, {"securityContext": {"capabilities": {"add": ["X"]}}}, "securityContext.capabilities"),
         ({}, {"securityContext": {"allowPrivilegeEscalation": False}}, "allowPrivilegeEscalation: false"),
         ({}, {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}, "ephemeral-storage"),
         ({}, {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}, "hugepages-2Mi"),
-        ({}, {"volumeMounts": [{"name": "v", "subPath": "x"}]}, "volumeMounts[v]: subPath"),
-        ({}, {"livenessProbe": {"grpc": {"port": 1}}}, "livenessProbe.grpc"),
         ({}, {"stdin": True}, "spec.containers[main].stdin"),
         ({}, {"terminationMessagePath": "/var/x"}, "terminationMessagePath"),
     ],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 import zlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agent.kubelet.cri.spdy import Data, Frame, FrameReader, FrameWriter, GoAway, Ping, Reset
+from shoal.agent.kubelet.spdy import Data, Frame, FrameReader, FrameWriter, GoAway, Opened, Ping, Reset
 
 PING = bytes.fromhex("80030006 00000004 00000007")
 RESET = bytes.fromhex("80030003 00000008 00000005 00000001")
@@ -73,3 +74,31 @@ def test_the_headers_of_all_streams_are_one_compressed_sequence() -> None:
     block = bytes.fromhex("00000001 0000000a") + b"streamtype" + bytes.fromhex("00000005")
     assert inflater.decompress(first[18:]) == block + b"error"
     assert inflater.decompress(second[18:]) == block + b"stdin"
+
+
+def opening(stream: int, block: bytes) -> bytes:
+    content = struct.pack("!IIBB", stream, 0, 0, 0) + block
+    return bytes.fromhex("80030001") + struct.pack("!I", len(content)) + content
+
+
+def test_a_stream_that_the_other_side_opens_has_headers() -> None:
+    writer = FrameWriter()
+
+    assert frames(writer.opened(1, {"streamType": "error", "port": "80"})) == [
+        Opened(1, {"streamtype": "error", "port": "80"})
+    ]
+
+
+def test_headers_are_compressed_with_the_dictionary_of_the_format() -> None:
+    # The checksum of the published dictionary, which a compressor that uses it writes behind its first two bytes.
+    block = bytes.fromhex("78bbe3c6a7c2")
+
+    assert frames(opening(1, block)) == [Opened(1, {})]
+    assert frames(opening(1, bytes.fromhex("78bb00000001"))) == [GoAway()]
+
+
+def test_an_accepted_stream_is_answered_and_a_cancelled_one_is_reset() -> None:
+    writer = FrameWriter()
+
+    assert writer.accepted(3)[:4] == bytes.fromhex("80030002")
+    assert frames(writer.accepted(3), writer.reset(5)) == [Reset(5)]

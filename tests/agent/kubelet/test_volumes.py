@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from shoal.agent.kubelet.environment import Surroundings
-from shoal.agent.kubelet.pod_fields import Addresses
-from shoal.agent.kubelet.references import Reference
 from shoal.agent.kubelet.volumes import VolumeFault, audiences_of, provide
+from shoal.client.kubelet.environment import Surroundings
+from shoal.client.kubelet.pod_fields import Addresses
+from shoal.client.kubelet.references import Reference
 
 Obj = dict[str, Any]
 CONFIG: dict[Reference, dict[str, bytes] | None] = {Reference("configmap", "c"): {"a": b"1", "b": b"2"}}
@@ -23,7 +24,13 @@ def volumes(folder: Path, *found: Obj, tokens: dict[str, str] | None = None) -> 
 
 
 def content(folder: Path) -> dict[str, str]:
-    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    """What programs see, without the folder behind `..data`."""
+    found = {}
+    for root, _, names in os.walk(folder, followlinks=True):
+        for path in (Path(root, name) for name in names):
+            if not str(path.relative_to(folder)).startswith(".."):
+                found[str(path.relative_to(folder))] = path.read_text()
+    return found
 
 
 def test_a_config_map_has_a_file_for_each_key(tmp_path: Path) -> None:

@@ -164,6 +164,67 @@ async def test_clients_that_stay_fail_the_change_and_are_restored(tmp_path: Path
 
 
 @virtual
+async def test_a_client_that_a_user_switches_off_during_the_change_stays_off(tmp_path: Path) -> None:
+    async with site(tmp_path) as one:
+        await one.cluster.create(PODS, pod("plugin", "nvidia-device-plugin-daemonset"), OPERATOR)
+        await one.label("all-balanced")
+        task = asyncio.ensure_future(one.controller().follow())
+        await one.cluster.pass_time(10.0)
+        await one.cluster.patch(NODES, "n", {"metadata": {"labels": {PLUGIN: "false"}}})
+        await one.cluster.api.delete(PODS, OPERATOR, "plugin", Deletion(grace_s=0))
+        await one.cluster.pass_time(5.0)
+        await task
+        labels = await one.labels()
+        assert (labels[STATE], labels[PLUGIN]) == ("success", "false")
+
+
+@virtual
+async def test_a_layout_that_is_chosen_during_the_change_does_not_get_the_state_of_the_former_one(
+    tmp_path: Path,
+) -> None:
+    async with site(tmp_path) as one:
+        controller = one.controller()
+        await one.cluster.create(PODS, pod("plugin", "nvidia-device-plugin-daemonset"), OPERATOR)
+        await one.label("all-balanced")
+        task = asyncio.ensure_future(controller.follow())
+        await one.cluster.pass_time(10.0)
+        await one.label("nothing")
+        await one.cluster.api.delete(PODS, OPERATOR, "plugin", Deletion(grace_s=0))
+        await one.cluster.pass_time(5.0)
+        await task
+        labels = await one.labels()
+        assert (labels[STATE], labels[PLUGIN]) == ("pending", PAUSED)
+        await controller.follow()
+        labels = await one.labels()
+        assert (labels[STATE], labels[PLUGIN]) == ("failed", "true")
+
+
+class RacingApi:
+    """Another client changes the Node just before each of the first patches."""
+
+    def __init__(self, cluster: SmallCluster, count: int) -> None:
+        self._cluster, self._left = cluster, count
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster.api, name)
+
+    async def patch(self, *given: Any, **named: Any) -> Any:
+        if self._left:
+            self._left -= 1
+            await self._cluster.patch(NODES, "n", {"metadata": {"labels": {PLUGIN: "false", "n": str(self._left)}}})
+        return await self._cluster.api.patch(*given, **named)
+
+
+@virtual
+async def test_a_label_that_is_set_between_reading_and_writing_the_node_is_kept(tmp_path: Path) -> None:
+    async with site(tmp_path) as one:
+        await one.label("all-balanced")
+        await one.controller(RacingApi(one.cluster, 2)).follow()
+        labels = await one.labels()
+        assert (labels[STATE], labels[PLUGIN]) == ("success", "false")
+
+
+@virtual
 async def test_a_clock_that_is_set_back_does_not_prolong_the_wait_for_clients(tmp_path: Path) -> None:
     async with site(tmp_path) as one:
         await one.cluster.create(PODS, pod("exporter", "nvidia-dcgm-exporter"), OPERATOR)

@@ -115,9 +115,11 @@ async def test_a_new_driver_version_rolls_node_by_node_and_gpus_are_back_at_the_
 async def test_a_gang_on_two_nodes_is_stopped_and_started_as_a_whole(tmp_path: Path, gang: str) -> None:
     async with rollout(tmp_path, 3) as run:
         container = {"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
-        template: Obj = {"spec": {"restartPolicy": "Never", "schedulerName": "shoal", "containers": [container]}}
-        template["metadata"] = {"annotations": {"shoal.dev/run-for": "10h"}}
-        job: Obj = {
+        template = {
+            "metadata": {"annotations": {"shoal.dev/run-for": "10h"}},
+            "spec": {"restartPolicy": "Never", "schedulerName": "shoal", "containers": [container]},
+        }
+        job = {
             "metadata": {"name": "training", "annotations": {"shoal.dev/gang": gang}},
             "spec": {"parallelism": 2, "completions": 2, "completionMode": "Indexed", "template": template},
         }

@@ -248,26 +248,56 @@ def test_quota_and_capacity_are_provided_where_both_are_lacking(kubectl: Kubectl
     runs_job(kubectl)
 
 
-def test_a_misspelled_topology_level_of_a_queued_job_is_patched(kubectl: Kubectl) -> None:
+def racked(kubectl: Kubectl, name: str, topology: str) -> None:
+    """A queue of this name for the nodes with one rack label; its flavor has this topology."""
     kubectl("label", "nodes", "p5-48xlarge-0", f"{RACK}=a", "--overwrite")
     *objects, cluster_queue, local_queue = queue_objects(kubectl.namespace, "16")
     version = cluster_queue["apiVersion"]
     levels = [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]
     racks = {"apiVersion": version, "kind": "Topology", "metadata": {"name": "racks"}, "spec": {"levels": levels}}
-    flavor = {**objects[0], "metadata": {"name": "racked"}}
-    flavor["spec"] = {"topologyName": "racks", "nodeLabels": {RACK: "a"}}
+    flavor = {**objects[0], "metadata": {"name": name}}
+    flavor["spec"] = {"topologyName": topology, "nodeLabels": {RACK: "a"}}
     quota = cluster_queue["spec"]["resourceGroups"][0]["flavors"][0]
-    quota["name"] = "racked"
+    quota["name"] = name
     for queue in (cluster_queue, local_queue):
-        queue["metadata"]["name"] = "racked"
-    local_queue["spec"]["clusterQueue"] = "racked"
+        queue["metadata"]["name"] = name
+    local_queue["spec"]["clusterQueue"] = name
     kubectl("apply", "-f-", given=[racks, flavor, cluster_queue, local_queue])
-    made = job("levels", {"run-for": "1h"}, gpus=1, parallelism=2, completions=2, suspend=True)
-    made["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "racked"}
-    made["spec"]["template"]["metadata"]["annotations"][LEVEL] = f"{RACK}k"
+
+
+def queued_at(kubectl: Kubectl, name: str, queue: str, level: str, gpus: int = 1) -> None:
+    """A job of two pods that requires a topology level."""
+    made = job(name, {"run-for": "1h"}, gpus=gpus, parallelism=2, completions=2, suspend=True)
+    made["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": queue}
+    made["spec"]["template"]["metadata"]["annotations"][LEVEL] = level
     kubectl("create", "-f-", given=made)
     until(lambda: kubectl.get("workloads")["items"])
+
+
+def test_a_misspelled_topology_level_of_a_queued_job_is_patched(kubectl: Kubectl) -> None:
+    racked(kubectl, "racked", "racks")
+    queued_at(kubectl, "levels", "racked", f"{RACK}k")
     assert f"No node has a label {RACK}k;" in " ".join(follow(kubectl, "job/levels"))
+    for name in pair(kubectl):
+        runs(kubectl, name)
+
+
+def test_the_flavor_of_a_misspelled_topology_is_replaced(kubectl: Kubectl) -> None:
+    racked(kubectl, "misspelled", "rcks")
+    queued_at(kubectl, "placed", "misspelled", RACK)
+    assert 'did you mean "racks"?' in " ".join(follow(kubectl, "job/placed"))
+    for name in pair(kubectl):
+        runs(kubectl, name)
+
+
+def test_pods_that_hold_a_rack_end_for_a_queued_job_that_requires_one(kubectl: Kubectl) -> None:
+    racked(kubectl, "held", "racks")
+    kubectl("create", "-f-", given=pod("notebook", {"run-for": "1h"}, gpus=2, nodeSelector=on("p5-48xlarge-0")))
+    runs(kubectl, "notebook")
+    queued_at(kubectl, "whole", "held", RACK, gpus=4)
+    lines = help_of(kubectl, "job/whole")
+    command = next(line for line in lines if line.startswith("kubectl delete pod notebook"))
+    run(kubectl, command)
     for name in pair(kubectl):
         runs(kubectl, name)
 

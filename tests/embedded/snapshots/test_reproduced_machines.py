@@ -11,7 +11,7 @@ from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.kubelets.node_object import amounts, labels_of, node_of
 from shoal.embedded.machines.fleet_spec import read_fleet
 from shoal.embedded.machines.machine import Machine
-from shoal.embedded.snapshots.machines import reproduced_node
+from shoal.embedded.snapshots.machines import claim_drivers, reproduced_node
 
 Obj = dict[str, Any]
 FLEETS = (
@@ -50,6 +50,35 @@ def test_the_machine_of_a_node_makes_the_same_node(fleet: str) -> None:
         (gpu.model, gpu.island, gpu.numa) for gpu in machine.gpus
     ]
     assert found.notes == ()
+
+
+def gpu_slice(node_name: str, *, driver: str = "gpu.nvidia.com", **spec: Any) -> Obj:
+    made = {
+        "driver": driver,
+        "nodeName": node_name,
+        "pool": {"name": node_name},
+        "devices": [{"name": "gpu-0"}],
+        **spec,
+    }
+    return {"kind": "ResourceSlice", "metadata": {"name": f"{node_name}-{driver}"}, "spec": made}
+
+
+def test_a_node_whose_gpus_a_driver_gives_to_claims_does_the_same() -> None:
+    (machine,) = read_fleet("dgx-h100[dra]")
+    made = as_node(machine)
+    dynamic = gpu_slice(machine.name, sharedCounters=[{"name": "gpu-0", "counters": {"memory": {"value": "8"}}}])
+    for slices in ([gpu_slice(machine.name)], [dynamic]):
+        found = reproduced_node(made, claim_drivers([made, *slices]).get(machine.name))
+        assert amounts(found.machine, DeviceManager(found.machine)) == amounts(machine, DeviceManager(machine))
+        assert labels_of(found.machine, DeviceManager(found.machine)) == labels_of(machine, DeviceManager(machine))
+        assert (found.machine.gives_by_claims, found.machine.has_dynamic_mig) == (True, slices == [dynamic])
+
+
+def test_devices_of_other_drivers_and_nodes_change_nothing() -> None:
+    slices = [gpu_slice("n", driver="nic.example.com"), gpu_slice("m")]
+    assert claim_drivers(slices).keys() == {"m"}
+    (machine,) = read_fleet("dgx-h100")
+    assert not reproduced_node(as_node(machine), claim_drivers(slices).get("n")).machine.gives_by_claims
 
 
 def node(**labels: str) -> Obj:

@@ -44,6 +44,24 @@ def test_a_node_says_its_kind_its_gpus_and_what_is_broken() -> None:
     assert face.broken == {3}
 
 
+def test_gpus_that_a_node_does_not_advertise_as_a_resource_are_not_counted() -> None:
+    labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "8"}
+    topology = {"shoal.dev/topology": json.dumps({"gpus": [{"index": 0, "uuid": "GPU-a"}]})}
+
+    def gpus(**capacity: str) -> int:
+        meta = {"name": "n", "labels": labels, "annotations": topology}
+        return node_facts(_json({"metadata": meta, "status": {"capacity": {"cpu": "64", **capacity}}})).gpus
+
+    assert gpus() == 0
+    assert gpus(**{"nvidia.com/gpu": "8"}) == gpus(**{"nvidia.com/mig-1g.10gb": "56"}) == 8
+    assert gpus(**{"nvidia.com/gpu.shared": "32"}) == 8
+
+
+def test_a_misspelled_resource_is_no_gpu() -> None:
+    spec = {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpus": "2"}}}]}
+    assert pod_facts(_json({"metadata": {"name": "p", "namespace": "t"}, "spec": spec})).gpus == 0
+
+
 def _topology(gpus: list[dict[str, Any]], product: str, **labels: str) -> list[tuple[str, int, float, float]]:
     annotations = {"shoal.dev/topology": json.dumps({"gpus": gpus})}
     named = {"nvidia.com/gpu.product": product, **{f"nvidia.com/{name}": text for name, text in labels.items()}}

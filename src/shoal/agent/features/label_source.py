@@ -15,7 +15,7 @@ from shoal.agent.features.machine_files import machine_type, pci_devices
 from shoal.agent.health.polled_health import PolledHealth
 from shoal.devices.device_health import DeviceHealth
 from shoal.devices.feature_labels import LabelInput
-from shoal.devices.node_metadata import NodeMetadata, node_metadata
+from shoal.devices.node_metadata import NodeMetadata, node_metadata, presence_labels
 from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.port import DriverVersions, GpuDriver, GpuList, InstalledGpu
 from shoal.units.errors import UserError
@@ -33,6 +33,8 @@ class SourceSettings(msgspec.Struct, frozen=True):
     timestamp_s: int | None = None
     needs_driver: bool = True
     """Whether it is an error if there is no driver; otherwise only the PCI devices are labelled."""
+    is_pci_only: bool = False
+    """Whether the driver is not asked at all."""
 
 
 class LabelSource:
@@ -55,6 +57,9 @@ class LabelSource:
         """It blocks as long as the driver does. Raises `TemporaryError` if the driver does not respond, `UserError` if
         there is none and the settings require one, and `FeatureError`.
         """
+        if self._settings.is_pci_only and not isinstance(self._machine, str):
+            has_gpu = pci_devices(self._machine.sysfs).has_gpu
+            return NodeMetadata(presence_labels() if has_gpu else {})
         driver = self._opened()
         listed = GpuList(()) if driver is None else driver.gpus()
         scene = LabelInput(
@@ -64,6 +69,8 @@ class LabelSource:
             timestamp_s=self._settings.timestamp_s,
         )
         unhealthy = self._unhealthy(driver, listed)
+        if self._settings.is_pci_only:
+            return NodeMetadata(presence_labels() if listed.gpus else {})
         if isinstance(self._machine, str):
             return node_metadata(msgspec.structs.replace(scene, machine_type=self._machine), unhealthy=unhealthy)
         found = pci_devices(self._machine.sysfs)

@@ -45,15 +45,16 @@ async def keep_written(
     """Until it is cancelled. `interval_s`: how often labels are written again without a change; None: never."""
     written: NodeMetadata | None = None
     told: tuple[str, ...] = ()
-    due_s = 0.0
+    left_s = 0.0  # not by the time of day, which can be set meanwhile
+    pause_s = _LOOK_S if interval_s is None else min(_LOOK_S, interval_s)
     while True:
         lines: tuple[str, ...] = ()
         try:
             found = await read()
-            if found != written or (interval_s is not None and clock.seconds() >= due_s):
+            if found != written or (interval_s is not None and left_s <= 0.0):
                 lines = (*found.left_out, await target.write(found))
                 written = found
-                due_s = clock.seconds() + (interval_s or 0.0)
+                left_s = interval_s or 0.0
             else:
                 lines = told
         except (FeatureError, RefusedError, TemporaryError, UserError) as error:
@@ -63,4 +64,5 @@ async def keep_written(
             if line and line not in told:
                 tell(line)
         told = lines
-        await clock.sleep(_LOOK_S if interval_s is None else min(_LOOK_S, interval_s))
+        await clock.sleep(pause_s)
+        left_s -= pause_s

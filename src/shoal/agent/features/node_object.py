@@ -19,6 +19,8 @@ from shoal.units.errors import UserError
 
 MANAGER = "shoal-agent-labels"
 """The field manager; what it has applied before and does not apply again is removed by the server."""
+DISCOVERY_MANAGER = "shoal-agent-discovery"
+"""That of the process which labels PCI devices only. It may run beside one that writes all labels."""
 _CONFLICT = "FieldManagerConflict"
 _MOST_NAMED = 3
 _FIELDS = ("labels", "annotations")

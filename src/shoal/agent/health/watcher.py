@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -62,9 +63,10 @@ class HealthWatcher:
         self._threads: list[threading.Thread] = []
         self._is_silent = False
 
-    def listen(self, listener: Listener) -> None:
-        """Called with the changes whenever there are some; before `start`."""
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Called with the changes whenever there are some, until the function that is returned is called."""
         self._listeners.append(listener)
+        return partial(self._forget, listener)
 
     def listen_to_xids(self, listener: Callable[[XidEvent], object]) -> None:
         """Called with each Xid, because the driver reports it to one caller only; before `start`."""
@@ -147,6 +149,10 @@ class HealthWatcher:
         self._report(found)
         return True
 
+    def _forget(self, listener: Listener) -> None:
+        with suppress(ValueError):  # it was called before
+            self._listeners.remove(listener)
+
     def _wait_for_xids(self) -> None:
         while not self._stopped.is_set():
             before_s = self._clock()
@@ -194,7 +200,7 @@ class HealthWatcher:
 
 
 def _tell(listeners: Iterable[Callable[[T], object]], what: T) -> None:
-    for listener in listeners:
+    for listener in [*listeners]:
         try:
             listener(what)
         except Exception:  # noqa: BLE001 - the other listeners have to know it as well

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from shoal.agent.kubelet.lifecycle_hooks import LifecycleHooks
 from shoal.agent.kubelet.pod_scene import PodScene
 from shoal.agent.kubelet.probes import check_once, verdicts
 from shoal.agent.kubelet.runtime import RunKey
@@ -15,9 +16,9 @@ Obj = dict[str, Any]
 
 
 class ContainerProbing:
-    def __init__(self, scene: PodScene, one: ContainerRun, started: asyncio.Event) -> None:
+    def __init__(self, scene: PodScene, one: ContainerRun, started: asyncio.Event, hooks: LifecycleHooks) -> None:
         """`started`: set when the container has started by its startup probe."""
-        self._scene, self._one, self._started = scene, one, started
+        self._scene, self._one, self._started, self._hooks = scene, one, started, hooks
         self._is_failing = False
 
     def take_failure(self) -> bool:
@@ -80,7 +81,7 @@ class ContainerProbing:
         scene.tell("Killing", f"Container {one.name} failed {probe} probe, will be restarted", one.name)
         self._is_failing = True
         own = (scene.spec_of(one.name).get(f"{probe}Probe") or {}).get("terminationGracePeriodSeconds")
-        await scene.runtime.stop(
+        await self._hooks.stop(
             self._key(), float(scene.facts.spec.termination_grace_period_seconds if own is None else own)
         )
 

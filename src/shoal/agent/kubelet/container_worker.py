@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from shoal.agent.kubelet.container_probing import ContainerProbing
+from shoal.agent.kubelet.lifecycle_hooks import LifecycleHooks
 from shoal.agent.kubelet.pod_scene import PodScene
 from shoal.agent.kubelet.runtime import Exit, RunKey, Started, StartRefused
 from shoal.client.kubelet.back_off import back_off_s
@@ -28,8 +29,11 @@ class ContainerWorker:
         self._scene, self._one = scene, one
         self.started = asyncio.Event()
         """Set when it has started by its startup probe, or has ended."""
+        self.attempted = asyncio.Event()
+        """Set when its first start has succeeded, with its postStart hook, or has failed."""
         self._is_tried = False
-        self._probing = ContainerProbing(scene, one, self.started)
+        self._hooks = LifecycleHooks(scene, one)
+        self._probing = ContainerProbing(scene, one, self.started, self._hooks)
 
     @property
     def key(self) -> RunKey:
@@ -47,6 +51,7 @@ class ContainerWorker:
                     break
                 await self._ran(is_found=is_found)
         finally:
+            self.attempted.set()
             if one.step == "ended":
                 self.started.set()
         if one.step != "ended":
@@ -54,14 +59,27 @@ class ContainerWorker:
             self.started.set()
             scene.changed()
 
+    @property
+    def has_post_start(self) -> bool:
+        return self._hooks.has("postStart")
+
+    def prepare_stop(self) -> None:
+        """Start the preStop hook; `stop` follows. For a sidecar, whose stop has to wait for other containers."""
+        if self._one.is_alive and self._hooks.has("preStop"):
+            self._stopping()
+            self._hooks.begin_pre_stop(self.key)
+
     async def stop(self, grace_s: float) -> None:
+        if self._one.is_alive:
+            self._stopping()
+            await self._hooks.stop(self.key, grace_s)
+
+    def _stopping(self) -> None:
         one = self._one
-        if one.is_alive:
-            if one.step == "running":
-                self._scene.tell("Killing", f"Stopping container {one.name}", one.name)
-                one.step, one.since_s, one.health = "stopping", self._scene.clock.seconds(), "unready"
-                self._scene.changed()
-            await self._scene.runtime.stop(self.key, grace_s)
+        if one.step == "running":
+            self._scene.tell("Killing", f"Stopping container {one.name}", one.name)
+            one.step, one.since_s, one.health = "stopping", self._scene.clock.seconds(), "unready"
+            self._scene.changed()
 
     async def _started(self) -> bool:
         """Whether it was started; False if the pod is stopped first."""
@@ -70,10 +88,12 @@ class ContainerWorker:
             try:
                 started = await self._found_or_started()
             except (StartRefused, TemporaryError) as error:
+                self.attempted.set()
                 await self._refused(error)
                 continue
             if started is None:
                 break
+            self.attempted.set()
             now_s = scene.clock.seconds()
             one.step, one.since_s, one.started_s, one.health = "running", now_s, now_s, "starting"
             one.id, one.image_id = started.id, started.image_id
@@ -101,6 +121,7 @@ class ContainerWorker:
         if launch.container is not None:
             scene.tell("Created", "Container created", one.name)
         scene.tell("Started", "Container started", one.name)
+        await self._hooks.post_start(self.key)
         return started
 
     async def _refused(self, error: StartRefused | TemporaryError) -> None:
@@ -143,6 +164,7 @@ class ContainerWorker:
             probing.cancel()
             with suppress(asyncio.CancelledError):
                 await probing
+            await self._hooks.end_pre_stop()
         self._end(ended)
 
     async def _found(self) -> Started | None:

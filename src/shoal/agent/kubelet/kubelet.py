@@ -18,6 +18,8 @@ from shoal.agent.kubelet.node import NodeOfThisMachine
 from shoal.agent.kubelet.pod_on_node import NodeParts, PodOnNode
 from shoal.agent.kubelet.pod_worker import PodWorker
 from shoal.agent.kubelet.runtime import RunKey
+from shoal.agent.kubelet.source_reader import SourceReader
+from shoal.agent.kubelet.volume_updates import VolumeUpdates
 from shoal.api.partial import PartialNode
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.context import Context
@@ -50,6 +52,7 @@ class Kubelet:
         """Of what the runtimes have of deleted pods, by uid."""
         self._capacity = NodeCapacity(parts.allocatable())
         self._writes: Writes[str] = Writes(parts.clock, _WRITERS, self._write)
+        self._volumes = VolumeUpdates(parts.clock, self.all, lambda: SourceReader(parts.api))
         self._is_running = self._is_following = False
         self.has_taken_over = asyncio.Event()
         """Set when the pods of an earlier process are known."""
@@ -76,7 +79,7 @@ class Kubelet:
         await self._node.register()
         self._writes = Writes(self._parts.clock, _WRITERS, self._write)
         self._is_running = True
-        status = asyncio.ensure_future(self._node.run())
+        steady = (asyncio.ensure_future(self._node.run()), asyncio.ensure_future(self._volumes.run()))
         try:
             self._take_over()
             self.has_taken_over.set()
@@ -90,7 +93,7 @@ class Kubelet:
             await asyncio.Event().wait()
         finally:
             self._is_running = False
-            tasks = (status, *self._tasks.values(), *self._removals.values())
+            tasks = (*steady, *self._tasks.values(), *self._removals.values())
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -182,7 +185,8 @@ class Kubelet:
 
     def _changed(self, item: Item, summary: PartialPod) -> None:
         pod = self._pods[item.uid]
-        pod.facts = msgspec.convert(item.obj(), PodFacts)
+        if pod.follow(item.obj()):
+            self._volumes.check(item.uid)
         if summary.metadata.deletion_timestamp is not None:
             pod.run.is_deleted = True
             self._stop(item.uid, float(summary.metadata.deletion_grace_period_seconds or 0))

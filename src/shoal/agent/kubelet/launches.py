@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from shoal.agent.kubelet.references import Reference, Sources
 from shoal.agent.kubelet.runtime import ContainerLimits, Launch, PodRuntime
 from shoal.agent.kubelet.volumes import Tokens
+from shoal.client.kubelet.environment import Surroundings
+from shoal.client.kubelet.references import Reference, Sources
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
 
@@ -63,6 +64,10 @@ class Launcher(Protocol):
 
     async def launch(self, inputs: LaunchInputs) -> Launch:
         """Raises StartRefused, MissingSourceError, VolumeFault and OSError."""
+        ...
+
+    async def refresh(self, pod: Obj, folder: Path, around: Surroundings, tokens: Tokens) -> None:
+        """Write the files of volumes that have changed since the launch. Raises VolumeFault and OSError."""
         ...
 
     async def end(self, uid: str, folder: Path) -> None:

@@ -40,10 +40,12 @@ class NodeDescription(msgspec.Struct, frozen=True):
     annotations: Mapping[str, str] = {}
     resources: Mapping[str, str] = {}
     """GPUs."""
+    healthy: Mapping[str, str] = {}
+    """Those that can be given to pods now."""
     kubelet_port: int = 0
 
     def allocatable(self) -> dict[str, str]:
-        return {**self.machine.allocatable(), **self.resources}
+        return {**self.machine.allocatable(), **self.healthy}
 
     def head(self) -> Obj:
         machine = self.machine
@@ -110,6 +112,10 @@ class NodeOfThisMachine:
         self._due = asyncio.Event()
         self._leases = Leases(api, clock, _LEASE_S, lambda _: self._uid)
 
+    @property
+    def name(self) -> str:
+        return self._describe().machine.name
+
     async def register(self) -> None:
         """When this returns, the Node exists with its status, and its Lease is renewed."""
         described = self._describe()
@@ -137,7 +143,7 @@ class NodeOfThisMachine:
             _log.warning("an administrator has to change a taint of this node: kubectl taint node %s %s", name, change)
 
     async def write(self) -> None:
-        described, name = self._describe(), self._describe().machine.name
+        described, name = self._describe(), self.name
         found = await self._api.get(NODES, "", name)
         self._uid = found.uid
         head = described.head()

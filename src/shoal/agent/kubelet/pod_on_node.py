@@ -14,21 +14,24 @@ from shoal.agent.foreign_file import read_foreign
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.launches import Launcher, LaunchInputs, termination_file
 from shoal.agent.kubelet.pod_store import PodStore, StoredPod
-from shoal.agent.kubelet.references import MissingSourceError, Reference, Sources, references_of, values_in
+from shoal.agent.kubelet.pod_tokens import PodTokens
 from shoal.agent.kubelet.runtime import Launch, PodRuntime, RunKey, StartRefused
-from shoal.agent.kubelet.volumes import VolumeFault, audiences_of
+from shoal.agent.kubelet.source_reader import SourceReader
+from shoal.agent.kubelet.volumes import VolumeFault, has_content
 from shoal.client.clock import Clock
-from shoal.client.kind import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Kind
+from shoal.client.kind import Kind
+from shoal.client.kubelet.environment import Surroundings
 from shoal.client.kubelet.pod_facts import PodFacts
+from shoal.client.kubelet.pod_fields import Addresses
 from shoal.client.kubelet.pod_run import PodRun
+from shoal.client.kubelet.references import MissingSourceError, references_of, volume_references_of
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
-from shoal.client.refusals import NotFoundError, RefusedError
+from shoal.client.refusals import RefusedError
 from shoal.units.errors import TemporaryError
 
 Obj = dict[str, Any]
 _log = logging.getLogger("shoal.agent.kubelet")
-_KINDS = {"configmap": CONFIG_MAPS, "secret": SECRETS}
 _MESSAGE_BYTES, _LOG_BYTES, _LOG_LINES = 4096, 64 * 1024, 80
 RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
 
@@ -65,6 +68,8 @@ class PodOnNode:
         self.stopping = asyncio.Event()
         self._launching = asyncio.Lock()
         """The containers of a pod share its volumes."""
+        self._tokens = PodTokens(parts.api, parts.clock)
+        self._last_fault = ""
         self.folder = parts.store.folder_of(run.uid)
         if run.stop_since_s is not None:
             self.stopping.set()
@@ -76,6 +81,35 @@ class PodOnNode:
     @property
     def address(self) -> str:
         return self.run.ip or self._parts.address
+
+    def follow(self, pod: Obj) -> bool:
+        """Take over what may change of the object. Returns whether files in volumes may differ now."""
+        before, self.facts = self.pod["metadata"], msgspec.convert(pod, PodFacts)
+        self.pod = {**self.pod, "metadata": pod["metadata"]}
+        return any(before.get(field) != pod["metadata"].get(field) for field in ("labels", "annotations"))
+
+    async def update_volumes(self, reader: SourceReader) -> None:
+        """Write the files that have changed since the first container was prepared. A fault is reported once, and the
+        files stay as they are."""
+        volumes = [one for one in self.pod["spec"].get("volumes") or () if has_content(one)]
+        # While a container is prepared, which can take as long as its image, its volumes are written anyway.
+        if not volumes or self._launching.locked() or not (self.folder / "volumes" / volumes[-1]["name"]).exists():
+            return
+        try:
+            sources = await reader.read(self.run.namespace, volume_references_of(self.pod))
+            addresses = Addresses(self.address, self._parts.address)
+            around = Surroundings(addresses, self._parts.allocatable(), sources)
+            tokens = await self._tokens.of(self.pod)
+            async with self._launching:
+                await self._launcher.refresh(self.pod, self.folder, around, tokens)
+        except (VolumeFault, OSError) as fault:
+            if str(fault) != self._last_fault:
+                self.tell("FailedMount", str(fault), warns=True)
+            self._last_fault = str(fault)
+        except (TemporaryError, RefusedError) as error:
+            _log.info("the volumes of pod %s/%s are not updated now: %s", self.run.namespace, self.run.name, error)
+        else:
+            self._last_fault = ""
 
     def changed(self) -> None:
         self.run.changes += 1
@@ -111,8 +145,8 @@ class PodOnNode:
                 folder=self.folder,
                 node_address=self._parts.address,
                 allocatable=self._parts.allocatable(),
-                sources=await self._sources(),
-                tokens=await self._tokens(),
+                sources=await SourceReader(self._parts.api).read(self.run.namespace, references_of(self.pod)),
+                tokens=await self._tokens.of(self.pod),
                 tell=self.tell,
                 handler=self._handler,
                 server=self._parts.server,
@@ -162,31 +196,6 @@ class PodOnNode:
         if not name:
             return ""
         return str((await self._parts.api.get(RUNTIME_CLASSES, "", name)).obj().get("handler") or "")
-
-    async def _sources(self) -> Sources:
-        found: dict[Reference, dict[str, bytes] | None] = {}
-        for one in references_of(self.pod):
-            if one in found:
-                continue
-            try:
-                item = await self._parts.api.get(_KINDS[one.of], self.run.namespace, one.name)
-                found[one] = values_in({"kind": _KINDS[one.of].name, **item.obj()})
-            except NotFoundError:
-                found[one] = None
-        return found
-
-    async def _tokens(self) -> dict[str, str]:
-        account = self.pod["spec"].get("serviceAccountName") or "default"
-        bound = {"kind": "Pod", "apiVersion": "v1", "name": self.run.name, "uid": self.run.uid}
-        found: dict[str, str] = {}
-        for audience, life_s in audiences_of(self.pod):
-            wanted: Obj = {"expirationSeconds": life_s, "boundObjectRef": bound}
-            if audience:
-                wanted["audiences"] = [audience]
-            body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": wanted}
-            said = await self._parts.api.post(SERVICE_ACCOUNTS, self.run.namespace, account, "token", body)
-            found[audience] = said["status"]["token"]
-        return found
 
 
 def _end_of(path: Path, most_bytes: int) -> str:

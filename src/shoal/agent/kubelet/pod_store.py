@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 import msgspec
 
 from shoal.agent.kubelet.gpus import HeldIds
+from shoal.agent.kubelet.mounts import mounted_below
 from shoal.agent.kubelet.private_files import write_private
 from shoal.client.kubelet.pod_run import PodRun
 
 Obj = dict[str, Any]
+_log = logging.getLogger("shoal.agent.kubelet")
 
 
 class StoredPod(msgspec.Struct):
@@ -47,4 +50,9 @@ class PodStore:
                 continue
 
     def remove(self, uid: str) -> None:
+        """It leaves a folder in which something is mounted, whose files are not those of the pod."""
+        mounted = mounted_below(self.folder_of(uid))
+        if mounted:
+            _log.warning("the folder of a pod is not removed, because %s is mounted", mounted[0])
+            return
         shutil.rmtree(self.folder_of(uid), ignore_errors=True)

@@ -28,6 +28,8 @@ class PodWorker:
             if await self._initialized(sidecars):
                 for worker, _ in self._of("main"):
                     tasks.append(asyncio.ensure_future(worker.work()))
+                    if worker.has_post_start:
+                        await worker.attempted.wait()
                 await asyncio.gather(*tasks)
             if self._stop is not None:
                 await self._stop
@@ -68,7 +70,10 @@ class PodWorker:
     async def _stopped(self, grace_s: float) -> None:
         since_s = self._scene.run.stop_since_s or self._scene.clock.seconds()
         until_s = since_s + grace_s
-        # Sidecars end after the containers that use them, within the same period.
+        # Sidecars end after the containers that use them, within the same period; their hooks do not wait.
+        if grace_s > 0:
+            for worker, _ in self._of("sidecar"):
+                worker.prepare_stop()
         await self._stop_all([worker for role in ("init", "main") for worker, _ in self._of(role)], until_s)
         for worker, _ in reversed(self._of("sidecar")):
             await self._stop_all([worker], until_s)
@@ -106,6 +111,8 @@ class PodWorker:
             scene.run.stop_since_s = scene.clock.seconds()
         scene.stopping.set()
         until_s = scene.clock.seconds() + scene.facts.spec.termination_grace_period_seconds
+        for worker, _ in self._of("sidecar"):
+            worker.prepare_stop()
         for worker, _ in reversed(self._of("sidecar")):
             await self._stop_all([worker], until_s)
         await asyncio.gather(*sidecars)

@@ -1,4 +1,4 @@
-"""Probes containers as the kubelet does: by a command, an HTTP request or a TCP connection."""
+"""Probes containers as the kubelet does: by a command, an HTTP or gRPC request or a TCP connection."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any
 
 import msgspec
 
+from shoal.agent.kubelet.grpc_probe import grpc_fault
 from shoal.agent.kubelet.runtime import PodRuntime, RunKey, StartRefused
 from shoal.units.errors import TemporaryError
 
 Obj = dict[str, Any]
 _OUTPUT = 10 * 1024
+_AGENT = "kube-probe/1.36"
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -58,12 +60,15 @@ async def verdicts(
 async def check_once(probe: Obj, container: Obj, runtime: PodRuntime, key: RunKey, host: str) -> str | None:
     """The failure's message; empty if the probe succeeded, None if the runtime could not probe."""
     timeout_s = Probing.of(probe).timeout_s
+    if "grpc" in probe:
+        return await grpc_fault(probe["grpc"], host, _AGENT, timeout_s)
     try:
         async with asyncio.timeout(timeout_s):
             if "exec" in probe:
-                return await _command(probe["exec"].get("command") or (), runtime, key)
+                return await command_fault(probe["exec"].get("command") or (), runtime, key)
             if "httpGet" in probe:
-                return await _http(probe["httpGet"], container, host)
+                code = await http_status(probe["httpGet"], container, host, _AGENT)
+                return "" if 200 <= code < 400 else f"HTTP probe failed with statuscode: {code}"
             if "tcpSocket" in probe:
                 return await _tcp(probe["tcpSocket"], container, host)
     except TimeoutError:
@@ -82,7 +87,8 @@ def port_of(port: int | str, container: Obj) -> int:
     return next((int(one["containerPort"]) for one in container.get("ports") or () if one.get("name") == port), 0)
 
 
-async def _command(command: Sequence[str], runtime: PodRuntime, key: RunKey) -> str:
+async def command_fault(command: Sequence[str], runtime: PodRuntime, key: RunKey) -> str:
+    """What a command said that failed in a container; empty if it succeeded. Raises TemporaryError."""
     try:
         running = await runtime.run(key, command, is_short=True)
     except StartRefused as refused:
@@ -104,7 +110,8 @@ async def _tcp(action: Obj, container: Obj, host: str) -> str:
     return ""
 
 
-async def _http(action: Obj, container: Obj, host: str) -> str:
+async def http_status(action: Obj, container: Obj, host: str, agent: str) -> int:
+    """The status of the answer; 0 if it has none. Raises OSError."""
     to, port = action.get("host") or host, port_of(action["port"], container)
     tls = None
     if action.get("scheme") == "HTTPS":
@@ -112,7 +119,7 @@ async def _http(action: Obj, container: Obj, host: str) -> str:
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     reader, writer = await asyncio.open_connection(to, port, ssl=tls)
     try:
-        headers = {"Host": f"{to}:{port}", "User-Agent": "kube-probe/1.36", "Accept": "*/*", "Connection": "close"}
+        headers = {"Host": f"{to}:{port}", "User-Agent": agent, "Accept": "*/*", "Connection": "close"}
         headers |= {one["name"]: one["value"] for one in action.get("httpHeaders") or ()}
         path = action.get("path") or "/"
         lines = [f"GET {path if path.startswith('/') else f'/{path}'} HTTP/1.1"]
@@ -120,8 +127,7 @@ async def _http(action: Obj, container: Obj, host: str) -> str:
         writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
         await writer.drain()
         words = (await reader.readline()).split()
-        code = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
-        return "" if 200 <= code < 400 else f"HTTP probe failed with statuscode: {code}"
+        return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
     finally:
         writer.close()
         with suppress(OSError, ssl.SSLError):

@@ -91,6 +91,27 @@ class Command(Protocol):
     def kill(self) -> None: ...
 
 
+class Consumption(msgspec.Struct, frozen=True):
+    """What a run has used until a moment."""
+
+    at_s: float
+    cpu_s: float
+    memory_bytes: int
+    """What it has at that moment, without what the kernel could give back."""
+
+
+class ByteStream(Protocol):
+    """A connection, in both directions."""
+
+    async def read(self) -> bytes:
+        """Empty at the end."""
+        ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class PodRuntime(Protocol):
     name: str
     """The scheme of the ids of its containers."""
@@ -115,6 +136,21 @@ class PodRuntime(Protocol):
     async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False, is_short: bool = False) -> Command:
         """Run a command in it; `is_short`: it has no input, and its output is read when it has ended. Raises
         StartRefused, and TemporaryError if the runtime cannot run it now; so do the methods of a short command."""
+        ...
+
+    async def attach(self, key: RunKey, *, has_input: bool, tty: bool) -> Command:
+        """Follow what the program of a running container prints, and give it input if it takes any; both as the spec of
+        the container has it. The end of the command leaves the program as it is. Raises StartRefused and
+        TemporaryError."""
+        ...
+
+    async def forward_ports(self, pod: str) -> ByteStream:
+        """Frames of SPDY 3.1, by which a client opens connections to ports of the pod, as `portforward.k8s.io` defines
+        it. Raises StartRefused and TemporaryError."""
+        ...
+
+    async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
+        """Of those runs that are running. Raises TemporaryError."""
         ...
 
     def log_files(self, key: RunKey) -> Sequence[Path]:

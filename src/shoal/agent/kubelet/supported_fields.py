@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from shoal.agent.kubelet.lifecycle_hooks import HANDLERS
 from shoal.agent.kubelet.volumes import KINDS, kind_of
 
 Obj = dict[str, Any]
@@ -23,6 +24,7 @@ _POD = frozenset(
         "hostIPC",
         "hostNetwork",
         "hostPID",
+        "hostUsers",
         "hostname",
         "imagePullSecrets",
         "initContainers",
@@ -59,6 +61,7 @@ _CONTAINER = frozenset(
         "envFrom",
         "image",
         "imagePullPolicy",
+        "lifecycle",
         "livenessProbe",
         "name",
         "ports",
@@ -75,6 +78,7 @@ _CONTAINER = frozenset(
         "workingDir",
     ]
 )
+_HOOKS, _HANDLERS = ("postStart", "preStop"), ", ".join(HANDLERS)
 
 
 def unsupported_fields(pod: Obj, what: str, more: frozenset[str] = frozenset()) -> Iterator[str]:
@@ -83,6 +87,8 @@ def unsupported_fields(pod: Obj, what: str, more: frozenset[str] = frozenset()) 
     for field, value in spec.items():
         if value and field not in _POD:
             yield f"spec.{field} is not supported for {what}"
+    if spec.get("hostUsers") is False:
+        yield f"spec.hostUsers: false is not supported for {what}: they have the users of the node"
     for volume in spec.get("volumes") or ():
         if kind_of(volume) not in KINDS:
             yield f"spec.volumes[{volume['name']}]: {kind_of(volume)} is not supported; use one of {', '.join(KINDS)}"
@@ -112,9 +118,8 @@ def _of_container(container: Obj, where: str, what: str) -> Iterator[str]:
             yield f"{where}.resources: {resource} is not supported for {what}"
     if "ephemeral-storage" in (resources.get("limits") or {}):
         yield f"{where}.resources.limits: ephemeral-storage is not enforced for {what}"
-    for mount in container.get("volumeMounts") or ():
-        if any(mount.get(key) for key in ("subPath", "subPathExpr")):
-            yield f"{where}.volumeMounts[{mount['name']}]: subPath is not supported"
-    for name in ("startupProbe", "readinessProbe", "livenessProbe"):
-        if "grpc" in (container.get(name) or {}):
-            yield f"{where}.{name}.grpc is not supported; use exec, httpGet or tcpSocket"
+    for name, hook in (container.get("lifecycle") or {}).items():
+        if name not in _HOOKS:
+            yield f"{where}.lifecycle.{name} is not supported for {what}"
+        elif not hook.keys() & {*HANDLERS}:
+            yield f"{where}.lifecycle.{name}: {', '.join(hook) or 'no handler'} is not supported; use {_HANDLERS}"

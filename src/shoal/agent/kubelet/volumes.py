@@ -1,21 +1,25 @@
 """Provides the volumes of a pod as folders: emptyDir, hostPath, configMap, secret, downwardAPI and projected.
 
-Content from objects is written when the pod starts. An emptyDir is kept until the pod is removed.
+Content from objects is written when a container starts, and again by `refresh`. An emptyDir is kept until the pod is
+removed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
-from shoal.agent.kubelet.environment import Surroundings
-from shoal.agent.kubelet.pod_fields import field_value, resource_value
-from shoal.agent.kubelet.private_files import write_private
-from shoal.agent.kubelet.references import MissingSourceError, Of, all_values
+import msgspec
+
+from shoal.agent.kubelet.volume_files import VolumeFile, replace_files
+from shoal.client.kubelet.environment import Surroundings
+from shoal.client.kubelet.pod_fields import field_value, resource_value
+from shoal.client.kubelet.references import MissingSourceError, Of, all_values
 
 Obj = dict[str, Any]
 KINDS = ("emptyDir", "hostPath", "configMap", "secret", "downwardAPI", "projected")
+_WITH_CONTENT = frozenset({"configMap", "secret", "downwardAPI", "projected"})
 _MODE, _OWN_MODE = 0o644, 0o600
 Tokens = Mapping[str, str]
 """Tokens of the service account, by audience."""
@@ -25,11 +29,14 @@ class VolumeFault(Exception):  # noqa: N818 - it is reported as the reason why t
     """A volume cannot be provided now."""
 
 
-class VolumeFile(NamedTuple):
-    path: str
-    content: bytes
-    mode: int
-    """0: that of tokens."""
+class FileAccess(msgspec.Struct, frozen=True):
+    """Who may read the files of volumes."""
+
+    token_mode: int = _OWN_MODE
+    group: int | None = None
+
+
+ONLY_OWN = FileAccess()
 
 
 def kind_of(volume: Obj) -> str:
@@ -48,24 +55,40 @@ def audiences_of(pod: Obj) -> list[tuple[str, int]]:
     return found
 
 
+def has_content(volume: Obj) -> bool:
+    """Whether its files come from objects of the API, which can change."""
+    return kind_of(volume) in _WITH_CONTENT
+
+
 def provide(
-    pod: Obj, folder: Path, around: Surroundings, tokens: Tokens, *, token_mode: int = _OWN_MODE
+    pod: Obj, folder: Path, around: Surroundings, tokens: Tokens, access: FileAccess = ONLY_OWN
 ) -> dict[str, Path]:
     """The folder or file of each volume, by name; `folder`: where they are made. Raises VolumeFault, and OSError."""
     found: dict[str, Path] = {}
     for volume in pod["spec"].get("volumes") or ():
-        kind, path = kind_of(volume), folder / volume["name"]
-        if kind == "hostPath":
+        if kind_of(volume) == "hostPath":
             found[volume["name"]] = _host_path(volume)
             continue
-        path.mkdir(parents=True, exist_ok=True)
+        found[volume["name"]] = folder / volume["name"]
+        found[volume["name"]].mkdir(parents=True, exist_ok=True)
+    refresh(pod, folder, around, tokens, access)
+    return found
+
+
+def refresh(pod: Obj, folder: Path, around: Surroundings, tokens: Tokens, access: FileAccess = ONLY_OWN) -> None:
+    """Write the files that differ from their objects. Raises VolumeFault, and OSError."""
+    for volume in pod["spec"].get("volumes") or ():
+        if not has_content(volume):
+            continue
         try:
-            for file in _files(pod, volume, kind, around, tokens):
-                _write(path, file if file.mode else file._replace(mode=token_mode))
+            files = [*_files(pod, volume, around, tokens, access.token_mode)]
         except MissingSourceError as error:
             raise VolumeFault(f'MountVolume.SetUp failed for volume "{volume["name"]}" : {error}') from None
-        found[volume["name"]] = path
-    return found
+        for file in files:
+            pure = PurePosixPath(file.path)
+            if pure.is_absolute() or not pure.parts or pure.parts[0].startswith("..") or ".." in pure.parts:
+                raise VolumeFault(f"invalid path in a volume: {file.path}")
+        replace_files(folder / volume["name"], files, access.group)
 
 
 def _host_path(volume: Obj) -> Path:
@@ -84,7 +107,8 @@ def _host_path(volume: Obj) -> Path:
     return path
 
 
-def _files(pod: Obj, volume: Obj, kind: str, around: Surroundings, tokens: Tokens) -> Iterator[VolumeFile]:
+def _files(pod: Obj, volume: Obj, around: Surroundings, tokens: Tokens, token_mode: int) -> Iterator[VolumeFile]:
+    kind = kind_of(volume)
     source = volume.get(kind) or {}
     mode = source.get("defaultMode") or _MODE
     if kind == "configMap":
@@ -103,7 +127,7 @@ def _files(pod: Obj, volume: Obj, kind: str, around: Surroundings, tokens: Token
                 yield from _downward(pod, part["downwardAPI"], mode, around)
             elif "serviceAccountToken" in part:
                 token = part["serviceAccountToken"]
-                yield VolumeFile(token["path"], tokens.get(token.get("audience", ""), "").encode(), 0)
+                yield VolumeFile(token["path"], tokens.get(token.get("audience", ""), "").encode(), token_mode)
 
 
 def _of_object(of: Of, source: Obj, key: str, mode: int, around: Surroundings) -> Iterator[VolumeFile]:
@@ -126,13 +150,3 @@ def _downward(pod: Obj, source: Obj, mode: int, around: Surroundings) -> Iterato
         else:
             value = resource_value(pod, {}, item["resourceFieldRef"], around.allocatable)
         yield VolumeFile(item["path"], value.encode(), item.get("mode") or mode)
-
-
-def _write(folder: Path, file: VolumeFile) -> None:
-    pure = PurePosixPath(file.path)
-    if pure.is_absolute() or ".." in pure.parts:
-        raise VolumeFault(f"invalid path in a volume: {file.path}")
-    path = folder / pure
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_private(path, file.content, file.mode)
-    path.chmod(file.mode)

@@ -46,13 +46,14 @@ from shoal.devices.mig_demand import demand_plan, settings_of
 from shoal.devices.mig_layout_checks import Problem
 from shoal.devices.mig_layouts import Specs
 from shoal.devices.mig_plan import MigPlan, planned
-from shoal.units.errors import ShoalError, TemporaryError
+from shoal.units.errors import ConflictError, ShoalError, TemporaryError
 
 _log = logging.getLogger("shoal.agent.mig")
 CONFIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 PENDING, REBOOTING, SUCCESS, FAILED = "pending", "rebooting", "success", "failed"
 T = TypeVar("T")
 _LONGEST_S, _POLL_S, _RETRY_S = 300.0, 1.0, 5.0
+_TRIES = 10
 Labels = Mapping[str, str]
 
 
@@ -70,6 +71,8 @@ class MigSettings(msgspec.Struct, frozen=True):
     """The UUIDs of devices in claims of pods. Raises `TemporaryError` if they are not known now. None: no claims get
     devices of this node.
     """
+    creates_on_demand: bool = True
+    """Whether the device plugin advertises what is created for the scheduler's requests."""
     is_inline: bool = False
     """Call the driver in the event loop and not in a thread; for drivers that answer at once."""
 
@@ -112,7 +115,7 @@ class MigLabelController:
         await self._look_for_held()
         is_new = self._handled is None or self._handled[0] != handled[0]
         if not handled[0] and labels.get(STATE) in (PENDING, REBOOTING):
-            await self._end(labels, FAILED, f"the label {CONFIG} was removed before its layout was applied")
+            await self._end("", FAILED, f"the label {CONFIG} was removed before its layout was applied")
         if handled[0] and is_new:
             await self._apply(handled[0], labels)
             await self._look_for_held()
@@ -131,20 +134,20 @@ class MigLabelController:
     async def _apply(self, config: str, labels: Labels) -> None:
         found = await self._called(self._decide, config)
         if isinstance(found, str):
-            await self._end(labels, FAILED, f"MIG layout {config} was not applied: {found}")
+            await self._end(config, FAILED, f"MIG layout {config} was not applied: {found}")
             return
         plan, is_mode_right = found
         if not plan.steps:
-            await self._end(labels, SUCCESS)
+            await self._end(config, SUCCESS)
             return
         if labels.get(STATE) == REBOOTING and not is_mode_right:
-            await self._end(labels, FAILED, "MIG mode change did not take effect after rebooting")
+            await self._end(config, FAILED, "MIG mode change did not take effect after rebooting")
             return
-        await self._label({STATE: PENDING, **_clients(labels, while_changing)})
+        await self._label(lambda now: {STATE: PENDING, **_clients(now, while_changing)})
         waiting = await self._clients_left()
         if waiting:
             what = f"the pods of {waiting} are still on the node after {_LONGEST_S:.0f} s"
-            await self._end(labels, FAILED, f"MIG layout {config} was not applied: {what}")
+            await self._end(config, FAILED, f"MIG layout {config} was not applied: {what}")
             return
         for app in VALIDATOR_APPS:
             await self._delete(app)
@@ -159,17 +162,17 @@ class MigLabelController:
         failure = refusal or (change.failure if change is not None else "")
         if not failure and change is not None and change.resets:
             if self._settings.reboot is not None and labels.get(STATE) != REBOOTING:
-                await self._label({STATE: REBOOTING})
+                await self._label(lambda _: {STATE: REBOOTING})
                 await self._called(self._settings.reboot)
                 return
             failure = f"GPU {change.resets[0]} needs a reset for its MIG mode: run nvidia-smi --gpu-reset"
         if failure:
             if change is not None and change.failure and not change.undone:
                 failure += "; the former layout could not be restored"
-            await self._end(labels, FAILED, f"MIG layout {config} was not applied: {failure}")
+            await self._end(config, FAILED, f"MIG layout {config} was not applied: {failure}")
             return
         await self._delete(OPERATOR_VALIDATOR_APP)
-        await self._end(labels, SUCCESS, f"MIG layout {config} was applied")
+        await self._end(config, SUCCESS, f"MIG layout {config} was applied")
 
     def _decide(self, config: str) -> tuple[MigPlan, bool] | str:
         """The plan and whether the modes are right, or why the layout is refused."""
@@ -192,6 +195,8 @@ class MigLabelController:
         return call(*given) if self._settings.is_inline else await asyncio.to_thread(call, *given)
 
     async def _create_on_demand(self, requests: Mapping[str, str]) -> bool:
+        if not self._settings.creates_on_demand:
+            return True
         failures = await self._called(self._created, requests)
         for failure in failures:
             self._record(f"MIG on demand: {failure}", is_warning=True)
@@ -230,13 +235,35 @@ class MigLabelController:
             except NotFoundError:
                 continue
 
-    async def _end(self, labels: Labels, state: str, message: str = "") -> None:
-        await self._label({STATE: state, **_clients(labels, after_change, only_paused=True)})
+    async def _end(self, config: str, state: str, message: str = "") -> None:
+        """`config`: the layout that the pass dealt with."""
+
+        def changes(now: Labels) -> dict[str, str]:
+            if now.get(CONFIG, config) != config:
+                # Another layout was chosen meanwhile: its pass follows, and this state would be taken for its own.
+                return {}
+            return {STATE: state, **_clients(now, after_change, only_paused=True)}
+
+        await self._label(changes)
         if message:
             self._record(message, is_warning=state == FAILED)
 
-    async def _label(self, changes: Mapping[str, str]) -> None:
-        await self._api.patch(NODES, "", self._settings.node, Patch("merge", {"metadata": {"labels": dict(changes)}}))
+    async def _label(self, changes: Callable[[Labels], Mapping[str, str]]) -> None:
+        """Write what the labels need as they are now, which users may have changed since the pass began."""
+        node = self._settings.node
+        for left in range(_TRIES - 1, -1, -1):
+            read = await self._api.get(NODES, "", node)
+            found = changes(read.obj()["metadata"].get("labels") or {})
+            if not found:
+                return
+            metadata = {"resourceVersion": str(read.version), "labels": dict(found)}
+            try:
+                await self._api.patch(NODES, "", node, Patch("merge", {"metadata": metadata}))
+            except ConflictError:
+                if not left:
+                    raise
+            else:
+                return
 
     def _record(self, message: str, *, is_warning: bool) -> None:
         name = self._settings.node
@@ -250,9 +277,9 @@ class MigLabelController:
 
 
 def _clients(labels: Labels, value: Callable[[str | None], str], *, only_paused: bool = False) -> dict[str, str]:
-    """New values of the labels that the node has. `only_paused`: those that a change has paused, or may have."""
+    """New values of the labels that the node has. `only_paused`: those that a change has paused."""
     return {
         name: value(labels[name])
         for name in DEPLOY_LABELS
-        if name in labels and (not only_paused or labels[name] in (PAUSED, "true"))
+        if name in labels and (not only_paused or labels[name] == PAUSED)
     }

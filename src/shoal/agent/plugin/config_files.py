@@ -3,7 +3,7 @@
 A node is configured by one file, or by a folder with a file for each kind of node (a mounted ConfigMap), of which the
 Node's label `nvidia.com/device-plugin.config` names one. The files are compared at each check, because a kubelet
 replaces the files of a ConfigMap by renaming folders. A configuration with which the plugin would not start changes
-nothing.
+nothing, and neither does a file that cannot be read; the other files of its folder apply.
 """
 
 from __future__ import annotations
@@ -94,14 +94,15 @@ class ConfigFolder(Generic[T]):
             if label is None:
                 return
             try:
-                # Names with dots in front are the kubelet's own.
-                files = [path for path in self._path.iterdir() if path.is_file() and not path.name.startswith(".")]
-                texts = {path.name: _text(path) for path in sorted(files)}
-            except (OSError, ValueError) as error:
+                texts, unreadable = _files(self._path)
+            except OSError as error:
                 self._complain(f"{self._path}: cannot be read: {error}")
                 return
-            self._complaint = ""
-            key = label or self._keys.default or fallback_key([*texts], self._keys.fallbacks)
+            self._complain("; ".join(f"{name}: cannot be read: {why}" for name, why in unreadable.items()))
+            names = sorted({*texts, *unreadable})
+            key = label or self._keys.default or fallback_key(names, self._keys.fallbacks)
+            if key in unreadable:
+                return
             before = self._followed.config
             change = self._followed.follow(key, {str(self._path): {"data": texts}})
             if change is not None:
@@ -111,9 +112,25 @@ class ConfigFolder(Generic[T]):
             self.is_chosen.set()
 
     def _complain(self, what: str) -> None:
-        if what != self._complaint:
+        """The same failure is logged once; empty: there is none any more."""
+        if what and what != self._complaint:
             _log.warning("%s", what)
         self._complaint = what
+
+
+def _files(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The texts of the files, and why others cannot be read, by name. Raises `OSError` for the folder."""
+    texts: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
+    for path in sorted(folder.iterdir()):
+        # Names with dots in front are the kubelet's own.
+        if path.name.startswith(".") or path.is_dir():
+            continue
+        try:
+            texts[path.name] = _text(path)
+        except (OSError, ValueError) as error:
+            unreadable[path.name] = str(error)
+    return texts, unreadable
 
 
 def _text(path: Path) -> str:

@@ -12,12 +12,14 @@ from pathlib import Path
 
 from shoal.agent.cdi.driver_files import driver_files, missing_library
 from shoal.agent.cdi.spec_file import write_spec
+from shoal.agent.patient_call import PatientCall
 from shoal.agent.plugin.device_plugin import PluginSettings
 from shoal.devices.cdi_devices import PLUGIN_KIND, CdiInput, node_spec
 from shoal.devices.port import GpuDriver, InstalledGpu
 from shoal.units.errors import TemporaryError, UserError
 
 _log = logging.getLogger("shoal.agent.plugin")
+_PATIENCE_S = 0.5
 _CDI = frozenset({"cdi-annotations", "cdi-cri"})
 
 
@@ -30,9 +32,12 @@ class PluginSpec:
         driver: GpuDriver,
         settings: Callable[[], PluginSettings],
         capabilities: Callable[[], Mapping[str, int]],
+        patience_s: float = _PATIENCE_S,
     ) -> None:
         self.path = folder / f"{PLUGIN_KIND.replace('/', '-')}.json"
         self._driver, self._settings, self._capabilities = driver, settings, capabilities
+        # It is written in the thread that serves devices, which a driver that does not respond must not block.
+        self._version = PatientCall(driver.versions, patience_s)
         self._complaint = ""
 
     def check(self) -> None:
@@ -51,7 +56,7 @@ class PluginSpec:
             return
         flags = self._settings().flags
         try:
-            version = self._driver.versions().driver
+            version = self._version().driver
             root, dev_root = Path(flags.driver_root), Path(flags.dev_root or flags.driver_root)
             files = driver_files(version, root, dev_root)
             given = CdiInput(

@@ -11,8 +11,7 @@ Shoal, jobs would silently not be held.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from shoal.client.context import Context, Controller
 from shoal.client.ecosystem_kinds import LOCAL_QUEUES
@@ -22,6 +21,7 @@ from shoal.client.loop import Loop
 from shoal.client.port import Patch
 from shoal.client.refusals import ForbiddenError, InvalidError, NotFoundError
 from shoal.client.served import Served
+from shoal.client.wanted_fields import says
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules, Rules
 from shoal.controllers.gatekeeping.policies import (
     BINDINGS,
@@ -140,19 +140,6 @@ class Installer:
             self._reported = words
             if words:
                 _log.warning("jobs are not held back at their creation: %s", words)
-
-
-def says(present: Any, wanted: Any) -> bool:
-    """Whether an object has all wanted fields; the server or other clients may have added more."""
-    if isinstance(wanted, Mapping):
-        return isinstance(present, Mapping) and all(says(present.get(name), value) for name, value in wanted.items())
-    if isinstance(wanted, list):
-        return (
-            isinstance(present, list)
-            and len(present) == len(wanted)
-            and all(says(one, other) for one, other in zip(present, wanted, strict=True))
-        )
-    return bool(present == wanted)
 
 
 def is_ours(obj: Obj) -> bool:

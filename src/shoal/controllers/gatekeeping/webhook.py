@@ -25,6 +25,7 @@ from shoal.client.kind import DEFINITIONS, Kind
 from shoal.client.port import Patch
 from shoal.client.refusals import NotFoundError
 from shoal.client.served import Served
+from shoal.client.wanted_fields import says
 from shoal.controllers.gatekeeping.held_kinds import DEFAULT_QUEUE, Rules
 from shoal.controllers.gatekeeping.hooks import (
     CONVERTING_PATH,
@@ -37,7 +38,7 @@ from shoal.controllers.gatekeeping.hooks import (
     configuration,
     conversion,
 )
-from shoal.controllers.gatekeeping.installer import is_ours, says
+from shoal.controllers.gatekeeping.installer import is_ours
 from shoal.controllers.gatekeeping.policies import BINDINGS, OLDER_BINDINGS, OLDER_POLICIES, POLICIES
 from shoal.controllers.gatekeeping.reviews import admitted, converted
 from shoal.controllers.gatekeeping.webhook_cert_secret import WebhookCertSecret

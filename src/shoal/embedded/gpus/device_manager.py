@@ -55,7 +55,7 @@ class DeviceManager:
         self._unhealthy: set[int] = set()
         self._software = first_software(machine.gpu_software)
         self._has_advertised = self._software.has("device-plugin")
-        self._allocation = DeviceAllocation(self._is_allocatable)
+        self._allocation = DeviceAllocation(lambda device: self._is_allocatable(device.gpu))
         self._policy = machine.annotations.get(OWN_NUMA_POLICY, "none")
         self.programs = GpuProcesses(lambda: self._plugin.config.sharing, contention)
         self._devices: dict[str, tuple[PhysicalDevice, ...]] = {}

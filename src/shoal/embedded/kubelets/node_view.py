@@ -36,6 +36,24 @@ class Usage(msgspec.Struct, frozen=True):
 
     cpu_milli: int
     memory_bytes: int
+    cpu_s: float | None = None
+    """What was measured until now; None: the usage is simulated, and constant."""
+
+
+class MeasuredNode(Protocol):
+    """A node whose usage is known."""
+
+    name: str
+
+    def usage(self) -> Usage: ...
+
+    def pod_usage(self) -> Sequence[tuple[Obj, dict[str, Usage]]]:
+        """Running pods, with the usage of each container."""
+        ...
+
+    def is_reachable(self) -> bool:
+        """False while the node has failed or is disconnected."""
+        ...
 
 
 class NodeView(Protocol):
@@ -76,16 +94,38 @@ class NodeView(Protocol):
         ...
 
 
+class ForwardedPorts(Protocol):
+    """Frames of SPDY 3.1, by which a client opens connections to ports of a pod."""
+
+    async def read(self) -> bytes:
+        """Empty at the end."""
+        ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
 @runtime_checkable
 class RealNodeView(Protocol):
-    """A node whose pods run processes."""
+    """A node whose pods run processes. All raise UserError if it is not possible."""
 
-    async def open_command(self, pod_uid: str, container: str, command: Sequence[str], *, tty: bool) -> LiveCommand:
-        """Raises UserError if it cannot be started."""
+    async def open_command(self, pod_uid: str, container: str, command: Sequence[str], *, tty: bool) -> LiveCommand: ...
+
+    async def attach(self, pod_uid: str, container: str, *, takes_input: bool) -> LiveCommand:
+        """Follow the program of the container; it has input only if its spec says so."""
         ...
+
+    async def forward_ports(self, pod_uid: str) -> ForwardedPorts: ...
 
 
 class NodeViews(Protocol):
     def node(self, name: str) -> NodeView | None: ...
+
+    def names(self) -> Sequence[str]: ...
+
+
+class MeasuredNodes(Protocol):
+    def node(self, name: str) -> MeasuredNode | None: ...
 
     def names(self) -> Sequence[str]: ...

@@ -17,7 +17,7 @@ from shoal.client.port import Api
 from shoal.client.refusals import AlreadyExistsError, NotFoundError, RefusedError
 from shoal.client.served import answering
 from shoal.embedded.gpus.device_manager import DeviceManager
-from shoal.embedded.snapshots.machines import ReproducedNode, reproduced_node
+from shoal.embedded.snapshots.machines import ReproducedNode, claim_drivers, reproduced_node
 from shoal.embedded.snapshots.preparation import RECOMPUTED, LeftOut, Prepared, prepared, rank_of, with_uids
 from shoal.embedded.snapshots.reading import Obj
 from shoal.units.errors import UserError, Where, one_line
@@ -37,7 +37,9 @@ class SnapshotStart(NamedTuple):
 
 def snapshot_start(objects: Sequence[Obj], file: Path) -> SnapshotStart:
     """Raises UserError for a snapshot without nodes."""
-    nodes = tuple(reproduced_node(each) for each in objects if each["kind"] == "Node")
+    drivers = claim_drivers(objects)
+    given = (each for each in objects if each["kind"] == "Node")
+    nodes = tuple(reproduced_node(each, drivers.get(each["metadata"]["name"])) for each in given)
     if not nodes:
         raise UserError("has no Node", where=Where(str(file)), fix="add the nodes of the cluster to it")
     machines = {each.machine.name: each.machine for each in nodes}

@@ -6,12 +6,13 @@ simulated machine cannot be is in the notes: unhealthy GPUs, a node that is not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from shoal.data.gpus import PRODUCT_LABEL, Model, read_product
+from shoal.devices.claimable_devices import CLAIM_DRIVER
 from shoal.devices.gpu_slot import GpuSlot
 from shoal.devices.mig_layout_checks import layout_problem
 from shoal.devices.names import GPU, MIG_PREFIX, OWN_NUMA_POLICY, OWN_TOPOLOGY, SHARED_SUFFIX
@@ -44,7 +45,27 @@ class ReproducedNode(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def reproduced_node(node: Obj) -> ReproducedNode:
+class ClaimDriver(NamedTuple):
+    """A driver that gives the GPUs of a node to resource claims."""
+
+    has_dynamic_mig: bool = False
+    """Whether it creates MIG instances for claims: their devices draw on counters that they share."""
+
+
+def claim_drivers(objects: Iterable[Obj]) -> dict[str, ClaimDriver]:
+    """By node, as the ResourceSlices say."""
+    found: dict[str, ClaimDriver] = {}
+    for each in objects:
+        spec = each.get("spec") or {}
+        node = spec.get("nodeName")
+        if each.get("kind") == "ResourceSlice" and spec.get("driver") == CLAIM_DRIVER and node:
+            is_dynamic = bool(spec.get("sharedCounters")) or found.get(node, ClaimDriver()).has_dynamic_mig
+            found[node] = ClaimDriver(is_dynamic)
+    return found
+
+
+def reproduced_node(node: Obj, driver: ClaimDriver | None = None) -> ReproducedNode:
+    """`driver`: None where a device plugin advertises the GPUs."""
     meta, status = node.get("metadata") or {}, node.get("status") or {}
     labels: dict[str, str] = dict(meta.get("labels") or {})
     capacity = {name: str(amount) for name, amount in (status.get("capacity") or {}).items()}
@@ -77,6 +98,8 @@ def reproduced_node(node: Obj) -> ReproducedNode:
         mig_strategy=strategy if strategy in ("single", "mixed") else "none",  # type: ignore[arg-type]  # checked
         mig_config="" if problem is not None else labels.get(_MIG_CONFIG, "") if slots else "",
         sharing=sharing,
+        gives_by_claims=driver is not None,
+        has_dynamic_mig=driver is not None and driver.has_dynamic_mig,
     )
     unschedulable = {"unschedulable": True} if spec.get("unschedulable") else {}
     head = {"name": meta["name"], "labels": labels, "annotations": dict(machine.annotations)}

@@ -46,6 +46,8 @@ class DomainLimit(msgspec.Struct, frozen=True):
     """The nearest wider level that has a domain for them when it is empty."""
     may_spread: bool = False
     """Whether all domains together hold the set when they are empty."""
+    is_repelled: bool = False
+    """Whether only taints that the pods do not tolerate keep them out of a domain that is large enough."""
 
 
 class DomainLimits:
@@ -53,7 +55,7 @@ class DomainLimits:
 
     def __init__(self, queues: Queues) -> None:
         self._queues = queues
-        self._empty: dict[str, FlavorTopology | None] = {}
+        self._empty: dict[tuple[str, bool], FlavorTopology | None] = {}
         self._known: dict[tuple[str, bytes], DomainLimit | None] = {}
         """By cluster queue and what a pod set says: a backlog is often one template many times."""
 
@@ -80,6 +82,7 @@ class DomainLimits:
             found = None if forest is None else self._limit(forest, pod_set)
             if found is None:
                 return None
+            found = self._with_cause(flavor, pod_set, found)
             best = found if best is None or found.fits > best.fits else best
         return best
 
@@ -89,14 +92,23 @@ class DomainLimits:
             if topology_applies(self._queues, name) and not why_barred(self._queues, queue, name, pod_set):
                 yield name
 
-    def _forest(self, flavor: str) -> FlavorTopology | None:
+    def _with_cause(self, flavor: str, pod_set: PodSet, found: DomainLimit) -> DomainLimit:
+        untainted = self._forest(flavor, is_untainted=True)
+        if untainted is None or pod_set.topology is None:
+            return found
+        return structs.replace(found, is_repelled=self._lacking(untainted, pod_set, pod_set.topology) is None)
+
+    def _forest(self, flavor: str, *, is_untainted: bool = False) -> FlavorTopology | None:
         """The domains of the flavor as if nothing ran there."""
-        if flavor not in self._empty:
+        key = flavor, is_untainted
+        if key not in self._empty:
             facts: FlavorFacts = self._queues.flavors[flavor]
             levels = self._queues.topologies.get(facts.topology)
-            nodes = map(_at_best, self._queues.nodes.values())
-            self._empty[flavor] = None if levels is None else FlavorTopology(facts, levels.levels, nodes)
-        found = self._empty[flavor]
+            nodes = [_at_best(node) for node in self._queues.nodes.values()]
+            if is_untainted:
+                nodes = [structs.replace(node, taints=()) for node in nodes]
+            self._empty[key] = None if levels is None else FlavorTopology(facts, levels.levels, nodes)
+        found = self._empty[key]
         return found if found is not None and found.size else None
 
     def _limit(self, forest: FlavorTopology, pod_set: PodSet) -> DomainLimit | None:

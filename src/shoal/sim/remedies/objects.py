@@ -13,6 +13,7 @@ from shoal.api.groups.kai import KaiPodGroup
 from shoal.api.groups.kubernetes import PodGroup
 from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.api.kueue import ClusterQueue, Cohort, Workload
+from shoal.api.limit_ranges import LimitRange
 from shoal.api.node import Node
 from shoal.api.pod import Pod, PodTemplate
 from shoal.api.wire import ApiStruct
@@ -87,6 +88,11 @@ class Objects:
         if missing:
             parts.append(f"{pods_words(missing)} not created yet")
         return ", ".join(parts)
+
+    def limit_ranges(self, namespace: str) -> list[str]:
+        """As namespace/name, in order of name."""
+        ranges = (each.value for each in self._documents if isinstance(each.value, LimitRange))
+        return sorted(each.metadata.key for each in ranges if each.metadata.namespace == namespace)
 
     def workload_words(self, key: str) -> str:
         """`job default/train` of a workload with an owner, else the key of the workload."""

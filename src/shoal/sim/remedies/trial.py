@@ -9,7 +9,7 @@ Rejected: reading changed manifests anew for each trial. On a large cluster each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from msgspec import structs
@@ -53,6 +53,8 @@ class RemedyTrial:
         """Pods that the last trial placed."""
         self.takers: tuple[str, ...] = ()
         """The nodes on which the last trial had pods of the subject."""
+        self.ended: set[str] = set()
+        """Pods that the open trial has ended."""
         self.tolerates_more = False
         """Whether the open trial has added tolerations to the subject."""
         self.is_short = False
@@ -130,11 +132,13 @@ class RemedyTrial:
             stack.callback(self._rounds.apply, GroupSeen(facts))
             self._rounds.apply(GroupSeen(change(facts)))
 
-    def end_pods(self, stack: ExitStack, pods: Iterable[str]) -> None:
+    def end_pods(self, stack: ExitStack, pods: Collection[str]) -> None:
         """Those that their controllers create again wait at the end of the line."""
         cluster = self.cluster
         ledger = Ledger(cluster)
         stack.callback(ledger.rollback)
+        stack.callback(setattr, self, "ended", self.ended)
+        self.ended = {*self.ended, *pods}
         for pod in pods:
             allocation = cluster.pods[pod]
             ledger.evict(pod)

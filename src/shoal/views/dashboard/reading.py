@@ -28,7 +28,7 @@ from shoal.views.dashboard.without_nulls import decoded
 
 GPU_FAULTS, _LOAD = "shoal.dev/gpu-faults", "shoal.dev/gpu-util"
 _TYPE, _PRODUCT, _COUNT = "node.kubernetes.io/instance-type", "nvidia.com/gpu.product", "nvidia.com/gpu.count"
-_GPU, _PREFIXES = "nvidia.com/gpu", ("nvidia.com/gpu", "nvidia.com/mig-")
+_GPU, _PREFIXES = "nvidia.com/gpu", ("nvidia.com/gpu.", "nvidia.com/gpu-", "nvidia.com/mig-")
 _QUEUE_LABELS = ("kueue.x-k8s.io/queue-name", "kai.scheduler/queue", "volcano.sh/queue-name")
 _QUEUE_ANNOTATIONS = ("scheduling.volcano.sh/queue-name",)
 _LONGEST = 300
@@ -172,9 +172,12 @@ def node_facts(data: bytes) -> DashboardNode:
     counted = labels.get(_COUNT, "")
     whole = node.status.capacity.get(_GPU) or node.status.allocatable.get(_GPU, "0")
     ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "Unknown")
-    found = slots(annotations, labels)
+    advertised = {**node.status.allocatable, **node.status.capacity}
+    # GPUs that are given to resource claims are no resource of the node: no request for nvidia.com/gpu gets one.
+    has_gpus = not advertised or any(map(_is_gpu, advertised))
+    found = slots(annotations, labels) if has_gpus else ()
     gpus = max((slot.gpu + 1 for slot in found), default=0)
-    gpus = max(gpus, _number(counted if counted.isdecimal() else whole, MOST_GPUS))
+    gpus = max(gpus, _number(counted if counted.isdecimal() else whole, MOST_GPUS)) if has_gpus else 0
     return DashboardNode(
         name=shown(node.metadata.name),
         kind=shown(labels.get(_TYPE) or labels.get(_PRODUCT) or "nodes"),
@@ -306,7 +309,11 @@ def _essence(message: str) -> str:
 
 def _gpus(resources: _Resources) -> float:
     asked = {**resources.requests, **resources.limits}
-    return sum(_number(str(value), _MOST_ASKED) for name, value in asked.items() if name.startswith(_PREFIXES))
+    return sum(_number(str(value), _MOST_ASKED) for name, value in asked.items() if _is_gpu(name))
+
+
+def _is_gpu(resource: str) -> bool:
+    return resource == _GPU or resource.startswith(_PREFIXES)
 
 
 def _number(text: str, most: int) -> int:

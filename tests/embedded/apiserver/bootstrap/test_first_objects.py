@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from shoal.data.role_lines import rule
 from shoal.embedded.apiserver.bootstrap.default_roles import default_roles
 from shoal.embedded.apiserver.bootstrap.namespaces import namespace_defaults
 from shoal.embedded.apiserver.bootstrap.objects import objects
 from shoal.embedded.apiserver.bootstrap.own_service import own_endpoints
 from shoal.embedded.apiserver.security.aggregation import outdated
-from shoal.embedded.apiserver.security.role_lines import rule
 
 SEEDS = list(objects("2026-11-21T10:00:00Z", "CERTIFICATE", "127.0.0.1", 6443))
 

@@ -15,10 +15,11 @@ from shoal.embedded.apiserver.calls import ANONYMOUS, Actor
 from shoal.embedded.apiserver.security.authorize import AllowRecognised, Authorizer
 from shoal.embedded.apiserver.security.rbac import Rbac
 from shoal.embedded.apiserver.status import ApiError
-from shoal.embedded.apiserver.streams.kubelet_routes import REFUSED, conversations
+from shoal.embedded.apiserver.streams.kubelet_routes import conversations
 from shoal.embedded.apiserver.streams.kubelets import Kubelets
 from shoal.embedded.apiserver.streams.terminal import CannedTerminal
 
+REFUSED = ("attach", "portforward", "proxy")
 BOB = actor("bob")
 POD: dict[str, Any] = {
     "apiVersion": "v1",

@@ -125,6 +125,12 @@ class RuntimeCalls:
         answer = await self._runtime("ListContainers", request, messages.ListContainersResponse)
         return frozenset(one.id for one in answer.containers)
 
+    async def stats(self, labels: dict[str, str]) -> list[messages.ContainerStats]:
+        """What containers that run have used."""
+        wanted = messages.ContainerStatsFilter(label_selector=labels)
+        request = messages.ListContainerStatsRequest(filter=wanted)
+        return list((await self._runtime("ListContainerStats", request, messages.ListContainerStatsResponse)).stats)
+
     async def status(self, id_: str) -> messages.ContainerStatus:
         request = messages.ContainerStatusRequest(container_id=id_)
         return (await self._runtime("ContainerStatus", request, messages.ContainerStatusResponse)).status
@@ -142,6 +148,16 @@ class RuntimeCalls:
         # A terminal has one output.
         request = messages.ExecRequest(container_id=id_, cmd=command, tty=tty, stdin=True, stdout=True, stderr=not tty)
         return (await self._runtime("Exec", request, messages.ExecResponse)).url
+
+    async def attach_url(self, id_: str, *, has_input: bool, tty: bool) -> str:
+        """Where the streams of a container's program are."""
+        request = messages.AttachRequest(container_id=id_, stdin=has_input, tty=tty, stdout=True, stderr=not tty)
+        return (await self._runtime("Attach", request, messages.AttachResponse)).url
+
+    async def port_url(self, sandbox: str) -> str:
+        """Where connections to ports of a pod are opened."""
+        request = messages.PortForwardRequest(pod_sandbox_id=sandbox)
+        return (await self._runtime("PortForward", request, messages.PortForwardResponse)).url
 
     # Images.
 

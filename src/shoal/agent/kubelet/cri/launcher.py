@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,19 @@ from shoal.agent.kubelet.container_settings import (
     pod_settings,
     security_of,
 )
-from shoal.agent.kubelet.cri.container_volumes import provide_for_containers, release_volumes
+from shoal.agent.kubelet.cri.container_volumes import access_of, provide_for_containers
 from shoal.agent.kubelet.cri.gpu_access import GpuAccess
 from shoal.agent.kubelet.cri.images import Images
 from shoal.agent.kubelet.cri.registry_logins import logins_in
 from shoal.agent.kubelet.cri.runtime import CriRuntime
-from shoal.agent.kubelet.environment import Surroundings, environment_of, words_of
 from shoal.agent.kubelet.launches import LaunchInputs, limits_of, termination_file
-from shoal.agent.kubelet.pod_fields import Addresses
+from shoal.agent.kubelet.mounts import unmount_below
 from shoal.agent.kubelet.runtime import Launch, StartRefused
+from shoal.agent.kubelet.subpaths import SubPath, sub_path_of
+from shoal.agent.kubelet.volumes import Tokens, refresh
 from shoal.agent.protos import cri_pb2 as messages
+from shoal.client.kubelet.environment import Surroundings, environment_of, words_of
+from shoal.client.kubelet.pod_fields import Addresses
 
 Obj = dict[str, Any]
 _TERMINATION_LOG = "/dev/termination-log"
@@ -52,10 +55,13 @@ class ContainerLauncher:
         image = await self._images.provide(spec["image"], policy, logins, tell)
         security = security_of(pod, spec)
         _check_user(security, image, inputs.name)
-        access = self._gpus.of(inputs.uid, inputs.name)
-        around = Surroundings(addresses, inputs.allocatable, inputs.sources, {**inputs.server, **access.environment})
+        access = await asyncio.to_thread(self._gpus.of, inputs.uid, inputs.name)
+        devices = {} if security.is_privileged else access.environment
+        given = {**inputs.server, **access.environment}
+        around = Surroundings(addresses, inputs.allocatable, inputs.sources, given, devices)
         volumes = await asyncio.to_thread(provide_for_containers, pod, inputs.folder / "volumes", around, inputs.tokens)
         environment = environment_of(pod, spec, around)
+        mounts = await asyncio.to_thread(_mounts, inputs, volumes, environment)
         return Launch(
             command=words_of(spec, "command", environment),
             environment=environment,
@@ -67,7 +73,7 @@ class ContainerLauncher:
                 pod=settings,
                 image_id=next(iter(image.repo_digests), image.id),
                 args=words_of(spec, "args", environment),
-                mounts=(*_mounts(inputs, volumes), *access.mounts),
+                mounts=(*mounts, *access.mounts),
                 devices=tuple(ContainerDevice(one.path, one.host_path or one.path) for one in access.nodes),
                 cdi_devices=access.cdi,
                 security=security,
@@ -77,29 +83,37 @@ class ContainerLauncher:
             ),
         )
 
+    async def refresh(self, pod: Obj, folder: Path, around: Surroundings, tokens: Tokens) -> None:
+        await asyncio.to_thread(refresh, pod, folder / "volumes", around, tokens, access_of(pod))
+
     async def end(self, uid: str, folder: Path) -> None:
         await self.runtime.sandboxes.stop(uid)
-        await asyncio.to_thread(release_volumes, folder / "volumes")
+        await asyncio.to_thread(unmount_below, folder)
 
     async def remove(self, uid: str, folder: Path) -> None:
         await self.runtime.remove(uid)
-        await asyncio.to_thread(release_volumes, folder / "volumes")
+        await asyncio.to_thread(unmount_below, folder)
 
 
-def _mounts(inputs: LaunchInputs, volumes: Mapping[str, Path]) -> Iterator[ContainerMount]:
-    for mount in inputs.container.get("volumeMounts") or ():
-        yield ContainerMount(
-            mount["mountPath"],
-            volumes[mount["name"]],
-            bool(mount.get("readOnly")),
-            mount.get("mountPropagation") or "None",
-        )
+def _mounts(
+    inputs: LaunchInputs, volumes: Mapping[str, Path], environment: Mapping[str, str]
+) -> Sequence[ContainerMount]:
+    """Raises StartRefused."""
+    found = []
+    for at, mount in enumerate(inputs.container.get("volumeMounts") or ()):
+        path, sub = volumes[mount["name"]], sub_path_of(mount, environment)
+        if sub:
+            part = SubPath(path, sub, mount["name"], inputs.name)
+            path = part.bind_at(inputs.folder / "subpaths" / inputs.name / str(at))
+        propagation = mount.get("mountPropagation") or "None"
+        found.append(ContainerMount(mount["mountPath"], path, bool(mount.get("readOnly")), propagation))
     message = termination_file(inputs.folder, inputs.name)
     message.unlink(missing_ok=True)
     message.touch()
     # The user of the container may write to it.
     message.chmod(0o666)
-    yield ContainerMount(inputs.container.get("terminationMessagePath") or _TERMINATION_LOG, message)
+    found.append(ContainerMount(inputs.container.get("terminationMessagePath") or _TERMINATION_LOG, message))
+    return found
 
 
 def _check_user(security: SecurityOptions, image: messages.Image, container: str) -> None:

@@ -7,7 +7,7 @@ not answer ends no run: what is not known is asked again until it is answered.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import TypeVar
@@ -20,9 +20,11 @@ from shoal.agent.kubelet.cri.ends import ContainerEnds, former_log
 from shoal.agent.kubelet.cri.exec_sync import ShortCommand
 from shoal.agent.kubelet.cri.pod_cgroups import PodCgroups
 from shoal.agent.kubelet.cri.requests import container_config, log_path
+from shoal.agent.kubelet.cri.runtime_streams import RuntimeStream, opened_streams
 from shoal.agent.kubelet.cri.sandboxes import OWN, POD, ReadySandbox, Sandboxes
 from shoal.agent.kubelet.cri.streamed_command import streamed_command
-from shoal.agent.kubelet.runtime import Command, Exit, Launch, RunKey, Started, StartRefused
+from shoal.agent.kubelet.port_forwarding import PROTOCOL as PORT_PROTOCOL
+from shoal.agent.kubelet.runtime import Command, Consumption, Exit, Launch, RunKey, Started, StartRefused
 from shoal.agent.protos import cri_pb2 as messages
 from shoal.client.clock import Clock
 from shoal.units.errors import TemporaryError
@@ -119,19 +121,51 @@ class CriRuntime:
     # Commands and logs.
 
     async def run(self, key: RunKey, command: Sequence[str], *, tty: bool = False, is_short: bool = False) -> Command:
-        try:
-            found = next(iter(await self._calls.containers(self._labels(key))), None)
-            if found is None or found.state != messages.CONTAINER_RUNNING:
-                raise StartRefused("NotFound", "the container does not run")
+        async def run() -> Command:
+            id_ = await self._running(key)
             if is_short:
-                return ShortCommand(self._calls, found.id, command)
-            url = await self._calls.exec_url(found.id, list(command), tty=tty)
-            return await streamed_command(url, tty=tty)
+                return ShortCommand(self._calls, id_, command)
+            return await streamed_command(await self._calls.exec_url(id_, list(command), tty=tty), tty=tty)
+
+        return await _streamed(run, "the command")
+
+    async def attach(self, key: RunKey, *, has_input: bool, tty: bool) -> Command:
+        async def attach() -> Command:
+            url = await self._calls.attach_url(await self._running(key), has_input=has_input, tty=tty)
+            return await streamed_command(url, tty=tty, has_input=has_input)
+
+        return await _streamed(attach, "the container")
+
+    async def forward_ports(self, pod: str) -> RuntimeStream:
+        async def forward() -> RuntimeStream:
+            listed = await self._calls.sandboxes({OWN: self._owner.id, POD: pod})
+            found = next((one.id for one in listed if one.state == messages.SANDBOX_READY), None)
+            if found is None:
+                raise StartRefused("NotFound", "the pod does not run")
+            return RuntimeStream(*await opened_streams(await self._calls.port_url(found), PORT_PROTOCOL))
+
+        return await _streamed(forward, "the ports of the pod")
+
+    async def _running(self, key: RunKey) -> str:
+        """The id of the container. Raises StartRefused if it does not run."""
+        found = next(iter(await self._calls.containers(self._labels(key))), None)
+        if found is None or found.state != messages.CONTAINER_RUNNING:
+            raise StartRefused("NotFound", "the container does not run")
+        return found.id
+
+    async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
+        try:
+            listed = await self._calls.stats({OWN: self._owner.id})
         except CallFailedError as error:
             raise TemporaryError(str(error), _RETRY_S) from None
-        except OSError as error:
-            what = f"the runtime does not open the streams of the command: {error}"
-            raise TemporaryError(what, _RETRY_S) from None
+        found, wanted = {}, {*keys}
+        for one in listed:
+            labels = one.attributes.labels
+            key = RunKey(labels[POD], labels[_CONTAINER], int(labels[_ATTEMPT]))
+            if key in wanted and one.cpu.timestamp:
+                cpu_s = one.cpu.usage_core_nano_seconds.value / _NANO
+                found[key] = Consumption(one.cpu.timestamp / _NANO, cpu_s, one.memory.working_set_bytes.value)
+        return found
 
     def log_files(self, key: RunKey) -> Sequence[Path]:
         log = self._log(key)
@@ -210,3 +244,12 @@ class CriRuntime:
 
     def _log(self, key: RunKey) -> Path:
         return self.sandboxes.logs(key.pod) / log_path(key)
+
+
+async def _streamed(opening: Callable[[], Awaitable[T]], what: str) -> T:
+    try:
+        return await opening()
+    except CallFailedError as error:
+        raise TemporaryError(str(error), _RETRY_S) from None
+    except OSError as error:
+        raise TemporaryError(f"the runtime does not open the streams of {what}: {error}", _RETRY_S) from None

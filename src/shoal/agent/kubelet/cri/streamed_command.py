@@ -7,20 +7,18 @@ runtime ends it when the connection ends.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
-from shoal.agent.kubelet.cri.spdy import Data, FrameReader, FrameWriter, GoAway, Ping, Reset
+from shoal.agent.kubelet.cri.runtime_streams import opened_streams
+from shoal.agent.kubelet.spdy import Data, FrameReader, FrameWriter, GoAway, Ping, Reset
 
 _CHUNK = 32 * 1024
 _MOST_STATUS = 64 * 1024
 _PROTOCOL = "v4.channel.k8s.io"
-_OPEN_S = 10.0
 _WITHOUT_CODE = 1
 
 
@@ -47,39 +45,22 @@ class _Outcome(msgspec.Struct):
         return int(found) if found.isdecimal() else None
 
 
-async def streamed_command(url: str, *, tty: bool) -> StreamedCommand:
+async def streamed_command(url: str, *, tty: bool, has_input: bool = True) -> StreamedCommand:
     """Raises OSError if the runtime does not open the streams."""
-    parts = urlsplit(url)
-    async with asyncio.timeout(_OPEN_S):
-        reader, writer = await asyncio.open_connection(
-            parts.hostname or "127.0.0.1", parts.port, ssl=_unverified() if parts.scheme == "https" else None
-        )
-        try:
-            path = f"{parts.path}?{parts.query}" if parts.query else parts.path
-            lines = [f"POST {path} HTTP/1.1", f"Host: {parts.netloc}", "Connection: Upgrade", "Upgrade: SPDY/3.1"]
-            lines += [f"X-Stream-Protocol-Version: {_PROTOCOL}", "Content-Length: 0"]
-            writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
-            await writer.drain()
-            head = await reader.readuntil(b"\r\n\r\n")
-            words = head.split(b"\r\n", 1)[0].decode(errors="replace")
-            if " 101 " not in f"{words} ":
-                raise ConnectionError(words)
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            writer.close()
-            raise ConnectionError("the connection was closed") from error
-        except BaseException:
-            writer.close()
-            raise
-    return StreamedCommand(reader, writer, tty=tty)
+    reader, writer = await opened_streams(url, _PROTOCOL)
+    return StreamedCommand(reader, writer, tty=tty, has_input=has_input)
 
 
 class StreamedCommand:
     """Implements Command."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, tty: bool) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, tty: bool, has_input: bool
+    ) -> None:
         self._reader, self._writer = reader, writer
         self._frames = FrameWriter()
-        names = ("error", "stdin", "stdout", *(("resize",) if tty else ("stderr",)))
+        given = ("stdin",) if has_input else ()
+        names = ("error", *given, "stdout", *(("resize",) if tty else ("stderr",)))
         self._streams = dict(zip(names, range(1, 2 * len(names), 2), strict=True))
         self._outputs = {self._streams[name]: number for name, number in (("stdout", 1), ("stderr", 2))
                          if name in self._streams}  # fmt: skip
@@ -94,13 +75,16 @@ class StreamedCommand:
         return await self._output.get()
 
     async def write(self, data: bytes) -> None:
+        if "stdin" not in self._streams:
+            return
         with suppress(OSError):
             for start in range(0, len(data), _CHUNK):
                 self._writer.write(self._frames.data(self._streams["stdin"], data[start : start + _CHUNK]))
             await self._writer.drain()
 
     def end_input(self) -> None:
-        self._writer.write(self._frames.data(self._streams["stdin"], b"", is_end=True))
+        if "stdin" in self._streams:
+            self._writer.write(self._frames.data(self._streams["stdin"], b"", is_end=True))
 
     def resize(self, columns: int, rows: int) -> None:
         if "resize" in self._streams:
@@ -152,14 +136,9 @@ class StreamedCommand:
             return _Outcome()
 
     def _complaint(self) -> Iterator[bytes]:
-        """Why the command did not start, which only the outcome says."""
+        """Why the command did not start, which only the outcome says; or that there is none."""
         status = self._outcome()
+        if not status.status:
+            yield b"the connection to the container runtime ended before the command\n"
         if status.status == "Failure" and status.code() is None:
             yield f"{status.message}\n".encode()
-
-
-def _unverified() -> ssl.SSLContext:
-    """The address has a token, and is on this machine."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context

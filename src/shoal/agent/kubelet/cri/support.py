@@ -33,6 +33,7 @@ _CONTAINER_SECURITY = frozenset(
         "seccompProfile",
     }
 )
+_NEEDS_ROOT = "needs root: the user who started Shoal may not mount file systems"
 _USUAL_PROC = "Default"
 
 
@@ -58,6 +59,8 @@ def _unsupported(pod: Obj, may_mount: bool) -> Iterator[str]:
         for mount in container.get("volumeMounts") or ():
             if mount.get("recursiveReadOnly") not in (None, "Disabled"):
                 yield f"{where}.volumeMounts[{mount['name']}]: recursiveReadOnly is not supported"
+            if not may_mount and any(mount.get(field) for field in ("subPath", "subPathExpr")):
+                yield f"{where}.volumeMounts[{mount['name']}]: subPath {_NEEDS_ROOT}"
 
 
 def _empty(volume: Obj, may_mount: bool) -> Iterator[str]:
@@ -66,7 +69,7 @@ def _empty(volume: Obj, may_mount: bool) -> Iterator[str]:
     if medium not in ("", "Memory"):
         yield f"spec.volumes[{name}]: medium {medium} of an emptyDir is not supported; use Memory"
     if medium == "Memory" and not may_mount:
-        yield f"spec.volumes[{name}]: medium Memory needs root: the user who started Shoal may not mount file systems"
+        yield f"spec.volumes[{name}]: medium Memory {_NEEDS_ROOT}"
     if empty.get("sizeLimit") and not medium:
         yield f"spec.volumes[{name}]: sizeLimit of an emptyDir is only enforced with medium Memory"
 

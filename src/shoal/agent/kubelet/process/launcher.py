@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shoal.agent.kubelet.environment import Surroundings, environment_of, words_of
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.launches import LaunchInputs, limits_of, termination_file
-from shoal.agent.kubelet.pod_fields import Addresses
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.runtime import Launch
-from shoal.agent.kubelet.volumes import provide
+from shoal.agent.kubelet.subpaths import SubPath, sub_path_of
+from shoal.agent.kubelet.volumes import Tokens, has_content, provide, refresh
+from shoal.client.kubelet.environment import Surroundings, environment_of, words_of
+from shoal.client.kubelet.pod_fields import Addresses
 
 Obj = dict[str, Any]
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -33,12 +35,17 @@ class ProcessLauncher:
         work = folder / "work"
         work.mkdir(parents=True, exist_ok=True)
         root = folder / "mounts" / inputs.name
-        mounts = _linked(root, spec, paths)
-        around = Surroundings(addresses, inputs.allocatable, inputs.sources, self._given(inputs, work, root, mounts))
+        named = {one["name"]: paths[one["name"]] for one in spec.get("volumeMounts") or ()}
+        given, devices = _given(inputs, work, root, named), self._gpus.environment(inputs.uid, inputs.name)
+        around = Surroundings(addresses, inputs.allocatable, inputs.sources, given, devices)
         environment = environment_of(inputs.pod, spec, around)
+        await asyncio.to_thread(_link, inputs, root, paths, environment)
         command = (*words_of(spec, "command", environment), *words_of(spec, "args", environment))
         where = Path(spec["workingDir"]) if spec.get("workingDir") else work
         return Launch(command, environment, where, limits_of(spec), spec.get("image", ""))
+
+    async def refresh(self, pod: Obj, folder: Path, around: Surroundings, tokens: Tokens) -> None:
+        await asyncio.to_thread(refresh, pod, folder / "volumes", around, tokens)
 
     async def end(self, uid: str, folder: Path) -> None:
         """Ended processes have nothing but files."""
@@ -46,31 +53,36 @@ class ProcessLauncher:
     async def remove(self, uid: str, folder: Path) -> None:  # noqa: ARG002 - the folder has nothing but files
         await self.runtime.remove(uid)
 
-    def _given(self, inputs: LaunchInputs, work: Path, root: Path, mounts: dict[str, Path]) -> dict[str, str]:
-        message = termination_file(inputs.folder, inputs.name)
-        message.unlink(missing_ok=True)
-        return {
-            **inputs.server,
-            "PATH": _PATH,
-            "HOME": str(work),
-            "HOSTNAME": inputs.pod["spec"].get("hostname") or inputs.pod["metadata"]["name"],
-            "SHOAL_MOUNTS": str(root),
-            "SHOAL_TERMINATION_LOG": str(message),
-            **{f"SHOAL_MOUNT_{_variable(name)}": str(path) for name, path in mounts.items()},
-            **self._gpus.environment(inputs.uid, inputs.name),
-        }
+
+def _given(inputs: LaunchInputs, work: Path, root: Path, volumes: Mapping[str, Path]) -> dict[str, str]:
+    message = termination_file(inputs.folder, inputs.name)
+    message.unlink(missing_ok=True)
+    return {
+        **inputs.server,
+        "PATH": _PATH,
+        "HOME": str(work),
+        "HOSTNAME": inputs.pod["spec"].get("hostname") or inputs.pod["metadata"]["name"],
+        "SHOAL_MOUNTS": str(root),
+        "SHOAL_TERMINATION_LOG": str(message),
+        **{f"SHOAL_MOUNT_{_variable(name)}": str(path) for name, path in volumes.items()},
+    }
 
 
-def _linked(root: Path, container: Obj, volumes: dict[str, Path]) -> dict[str, Path]:
-    """Links at the mount paths below `root`; returns where each volume is."""
-    found: dict[str, Path] = {}
-    for mount in container.get("volumeMounts") or ():
+def _link(inputs: LaunchInputs, root: Path, volumes: Mapping[str, Path], environment: Mapping[str, str]) -> None:
+    """Make links at the mount paths below `root`. Raises StartRefused."""
+    kinds = {one["name"]: has_content(one) for one in inputs.pod["spec"].get("volumes") or ()}
+    for at, mount in enumerate(inputs.container.get("volumeMounts") or ()):
+        target, sub = volumes[mount["name"]], sub_path_of(mount, environment)
+        if sub:
+            part = SubPath(target, sub, mount["name"], inputs.name)
+            copy = inputs.folder / "subpaths" / inputs.name / str(at)
+            target = part.copy_to(copy) if kinds[mount["name"]] else part.place()
         link = root / mount["mountPath"].strip("/")
         link.parent.mkdir(parents=True, exist_ok=True)
+        if link.is_symlink() and link.readlink() != target:
+            link.unlink()
         if not link.is_symlink():
-            link.symlink_to(volumes[mount["name"]])
-        found[mount["name"]] = volumes[mount["name"]]
-    return found
+            link.symlink_to(target)
 
 
 def _variable(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.embedded.apiserver.security.role_lines import EVENTS, READ
+from shoal.data.role_lines import EVENTS, READ
 
 _BOTH = "@apps,extensions"
 _SLICES = f"create,delete,{READ},update endpointslices @discovery.k8s.io"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shoal.data.role_lines import rules
 from shoal.embedded.apiserver.bootstrap import controller_roles, people_roles
 from shoal.embedded.apiserver.bootstrap.seed import Seed, seed
 from shoal.embedded.apiserver.resource import Obj
 from shoal.embedded.apiserver.security import component_roles
 from shoal.embedded.apiserver.security.aggregation import gathered_rules
-from shoal.embedded.apiserver.security.role_lines import rules
 
 _GROUP = "rbac.authorization.k8s.io"
 _VERSION = f"{_GROUP}/v1"

@@ -7,7 +7,7 @@ to.
 
 from __future__ import annotations
 
-from shoal.embedded.apiserver.security.role_lines import READ, READ_WRITE, WRITE
+from shoal.data.role_lines import READ, READ_WRITE, WRITE
 
 _HEALTH = "/healthz,/livez,/readyz,/version,/version/"
 _EXEC = "pods/attach,pods/exec,pods/portforward,pods/proxy"

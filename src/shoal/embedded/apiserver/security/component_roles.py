@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.data import permissions
-from shoal.embedded.apiserver.security.role_lines import EVENTS, READ
+from shoal.data.role_lines import EVENTS, READ
 
 _REVIEWS = ("create tokenreviews @authentication.k8s.io", "create subjectaccessreviews @authorization.k8s.io")
 _CERTIFICATES = "certificates.k8s.io"
@@ -41,8 +41,8 @@ ROLES: dict[str, tuple[str, ...]] = {
         f"{READ} misplacedclusterpolicies @config.openshift.io",
         EVENTS,
     ),
-    # All parts of `shoal run`, so that its user here need not be an administrator.
-    "system:shoal": permissions.lines_of(tuple(permissions.PARTS)),
+    # The parts that `shoal run` has by default, so that its user here need not be an administrator.
+    "system:shoal": permissions.lines_of(permissions.BY_DEFAULT),
     "system:heapster": (f"{READ} events,namespaces,nodes,pods", f"{READ} deployments @extensions"),
     "system:kube-aggregator": (f"{READ} endpoints,services",),
     "system:kube-dns": ("list,watch endpoints,services",),

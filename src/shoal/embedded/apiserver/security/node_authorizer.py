@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from shoal.data.role_lines import rules
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.reading import Reader
 from shoal.embedded.apiserver.request_info import RequestInfo
@@ -16,7 +17,6 @@ from shoal.embedded.apiserver.security.authorize import UserPermissions
 from shoal.embedded.apiserver.security.component_roles import ROLES
 from shoal.embedded.apiserver.security.node_pods import NodePods
 from shoal.embedded.apiserver.security.rbac import SUPERUSERS, Rbac
-from shoal.embedded.apiserver.security.role_lines import rules
 from shoal.embedded.apiserver.security.rules import read_rules
 from shoal.embedded.apiserver.security.verdict import AccessDecision
 

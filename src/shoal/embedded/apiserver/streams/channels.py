@@ -43,8 +43,8 @@ class RequestedChannels(msgspec.Struct, frozen=True):
     tty: bool = False
 
 
-def check_upgrade(request: web.BaseRequest) -> None:
-    if not web.WebSocketResponse(protocols=PROTOCOLS).can_prepare(request):
+def check_upgrade(request: web.BaseRequest, protocols: Sequence[str] = PROTOCOLS) -> None:
+    if not web.WebSocketResponse(protocols=protocols).can_prepare(request):
         raise bad_request("Upgrade request required")
 
 

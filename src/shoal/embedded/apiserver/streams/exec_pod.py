@@ -1,4 +1,5 @@
-"""`exec` as the API server sees it: whether the request makes sense, and the canned answer where no kubelet gives one.
+"""`exec` and `attach` as the API server sees them: whether the request makes sense, and the answer to `exec` where no
+kubelet gives one.
 
 Errors of the request are reported before the connection is upgraded, as an ordinary answer.
 """
@@ -31,14 +32,23 @@ class ExecRequest(msgspec.Struct, frozen=True):
 
 def asked_of(pod: Obj, query: MultiMapping[str]) -> ExecRequest:
     """ApiError where the request makes no sense."""
-    container = _container(pod, query.get("container", ""))
+    container = _container(pod, query.get("container", ""), "exec into")
     command = tuple(query.getall("command", []))
     if not command:
         raise bad_request("you must specify at least one command for the container")
+    return ExecRequest(container, command, _channels(query))
+
+
+def attach_of(pod: Obj, query: MultiMapping[str]) -> ExecRequest:
+    """A request without a command. ApiError where it makes no sense."""
+    return ExecRequest(_container(pod, query.get("container", ""), "attach"), (), _channels(query))
+
+
+def _channels(query: MultiMapping[str]) -> RequestedChannels:
     wants = {one: query.get(one, "").lower() in _TRUE for one in ("stdin", "stdout", "stderr", "tty")}
     if not any(wants[one] for one in ("stdin", "stdout", "stderr")):
         raise bad_request("you must specify at least one of stdin, stdout, stderr")
-    return ExecRequest(container, command, RequestedChannels(**wants))
+    return RequestedChannels(**wants)
 
 
 async def exec_pod(request: web.BaseRequest, pod: Obj, node: Obj | None, terminal: Terminal) -> web.StreamResponse:
@@ -48,14 +58,17 @@ async def exec_pod(request: web.BaseRequest, pod: Obj, node: Obj | None, termina
     return await say(request, answer, asked.wanted)
 
 
-def _container(pod: Obj, name: str) -> Obj:
-    spec, pod_name = pod.get("spec") or {}, pod["metadata"]["name"]
-    if not spec.get("nodeName"):
-        raise bad_request(f"pod {pod_name} does not have a host assigned")
+def _container(pod: Obj, name: str, what: str) -> Obj:
+    check_host(pod)
     phase = (pod.get("status") or {}).get("phase")
     if phase in TERMINAL_PHASES:
-        raise bad_request(f"cannot exec into a container in a completed pod; current phase is {phase}")
+        raise bad_request(f"cannot {what} a container in a completed pod; current phase is {phase}")
     return chosen_container(pod, name)
+
+
+def check_host(pod: Obj) -> None:
+    if not (pod.get("spec") or {}).get("nodeName"):
+        raise bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
 
 
 def refused_stream(subresource: str) -> ApiError:

@@ -17,17 +17,22 @@ from shoal.embedded.apiserver.security.authorize import Authorizer
 from shoal.embedded.apiserver.security.verdict import refusal
 from shoal.embedded.apiserver.status import bad_request, method_not_supported, not_found, unavailable
 from shoal.embedded.apiserver.streams.containers import chosen_container
-from shoal.embedded.apiserver.streams.exec_pod import asked_of, exec_pod, refused_stream
+from shoal.embedded.apiserver.streams.exec_pod import (
+    asked_of,
+    attach_of,
+    check_host,
+    exec_pod,
+    refused_stream,
+)
 from shoal.embedded.apiserver.streams.kubelet_address import Kubelet, kubelet_of
 from shoal.embedded.apiserver.streams.kubelets import Kubelets
 from shoal.embedded.apiserver.streams.log_options import log_options, passed_on
 from shoal.embedded.apiserver.streams.log_without_kubelet import pod_log
 from shoal.embedded.apiserver.streams.node_connections import NodeConnections
+from shoal.embedded.apiserver.streams.port_bytes import PORTS_PROTOCOL
 from shoal.embedded.apiserver.streams.relays import command_query, relay_command, relay_log, relay_page
 from shoal.embedded.apiserver.streams.service_proxy import check_service
 from shoal.embedded.apiserver.streams.terminal import Terminal
-
-REFUSED = ("attach", "portforward", "proxy")
 
 
 class PathTarget(Protocol):
@@ -53,13 +58,14 @@ def conversations(
 ) -> Mapping[tuple[str, str, str], Conversation]:
     """By group, plural and subresource. `connections`: of joined machines."""
     doors = _Doors(reader, authorizer, terminal, kubelets, connections or NodeConnections(lambda _: False))
-    refusals = {("", "pods", name): doors.refused(name) for name in REFUSED}
     return {
         ("", "pods", "exec"): doors.run_command,
+        ("", "pods", "attach"): doors.attach,
         ("", "pods", "log"): doors.log,
+        ("", "pods", "portforward"): doors.forward,
+        ("", "pods", "proxy"): doors.refused("proxy"),
         ("", "nodes", "proxy"): doors.page,
         ("", "services", "proxy"): doors.service,
-        **refusals,
     }
 
 
@@ -88,6 +94,26 @@ class _Doors:
         what = asked_of(pod, request.query)
         path = f"/exec/{info.namespace}/{info.name}/{what.container['name']}"
         return await relay_command(request, self._kubelets, kubelet, path, command_query(what.command, what.wanted))
+
+    async def attach(self, request: web.BaseRequest, info: PathTarget, _: Any, actor: Actor) -> web.StreamResponse:
+        self._check_create("attach", info, actor)
+        pod = self._pod(info)
+        kubelet = await self._kubelet_of(self._node_of(pod))
+        if kubelet is None:
+            raise refused_stream("attach")
+        what = attach_of(pod, request.query)
+        path = f"/attach/{info.namespace}/{info.name}/{what.container['name']}"
+        return await relay_command(request, self._kubelets, kubelet, path, command_query((), what.wanted))
+
+    async def forward(self, request: web.BaseRequest, info: PathTarget, _: Any, actor: Actor) -> web.StreamResponse:
+        self._check_create("portforward", info, actor)
+        pod = self._pod(info)
+        kubelet = await self._kubelet_of(self._node_of(pod))
+        if kubelet is None:
+            raise refused_stream("portforward")
+        check_host(pod)
+        path = f"/portForward/{info.namespace}/{info.name}"
+        return await relay_command(request, self._kubelets, kubelet, path, (), (PORTS_PROTOCOL,))
 
     async def log(self, request: web.BaseRequest, info: PathTarget, _: Any, __: Actor) -> web.StreamResponse:
         pod = self._pod(info)

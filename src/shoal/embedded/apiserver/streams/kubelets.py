@@ -79,7 +79,7 @@ class Kubelets:
         """Asked without an upgrade the kubelet says what is wrong, which a failed handshake does not tell."""
         try:
             async with self.get(kubelet, path, query) as answer:
-                return await refusal_in(answer, "pods/exec", path)
+                return await refusal_in(answer, f"pods/{path.split('/')[1].lower()}", path)
         except (aiohttp.ClientError, OSError) as error:
             return ApiError(500, "", f"error dialing backend: {dial_words(error, kubelet)}")
 

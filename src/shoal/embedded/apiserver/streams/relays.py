@@ -54,14 +54,19 @@ async def relay_page(request: web.BaseRequest, kubelets: Kubelets, kubelet: Kube
 
 
 async def relay_command(
-    request: web.BaseRequest, kubelets: Kubelets, kubelet: Kubelet, path: str, query: Sequence[tuple[str, str]]
+    request: web.BaseRequest,
+    kubelets: Kubelets,
+    kubelet: Kubelet,
+    path: str,
+    query: Sequence[tuple[str, str]],
+    protocols: Sequence[str] = PROTOCOLS,
 ) -> web.StreamResponse:
     """Frames both ways until the kubelet has said how the command ended, or the client is gone."""
     asked = {one.strip() for line in request.headers.getall(_PROTOCOL, []) for one in line.split(",")}
-    inner = await kubelets.converse(kubelet, path, query, [one for one in PROTOCOLS if one in asked] or PROTOCOLS)
+    inner = await kubelets.converse(kubelet, path, query, [one for one in protocols if one in asked] or protocols)
     try:
-        check_upgrade(request)
-        outer = new_socket((inner.protocol,) if inner.protocol else PROTOCOLS)
+        check_upgrade(request, protocols)
+        outer = new_socket((inner.protocol,) if inner.protocol else protocols)
         await outer.prepare(request)
         sending = asyncio.ensure_future(_sent_on(outer, inner))
         try:
@@ -82,7 +87,7 @@ async def relay_command(
 
 
 def command_query(command: Sequence[str], wanted: RequestedChannels) -> list[tuple[str, str]]:
-    """The query of an exec as kubelets read it."""
+    """The query of an exec as kubelets read it; without a command, of an attach."""
     flags = (("input", wanted.stdin), ("output", wanted.stdout), ("error", wanted.stderr), ("tty", wanted.tty))
     return [*(("command", word) for word in command), *((name, "1") for name, is_on in flags if is_on)]
 

@@ -1,18 +1,19 @@
-"""Serves the kubelet's paths of a pod: logs, commands, and refusals of all others."""
+"""Serves the kubelet's paths of a pod: logs, commands and ports."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
 from shoal.embedded.apiserver.status import ApiError
-from shoal.embedded.apiserver.streams.channels import RequestedChannels, check_upgrade, say
+from shoal.embedded.apiserver.streams.channels import PROTOCOLS, RequestedChannels, check_upgrade, say
 from shoal.embedded.apiserver.streams.exec_pod import refused_stream
 from shoal.embedded.apiserver.streams.live_command import converse
 from shoal.embedded.apiserver.streams.log_options import log_options
 from shoal.embedded.apiserver.streams.log_runs import container_status, is_previous
+from shoal.embedded.apiserver.streams.port_bytes import PORTS_PROTOCOL, pass_bytes
 from shoal.embedded.apiserver.streams.terminal import NOT_FOUND, CommandOutput
 from shoal.embedded.kubelets.endpoint.log_text import LogText
 from shoal.embedded.kubelets.endpoint.request_targets import (
@@ -41,8 +42,10 @@ class PodRoutes:
         found = [web.get(f"/containerLogs{pod}/{{container}}", self._log)]
         for path in (f"/exec{pod}/{{container}}", f"/exec{pod}/{{uid}}/{{container}}"):
             found += [web.get(path, self._command), web.post(path, self._command)]
-        for name in ("attach", "portForward"):
-            found.append(web.route("*", f"/{name}/{{rest:.*}}", self._refuse))
+        for path in (f"/attach{pod}/{{container}}", f"/attach{pod}/{{uid}}/{{container}}"):
+            found += [web.get(path, self._attach), web.post(path, self._attach)]
+        for path in (f"/portForward{pod}", f"/portForward{pod}/{{uid}}"):
+            found += [web.get(path, self._forward), web.post(path, self._forward)]
         return found
 
     async def _log(self, request: web.Request) -> web.StreamResponse:
@@ -91,22 +94,12 @@ class PodRoutes:
                 raise NodeUnreachable
 
     async def _command(self, request: web.Request) -> web.StreamResponse:
-        node, pod = self._targets.pod(request, "pod does not exist")
-        container, query = request.match_info["container"], request.query
-        uid = pod["metadata"]["uid"]
-        if request.match_info.get("uid", uid) != uid:
-            raise KubeletRefusal(404, "pod does not exist")
-        command = query.getall("command", [])
+        node, uid = self._pod(request)
+        container = request.match_info["container"]
+        command = request.query.getall("command", [])
         if not command:
             raise KubeletRefusal(400, "you must specify at least one command for the container")
-        if not node.is_running(uid, container):
-            raise KubeletRefusal(500, f'unable to upgrade connection: container not found ("{container}")')
-        flags = (query.get(name, "") in _TRUE for name in ("input", "output", "error", "tty"))
-        try:
-            check_upgrade(request)
-        except ApiError as error:
-            raise KubeletRefusal(error.code, error.message) from None
-        wanted = RequestedChannels(*flags)
+        wanted = _wanted(request, node, uid)
         if not isinstance(node, RealNodeView):
             return await say(request, node.run(uid, container, command), wanted)
         try:
@@ -115,9 +108,52 @@ class PodRoutes:
             return await say(request, CommandOutput(stderr=f"{error.what}\n", code=NOT_FOUND), wanted)
         return await converse(request, running, wanted)
 
-    async def _refuse(self, request: web.Request) -> web.StreamResponse:
-        name = request.path.split("/")[1].lower()
-        raise KubeletRefusal(400, refused_stream(name).message)
+    async def _attach(self, request: web.Request) -> web.StreamResponse:
+        node, uid = self._pod(request)
+        if not isinstance(node, RealNodeView):
+            raise KubeletRefusal(400, refused_stream("attach").message)
+        wanted = _wanted(request, node, uid)
+        try:
+            attached = await node.attach(uid, request.match_info["container"], takes_input=wanted.stdin)
+        except UserError as error:
+            raise KubeletRefusal(500, f"unable to upgrade connection: {error.what}") from None
+        return await converse(request, attached, wanted)
+
+    async def _forward(self, request: web.Request) -> web.StreamResponse:
+        node, uid = self._pod(request)
+        if not isinstance(node, RealNodeView):
+            raise KubeletRefusal(400, refused_stream("portforward").message)
+        _check_upgrade(request, (PORTS_PROTOCOL,))
+        try:
+            ports = await node.forward_ports(uid)
+        except UserError as error:
+            raise KubeletRefusal(500, f"unable to upgrade connection: {error.what}") from None
+        return await pass_bytes(request, ports)
+
+    def _pod(self, request: web.Request) -> tuple[NodeView, str]:
+        """The node of the pod, and the pod's uid."""
+        node, pod = self._targets.pod(request, "pod does not exist")
+        uid: str = pod["metadata"]["uid"]
+        if request.match_info.get("uid", uid) != uid:
+            raise KubeletRefusal(404, "pod does not exist")
+        return node, uid
+
+
+def _wanted(request: web.Request, node: NodeView, uid: str) -> RequestedChannels:
+    """Of a container that runs."""
+    container = request.match_info["container"]
+    if not node.is_running(uid, container):
+        raise KubeletRefusal(500, f'unable to upgrade connection: container not found ("{container}")')
+    flags = (request.query.get(name, "") in _TRUE for name in ("input", "output", "error", "tty"))
+    _check_upgrade(request, PROTOCOLS)
+    return RequestedChannels(*flags)
+
+
+def _check_upgrade(request: web.Request, protocols: Sequence[str]) -> None:
+    try:
+        check_upgrade(request, protocols)
+    except ApiError as error:
+        raise KubeletRefusal(error.code, error.message) from None
 
 
 def _run(pod: Obj, container: str) -> int:

@@ -1,0 +1,106 @@
+"""Implements `shoal uninstall`: removes exactly what was installed. Pods that Shoal placed keep running."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shoal.cli.cluster_access import AccessOptions, announce
+from shoal.cli.option_groups import with_options
+from shoal.units.visible_text import visible
+
+if TYPE_CHECKING:
+    from shoal.install.release import Release
+    from shoal.wiring.installation.cluster_writer import ClusterWriter
+
+
+@dataclass(frozen=True, kw_only=True)
+class UninstallOptions:
+    namespace: Annotated[
+        str, typer.Option("-n", "--namespace", metavar="NAME", help="The namespace of the release; by default any.")
+    ] = ""
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be removed; remove nothing.")] = False
+    keep_definitions: Annotated[
+        bool, typer.Option("--keep-crds", help="Keep all CustomResourceDefinitions and their objects.")
+    ] = False
+    delete_objects: Annotated[
+        bool, typer.Option("--delete-objects", help="Remove definitions that have objects, without a question.")
+    ] = False
+
+
+@with_options
+def uninstall(
+    release: Annotated[
+        str, typer.Argument(metavar="[RELEASE]", help="The name of the release.", show_default=False)
+    ] = "",
+    *,
+    options: UninstallOptions,
+    access: AccessOptions,
+) -> None:
+    """Remove Shoal from a cluster: everything that was installed, and nothing else.
+
+    Running pods stay. A question is asked before a CustomResourceDefinition with objects is removed; without a terminal
+    it is kept.
+    """
+    from shoal.cli.installation_access import installing
+
+    connected = access.access()
+    announce(connected, changes=not options.dry_run)
+
+    async def work(writer: ClusterWriter, _: str) -> str:
+        return await _removed(writer, release, options)
+
+    typer.echo(installing(connected, work))
+
+
+async def _removed(writer: ClusterWriter, name: str, options: UninstallOptions) -> str:
+    from shoal.cli.installation_access import progress_line
+    from shoal.wiring.installation.removal import RemovalRequest, Remover
+
+    release = await _release(writer, name, options.namespace)
+    remover = Remover(writer, progress_line)
+    planned = await remover.plan(release)
+    counts = dict(planned.with_objects)
+    if options.dry_run:
+        for address in planned.addresses:
+            note = f" ({counts[address]} objects)" if address in counts else ""
+            typer.echo(visible(f"{address}{note}"))
+        return f"{len(planned.addresses)} objects would be removed"
+    ask = _always if options.delete_objects else _asked if sys.stdin.isatty() else None
+    request = RemovalRequest(release, options.keep_definitions, ask)
+    kept = await remover.remove(request, planned)
+    for address in kept:
+        note = f", which has {counts[address]} objects" if address in counts else ""
+        typer.echo(visible(f"kept {address}{note}"), err=True)
+    if kept:
+        typer.echo("to remove them too: shoal uninstall --delete-objects", err=True)
+    return f"release {release.name} is removed from the namespace {release.namespace}"
+
+
+async def _release(writer: ClusterWriter, name: str, namespace: str) -> Release:
+    """Without a record, what the labels of a half-removed release say. Raises UserError."""
+    from shoal.install.release import INSTANCE, MANAGED_BY, NAME, Release
+    from shoal.units.errors import UserError
+    from shoal.wiring.installation.release_store import installed_record
+
+    try:
+        record = await installed_record(writer, name, namespace)
+    except UserError:
+        left = await writer.labelled(f"{MANAGED_BY}=shoal,{INSTANCE}={name or NAME}")
+        if not left:
+            raise
+        inside = next((one.namespace for one, _ in left if one.namespace not in ("", "kube-system")), "")
+        own = next((one.name for one, _ in left if one.kind == "Namespace"), "")
+        return Release(name or NAME, namespace or own or inside or "shoal-system")
+    return record.release
+
+
+def _always(_name: str, _number: int) -> bool:
+    return True
+
+
+def _asked(name: str, number: int) -> bool:
+    return typer.confirm(f"Remove the CustomResourceDefinition {name} and its {number} objects?", err=True)

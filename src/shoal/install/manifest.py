@@ -1,0 +1,99 @@
+"""All objects of an installation, in the order in which they are applied.
+
+The order is by stages: what a stage needs is there and ready before it begins, and a stage that fails leaves nothing
+behind that refers to something missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from shoal.data.permissions import PARTS
+from shoal.install.cluster_policy import cluster_policy, component_configs, default_driver
+from shoal.install.objects.agent_access import OPERAND_ACCOUNTS, agent_policies
+from shoal.install.objects.configuration import operator_config, scheduler_config
+from shoal.install.objects.deployments import OPERATOR_PART, SCHEDULER, operator_deployment, scheduler_deployment
+from shoal.install.objects.network import network_objects
+from shoal.install.objects.permissions import RoleSubjects, manifests, operator_permissions
+from shoal.install.release import Release
+from shoal.install.values.reading import ChartValues
+
+Obj = dict[str, Any]
+ENFORCE = "pod-security.kubernetes.io/enforce"
+_OPERATOR_PERMISSIONS = PARTS.get(OPERATOR_PART, ())
+_SCHEDULING_PARTS = tuple(name for name in PARTS if name != OPERATOR_PART)
+USUAL_NODES = 100
+"""The size of a cluster for resource requests where it is not known."""
+
+STAGES = ("namespace", "definitions", "permissions", "configuration", "workloads", "GPU stack")
+_STAGE_OF = {
+    "Namespace": "namespace",
+    "CustomResourceDefinition": "definitions",
+    **dict.fromkeys(
+        ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+        "permissions",
+    ),
+    "Deployment": "workloads",
+    "ClusterPolicy": "GPU stack",
+    "NVIDIADriver": "GPU stack",
+}
+
+
+class Address(NamedTuple):
+    """An object by its kind and name, as an inventory lists it."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        group, slash, _ = self.api_version.partition("/")
+        kind = f"{self.kind}.{group}" if slash and "." in group else self.kind
+        return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
+
+
+def address_of(obj: Obj) -> Address:
+    meta = obj["metadata"]
+    return Address(obj["apiVersion"], obj["kind"], meta.get("namespace", ""), meta["name"])
+
+
+def stage_of(kind: str) -> str:
+    return _STAGE_OF.get(kind, "configuration")
+
+
+def manifest(
+    release: Release, values: ChartValues, definitions: Iterable[Obj] = (), nodes: int = USUAL_NODES
+) -> list[Obj]:
+    """`definitions`: CustomResourceDefinitions of the projects that the values name. Raises UserError."""
+    has_operator = values.get("operator.enabled")
+    parts = tuple(values.get("controllers")) or _SCHEDULING_PARTS
+    config = scheduler_config(release, values)
+    found: list[tuple[str, Obj]] = [("namespace", namespace_of(release, values))]
+    found += [("definitions", one) for one in definitions]
+    granted = manifests([part for part in parts if part in PARTS], RoleSubjects(release.namespace))
+    found += [(SCHEDULER, one) for one in granted if one["kind"] != "Namespace"]
+    found += [(SCHEDULER, config), *network_objects(release, values)]
+    found.append((SCHEDULER, scheduler_deployment(release, values, config, nodes)))
+    if has_operator:
+        own = operator_config(release)
+        found += [(OPERATOR_PART, one) for one in operator_permissions(_OPERATOR_PERMISSIONS, release.namespace)]
+        found += [("agent", one) for one in agent_policies(release.namespace, OPERAND_ACCOUNTS)]
+        found += [(OPERATOR_PART, own), (OPERATOR_PART, operator_deployment(release, values, own, nodes))]
+        found += [("gpu-stack", one) for one in component_configs(values, release.namespace)]
+        found += [("gpu-stack", one) for one in (cluster_policy(values), *default_driver(values))]
+    labels = values.get("labels")
+    return ordered([release.labelled(obj, component, labels) for component, obj in found])
+
+
+def ordered(objects: Sequence[Obj]) -> list[Obj]:
+    """By stages; within a stage in the given order."""
+    return sorted(objects, key=lambda obj: STAGES.index(stage_of(obj["kind"])))
+
+
+def namespace_of(release: Release, values: ChartValues) -> Obj:
+    """The driver's container is privileged; without the GPU stack no pod needs more than the level `restricted`."""
+    level = "privileged" if values.get("operator.enabled") else "restricted"
+    meta: Obj = {"name": release.namespace, "labels": {ENFORCE: level}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}

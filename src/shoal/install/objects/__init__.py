@@ -1,0 +1,1 @@
+"""The objects of an installation as they are applied: permissions, Deployments, network, policies."""

@@ -1,0 +1,55 @@
+"""The ConfigMaps with the configuration of `shoal run`, checked before anything is applied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.api.decode import convert
+from shoal.api.run_configuration import RUN_KIND, RUN_VERSION, RunConfiguration
+from shoal.api.yaml_out import to_yaml
+from shoal.api.yaml_text import read_yaml
+from shoal.install.objects.permissions import OPERATOR
+from shoal.install.release import Release
+from shoal.install.values.reading import ChartValues, merged
+from shoal.units.errors import UserError, Where
+
+Obj = dict[str, Any]
+CONFIG, OPERATOR_CONFIG = "config.yaml", "operator.yaml"
+_KUEUE = "managerConfig.controllerManagerConfigYaml"
+
+
+def scheduler_config(release: Release, values: ChartValues) -> Obj:
+    """Raises UserError for fields that `shoal run` does not have."""
+    webhook = {
+        "enabled": "auto" if values.get("webhook.enabled") else "never",
+        "address": "0.0.0.0",  # noqa: S104 - of the pod; the Service leads there
+        "serviceNamespace": release.namespace,
+    }
+    own = {"apiVersion": RUN_VERSION, "kind": RUN_KIND, "webhook": webhook}
+    if values.get("controllers"):
+        own["controllers"] = values.get("controllers")
+    own = merged(own, values.get("config"))
+    where = Where(path="config")
+    convert(own, RunConfiguration, where).check(where)
+    text = to_yaml(own)
+    kueue = values.get(_KUEUE)
+    if kueue:
+        text += "---\n" + _kueue(kueue)
+    return _config_map("shoal-config", release.namespace, {CONFIG: text})
+
+
+def operator_config(release: Release) -> Obj:
+    own = {"apiVersion": RUN_VERSION, "kind": RUN_KIND, "leaderElection": {"resourceName": OPERATOR}}
+    return _config_map("shoal-operator-config", release.namespace, {OPERATOR_CONFIG: to_yaml(own)})
+
+
+def _kueue(text: str) -> str:
+    documents = [one for _, one in read_yaml(text, _KUEUE)]
+    if len(documents) != 1 or not isinstance(documents[0], dict) or documents[0].get("kind") != "Configuration":
+        raise UserError("is not one Configuration of Kueue", where=Where(path=_KUEUE))
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def _config_map(name: str, namespace: str, data: dict[str, str]) -> Obj:
+    meta = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}

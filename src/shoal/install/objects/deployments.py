@@ -1,0 +1,139 @@
+"""The Deployments `shoal` and `shoal-operator`: their pods need no privilege, no writable root and no shell."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from shoal.install.objects.configuration import CONFIG, OPERATOR_CONFIG
+from shoal.install.objects.permissions import ACCOUNT, OPERATOR
+from shoal.install.objects.requests import operator_resources, scheduler_resources
+from shoal.install.release import Release
+from shoal.install.values.reading import ChartValues
+
+Obj = dict[str, Any]
+SCHEDULER = "scheduler"
+OPERATOR_PART = "operator"
+METRICS_PORT, WEBHOOK_PORT = 8080, 9443
+_USER = 65532
+_DIGEST = "shoal.dev/config-digest"
+_FOLDER = "/etc/shoal"
+
+
+def image_of(values: ChartValues, version: str) -> str:
+    """Shoal's image, with its digest or tag."""
+    repository, digest = values.get("image.repository"), values.get("image.digest")
+    if digest:
+        return f"{repository}@{digest}"
+    return f"{repository}:{values.get('image.tag') or version.replace('+', '_')}"
+
+
+def operator_image_of(values: ChartValues, version: str) -> str:
+    name = values.get("operator.image")
+    if not name:
+        return image_of(values, version)
+    repository, tag = values.get("operator.repository"), values.get("operator.version") or version
+    whole = f"{repository}/{name}" if repository else name
+    return f"{whole}@{tag}" if tag.startswith("sha256:") else f"{whole}:{tag}"
+
+
+def scheduler_deployment(release: Release, values: ChartValues, config: Obj, nodes: int) -> Obj:
+    container = _container(values, image_of(values, release.version), "shoal")
+    container["args"] = ["run", "--config", f"{_FOLDER}/{CONFIG}", "--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
+    container["ports"].append({"name": "webhook", "containerPort": WEBHOOK_PORT, "protocol": "TCP"})
+    container["resources"] = values.get("resources") or scheduler_resources(nodes)
+    pod = _pod(values, container, ACCOUNT, "shoal-config")
+    pod["priorityClassName"] = values.get("priorityClassName")
+    pod["topologySpreadConstraints"] = [
+        {
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": release.selector(SCHEDULER)},
+        }
+        for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+    ]
+    return _deployment(release, SCHEDULER, "shoal", values.get("replicas"), (pod, config))
+
+
+def operator_deployment(release: Release, values: ChartValues, config: Obj, nodes: int) -> Obj:
+    container = _container(values, operator_image_of(values, release.version), "operator")
+    container["args"] = ["run", "--controllers", "operator", "--config", f"{_FOLDER}/{OPERATOR_CONFIG}"]
+    container["args"] += ["--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
+    container["env"] = [
+        {"name": "SHOAL_IMAGE", "value": image_of(values, release.version)},
+        {"name": "SHOAL_NODE_DISCOVERY", "value": "true" if values.get("nfd.enabled") else "false"},
+        {"name": "SHOAL_NAMESPACE", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}},
+    ]
+    pulled = _secrets(values.get("imagePullSecrets")).get("imagePullSecrets", [])
+    if pulled:
+        container["env"].append({"name": "SHOAL_PULL_SECRETS", "value": " ".join(one["name"] for one in pulled)})
+    container["resources"] = values.get("operator.resources") or operator_resources(nodes)
+    container["imagePullPolicy"] = values.get("operator.imagePullPolicy") or values.get("image.pullPolicy")
+    pod = _pod(values, container, OPERATOR, "shoal-operator-config")
+    secrets = values.get("operator.imagePullSecrets") or values.get("imagePullSecrets")
+    own = {
+        name: value for name in ("nodeSelector", "tolerations", "affinity") if (value := values.get(f"operator.{name}"))
+    }
+    pod |= own | {"priorityClassName": values.get("operator.priorityClassName")} | _secrets(secrets)
+    return _deployment(release, OPERATOR_PART, OPERATOR, 1, (pod, config))
+
+
+def _deployment(release: Release, part: str, name: str, replicas: int, pod_and_config: tuple[Obj, Obj]) -> Obj:
+    pod, config = pod_and_config
+    digest = hashlib.sha256(repr(sorted(config["data"].items())).encode()).hexdigest()[:16]
+    meta = {"labels": release.selector(part), "annotations": {_DIGEST: digest}}
+    spec = {
+        "replicas": replicas,
+        "revisionHistoryLimit": 3,
+        "selector": {"matchLabels": release.selector(part)},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+        "template": {"metadata": meta, "spec": pod},
+    }
+    own = {"name": name, "namespace": release.namespace}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": own, "spec": spec}
+
+
+def _container(values: ChartValues, image: str, name: str) -> Obj:
+    probe = {"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6}
+    return {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": values.get("image.pullPolicy"),
+        "ports": [{"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}],
+        "livenessProbe": {"httpGet": {"path": "/livez", "port": "metrics"}, **probe},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "metrics"}, **probe},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [
+            {"name": "config", "mountPath": _FOLDER, "readOnly": True},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - in the container
+        ],
+    }
+
+
+def _pod(values: ChartValues, container: Obj, account: str, config: str) -> Obj:
+    pod: Obj = {
+        "serviceAccountName": account,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+        "volumes": [{"name": "config", "configMap": {"name": config}}, {"name": "tmp", "emptyDir": {}}],
+    }
+    for name in ("nodeSelector", "tolerations", "affinity"):
+        if values.get(name):
+            pod[name] = values.get(name)
+    return pod | _secrets(values.get("imagePullSecrets"))
+
+
+def _secrets(names: list[Any]) -> Obj:
+    """Names, or objects with a name as Kubernetes writes them."""
+    found = [one if isinstance(one, dict) else {"name": str(one)} for one in names]
+    return {"imagePullSecrets": found} if found else {}

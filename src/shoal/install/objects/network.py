@@ -1,0 +1,65 @@
+"""Services, network policies, disruption budgets and monitors of Shoal's own pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shoal.install.objects.deployments import METRICS_PORT, OPERATOR_PART, SCHEDULER, WEBHOOK_PORT
+from shoal.install.release import PART, Release
+from shoal.install.values.reading import ChartValues
+
+Obj = dict[str, Any]
+WEBHOOK_SERVICE, METRICS_SERVICE = "shoal-webhook", "shoal-metrics"
+
+
+def network_objects(release: Release, values: ChartValues) -> Iterator[tuple[str, Obj]]:
+    """Each with its component; without labels."""
+    has_operator = values.get("operator.enabled")
+    if values.get("webhook.enabled"):
+        yield SCHEDULER, _service(release, WEBHOOK_SERVICE, SCHEDULER, (443, "webhook"))
+    yield SCHEDULER, _service(release, METRICS_SERVICE, SCHEDULER, (METRICS_PORT, "metrics"))
+    if has_operator:
+        yield OPERATOR_PART, _service(release, "shoal-operator-metrics", OPERATOR_PART, (METRICS_PORT, "metrics"))
+    if values.get("networkPolicies.enabled"):
+        yield SCHEDULER, _policy(release, "shoal", SCHEDULER, (METRICS_PORT, WEBHOOK_PORT))
+        if has_operator:
+            yield OPERATOR_PART, _policy(release, "shoal-operator", OPERATOR_PART, (METRICS_PORT,))
+    if values.get("podDisruptionBudget.enabled") and values.get("replicas") > 1:
+        spec = {"minAvailable": 1, "selector": {"matchLabels": release.selector(SCHEDULER)}}
+        yield SCHEDULER, _object("policy/v1", "PodDisruptionBudget", release, "shoal", spec)
+    if values.get("metrics.serviceMonitor.enabled"):
+        endpoint = {"port": "metrics", "interval": values.get("metrics.serviceMonitor.interval")}
+        chosen = [SCHEDULER, OPERATOR_PART] if has_operator else [SCHEDULER]
+        spec = {
+            "endpoints": [endpoint],
+            "selector": {
+                "matchLabels": {"app.kubernetes.io/name": "shoal"},
+                "matchExpressions": [{"key": PART, "operator": "In", "values": chosen}],
+            },
+        }
+        yield SCHEDULER, _object("monitoring.coreos.com/v1", "ServiceMonitor", release, "shoal", spec)
+
+
+def _service(release: Release, name: str, part: str, port: tuple[int, str]) -> Obj:
+    number, target = port
+    spec = {
+        "selector": release.selector(part),
+        "ports": [{"name": target, "port": number, "targetPort": target, "protocol": "TCP"}],
+    }
+    return _object("v1", "Service", release, name, spec)
+
+
+def _policy(release: Release, name: str, part: str, ports: tuple[int, ...]) -> Obj:
+    """Incoming connections only: the address of the API server, where the others lead, is not known to a policy."""
+    spec = {
+        "podSelector": {"matchLabels": release.selector(part)},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"ports": [{"port": port, "protocol": "TCP"} for port in ports]}],
+    }
+    return _object("networking.k8s.io/v1", "NetworkPolicy", release, name, spec)
+
+
+def _object(api_version: str, kind: str, release: Release, name: str, spec: Obj) -> Obj:
+    meta = {"name": name, "namespace": release.namespace}
+    return {"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec}

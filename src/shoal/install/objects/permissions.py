@@ -1,0 +1,89 @@
+"""The objects that let `shoal run` do its work on a cluster: an account, roles for each part, and what binds them.
+
+Made of one table (`data/permissions.py`), a role per part, so that people see what each may do before they apply it and
+can leave out what they do not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from shoal.data.permissions import ELECTION, ELECTION_NAMESPACE, EVERY_PART, IN_NAMESPACE, NAMESPACE, PARTS
+from shoal.data.role_lines import rules
+
+Obj = dict[str, Any]
+ACCOUNT = "shoal"
+OPERATOR = "shoal-operator"
+_GROUP = "rbac.authorization.k8s.io"
+_LABELS = {"app.kubernetes.io/name": "shoal", "app.kubernetes.io/managed-by": "shoal"}
+
+
+class RoleSubjects(msgspec.Struct, frozen=True):
+    """The subject of the bindings, and the namespace of Shoal's own objects."""
+
+    namespace: str = NAMESPACE
+    user: str = ""
+    """A user or client certificate instead of the service account."""
+    account: str = ACCOUNT
+    election: tuple[str, str] = (ELECTION_NAMESPACE, "shoal")
+    """Namespace and name of the lease."""
+
+
+def manifests(parts: Sequence[str], grant: RoleSubjects | None = None) -> list[Obj]:
+    """In an order in which they can be applied."""
+    grant = grant or RoleSubjects()
+    found: list[Obj] = [_object("v1", "Namespace", grant.namespace)]
+    if not grant.user:
+        found.append(_object("v1", "ServiceAccount", grant.account, grant.namespace))
+    found += _cluster_wide("shoal", EVERY_PART, grant)
+    for part in parts:
+        found += _cluster_wide(f"shoal-{part}", PARTS[part], grant)
+    namespace, lease = grant.election
+    found += _inside(namespace, "shoal-election", _about(ELECTION, lease), grant)
+    for part in parts:
+        if part in IN_NAMESPACE:
+            found += _inside(grant.namespace, f"shoal-{part}", IN_NAMESPACE[part], grant)
+    return found
+
+
+def operator_permissions(lines: tuple[str, ...], namespace: str) -> list[Obj]:
+    """An account of its own for the operator of the GPU stack, with these permissions and its Lease."""
+    grant = RoleSubjects(namespace, account=OPERATOR, election=(ELECTION_NAMESPACE, OPERATOR))
+    return [
+        _object("v1", "ServiceAccount", OPERATOR, namespace),
+        *_cluster_wide(OPERATOR, (*EVERY_PART, *lines), grant),
+        *_inside(ELECTION_NAMESPACE, f"{OPERATOR}-election", _about(ELECTION, OPERATOR), grant),
+    ]
+
+
+def _about(lines: tuple[str, ...], lease: str) -> tuple[str, ...]:
+    return tuple(line.replace(f"={ACCOUNT}", f"={lease}") for line in lines)
+
+
+def _cluster_wide(name: str, lines: tuple[str, ...], grant: RoleSubjects) -> Iterator[Obj]:
+    yield _rbac("ClusterRole", name, "", rules=rules(lines))
+    yield _rbac("ClusterRoleBinding", name, "", **_bound("ClusterRole", name, grant))
+
+
+def _inside(namespace: str, name: str, lines: tuple[str, ...], grant: RoleSubjects) -> Iterator[Obj]:
+    yield _rbac("Role", name, namespace, rules=rules(lines))
+    yield _rbac("RoleBinding", name, namespace, **_bound("Role", name, grant))
+
+
+def _bound(kind: str, name: str, grant: RoleSubjects) -> Obj:
+    subject: Obj = {"kind": "ServiceAccount", "name": grant.account, "namespace": grant.namespace}
+    if grant.user:
+        subject = {"apiGroup": _GROUP, "kind": "User", "name": grant.user}
+    return {"roleRef": {"apiGroup": _GROUP, "kind": kind, "name": name}, "subjects": [subject]}
+
+
+def _rbac(kind: str, name: str, namespace: str, **fields: Any) -> Obj:
+    return {**_object(f"{_GROUP}/v1", kind, name, namespace), **fields}
+
+
+def _object(api_version: str, kind: str, name: str, namespace: str = "") -> Obj:
+    meta: Obj = {"name": name, **({"namespace": namespace} if namespace else {}), "labels": dict(_LABELS)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": meta}

@@ -1,0 +1,185 @@
+"""The options of NVIDIA's chart of the GPU operator, by their names there.
+
+The defaults are those of the chart, but for images: without one a component is Shoal's agent. Options that only the
+chart's own templates use (affinity of the operator, probes) have free keys and are passed on.
+"""
+
+from __future__ import annotations
+
+from shoal.install.bundle import DRIVER_IMAGE, DRIVER_MANAGER_IMAGE, DRIVER_VERSION, TOOLKIT_IMAGE, TOOLKIT_VERSION
+from shoal.install.values.option import FREE, Option, operand
+
+_OPERATOR = (
+    Option("operator.enabled", True, "Install the operator of the GPU stack: not beside NVIDIA's GPU operator.", None),
+    Option("operator.repository", "", "The registry and folder of the operator's image; by default Shoal's.", None),
+    Option("operator.image", "", "The name of the operator's image; by default Shoal's.", None),
+    Option("operator.version", "", "The tag or digest of the operator's image; by default Shoal's.", None),
+    Option("operator.imagePullPolicy", "", "When the operator's image is pulled; by default as Shoal's.", None),
+    Option("operator.imagePullSecrets", [], "Secrets with credentials of the operator's registry.", None),
+    Option("operator.priorityClassName", "system-node-critical", "The priority class of the operator's pods.", None),
+    Option("operator.runtimeClass", "nvidia", "The RuntimeClass of containers with GPUs."),
+    Option("operator.defaultRuntime", "containerd", "The container runtime of the nodes: containerd or crio."),
+    Option("operator.use_ocp_driver_toolkit", False, "Compile the driver with OpenShift's toolkit image."),
+    Option("operator.labels", FREE, "Labels of all objects of the operator."),
+    Option("operator.annotations", FREE, "Annotations of all objects of the operator."),
+    Option("operator.upgradeCRD", True, "Update the definition of ClusterPolicy at each upgrade.", None),
+    Option("operator.cleanupCRD", False, "Remove the definition of ClusterPolicy with the installation.", None),
+    Option("operator.resources", FREE, "Resource requests and limits of the operator.", None),
+    Option("operator.tolerations", [], "Tolerations of the operator's pods.", None),
+    Option("operator.nodeSelector", FREE, "The nodes of the operator's pods.", None),
+    Option("operator.affinity", FREE, "The affinity of the operator's pods.", None),
+    Option("operator.logging", FREE, "Accepted for compatibility: Shoal's log has its own options.", None),
+)
+_DAEMON_SETS = (
+    Option("daemonsets.labels", FREE, "Labels of the pods of all components."),
+    Option("daemonsets.annotations", FREE, "Annotations of the pods of all components."),
+    Option("daemonsets.priorityClassName", "system-node-critical", "The priority class of all components."),
+    Option(
+        "daemonsets.tolerations",
+        [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        "Tolerations of all components.",
+    ),
+    Option("daemonsets.updateStrategy", "RollingUpdate", "RollingUpdate or OnDelete, for all but the driver."),
+    Option("daemonsets.rollingUpdate.maxUnavailable", "1", "Pods of a component that are updated at once."),
+)
+_POLICY = "driver.upgradePolicy"
+_DRIVER = (
+    *operand(
+        "driver",
+        "Install NVIDIA's driver on nodes with GPUs; false where the hosts have it.",
+        repository=DRIVER_IMAGE[0],
+        image=DRIVER_IMAGE[1],
+        version=DRIVER_VERSION,
+    ),
+    Option(
+        "driver.nvidiaDriverCRD.enabled",
+        False,
+        "Drivers are described by NVIDIADriver objects.",
+        "driver.useNvidiaDriverCRD",
+    ),
+    Option("driver.nvidiaDriverCRD.deployDefaultCR", True, "Create the NVIDIADriver `default`.", None),
+    Option("driver.nvidiaDriverCRD.driverType", "gpu", "gpu, vgpu or vgpu-host-manager, of that object.", None),
+    Option("driver.nvidiaDriverCRD.nodeSelector", FREE, "The nodes of that object.", None),
+    Option("driver.kernelModuleType", "auto", "auto, open or proprietary."),
+    Option("driver.usePrecompiled", False, "Use driver images with compiled modules: nodes are ready sooner."),
+    Option("driver.rdma.enabled", False, "Load nvidia-peermem for GPUDirect RDMA."),
+    Option("driver.rdma.useHostMofed", False, "The hosts have the network driver for RDMA."),
+    Option("driver.upgradePolicy.autoUpgrade", True, "Upgrade drivers node by node after a change of the version."),
+    Option("driver.upgradePolicy.maxParallelUpgrades", 1, "Nodes that are upgraded at once; 0 is no limit."),
+    Option("driver.upgradePolicy.maxUnavailable", "25%", "Nodes that may be unavailable: a number or a percentage."),
+    Option("driver.upgradePolicy.waitForCompletion.timeoutSeconds", 0, "The longest wait for jobs; 0 is no limit."),
+    Option("driver.upgradePolicy.waitForCompletion.podSelector", "", "The pods of jobs whose end is awaited."),
+    *(
+        Option(
+            f"driver.upgradePolicy.gpuPodDeletion.{name}", default, about, f"driver.upgradePolicy.podDeletion.{name}"
+        )
+        for name, default, about in (
+            ("force", False, "Delete pods with GPUs that have no controller."),
+            ("timeoutSeconds", 300, "The longest wait for the end of pods with GPUs."),
+            ("deleteEmptyDir", False, "Delete pods that have data in emptyDir volumes."),
+        )
+    ),
+    Option("driver.upgradePolicy.drain.enable", False, "Drain nodes where the end of pods with GPUs is not enough."),
+    Option("driver.upgradePolicy.drain.force", False, "Drain pods that have no controller."),
+    Option("driver.upgradePolicy.drain.podSelector", "", "The pods that are drained; empty means all."),
+    Option("driver.upgradePolicy.drain.timeoutSeconds", 300, "The longest wait for a drain."),
+    Option("driver.upgradePolicy.drain.deleteEmptyDir", False, "Drain pods that have data in emptyDir volumes."),
+    Option("driver.startupProbe", FREE, "The startup probe of the driver container."),
+    Option("driver.livenessProbe", FREE, "The liveness probe of the driver container."),
+    Option("driver.readinessProbe", FREE, "The readiness probe of the driver container."),
+    Option("driver.repoConfig.configMapName", "", "A ConfigMap with package repositories of the hosts."),
+    Option("driver.certConfig.name", "", "A ConfigMap with certificates of a package repository."),
+    Option("driver.licensingConfig.secretName", "", "A Secret with the licence of vGPUs."),
+    Option("driver.licensingConfig.configMapName", "", "The same as a ConfigMap, the older way."),
+    Option("driver.licensingConfig.nlsEnabled", True, "Use NVIDIA's licence system."),
+    Option("driver.virtualTopology.config", "", "A ConfigMap with the topology of vGPUs."),
+    Option("driver.kernelModuleConfig.name", "", "A ConfigMap with parameters of the kernel modules."),
+    Option("driver.secretEnv", "", "A Secret whose entries are environment variables of the driver container."),
+    Option("driver.hostNetwork", False, "The driver container uses the network of the host."),
+    Option("driver.manager.repository", DRIVER_MANAGER_IMAGE[0], "The registry of the driver manager."),
+    Option("driver.manager.image", DRIVER_MANAGER_IMAGE[1], "The image of the driver manager."),
+    Option("driver.manager.version", DRIVER_MANAGER_IMAGE[2], "The tag of the driver manager."),
+    Option("driver.manager.imagePullPolicy", "IfNotPresent", "When the driver manager is pulled."),
+    Option("driver.manager.env", [], "Environment variables of the driver manager."),
+)
+_COMPONENTS = (
+    *operand(
+        "toolkit",
+        "Install NVIDIA's container toolkit; false where the hosts have it.",
+        repository=TOOLKIT_IMAGE[0],
+        image=TOOLKIT_IMAGE[1],
+        version=TOOLKIT_VERSION,
+    ),
+    Option("toolkit.installDir", "/usr/local/nvidia", "The folder of the toolkit on the hosts."),
+    *operand("devicePlugin", "Advertise GPUs to the kubelets."),
+    Option("devicePlugin.config.create", False, "Create the ConfigMap from `data`.", None),
+    Option("devicePlugin.config.name", "", "The ConfigMap with configurations of the device plugin."),
+    Option("devicePlugin.config.default", "", "Its entry for nodes without the label nvidia.com/device-plugin.config."),
+    Option("devicePlugin.config.data", FREE, "The entries of the ConfigMap that is created.", None),
+    Option("devicePlugin.mps.root", "/run/nvidia/mps", "The folder of MPS on the hosts."),
+    *operand("gfd", "Label nodes with the properties of their GPUs."),
+    *operand("dcgm", "Run DCGM as a DaemonSet of its own; the exporter does not need it.", enabled=False),
+    *operand("dcgmExporter", "Export metrics of GPUs."),
+    Option("dcgmExporter.config.create", False, "Create the ConfigMap from `data`.", None),
+    Option("dcgmExporter.config.name", "", "The ConfigMap with the list of metrics."),
+    Option("dcgmExporter.config.data", FREE, "The entries of the ConfigMap that is created.", None),
+    Option("dcgmExporter.serviceMonitor.enabled", False, "Create a ServiceMonitor for the exporter."),
+    Option("dcgmExporter.serviceMonitor.interval", "15s", "The interval of the ServiceMonitor."),
+    Option("dcgmExporter.serviceMonitor.scrapeTimeout", "", "The timeout of a scrape."),
+    Option("dcgmExporter.serviceMonitor.honorLabels", False, "Labels of the exporter win over those of the target."),
+    Option("dcgmExporter.serviceMonitor.additionalLabels", FREE, "Labels of the ServiceMonitor."),
+    Option("dcgmExporter.serviceMonitor.relabelings", [], "Relabelings of the ServiceMonitor."),
+    Option("dcgmExporter.service.type", "ClusterIP", "The type of the exporter's Service."),
+    Option("dcgmExporter.service.internalTrafficPolicy", "Cluster", "The traffic policy of that Service."),
+    Option("dcgmExporter.hostPID", False, "The exporter sees the processes of the host."),
+    Option("dcgmExporter.hostNetwork", False, "The exporter uses the network of the host."),
+    Option("dcgmExporter.hpcJobMapping.enabled", False, "Add the labels of HPC jobs."),
+    Option("dcgmExporter.hpcJobMapping.directory", "", "The folder with the files of HPC jobs."),
+    Option("dcgmExporter.enablePodLabels", False, "Add the labels of pods to metrics."),
+    Option("dcgmExporter.enablePodUID", False, "Add the uid of pods to metrics."),
+    Option("dcgmExporter.podLabelAllowlistRegex", [], "The labels of pods that are added."),
+    Option("mig.strategy", "single", "How MIG devices are advertised: none, single or mixed."),
+    *operand("migManager", "Partition GPUs as the label nvidia.com/mig.config says."),
+    Option("migManager.config.create", False, "Create the ConfigMap from `data`.", None),
+    Option("migManager.config.name", "", "The ConfigMap with MIG configurations; empty means the generated ones."),
+    Option("migManager.config.default", "all-disabled", "The configuration of nodes without that label."),
+    Option("migManager.config.data", FREE, "The entries of the ConfigMap that is created.", None),
+    Option("migManager.gpuClientsConfig.name", "", "A ConfigMap with services of the host that use GPUs."),
+    *operand("nodeStatusExporter", "Export metrics of the state of each node's GPU stack.", enabled=False),
+    *operand("validator", "", enabled=None),
+    *(
+        Option(f"validator.{name}.env", [], f"Environment variables of the validation of the {name}.")
+        for name in ("driver", "toolkit", "cuda", "plugin")
+    ),
+    *operand("gds", "Load the driver of GPUDirect Storage.", enabled=False),
+    *operand("gdrcopy", "Load the driver of GDRCopy.", enabled=False),
+    Option("cdi.enabled", True, "Give devices to containers by CDI."),
+    Option("cdi.default", False, "Deprecated: CDI is the default where it is enabled."),
+    Option("cdi.nriPluginEnabled", False, "Use the toolkit's NRI plugin."),
+    Option("psa.enabled", False, "Label the namespace for privileged pods."),
+    Option("psp.enabled", False, "Accepted for compatibility: Kubernetes has no pod security policies.", None),
+    Option("hostPaths.rootFS", "/", "The root file system of the hosts."),
+    Option("hostPaths.driverInstallDir", "/run/nvidia/driver", "The folder of the driver on the hosts."),
+    Option("hostPaths.kubeletRootDir", "/var/lib/kubelet", "The kubelet's folder on the hosts."),
+    Option("sandboxWorkloads.enabled", False, "Prepare nodes for virtual machines with GPUs."),
+    Option("sandboxWorkloads.defaultWorkload", "container", "container, vm-passthrough or vm-vgpu."),
+    Option("sandboxWorkloads.mode", "kubevirt", "kubevirt or kata."),
+    *operand("vfioManager", "Bind GPUs to vfio-pci for virtual machines."),
+    *operand("sandboxDevicePlugin", "Advertise GPUs to virtual machines."),
+    *operand("kataSandboxDevicePlugin", "Advertise GPUs to Kata containers.", enabled=False),
+    *operand("vgpuManager", "Install NVIDIA's vGPU manager.", enabled=False),
+    *operand("vgpuDeviceManager", "Create vGPU devices."),
+    Option("vgpuDeviceManager.config.name", "", "The ConfigMap with configurations of vGPU devices."),
+    Option("vgpuDeviceManager.config.default", "default", "The configuration of nodes without a label."),
+    *operand("kataManager", "Prepare Kata's runtime classes.", enabled=False),
+    Option("kataManager.config", FREE, "The runtime classes of Kata."),
+    *operand("ccManager", "Set the mode of confidential computing.", enabled=False),
+    Option("ccManager.defaultMode", "off", "on, off or devtools."),
+)
+_CHART = (
+    Option("nfd.enabled", True, "Run the discovery that labels nodes with NVIDIA's PCI devices.", None),
+    Option("nfd.nodefeaturerules", False, "Accepted for compatibility: Shoal's discovery needs no rules.", None),
+    Option("node-feature-discovery", FREE, "Accepted for compatibility: values of that chart are not used.", None),
+    Option("platform.openshift", False, "The cluster is OpenShift.", None),
+)
+NVIDIA_OPTIONS: tuple[Option, ...] = (*_OPERATOR, *_DAEMON_SETS, *_DRIVER, *_COMPONENTS, *_CHART)

@@ -1,0 +1,37 @@
+"""The options of Shoal's own parts: image, replicas, configuration, network, definitions."""
+
+from __future__ import annotations
+
+from shoal.install.bundle import SMOKE_TEST_IMAGE
+from shoal.install.values.option import FREE, Option
+
+
+def _own(path: str, default: object, about: str) -> Option:
+    return Option(path, default, about, None)
+
+
+SHOAL_OPTIONS: tuple[Option, ...] = (
+    _own("image.repository", "shoal", "Shoal's image, with its registry."),
+    _own("image.tag", "", "The tag; empty means the version of this release."),
+    _own("image.digest", "", "A digest, sha256:..., in place of the tag."),
+    _own("image.pullPolicy", "IfNotPresent", "When the image is pulled."),
+    _own("imagePullSecrets", [], "Names of Secrets with credentials of the registry."),
+    _own("replicas", 2, "Pods of the Deployment shoal; one of them is active."),
+    _own("controllers", [], "The parts of shoal run; empty means all."),
+    _own("config", FREE, "Fields of the ShoalConfiguration: policy, preemption, schedulerNames and others."),
+    _own("managerConfig.controllerManagerConfigYaml", "", "Kueue's Configuration, by the name of Kueue's chart."),
+    _own("resources", FREE, "Resource requests and limits; empty means by the number of nodes."),
+    _own("priorityClassName", "system-cluster-critical", "The priority class of Shoal's pods."),
+    _own("nodeSelector", FREE, "The nodes of Shoal's pods."),
+    _own("tolerations", [], "Tolerations of Shoal's pods."),
+    _own("affinity", FREE, "The affinity of Shoal's pods."),
+    _own("podDisruptionBudget.enabled", True, "Keep one of several replicas during drains."),
+    _own("networkPolicies.enabled", True, "Allow only the connections that Shoal's pods need."),
+    _own("webhook.enabled", True, "Create the Service shoal-webhook: for older Kubernetes and Kueue's versions."),
+    _own("metrics.serviceMonitor.enabled", False, "Create a ServiceMonitor for Shoal's own metrics."),
+    _own("metrics.serviceMonitor.interval", "30s", "Its interval."),
+    _own("crds.projects", ["gpu-operator", "kueue"], "Projects whose definitions are installed if they are missing."),
+    _own("smokeTest.enabled", True, "Run a pod with a GPU after the installation."),
+    _own("smokeTest.image", SMOKE_TEST_IMAGE, "The image of that pod."),
+    _own("labels", FREE, "Further labels of all objects."),
+)

@@ -1,0 +1,1 @@
+"""The ClusterPolicy of the GPU operator as typed values."""

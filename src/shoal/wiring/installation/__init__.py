@@ -1,0 +1,1 @@
+"""Carries installations out: reads facts, applies objects in order, waits for them, removes them."""

@@ -1,0 +1,138 @@
+"""Applies an installation: the record first, then the objects stage by stage, then waits, then the smoke test.
+
+It may be killed before and after each write. Applying is idempotent and the record is written before the first object,
+so that another run completes the installation and `shoal uninstall` finds everything.
+
+Rejected: one pass without stages. A Deployment whose account does not exist yet has pods that are refused for a while,
+and a ClusterPolicy whose definition is not established cannot be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from shoal.install.inventory import DEPLOYED, FAILED, UPGRADING, ReleaseRecord, Revision
+from shoal.install.manifest import STAGES, Address, address_of, stage_of
+from shoal.install.preflight.node_checks import gpu_nodes
+from shoal.install.values.reading import ChartValues
+from shoal.units.errors import UserError, Where
+from shoal.wiring.installation.cluster_writer import ClusterWriter
+from shoal.wiring.installation.gpu_test import GpuTest
+from shoal.wiring.installation.preparing import Preparation
+from shoal.wiring.installation.release_store import save_record
+from shoal.wiring.installation.stage_waits import NotReadyError, StageWaits
+
+Obj = dict[str, Any]
+_NAMESPACE, _DEFINITIONS, _STACK = STAGES[0], STAGES[1], STAGES[-1]
+
+
+class Patience(msgspec.Struct, frozen=True):
+    waits: bool = True
+    timeout_s: float = 600.0
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What is applied and removed, in which order the stages say."""
+
+    objects: tuple[Obj, ...]
+    removed: tuple[Address, ...] = ()
+    tested: ChartValues | None = None
+    """The values of the smoke test; None: there is none."""
+    has_gpus: bool = True
+    """Without GPUs the operator has nothing to report but that it is there."""
+
+
+class Installer:
+    def __init__(self, writer: ClusterWriter, report: Callable[[str], None], patience: Patience | None = None) -> None:
+        self._writer = writer
+        self._report = report
+        self._patience = patience or Patience()
+
+    async def apply(self, prepared: Preparation) -> ReleaseRecord:
+        """Raises NotReadyError if something is not ready in time; the record then says `failed`."""
+        values = prepared.values
+        work = Work(
+            prepared.plan.applied,
+            prepared.plan.removed,
+            values if values.get("smokeTest.enabled") else None,
+            has_gpus=bool(gpu_nodes(prepared.facts.nodes)),
+        )
+        return await self._carry_out(prepared.record, work)
+
+    async def upgrade(self, prepared: Preparation, *, rolls_back: bool) -> ReleaseRecord:
+        """The same; `rolls_back`: if it is not ready in time, the present revision is applied again."""
+        present = prepared.present
+        try:
+            return await self.apply(prepared)
+        except NotReadyError as error:
+            if not rolls_back or present is None or present.state != DEPLOYED:
+                raise
+            self._report(f"{error}; revision {present.current.number} is applied again")
+            # Also what the failed revision has added is in its inventory.
+            latest = msgspec.structs.replace(prepared.record, former=present.former, current=present.current)
+            await self._return_to(latest, present.current)
+            raise NotReadyError(f"{error}; revision {present.current.number} is in force again") from None
+
+    async def roll_back(self, record: ReleaseRecord) -> ReleaseRecord:
+        """Apply the objects of the former revision as they were recorded. Raises UserError without one.
+
+        Definitions are not rolled back: a newer one serves the older versions.
+        """
+        if record.former is None:
+            what = f"release {record.name} has no former revision"
+            raise UserError(
+                what, where=Where(path="--rollback"), fix="change values with: shoal upgrade --set NAME=VALUE"
+            )
+        target = msgspec.structs.replace(record.former, number=record.current.number + 1)
+        latest = msgspec.structs.replace(record, current=target, former=record.current)
+        return await self._return_to(latest, target)
+
+    async def _return_to(self, record: ReleaseRecord, target: Revision) -> ReleaseRecord:
+        definitions = [one for one in record.inventory if stage_of(one.kind) == _DEFINITIONS]
+        wanted = {*definitions, *map(address_of, target.objects)}
+        stale = [one for one in reversed(record.inventory) if one not in wanted]
+        inventory = tuple(dict.fromkeys((*map(address_of, target.objects), *record.inventory)))
+        starting = msgspec.structs.replace(record, state=UPGRADING, inventory=inventory)
+        return await self._carry_out(starting, Work(target.objects, tuple(stale)), kept=tuple(definitions))
+
+    async def _carry_out(self, record: ReleaseRecord, work: Work, kept: tuple[Address, ...] = ()) -> ReleaseRecord:
+        for obj in work.objects:
+            if stage_of(obj["kind"]) == _NAMESPACE:
+                await self._writer.apply(obj)
+        await save_record(self._writer, record)
+        waits = StageWaits(self._writer, self._report, self._writer.clock.seconds() + self._patience.timeout_s)
+        try:
+            await self._apply_stages(record, work, waits)
+            if work.tested is not None and self._patience.waits:
+                await GpuTest(self._writer, self._report, waits).run(record.release, work.tested)
+        except NotReadyError:
+            await save_record(self._writer, record.with_state(FAILED))
+            raise
+        there = {*kept, *map(address_of, work.objects)}
+        left = tuple(one for one in record.inventory if one in there)
+        latest = msgspec.structs.replace(record.with_state(DEPLOYED), inventory=left)
+        await save_record(self._writer, latest)
+        return latest
+
+    async def _apply_stages(self, record: ReleaseRecord, work: Work, waits: StageWaits) -> None:
+        for stage in STAGES[1:]:
+            objects = [obj for obj in work.objects if stage_of(obj["kind"]) == stage]
+            for obj in objects:
+                await self._writer.apply(obj)
+            if stage == _STACK:
+                for address in work.removed:
+                    await self._writer.delete(address)
+            # Without the definitions nothing else can be applied.
+            is_waited_for = self._patience.waits and (work.has_gpus or stage != _STACK)
+            if objects and (is_waited_for or stage == _DEFINITIONS):
+                await waits.until_ready(stage, [address_of(obj) for obj in objects], record.namespace)
+            if objects:
+                self._report(f"{stage}: {_applied(len(objects), is_ready=self._patience.waits)}")
+
+
+def _applied(number: int, *, is_ready: bool) -> str:
+    counted = "1 object" if number == 1 else f"{number} objects"
+    return f"{counted} ready" if is_ready else f"{counted} applied"

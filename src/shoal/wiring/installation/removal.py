@@ -1,0 +1,201 @@
+"""Removes a release: what its inventory and its labels name, and what its programs wrote while they ran.
+
+The order: the ClusterPolicy while its operator still runs, then the Deployments, then admission webhooks and policies,
+so that nothing is refused because Shoal does not answer; permissions and definitions; at last the record and the
+namespace. Pods that Shoal placed keep running. It may be killed at any write: another run continues.
+
+Rejected: deleting the namespace first. Objects without a namespace would be left without a record of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from shoal.client.kind import (
+    CONFIG_MAPS,
+    DAEMON_SETS,
+    DEFINITIONS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVICES,
+    STATEFUL_SETS,
+    VOLUME_CLAIMS,
+    Kind,
+)
+from shoal.client.port import Patch
+from shoal.client.refusals import ForbiddenError, NotFoundError
+from shoal.install.inventory import REMOVING
+from shoal.install.manifest import STAGES, Address, stage_of
+from shoal.install.release import INSTANCE, MANAGED_BY, Release
+from shoal.install.written_fields import removal_patch
+from shoal.wiring.installation.cluster_writer import ClusterWriter
+from shoal.wiring.installation.release_store import find_record, record_address, save_record
+from shoal.wiring.installation.written_objects import remove_written_objects
+
+Obj = dict[str, Any]
+Report = Callable[[str], None]
+_DEFINITION, _POLICY = "CustomResourceDefinition", ("ClusterPolicy", "NVIDIADriver")
+_OF_USERS = (PODS, DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS, SERVICES, CONFIG_MAPS, SECRETS, VOLUME_CLAIMS)
+_OF_NAMESPACES = frozenset({"kube-root-ca.crt", "openshift-service-ca.crt"})
+_EVERY_S, _PATIENCE_S = 1.0, 120.0
+
+
+class RemovalRequest(msgspec.Struct, frozen=True):
+    release: Release
+    keeps_definitions: bool = False
+    deletes_objects: Callable[[str, int], bool] | None = None
+    """Asked for each definition that has objects: whether they are deleted with it. None: they are kept."""
+
+
+class RemovalPlan(msgspec.Struct, frozen=True):
+    """The objects of the release that exist, in the order of their removal; definitions with objects separately."""
+
+    addresses: tuple[Address, ...] = ()
+    with_objects: tuple[tuple[Address, int], ...] = ()
+
+
+class Remover:
+    def __init__(self, writer: ClusterWriter, report: Report) -> None:
+        self._writer = writer
+        self._report = report
+
+    async def plan(self, release: Release) -> RemovalPlan:
+        """From the record and the labels: each may be missing after an interruption."""
+        record = await find_record(self._writer, release.name, release.namespace)
+        selector = f"{MANAGED_BY}=shoal,{INSTANCE}={release.name}"
+        found = {
+            address: obj
+            for address, obj in await self._writer.labelled(selector)
+            if address.namespace in ("", release.namespace, "kube-system")
+        }
+        for address in record.inventory if record is not None else ():
+            obj = await self._writer.find(address)
+            if obj is not None and release.owns(obj["metadata"].get("labels") or {}):
+                found.setdefault(address, obj)
+        found.pop(record_address(release.name, release.namespace), None)
+        counted: list[tuple[Address, int]] = []
+        for address, obj in found.items():
+            if address.kind == _DEFINITION and obj["spec"]["group"] != "nvidia.com":
+                number = await self._number_of_objects(obj)
+                if number:
+                    counted.append((address, number))
+        ordered = sorted(found, key=_rank, reverse=True)
+        return RemovalPlan(tuple(ordered), tuple(counted))
+
+    async def remove(self, request: RemovalRequest, planned: RemovalPlan) -> list[Address]:
+        """What stays, because the user keeps it."""
+        release = request.release
+        record = await find_record(self._writer, release.name, release.namespace)
+        if record is not None and record.state != REMOVING:
+            await save_record(self._writer, record.with_state(REMOVING))
+        has_other_process = record is not None and record.has_other_process
+        kept = self._kept(request, planned)
+        going = [one for one in planned.addresses if one not in kept and one.kind != "Namespace"]
+        for stage in reversed(STAGES[1:]):
+            addresses = [one for one in going if stage_of(one.kind) == stage]
+            if stage == "definitions":
+                await self._clean_nodes()
+                await self._stop_conversion(release, going)
+            for address in addresses:
+                await self._writer.delete(address)
+            if stage in ("GPU stack", "workloads"):
+                await self._until_gone(addresses)
+            if stage == "workloads" and not has_other_process:
+                await remove_written_objects(self._writer, release.namespace)
+            self._report(f"{stage}: {len(addresses)} removed")
+        await self._until_gone([one for one in going if one.kind == _DEFINITION])
+        await self._remove_namespace(release, planned)
+        return kept
+
+    def _kept(self, request: RemovalRequest, planned: RemovalPlan) -> list[Address]:
+        if request.keeps_definitions:
+            return [one for one in planned.addresses if one.kind == _DEFINITION]
+        asks = request.deletes_objects
+        return [one for one, number in planned.with_objects if asks is None or not asks(one.name, number)]
+
+    async def _number_of_objects(self, definition: Obj) -> int:
+        spec = definition["spec"]
+        stored = next(one["name"] for one in spec["versions"] if one["storage"])
+        names = spec["names"]
+        kind = Kind(spec["group"], stored, names["plural"], names["kind"], is_namespaced=spec["scope"] == "Namespaced")
+        return len(await self._writer.all(kind))
+
+    async def _stop_conversion(self, release: Release, going: Iterable[Address]) -> None:
+        """Definitions that stay must not lead to Shoal's webhook, or their objects could not be read."""
+        gone = {one.name for one in going if one.kind == _DEFINITION}
+        for obj in await self._writer.all(DEFINITIONS):
+            hook = (obj["spec"].get("conversion") or {}).get("webhook") or {}
+            service = (hook.get("clientConfig") or {}).get("service") or {}
+            name = obj["metadata"]["name"]
+            if name not in gone and (service.get("namespace"), service.get("name")) == (
+                release.namespace,
+                "shoal-webhook",
+            ):
+                patch = Patch("merge", {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
+                await self._patch(DEFINITIONS, name, patch)
+
+    async def _clean_nodes(self) -> None:
+        """Labels and annotations that the operator and the agents wrote."""
+        for node in await self._writer.all(NODES):
+            body = removal_patch(node)
+            if body:
+                await self._patch(NODES, node["metadata"]["name"], Patch("merge", body))
+
+    async def _patch(self, kind: Kind, name: str, patch: Patch) -> None:
+        try:
+            await self._writer.patiently(lambda: self._writer.api.patch(kind, "", name, patch))
+        except NotFoundError:
+            return
+
+    async def _until_gone(self, addresses: Iterable[Address]) -> None:
+        """A time limit, because a controller that removes them may not run; the objects end later then."""
+        ends_s = self._writer.clock.seconds() + _PATIENCE_S
+        left = list(addresses)
+        while True:
+            left = [one for one in left if await self._writer.find(one) is not None]
+            if not left:
+                return
+            if self._writer.clock.seconds() >= ends_s:
+                self._report(f"{left[0]} is still terminating; see its finalizers: kubectl get {left[0].kind} -o yaml")
+                return
+            await self._writer.clock.sleep(_EVERY_S)
+
+    async def _remove_namespace(self, release: Release, planned: RemovalPlan) -> None:
+        await self._writer.delete(record_address(release.name, release.namespace))
+        namespace = Address("v1", "Namespace", "", release.namespace)
+        if namespace not in planned.addresses:
+            return
+        others = await self._others(release.namespace)
+        if others:
+            shown = ", ".join(others[:3])
+            self._report(f"namespace: {release.namespace} stays, because it has other objects: {shown}")
+            return
+        await self._writer.delete(namespace)
+        await self._until_gone([namespace])
+        self._report(f"namespace: {release.namespace} removed")
+
+    async def _others(self, namespace: str) -> list[str]:
+        """Objects of users; what a controller of theirs owns is not named separately."""
+        found: list[str] = []
+        for kind in _OF_USERS:
+            try:
+                listed = await self._writer.all(kind, f"{MANAGED_BY}!=shoal", namespace)
+            except ForbiddenError:
+                continue
+            for obj in listed:
+                meta = obj["metadata"]
+                if "deletionTimestamp" in meta or meta.get("ownerReferences") or meta["name"] in _OF_NAMESPACES:
+                    continue
+                if obj.get("type") != "kubernetes.io/service-account-token":
+                    found.append(f"{kind.name} {meta['name']}")
+        return found
+
+
+def _rank(address: Address) -> int:
+    return STAGES.index(stage_of(address.kind))

@@ -1,0 +1,76 @@
+"""`shoal why -f` about nodes whose GPUs are given to resource claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.manifests import Object, as_file, node, pod, thing
+from shoal.cli.main import main
+
+VERSION = "resource.k8s.io/v1"
+DRIVER = "gpu.nvidia.com"
+LABELS = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "2"}
+
+
+def gpu_slice(name: str, count: int, product: str = "H100") -> Object:
+    devices = [{"name": f"gpu-{at}", "attributes": {"productName": {"string": product}}} for at in range(count)]
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": devices}
+    return thing(VERSION, "ResourceSlice", f"{name}-slice", spec=spec)
+
+
+def device_class(name: str = DRIVER) -> Object:
+    selectors = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
+    return thing(VERSION, "DeviceClass", name, spec={"selectors": selectors})
+
+
+def claim(name: str, count: int = 1, expression: str = "", class_name: str = DRIVER) -> Object:
+    wanted: dict[str, Any] = {"deviceClassName": class_name, "count": count}
+    if expression:
+        wanted["selectors"] = [{"cel": {"expression": expression}}]
+    requests = [{"name": "gpu", "exactly": wanted}]
+    return thing(VERSION, "ResourceClaim", name, spec={"devices": {"requests": requests}})
+
+
+def claimer(name: str, claim_name: str) -> Object:
+    return pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": claim_name}])
+
+
+def told(capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, *objects: Object) -> str:
+    assert main(["why", name, "-f", as_file(tmp_path, *objects)]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_node_that_gives_its_gpus_to_claims_is_not_called_unhealthy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = [node("n", labels=LABELS), node("m", 1), device_class(), pod("t/p", 2)]
+    assert "node n: its labels name GPUs, and it advertises none" in told(capsys, tmp_path, "t/p", *world)
+    assert "advertises none" not in told(capsys, tmp_path, "t/p", *world, gpu_slice("n", 2))
+
+
+def test_the_nearest_node_is_one_with_such_devices_though_all_are_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = [node("a"), node("n", labels=LABELS), device_class(), gpu_slice("n", 2)]
+    words = told(capsys, tmp_path, "t/p", *world, claim("t/c", 3), claimer("t/p", "c"))
+    assert "nearest The nearest node is n: " in words
+    assert "it asks for 3 of class gpu.nvidia.com where 2 match and 2 can be had" in words
+    taken = claim("t/taken", 2)
+    results = [{"request": "gpu", "driver": DRIVER, "pool": "n", "device": f"gpu-{at}"} for at in range(2)]
+    taken["status"] = {"allocation": {"devices": {"results": results}}}
+    words = told(capsys, tmp_path, "t/p", *world, taken, claim("t/c", 3), claimer("t/p", "c"))
+    assert "The nearest node is n: " in words
+    assert "where 2 match and 0 can be had" in words
+
+
+def test_a_selector_is_quoted_with_the_value_that_it_compares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expression = "device.attributes['gpu.nvidia.com'].productName == 'NVIDIA B200 192GB'"
+    world = [node("n", labels=LABELS), device_class(), gpu_slice("n", 2)]
+    words = told(capsys, tmp_path, "t/p", *world, claim("t/c", 1, expression), claimer("t/p", "c"))
+    assert f"it asks for 1 of class gpu.nvidia.com and {expression} where 0 match" in words
