@@ -28,6 +28,7 @@ from shoal.client.served import Served
 from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.driver_upgrades.controller import driver_upgrades_controller
 from shoal.embedded.apiserver.foreign.definitions import definitions
+from shoal.embedded.apiserver.settings import AuthorizationMode
 from shoal.operator.upgrades.states import STATE_LABEL
 
 DRIVER_APP, VALIDATOR_APP = {"app": "nvidia-driver-daemonset"}, {"app": "nvidia-operator-validator"}
@@ -229,9 +230,13 @@ def _seconds(text: str) -> float:
 
 @asynccontextmanager
 async def upgrading_cluster(
-    folder: Path, *names: str, has_validator: bool = True, is_started: bool = True
+    folder: Path,
+    *names: str,
+    has_validator: bool = True,
+    is_started: bool = True,
+    authorization: AuthorizationMode = "always-allow",
 ) -> AsyncIterator[UpgradingCluster]:
-    async with small_cluster(folder) as cluster:
+    async with small_cluster(folder, authorization=authorization) as cluster:
         run = UpgradingCluster(cluster)
         await run.prepare(names or ("gpu-0", "gpu-1", "gpu-2"), has_validator=has_validator)
         playing = asyncio.ensure_future(run.play())

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from build.ruled_clusters import RuledCluster
 from build.upgrading_clusters import KilledAtWrite, UpgradingCluster, upgrading_cluster
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
 from shoal.client.kind import DISRUPTION_BUDGETS, NODES, PODS
+from shoal.install.objects.permissions import RoleSubjects, manifests
 
 _LIMITED = {"podDeletion": {"timeoutSeconds": 60}}
 _BUDGET = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
@@ -247,6 +249,22 @@ async def test_a_deleted_node_does_not_stop_the_others(tmp_path: Path) -> None:
         await run.until_all("upgrade-done")
         left = await run.drivers()
         assert (left["gpu-1"], left["gpu-2"]) == ("2", "2")
+
+
+@virtual
+async def test_the_role_of_the_part_suffices_for_all_that_it_does(tmp_path: Path) -> None:
+    async with upgrading_cluster(tmp_path, "gpu-0", is_started=False, authorization="rbac") as run:
+        ruled = RuledCluster(run.cluster)
+        await ruled.apply(manifests(("driver-upgrades",), RoleSubjects(user="upgrader")))
+        await run.add_pod("training", "gpu-0", gpus=2)
+        await run.set_policy()
+        await run.publish("2")
+        run.start(ruled.way_in("upgrader"))
+        await run.cluster.pass_time(5)
+        await run.until_all("upgrade-done")
+        assert "training" not in await pod_names(run)
+        assert await run.drivers() == {"gpu-0": "2"}
+        assert ruled.refused == []
 
 
 @virtual
