@@ -13,6 +13,7 @@ from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
 from shoal.client.kind import DISRUPTION_BUDGETS, NODES, PODS
 from shoal.install.objects.permissions import RoleSubjects, manifests
+from shoal.operator.upgrades.figures import UpgradeFigures
 
 _LIMITED = {"podDeletion": {"timeoutSeconds": 60}}
 _BUDGET = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
@@ -198,6 +199,7 @@ async def test_a_driver_that_does_not_run_stops_the_rollout_and_a_working_one_co
         assert (await run.node("gpu-0"))["spec"]["unschedulable"] is True
         (said,) = await messages(run, "gpu-0", "DriverUpgradeFailed")
         assert said.endswith("the driver pod is not ready after 11 restarts")
+        assert run.upgrades().figures == UpgradeFigures(in_progress=0, done=0, failed=1, available=0, pending=2)
         (stopped,) = await messages(run, "cluster-policy", "DriverUpgradesStopped")
         assert stopped.startswith("The driver upgrade failed on node gpu-0; 2 nodes wait until the driver runs there")
         run.broken = set()
