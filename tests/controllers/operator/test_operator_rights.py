@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shoal.wiring.permissions import RoleSubjects, manifests
-
 from build.foreign_kinds import established
 from build.operated_clusters import SPACE, OperatorProcess, daemon_sets, gpu_node, make_ready, policy, status
 from build.ruled_clusters import ruled_cluster
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
 from shoal.client.kind import NAMESPACES, NODES
+from shoal.install.objects.permissions import RoleSubjects, manifests
 
 
 @virtual
