@@ -282,3 +282,10 @@ def test_a_generated_name_works_for_every_command(installation: Installation) ->
     assert "release shoal-1" in out or "release shoal-2" in out
     assert "revision 1" in installation.run("status")[1]
     assert "is removed" in installation.ok("uninstall")
+
+
+def test_observing_explains_what_waits_and_writes_nothing(installation: Installation) -> None:
+    before = installation.objects()
+    out = installation.ok("install", "--observe", "-n", installation.namespace)
+    assert "pods wait:" in out or out == "no pod waits for a node\n"
+    assert installation.objects() == before

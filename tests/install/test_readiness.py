@@ -229,6 +229,13 @@ def test_a_node_loses_the_labels_that_shoal_wrote_and_keeps_the_others() -> None
     assert removal_patch({"metadata": {"name": "b"}}) == {}
 
 
+def test_where_no_node_had_labels_of_gpus_those_of_all_components_go() -> None:
+    labels = dict.fromkeys(("nvidia.com/gpu.product", "nvidia.com/mig.config", "team"), "x")
+    node = {"metadata": {"name": "a", "labels": labels}}
+    assert removal_patch(node) == {}
+    assert removal_patch(node, had_labels=False) == {"metadata": {"labels": {"nvidia.com/gpu.product": None}}}
+
+
 def test_the_images_of_an_installation() -> None:
     images = needed_images(_values(), "0.2.0", ("ubuntu24.04",))
     assert images == [

@@ -66,7 +66,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal install --observe              # look first; nothing is changed",
         "shoal install prod -n gpu-operator -f values.yaml --set driver.enabled=false",
         "shoal install --dry-run | kubectl diff -f -",
-        "shoal install images",
+        "shoal install images                 # for a registry of your own",
+        "shoal install values > values.yaml   # all options with their defaults",
     ),
     "upgrade": (
         "shoal upgrade",

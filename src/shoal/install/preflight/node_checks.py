@@ -22,6 +22,11 @@ def gpu_nodes(nodes: Sequence[FoundNode]) -> list[FoundNode]:
     return [node for node in nodes if node.gpus or is_gpu_node(node.labels)]
 
 
+def labelled_nodes(nodes: Sequence[FoundNode]) -> list[FoundNode]:
+    """Nodes that have labels of GPUs."""
+    return [node for node in nodes if is_gpu_node(node.labels)]
+
+
 def is_gpu_node(labels: Mapping[str, str]) -> bool:
     pci = any(labels.get(f"feature.node.kubernetes.io/{name}.present") == "true" for name in _PCI)
     return pci or labels.get("nvidia.com/gpu.present") == "true" or PRODUCT_LABEL in labels

@@ -100,7 +100,7 @@ class Remover:
         for stage in reversed(STAGES[1:]):
             addresses = [one for one in going if stage_of(one.kind) == stage]
             if stage == "definitions":
-                await self._clean_nodes()
+                await self._clean_nodes(had_labels=record is None or record.had_gpu_labels)
                 await self._stop_conversion(release, going)
             for address in addresses:
                 await self._writer.delete(address)
@@ -140,10 +140,10 @@ class Remover:
                 patch = Patch("merge", {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
                 await self._patch(DEFINITIONS, name, patch)
 
-    async def _clean_nodes(self) -> None:
+    async def _clean_nodes(self, *, had_labels: bool) -> None:
         """Labels and annotations that the operator and the agents wrote."""
         for node in await self._writer.all(NODES):
-            body = removal_patch(node)
+            body = removal_patch(node, had_labels=had_labels)
             if body:
                 await self._patch(NODES, node["metadata"]["name"], Patch("merge", body))
 
