@@ -287,5 +287,5 @@ def test_a_generated_name_works_for_every_command(installation: Installation) ->
 def test_observing_explains_what_waits_and_writes_nothing(installation: Installation) -> None:
     before = installation.objects()
     out = installation.ok("install", "--observe", "-n", installation.namespace)
-    assert "pods wait:" in out or out == "no pod waits for a node\n"
+    assert "wait:" in out or "waits:" in out or out == "no pod waits for a node\n"
     assert installation.objects() == before

@@ -54,7 +54,7 @@ class NodeRow(msgspec.Struct, frozen=True):
     stages: Mapping[str, str] = {}
 
 
-class Status(msgspec.Struct, frozen=True):
+class InstallationStatus(msgspec.Struct, frozen=True):
     release: str
     namespace: str
     state: str

@@ -7,21 +7,21 @@ from typing import Any
 
 Obj = dict[str, Any]
 _WRITERS = frozenset({"shoal-operator", "shoal-agent-labels", "shoal-agent-discovery", "shoal"})
-_PREFIXES = ("nvidia.com/", "feature.node.kubernetes.io/pci-", "shoal.dev/")
+_PREFIXES = ("nvidia.com/", "feature.node.kubernetes.io/", "shoal.dev/")
 _SIDES = ("labels", "annotations")
 _OF_COMPONENTS = (
     *("nvidia.com/gpu.", "nvidia.com/cuda.", "nvidia.com/mig-", "nvidia.com/mps.", "nvidia.com/vgpu."),
     *("nvidia.com/gfd.", "nvidia.com/mig.capable", "nvidia.com/mig.strategy", "nvidia.com/mig.config.state"),
-    *("feature.node.kubernetes.io/pci-10de.", "feature.node.kubernetes.io/pci-0302_10de."),
+    *("feature.node.kubernetes.io/", "shoal.dev/gpu-", "shoal.dev/topology"),
 )
-"""Labels that discovery, feature discovery and MIG manager write, Shoal's or NVIDIA's."""
+"""Labels and annotations that discovery, feature discovery, plugin and MIG manager write, Shoal's or NVIDIA's."""
 
 
 def removal_patch(node: Obj, *, had_labels: bool = True) -> Obj:
     """A merge patch that removes them; empty if there are none. Fields with a second writer stay.
 
-    `had_labels`: whether nodes had labels of GPUs before the installation. Without them, those of all components go,
-    whichever program wrote them.
+    `had_labels`: whether nodes had labels of GPUs or features before the installation. Without them, those of all
+    components go, whichever program wrote them.
     """
     metadata: Obj = {}
     for side in _SIDES:
@@ -32,7 +32,7 @@ def removal_patch(node: Obj, *, had_labels: bool = True) -> Obj:
             (ours if entry.get("manager") in _WRITERS else others).update(found)
         there = node["metadata"].get(side) or {}
         found = ours - others
-        if not had_labels and side == "labels":
+        if not had_labels:
             found |= {name for name in there if name.startswith(_OF_COMPONENTS)}
         gone = sorted(name for name in found if name in there and name.startswith(_PREFIXES))
         if gone:

@@ -106,6 +106,9 @@ class Remover:
                 await self._writer.delete(address)
             if stage in ("GPU stack", "workloads"):
                 await self._until_gone(addresses)
+            if stage == "GPU stack":
+                # They would write the labels of nodes again.
+                await self._until_components_end(release.namespace)
             if stage == "workloads" and not has_other_process:
                 await remove_written_objects(self._writer, release.namespace)
             self._report(f"{stage}: {len(addresses)} removed")
@@ -166,6 +169,19 @@ class Remover:
                 return
             await self._writer.clock.sleep(_EVERY_S)
 
+    async def _until_components_end(self, namespace: str) -> None:
+        """The garbage collector removes what the ClusterPolicy owned."""
+        ends_s = self._writer.clock.seconds() + _PATIENCE_S
+        while self._writer.clock.seconds() < ends_s:
+            sets = [
+                one for one in await self._writer.all(DAEMON_SETS, "", namespace) if _is_owned(one, "ClusterPolicy")
+            ]
+            pods = [one for one in await self._writer.all(PODS, "", namespace) if _is_owned(one, "DaemonSet")]
+            if not sets and not pods:
+                return
+            await self._writer.clock.sleep(_EVERY_S)
+        self._report(f"GPU stack: pods of components are still there: kubectl get pods -n {namespace}")
+
     async def _remove_namespace(self, release: Release, planned: RemovalPlan) -> None:
         await self._writer.delete(record_address(release.name, release.namespace))
         namespace = Address("v1", "Namespace", "", release.namespace)
@@ -195,6 +211,10 @@ class Remover:
                 if obj.get("type") != "kubernetes.io/service-account-token":
                     found.append(f"{kind.name} {meta['name']}")
         return found
+
+
+def _is_owned(obj: Obj, kind: str) -> bool:
+    return any(one.get("kind") == kind for one in obj["metadata"].get("ownerReferences") or ())
 
 
 def _rank(address: Address) -> int:
