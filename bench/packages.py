@@ -1,6 +1,8 @@
-"""The size of the wheel and of what the agent of a node installs, each beside its bar.
+"""The size of the wheel, of what the agent of a node installs, and of the container image, each beside its bar.
 
-python -m bench.packages
+python -m bench.packages [--image shoal:VERSION]
+
+The image is built before (make image); it is left out without --image.
 
 The installed size is that of the files of the wheel and of the packages that it needs without an extra, as they are
 installed here, without compiled modules (`pip install --no-compile`).
@@ -8,20 +10,22 @@ installed here, without compiled modules (`pip install --no-compile`).
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from rich.console import Console
+from tools.image import PROGRAMS, compressed_bytes, program
 
 from bench.cluster.figures import Figure, table
 
 _ROOT = Path(__file__).parents[1]
-_WHEEL_MB, _AGENT_MB = 4, 80
+_WHEEL_MB, _AGENT_MB, _IMAGE_MB = 4, 80, 100
 
 
 def _needed(name: str, found: set[str]) -> Iterator[str]:
@@ -57,10 +61,21 @@ def measure() -> list[Figure]:
     ]
 
 
-def main() -> int:
-    Console(highlight=False).print(table(measure()))
+def image(tag: str) -> Figure:
+    found = program()
+    if found is None:
+        raise SystemExit(f"needs {' or '.join(PROGRAMS)}, which are not installed")
+    return Figure("image, compressed", compressed_bytes(found, tag) / 1e6, " MB", most=_IMAGE_MB, beside=tag)
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--image", default="", help="the name of the container image")
+    chosen = parser.parse_args(arguments)
+    figures = [*measure(), *([image(chosen.image)] if chosen.image else [])]
+    Console(highlight=False).print(table(figures))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 from shoal.client.item import Item, Listed, Obj
 from shoal.client.kind import Kind
 from shoal.client.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 from shoal.units.errors import ShoalError
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _QUESTIONS = frozenset({"SelfSubjectAccessReview", "SelfSubjectReview"})
 """They are posted and never stored."""
 
@@ -57,13 +60,13 @@ class KilledApi:
     async def close(self) -> None:
         await self._api.close()
 
-    async def _written(self, call: Any, *arguments: Any) -> Any:
+    async def _written(self, call: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs) -> T:
         self.writes += 1
         if self.writes != self._at:
-            return await call(*arguments)
+            return await call(*arguments, **named)
         try:
             if self._is_done:
-                await call(*arguments)
+                await call(*arguments, **named)
         except ShoalError:
             pass
         raise KilledError

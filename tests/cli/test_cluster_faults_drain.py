@@ -10,8 +10,8 @@ import pytest
 
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.cli.draining import Eviction, cordon, pods_to_evict
 from shoal.cli.node_faults import break_component, break_gpu, heal_node, node_of
+from shoal.client.draining import Eviction, cordon, pods_to_evict
 from shoal.client.kind import DISRUPTION_BUDGETS, NODES, PODS
 from shoal.client.port import Deletion, Patch
 from shoal.units.errors import UserError
@@ -73,7 +73,7 @@ async def test_a_drained_node_is_cordoned_and_empty(tmp_path: Path) -> None:
 
         cluster.clock.call_later(9, end_pods)
         began = cluster.clock.seconds()
-        assert await Eviction(cluster.api, cluster.clock, said.append).run(NODE, pods, 60) == []
+        assert await Eviction(cluster.api, cluster.clock, said.append).run([NODE], pods, 60) == []
         assert 9 <= cluster.clock.seconds() - began < 10
         assert said == ["default/web is evicted", "default/web has left"]
         cluster.tasks.clear()
@@ -88,7 +88,7 @@ async def test_an_eviction_that_a_budget_forbids_is_tried_until_the_time_is_up(t
         said: list[str] = []
         pods = await pods_to_evict(cluster.api, NODE, force=False)
         began = cluster.clock.seconds()
-        [line] = await Eviction(cluster.api, cluster.clock, said.append).run(NODE, pods, 30)
+        [line] = await Eviction(cluster.api, cluster.clock, said.append).run([NODE], pods, 30)
         assert line.startswith("default/web is still there: Cannot evict pod as it would violate the pod's disruption")
         assert cluster.clock.seconds() - began == pytest.approx(30, abs=1)
         assert len(said) == 1, "the same refusal is said once"
@@ -99,7 +99,7 @@ async def test_a_pod_that_does_not_end_is_named(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         await put(cluster, "web")
         pods = await pods_to_evict(cluster.api, NODE, force=False)
-        left = await Eviction(cluster.api, cluster.clock, lambda _: None).run(NODE, pods, 5)
+        left = await Eviction(cluster.api, cluster.clock, lambda _: None).run([NODE], pods, 5)
         assert left == ["default/web is still there: it has not ended"]
 
 

@@ -10,7 +10,7 @@ from build.upgrading import NEW, decided, node, policy
 from shoal.operator.upgrades.decision import NodeAction
 from shoal.operator.upgrades.limits import upgrade_slots
 from shoal.operator.upgrades.nodes import UpgradeNode
-from shoal.operator.upgrades.policy import UpgradePolicy
+from shoal.operator.upgrades.policy import UpgradeOptions, UpgradePolicy
 from shoal.operator.upgrades.states import REQUESTED, SKIP_LABEL
 
 
@@ -167,3 +167,15 @@ def test_a_place_that_becomes_free_is_used_in_the_next_pass() -> None:
 
 def test_a_node_moves_one_state_only() -> None:
     assert [one.state for one in decided(node("a")).decisions] == ["upgrade-required"]
+
+
+def test_a_failure_stops_the_others_if_the_options_say_so() -> None:
+    options = UpgradeOptions(stops_at_failure=True)
+    cordoned = node("cordoned", "upgrade-required", is_unschedulable=True)
+    fleet = [*WAITING, cordoned, node("broken", "upgrade-failed", NEW, is_unschedulable=True)]
+    before = decided(*WAITING, cordoned, options=options).decisions
+    assert {one.state for one in before} == {"cordon-required"}
+    stopped = [one for one in decided(*fleet, options=options).decisions if one.node != "broken"]
+    assert {one.state for one in stopped} == {"upgrade-required"}
+    assert {one.reason for one in stopped} == {"waits: the upgrade of node broken has failed"}
+    assert {one.state for one in decided(*fleet).decisions if one.node == "cordoned"} == {"cordon-required"}

@@ -25,8 +25,8 @@ def drain(
     timeout: Annotated[int, typer.Option(min=1, metavar="S", help="Give up after that many seconds.")] = 300,
 ) -> None:
     """Cordon a node and evict its pods, within the limits of their disruption budgets."""
-    from shoal.cli.draining import Eviction, cordon, pods_to_evict
     from shoal.cli.node_faults import check_simulated
+    from shoal.client.draining import Eviction, cordon, pods_to_evict
 
     async def work(api: Api) -> list[str]:
         import time
@@ -38,7 +38,7 @@ def drain(
         typer.echo(f"node {node} is cordoned", err=True)
         pods = await pods_to_evict(api, node, force=force)
         clock = LoopClock(time.time())
-        return await Eviction(api, clock, lambda line: typer.echo(visible(line), err=True)).run(node, pods, timeout)
+        return await Eviction(api, clock, lambda line: typer.echo(visible(line), err=True)).run([node], pods, timeout)
 
     left = speak(access.access_for_change(), work)
     for line in left:

@@ -50,16 +50,16 @@ async def _drained(api: Api, node: str, timeout_s: float, *, force: bool) -> lis
     """A line for each pod that is still there when the time is up."""
     import time
 
-    from shoal.cli.draining import Eviction, cordon, pods_to_evict
     from shoal.cli.node_faults import node_of
     from shoal.client.clock import LoopClock
+    from shoal.client.draining import Eviction, cordon, pods_to_evict
 
     await node_of(api, node)
     await cordon(api, node)
     typer.echo(f"node {node} is cordoned", err=True)
     pods = await pods_to_evict(api, node, force=force)
     eviction = Eviction(api, LoopClock(time.time()), lambda line: typer.echo(visible(line), err=True))
-    return await eviction.run(node, pods, timeout_s)
+    return await eviction.run([node], pods, timeout_s)
 
 
 def _refuse_machine(server: Access, node: str) -> None:

@@ -260,10 +260,20 @@ PARTS: dict[str, tuple[str, ...]] = {
         "patch nodes/status,pods/status",
         "update pods/devices",
     ),
+    "driver-upgrades": (
+        *FACTS,
+        f"{READ} clusterpolicies @nvidia.com",
+        f"{READ} controllerrevisions @apps",
+        # Cordons nodes, and writes the state of their upgrade.
+        "patch nodes",
+        "create pods/eviction",
+        # The driver pod of a node, whose DaemonSet makes a new one.
+        "delete pods",
+    ),
 }
 """By part of `shoal run`, in the whole cluster."""
 
-NAMED = ("operator",)
+NAMED = ("operator", "driver-upgrades")
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 

@@ -35,7 +35,8 @@ ClientFactory = Callable[[str], Api]
 
 BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
-NAMED = (OPERATOR,)
+_UPGRADES = "driver-upgrades"
+NAMED = (OPERATOR, _UPGRADES)
 """Controllers that run only if `--controllers` names them."""
 _KUBERNETES = "default-scheduler"
 """Under this name, replicas are spread as kube-scheduler does."""
@@ -73,7 +74,7 @@ async def start_shoal(
         groups = KubernetesGroups(groups_context, served, frozenset(choice.scheduler_names))
         tasks.start("pod groups of Kubernetes", groups.run)
         tasks.start("pod groups", light_groups_controller(groups_context, served, namespaces.scheduler_plugins).run)
-    for name in BESIDE:
+    for name in (*BESIDE, _UPGRADES):
         if name in choice.controllers:
             # Imported here: a process imports the controllers that it runs, and no others.
             from shoal.wiring.shoal_makers import make

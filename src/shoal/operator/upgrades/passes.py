@@ -51,10 +51,13 @@ def decide_pass(
         return UpgradePass()
     managed = [node for node in nodes if node.is_managed]
     slots = upgrade_slots(managed, policy)
+    failed = [node.name for node in managed if node.state == UpgradeState.FAILED] if options.stops_at_failure else []
+    if failed:
+        slots = 0
     waiting = [node for node in managed if node.state == UpgradeState.UPGRADE_REQUIRED]
     if options.least_lost_work_first and work is not None:
         waiting = _ordered(waiting, managed, work, now_s)
-    started = _starts(waiting, slots)
+    started = _starts(waiting, slots, failed[0] if failed else "")
     return UpgradePass(
         tuple(
             started[node.name]
@@ -76,13 +79,17 @@ def _ordered(
     return [by_name[name] for name in by_lost_work(candidates, work, now_s, draining)] + skipped
 
 
-def _starts(waiting: Sequence[UpgradeNode], slots: int) -> dict[str, UpgradeDecision]:
-    """Nodes in the order in which they start. The request of an upgrade is granted once the state says so."""
+def _starts(waiting: Sequence[UpgradeNode], slots: int, failed: str) -> dict[str, UpgradeDecision]:
+    """`waiting`: in the order in which nodes start. The request of an upgrade is granted once the state says so.
+    `failed`: a node whose failure stops all others.
+    """
     decided = {}
     for node in waiting:
         changes = removed(node, REQUESTED) if node.annotations.get(REQUESTED) == "true" else {}
         if node.is_skipped:
             decided[node.name] = stays(node, f"skipped by the label {SKIP_LABEL}", changes)
+        elif failed:
+            decided[node.name] = stays(node, f"waits: the upgrade of node {failed} has failed", changes)
         elif slots > 0 or node.is_unschedulable:
             slots -= 1
             decided[node.name] = moves(node, UpgradeState.CORDON_REQUIRED, "the upgrade starts", changes)

@@ -60,6 +60,8 @@ class UpgradeOptions(msgspec.Struct, frozen=True):
     validates: bool = False
     """A node with a new driver is validated before pods are scheduled to it."""
     validation_pods: Selector = parse_label_selector(VALIDATION_PODS)
+    stops_at_failure: bool = False
+    """No further node starts while the upgrade of one has failed; else failed nodes only use up places."""
     least_lost_work_first: bool = False
     """Nodes start in the order of the work that their drain would lose; else in the order of the list."""
 

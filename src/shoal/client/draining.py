@@ -6,7 +6,7 @@ with force alone. Budgets are respected: an eviction that one forbids is tried a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from shoal.api.partial import PartialPod
 from shoal.api.pod_phases import TERMINAL_PHASES
@@ -56,8 +56,8 @@ class Eviction:
         self._refusals: dict[Key, str] = {}
         """Why those that were not evicted yet were not."""
 
-    async def run(self, node: str, pods: Sequence[Item], timeout_s: float) -> list[str]:
-        """A line for each pod that is still there when the time is up."""
+    async def run(self, nodes: Collection[str], pods: Sequence[Item], timeout_s: float) -> list[str]:
+        """A line for each pod that is still there when the time is up. `nodes`: those on which the pods run."""
         ends_s = self._clock.seconds() + timeout_s
         staying = {item.key: item for item in pods}
         to_ask, again_s = dict(staying), 0.0
@@ -66,7 +66,7 @@ class Eviction:
             if to_ask and now >= again_s:
                 to_ask = {key: item for key, item in to_ask.items() if not await self._evicted(item)}
                 again_s = now + _AGAIN_S
-            uids = {item.uid for item in await _pods_on(self._api, node)}
+            uids = {item.uid for node in nodes for item in await _pods_on(self._api, node)}
             for key in [key for key, item in staying.items() if item.uid not in uids]:
                 self._say(f"{'/'.join(key)} has left")
                 del staying[key]

@@ -1,0 +1,1 @@
+"""Carries out driver upgrades node by node; `shoal.operator.upgrades` decides."""
