@@ -69,7 +69,11 @@ class Installer:
             self._report(f"{error}; revision {present.current.number} is applied again")
             # Also what the failed revision has added is in its inventory.
             latest = msgspec.structs.replace(prepared.record, former=present.former, current=present.current)
-            await self._return_to(latest, present.current)
+            try:
+                await self._return_to(latest, present.current)
+            except NotReadyError as second:
+                what = f"{error}; revision {present.current.number} was applied again and is not ready either: {second}"
+                raise NotReadyError(what) from None
             raise NotReadyError(f"{error}; revision {present.current.number} is in force again") from None
 
     async def roll_back(self, record: ReleaseRecord) -> ReleaseRecord:

@@ -44,6 +44,7 @@ _DEFINITION, _POLICY = "CustomResourceDefinition", ("ClusterPolicy", "NVIDIADriv
 _OF_USERS = (PODS, DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS, SERVICES, CONFIG_MAPS, SECRETS, VOLUME_CLAIMS)
 _OF_NAMESPACES = frozenset({"kube-root-ca.crt", "openshift-service-ca.crt"})
 _EVERY_S, _PATIENCE_S = 1.0, 120.0
+_QUIET_PASSES, _MOST_PASSES = 4, 30
 
 
 class RemovalRequest(msgspec.Struct, frozen=True):
@@ -144,11 +145,21 @@ class Remover:
                 await self._patch(DEFINITIONS, name, patch)
 
     async def _clean_nodes(self, *, had_labels: bool) -> None:
-        """Labels and annotations that the operator and the agents wrote."""
-        for node in await self._writer.all(NODES):
-            body = removal_patch(node, had_labels=had_labels)
-            if body:
-                await self._patch(NODES, node["metadata"]["name"], Patch("merge", body))
+        """Labels and annotations that the operator and the agents wrote. A component that has just ended may have one
+        more write under way, so the nodes are read until nothing is left for a while."""
+        quiet = 0
+        for _ in range(_MOST_PASSES):
+            patches = [
+                (node["metadata"]["name"], body)
+                for node in await self._writer.all(NODES)
+                if (body := removal_patch(node, had_labels=had_labels))
+            ]
+            for name, body in patches:
+                await self._patch(NODES, name, Patch("merge", body))
+            quiet = 0 if patches else quiet + 1
+            if quiet == _QUIET_PASSES:
+                return
+            await self._writer.clock.sleep(_EVERY_S)
 
     async def _patch(self, kind: Kind, name: str, patch: Patch) -> None:
         try:
