@@ -214,7 +214,7 @@ def test_a_damaged_annotation_is_ignored() -> None:
 
 def test_a_node_loses_the_labels_that_shoal_wrote_and_keeps_the_others() -> None:
     def wrote(manager: str, *labels: str) -> Obj:
-        fields = {f"f:{name}": {} for name in labels}
+        fields: Obj = {f"f:{name}": {} for name in labels}
         return {"manager": manager, "fieldsV1": {"f:metadata": {"f:labels": fields}}}
 
     labels = dict.fromkeys(("nvidia.com/gpu.present", "nvidia.com/gpu.product", "team", "nvidia.com/mig.config"), "x")
@@ -231,9 +231,13 @@ def test_a_node_loses_the_labels_that_shoal_wrote_and_keeps_the_others() -> None
 
 def test_where_no_node_had_labels_of_gpus_those_of_all_components_go() -> None:
     labels = dict.fromkeys(("nvidia.com/gpu.product", "nvidia.com/mig.config", "team"), "x")
-    node = {"metadata": {"name": "a", "labels": labels}}
+    node: Obj = {"metadata": {"name": "a", "labels": labels}}
     assert removal_patch(node) == {}
     assert removal_patch(node, had_labels=False) == {"metadata": {"labels": {"nvidia.com/gpu.product": None}}}
+    node["metadata"]["labels"] = {"nvidia.com/mig.config": "all-disabled"}
+    node["metadata"]["annotations"] = {"shoal.dev/topology": "x", "shoal.dev/gpu-software": "pods"}
+    expected = {"labels": {"nvidia.com/mig.config": None}, "annotations": {"shoal.dev/topology": None}}
+    assert removal_patch(node, had_labels=False) == {"metadata": expected}
 
 
 def test_the_images_of_an_installation() -> None:

@@ -8,11 +8,13 @@ from typing import Any
 Obj = dict[str, Any]
 _WRITERS = frozenset({"shoal-operator", "shoal-agent-labels", "shoal-agent-discovery", "shoal"})
 _PREFIXES = ("nvidia.com/", "feature.node.kubernetes.io/", "shoal.dev/")
+_LAYOUT, _NO_LAYOUT = "nvidia.com/mig.config", "all-disabled"
 _SIDES = ("labels", "annotations")
 _OF_COMPONENTS = (
     *("nvidia.com/gpu.", "nvidia.com/cuda.", "nvidia.com/mig-", "nvidia.com/mps.", "nvidia.com/vgpu."),
     *("nvidia.com/gfd.", "nvidia.com/mig.capable", "nvidia.com/mig.strategy", "nvidia.com/mig.config.state"),
-    *("feature.node.kubernetes.io/", "shoal.dev/gpu-", "shoal.dev/topology"),
+    *("feature.node.kubernetes.io/", "shoal.dev/gpu-stages", "shoal.dev/gpu-numa", "shoal.dev/gpu-islands"),
+    "shoal.dev/topology",
 )
 """Labels and annotations that discovery, feature discovery, plugin and MIG manager write, Shoal's or NVIDIA's."""
 
@@ -34,6 +36,8 @@ def removal_patch(node: Obj, *, had_labels: bool = True) -> Obj:
         found = ours - others
         if not had_labels:
             found |= {name for name in there if name.startswith(_OF_COMPONENTS)}
+            # The operator's default; another layout was the choice of a user.
+            found |= {_LAYOUT} if there.get(_LAYOUT) == _NO_LAYOUT else set()
         gone = sorted(name for name in found if name in there and name.startswith(_PREFIXES))
         if gone:
             metadata[side] = dict.fromkeys(gone)
