@@ -24,7 +24,7 @@ How = Literal["error", "hang", "lost"]
 RUNTIME_CALLS = (
     "Version", "Status", "RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "ListPodSandbox",
     "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ListContainers", "ContainerStatus",
-    "ReopenContainerLog", "ExecSync", "Exec",
+    "ReopenContainerLog", "ExecSync", "Exec", "ListContainerStats",
 )  # fmt: skip
 IMAGE_CALLS = ("ImageStatus", "PullImage")
 _THREADS = 16
@@ -64,8 +64,14 @@ class FakeCri:
         """The grace periods of stopped containers, in seconds."""
         self.commands: list[tuple[str, ...]] = []
         """Those that were run in containers."""
+        self.used: dict[str, tuple[int, int, int]] = {}
+        """By container: the time in nanoseconds, those of processors, and bytes of memory."""
         self.holds_commands = False
         """Whether commands in containers do not end now."""
+        self.exec_url = "http://127.0.0.1:1/exec/token"
+        """Where the streams of commands are."""
+        self.reopened: Counter[str] = Counter()
+        """How often each container has begun a new log."""
         self._names = count(1)
         self._lock = threading.RLock()
         self._restarting = threading.Lock()
@@ -245,8 +251,20 @@ class FakeCri:
     def _ContainerStatus(self, request: messages.ContainerStatusRequest) -> messages.ContainerStatusResponse:
         return messages.ContainerStatusResponse(status=self.statuses[self._known(request.container_id).id])
 
+    def _ListContainerStats(self, request: messages.ListContainerStatsRequest) -> messages.ListContainerStatsResponse:
+        wanted, found = request.filter.label_selector, []
+        for one in self.containers.values():
+            if one.id in self.used and wanted.items() <= one.labels.items():
+                at, cpu, memory = self.used[one.id]
+                attributes = messages.ContainerAttributes(id=one.id, metadata=one.metadata, labels=one.labels)
+                used = messages.CpuUsage(timestamp=at, usage_core_nano_seconds=messages.UInt64Value(value=cpu))
+                kept = messages.MemoryUsage(timestamp=at, working_set_bytes=messages.UInt64Value(value=memory))
+                found.append(messages.ContainerStats(attributes=attributes, cpu=used, memory=kept))
+        return messages.ListContainerStatsResponse(stats=found)
+
     def _ReopenContainerLog(self, request: messages.ReopenContainerLogRequest) -> messages.ReopenContainerLogResponse:
         self._known(request.container_id)
+        self.reopened[request.container_id] += 1
         return messages.ReopenContainerLogResponse()
 
     def _ExecSync(self, request: messages.ExecSyncRequest) -> messages.ExecSyncResponse:
@@ -255,7 +273,7 @@ class FakeCri:
 
     def _Exec(self, request: messages.ExecRequest) -> messages.ExecResponse:
         self._known(request.container_id)
-        return messages.ExecResponse(url="http://127.0.0.1:1/exec/token")
+        return messages.ExecResponse(url=self.exec_url)
 
     def _ImageStatus(self, request: messages.ImageStatusRequest) -> messages.ImageStatusResponse:
         name = request.image.image

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from build.small_clusters import SmallCluster
-from shoal.agent.kubelet.environment import Surroundings
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Kubelet
 from shoal.agent.kubelet.launches import LaunchInputs
@@ -22,13 +21,14 @@ from shoal.agent.kubelet.node import NodeDescription, NodeOfThisMachine
 from shoal.agent.kubelet.own_objects import OwnObjectsApi
 from shoal.agent.kubelet.pod_on_node import NodeParts
 from shoal.agent.kubelet.pod_store import PodStore
-from shoal.agent.kubelet.runtime import ByteStream, Command, Exit, Launch, RunKey, Started, StartRefused
+from shoal.agent.kubelet.runtime import ByteStream, Command, Consumption, Exit, Launch, RunKey, Started, StartRefused
 from shoal.agent.kubelet.volumes import Tokens
 from shoal.client.clock import Clock
 from shoal.client.context import Context
 from shoal.client.informers import Informers
 from shoal.client.item import Item, Listed, Obj
 from shoal.client.kind import Kind
+from shoal.client.kubelet.environment import Surroundings
 from shoal.client.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 from shoal.client.recorder import Recorder
 from shoal.client.refusals import NO_ANSWER, BusyError
@@ -145,6 +145,9 @@ class MemoryRuntime:
 
     async def attach(self, key: RunKey, *, has_input: bool, tty: bool) -> Command:
         raise AssertionError(key)
+
+    async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
+        return {key: Consumption(self._clock.seconds(), 0.0, 0) for key in keys}
 
     async def forward_ports(self, pod: str) -> ByteStream:
         raise AssertionError(pod)

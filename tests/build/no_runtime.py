@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from shoal.agent.kubelet.runtime import ByteStream, Command, Exit, Launch, RunKey, Started
+from shoal.agent.kubelet.runtime import ByteStream, Command, Consumption, Exit, Launch, RunKey, Started
 
 
 class NoRuntime:
@@ -28,6 +28,9 @@ class NoRuntime:
 
     async def attach(self, key: RunKey, *, has_input: bool, tty: bool) -> Command:
         raise AssertionError(key)
+
+    async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
+        raise AssertionError(keys)
 
     async def forward_ports(self, pod: str) -> ByteStream:
         raise AssertionError(pod)

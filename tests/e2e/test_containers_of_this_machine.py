@@ -17,6 +17,7 @@ from build.container_machine import ContainerMachine
 from build.containerd import TOOLS, may_run
 from build.forwarded_ports import forwarded
 from build.free_ports import free_port
+from build.pod_usage import top_of
 from build.terminal_process import TerminalProcess
 from docs.pages import ROOT
 
@@ -195,6 +196,16 @@ def test_who_attaches_sees_what_the_program_prints_and_gives_it_input(machine: C
     machine.until_ready(pod)
 
     assert machine.kubectl("attach", "-i", "-q", pod, given="hello\n\n") == "got-hello\n"
+
+
+def test_the_usage_of_containers_is_shown(machine: ContainerMachine) -> None:
+    pod = machine.create("busy", "while :; do :; done")
+    machine.until_ready(pod)
+
+    used = top_of(machine.kubectl, "busy")
+
+    assert 0 < int(used[1].removesuffix("m")) < 2000
+    machine.kubectl("delete", pod, "--wait", "--grace-period=0")
 
 
 def test_an_image_that_does_not_exist_is_not_pulled_at_once_again(machine: ContainerMachine) -> None:

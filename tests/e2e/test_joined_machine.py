@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,11 @@ import pytest
 
 from build.cluster_api import MERGE
 from build.cluster_server import ServerProcess
+from build.forwarded_ports import forwarded
 from build.free_ports import free_port
 from build.joined_process import JoinedProcess, shoal
 from build.kubectl_runs import Kubectl
+from build.pod_usage import top_of
 from shoal.agent.kubelet.node_identity import NodeIdentity
 from shoal.client.http.connection import Connection
 from shoal.client.http.settings import KubeSettings
@@ -133,6 +137,27 @@ def test_logs_and_commands_of_its_pods_come_through_the_server(lab: Lab) -> None
     assert said.count("GPU-") == 2
     assert lab.kubectl("logs", name) == f"on {said}"
     assert lab.kubectl.run("exec", name, "--", "sh", "-c", "exit 7").code == 7
+
+
+def test_ports_and_usage_of_its_pods_come_through_the_server(lab: Lab) -> None:
+    script = (
+        "import http.server as h; s = h.HTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler);"
+        "print(s.server_port, flush=True); s.serve_forever()"
+    )
+    name = created(lab, pod("serves", sys.executable, "-c", script))
+    lab.kubectl("wait", name, "--for=condition=Ready", "--timeout=60s")
+    # It returns when the program has printed something.
+    lab.kubectl("logs", "--follow", "--limit-bytes=1", name)
+
+    with forwarded(lab.kubectl, name, lab.kubectl("logs", name).strip()) as port:
+        answer = urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=30)
+        assert answer.status == 200
+    created(lab, pod("busy", "sh", "-c", "while :; do :; done"))
+    assert top_of(lab.kubectl, "busy")[0] == "busy"
+    nodes = [line.split()[0] for line in lab.kubectl("top", "nodes", "--no-headers").splitlines()]
+    assert NODE in nodes
+    assert len(nodes) == 2
+    lab.kubectl("delete", name, "pod/busy", "--wait", "--grace-period=0")
 
 
 def test_a_killed_agent_and_a_killed_server_lose_no_pod_and_start_none_twice(lab: Lab) -> None:

@@ -16,6 +16,7 @@ import pytest
 from build.cluster_server import ServerProcess
 from build.forwarded_ports import forwarded
 from build.kubectl_runs import Kubectl
+from build.pod_usage import top_of
 
 pytestmark = [pytest.mark.external("kubectl"), pytest.mark.slow]
 Obj = dict[str, Any]
@@ -125,6 +126,20 @@ def test_ports_are_forwarded(machine: Machine) -> None:
             with urllib.request.urlopen(f"http://127.0.0.1:{local}/", timeout=30) as answer:
                 assert answer.status == 200
     machine.kubectl("delete", name, "--wait", "--grace-period=1")
+
+
+def test_the_usage_of_the_machine_and_its_pods_is_shown(machine: Machine) -> None:
+    name = created(machine, pod("busy", "sh", "-c", "while :; do :; done"))
+    machine.kubectl("wait", name, "--for=condition=Ready", "--timeout=60s")
+
+    used = top_of(machine.kubectl, "busy")
+
+    node = machine.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+    assert 0 < int(used[1].removesuffix("m")) < 2000
+    assert machine.kubectl("top", "nodes", "--no-headers").split()[0] == node
+    said = machine.kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/metrics/resource")
+    assert 'pod_cpu_usage_seconds_total{namespace="default",pod="busy"}' in said
+    machine.kubectl("delete", name, "--wait", "--grace-period=0")
 
 
 def test_who_attaches_sees_what_the_process_prints(machine: Machine, folder: Path) -> None:

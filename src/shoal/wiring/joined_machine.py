@@ -67,7 +67,9 @@ def run_joined(cluster: JoinedCluster, identity: NodeIdentity, options: RunOptio
         tasks.start("caches", tasks.informers.run)
         renewed = partial(renew, cluster, identity)
         tasks.start("the certificate", lambda: keep_renewed(identity, tasks.clock, renewed))
-        connections = ServerConnections(lambda: identity.access(cluster), cluster.node, started.port, tasks.clock)
+        connections = ServerConnections(
+            lambda: identity.access(cluster), cluster.node, started.ports.kubelet_port, tasks.clock
+        )
         running = asyncio.ensure_future(connections.run())
         try:
             works = asyncio.ensure_future(_works(tasks, started, connections))

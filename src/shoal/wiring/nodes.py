@@ -18,12 +18,13 @@ from shoal.embedded.kubelets.fleet import Fleet
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.units.errors import BugError, UserError
 from shoal.wiring.cluster_options import ClusterOptions
+from shoal.wiring.measured_nodes import AllNodes
 from shoal.wiring.process_tasks import ProcessTasks
 
 if TYPE_CHECKING:
     from shoal.client.item import Obj
     from shoal.client.port import Api
-    from shoal.embedded.kubelets.node_view import NodeView
+    from shoal.embedded.kubelets.node_view import MeasuredNodes, NodeView
     from shoal.embedded.machines.machine import Machine
 
 _MANY, _LEASE_S, _MANY_LEASE_S, _ELSEWHERE_S = 100, 10.0, 40.0, 20.0
@@ -34,13 +35,21 @@ _METRICS = "shoal.dev/metrics"
 
 
 async def start_nodes(
-    tasks: ProcessTasks, api: Api, options: ClusterOptions, figures: Callable[[], str] = str, *, is_own: bool = True
+    tasks: ProcessTasks,
+    api: Api,
+    options: ClusterOptions,
+    figures: Callable[[], str] = str,
+    *,
+    is_own: bool = True,
+    others: MeasuredNodes | None = None,
 ) -> tuple[Fleet, Ports, str]:
     """Returns the fleet, the ports of its endpoints, and the CA of their certificate. `api` is the client of the
     kubelets; `figures` are metrics to serve beside the fleet's own; `is_own`: the server is the embedded one of this
-    cluster."""
+    cluster; `others`: further nodes whose usage is served with that of the fleet."""
     nodes = _LateFleet()
-    endpoint, ports = await _endpoint(tasks, nodes, options, figures)
+    endpoint, ports = await _endpoint(
+        tasks, nodes, options, EndpointSettings(figures=figures, measured=AllNodes(nodes, others))
+    )
     machines = [_with_endpoint(machine, ports) for machine in options.machines]
     fleet = Fleet(tasks.context("kubelet", api), machines, _fleet_settings(options, ports, is_own=is_own))
     nodes.fleet = fleet
@@ -49,13 +58,13 @@ async def start_nodes(
 
 
 async def _endpoint(
-    tasks: ProcessTasks, nodes: _LateFleet, options: ClusterOptions, figures: Callable[[], str]
+    tasks: ProcessTasks, nodes: _LateFleet, options: ClusterOptions, served: EndpointSettings
 ) -> tuple[Endpoint, Ports]:
     """The open endpoints. Without a chosen port, the usual one, or any free one if it is in use."""
     trust = await _trust(tasks.api)
     wanted = (_METRICS_PORT, 0) if options.metrics_port is None else (options.metrics_port,)
     for port in wanted:
-        settings = EndpointSettings(kubelet_port=options.kubelet_port, metrics_port=port, figures=figures)
+        settings = msgspec.structs.replace(served, kubelet_port=options.kubelet_port, metrics_port=port)
         if options.kubelet_address:
             settings = msgspec.structs.replace(settings, host=options.kubelet_address)
         endpoint = Endpoint(nodes, trusting(settings, trust), tasks.clock.seconds, tasks.node_labels)

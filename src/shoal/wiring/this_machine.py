@@ -27,6 +27,7 @@ from shoal.agent.kubelet.process.launcher import ProcessLauncher
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.process.support import ALLOWED, LABEL, RUNTIME_CLASS, ProcessUser, unsupported
 from shoal.agent.kubelet.stopping import stop_all
+from shoal.agent.kubelet.usage import UsageOfPods
 from shoal.client.clock import WallClock
 from shoal.client.context import Context
 from shoal.client.http.access import Access
@@ -38,10 +39,11 @@ from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.devices.pod_refusal import Refused
 from shoal.embedded.apiserver.dynamic.endpoints import ANNOTATION as ENDPOINT
 from shoal.embedded.kubelets.endpoint import api_server_trust
-from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings
-from shoal.embedded.kubelets.node_view import Usage
+from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
+from shoal.embedded.kubelets.node_view import MeasuredNodes, Usage
 from shoal.wiring.container_runtime import chosen_socket, open_containers, remove_unknown_pods
 from shoal.wiring.machine_gpus import MachineGpus, open_machine_gpus
+from shoal.wiring.measured_nodes import AllNodes
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.this_machine_view import ThisMachineView
 
@@ -59,8 +61,11 @@ CONTAINERS_WARNING = (
 
 class StartedMachine(NamedTuple):
     node: str
-    port: int
+    ports: Ports
     """Of the kubelet, on loopback."""
+    ca: str
+    """The authority of the kubelet's certificate."""
+    view: ThisMachineView
     has_taken_over: asyncio.Event
     """Set when the pods of an earlier process are known."""
 
@@ -79,6 +84,8 @@ class MachineOfNode(msgspec.Struct, frozen=True):
     """The labels of a namespace, by name, where the node may not read all namespaces."""
     runtime_endpoint: str = ""
     """The user's choice of the container runtime's socket."""
+    others: MeasuredNodes | None = None
+    """Further nodes whose usage is served with that of this one."""
 
 
 _SERVER = MachineOfNode()
@@ -99,10 +106,15 @@ async def start_this_machine(
     socket = chosen_socket(what.runtime_endpoint, folder / "runtime-endpoint", _stored_in_containers(store))
     containers = await open_containers(tasks, socket, pods, found.driver, gpus)
     view = ThisMachineView(machine.name, Usage(machine.cores * 1000, machine.memory_bytes))
-    port, url = await _endpoint(tasks, view, what.client_ca)
-    annotations = {} if what.client_ca else {ENDPOINT: url}
+    ports, ca = await _endpoint(tasks, view, what)
+    annotations = {} if what.client_ca else {ENDPOINT: ports.kubelet_url}
     described = NodeDescription(
-        machine, RUNTIME_CLASS, containers.version, labels=labels, annotations=annotations, kubelet_port=port
+        machine,
+        RUNTIME_CLASS,
+        containers.version,
+        labels=labels,
+        annotations=annotations,
+        kubelet_port=ports.kubelet_port,
     )
     processes = ProcessLauncher(runtime, gpus)
     api = client(machine.name)
@@ -136,6 +148,8 @@ async def start_this_machine(
     kubelet = Kubelet(context, parts, node, admission(labels_of, runtime, containers.refusal))
     kubelets.append(kubelet)
     view.kubelet = kubelet
+    view.measured = UsageOfPods(context.clock, kubelet.all)
+    tasks.start("the usage of pods", view.measured.run)
     tasks.start("the kubelet of this machine", kubelet.run)
     tasks.start("the health of the GPUs", _reports(found, kubelet, context, node))
     tasks.start("removal of unknown pods", partial(remove_unknown_pods, containers, kubelet, tasks.informers))
@@ -145,7 +159,7 @@ async def start_this_machine(
         _log.info("this machine runs no containers: %s", containers.refusal)
     else:
         _log.warning(CONTAINERS_WARNING)
-    return StartedMachine(machine.name, port, kubelet.has_taken_over)
+    return StartedMachine(machine.name, ports, ca, view, kubelet.has_taken_over)
 
 
 def _reports(
@@ -250,9 +264,11 @@ async def _server_variables(api: Api) -> dict[str, str]:
     return {"KUBERNETES_SERVICE_HOST": host, **dict.fromkeys(names, port)}
 
 
-async def _endpoint(tasks: ProcessTasks, view: ThisMachineView, client_ca: str) -> tuple[int, str]:
-    settings = EndpointSettings(kubelet_port=0, metrics_port=0, client_ca=client_ca)
-    if not client_ca:
+async def _endpoint(tasks: ProcessTasks, view: ThisMachineView, what: MachineOfNode) -> tuple[Ports, str]:
+    """The open ports, and the authority of their certificate."""
+    measured = AllNodes(view, what.others)
+    settings = EndpointSettings(kubelet_port=0, metrics_port=0, client_ca=what.client_ca, measured=measured)
+    if not what.client_ca:
         try:
             found = await tasks.api.get(CONFIG_MAPS, api_server_trust.NAMESPACE, api_server_trust.NAME)
             settings = api_server_trust.trusting(settings, found.obj())
@@ -261,7 +277,7 @@ async def _endpoint(tasks: ProcessTasks, view: ThisMachineView, client_ca: str) 
     endpoint = Endpoint(view, settings, tasks.clock.seconds, tasks.node_labels)
     ports = await endpoint.start()
     tasks.at_end(endpoint.stop)
-    return ports.kubelet_port, ports.kubelet_url
+    return ports, endpoint.ca
 
 
 async def provide_process_class(api: Api) -> None:

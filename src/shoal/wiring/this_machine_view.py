@@ -9,6 +9,7 @@ from shoal.agent.kubelet.kubelet import Kubelet
 from shoal.agent.kubelet.log_lines import log_lines
 from shoal.agent.kubelet.pod_on_node import PodOnNode
 from shoal.agent.kubelet.runtime import ByteStream, Command, RunKey, StartRefused
+from shoal.agent.kubelet.usage import MeasuredUse, UsageOfPods
 from shoal.client.item import Obj
 from shoal.client.kubelet.pod_status import status_of
 from shoal.embedded.apiserver.streams.terminal import CommandOutput
@@ -19,11 +20,12 @@ T = TypeVar("T")
 
 
 class ThisMachineView:
-    """Implements `NodeView`, `RealNodeView` and `NodeViews`. The usage of pods is not measured."""
+    """Implements `NodeView`, `RealNodeView` and `NodeViews`."""
 
     def __init__(self, name: str, size: Usage) -> None:
         self.name = name
         self.kubelet: Kubelet | None = None
+        self.measured: UsageOfPods | None = None
         self._size = size
 
     def node(self, name: str) -> NodeView | None:
@@ -34,9 +36,7 @@ class ThisMachineView:
 
     def pod(self, namespace: str, name: str) -> Obj | None:
         found = self.kubelet.find(namespace, name) if self.kubelet is not None else None
-        if found is None:
-            return None
-        return {**found.pod, "status": status_of(found.run, found.facts, found.address, found.clock.seconds())}
+        return None if found is None else _shown(found)
 
     def log(self, pod_uid: str, container: str, *, previous: bool = False) -> Sequence[LogLine]:
         pod = self._pod(pod_uid)
@@ -72,13 +72,22 @@ class ThisMachineView:
         return CommandOutput(stderr="commands of this node run as processes\n", code=1)
 
     def usage(self) -> Usage:
-        return Usage(0, 0)
+        return Usage(0, 0) if self.measured is None else _usage(self.measured.machine)
 
     def size(self) -> Usage:
         return self._size
 
     def pod_usage(self) -> Sequence[tuple[Obj, dict[str, Usage]]]:
-        return ()
+        """Of pods whose containers were measured."""
+        if self.kubelet is None or self.measured is None:
+            return ()
+        found = []
+        for uid, pod in self.kubelet.all().items():
+            keys = (RunKey(uid, one.name, one.restarts) for one in pod.run.containers if one.is_alive)
+            used = {key.container: _usage(one) for key in keys if (one := self.measured.of(key)) is not None}
+            if used:
+                found.append((_shown(pod), used))
+        return found
 
     def dcgm(self) -> str:
         return ""
@@ -104,3 +113,11 @@ async def _opened(opening: Awaitable[T]) -> T:
         raise UserError(refused.message) from None
     except TemporaryError as error:
         raise UserError(error.what) from None
+
+
+def _shown(pod: PodOnNode) -> Obj:
+    return {**pod.pod, "status": status_of(pod.run, pod.facts, pod.address, pod.clock.seconds())}
+
+
+def _usage(measured: MeasuredUse) -> Usage:
+    return Usage(measured.cpu_milli, measured.memory_bytes, measured.cpu_s)

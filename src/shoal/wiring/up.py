@@ -22,7 +22,9 @@ from shoal.wiring.process_tasks import ProcessTasks
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.server.control_plane import ControlPlane
     from shoal.embedded.apiserver.settings import Settings
+    from shoal.embedded.kubelets.node_view import MeasuredNodes
     from shoal.wiring.run_choice import RunChoice
+    from shoal.wiring.this_machine import StartedMachine
 
 _SYSTEM, _AUTHENTICATED = "system:serviceaccounts", "system:authenticated"
 _CACHES, _FLEET, _SHOAL = "system:kube-controller-manager", "system:shoal:fleet", "system:shoal"
@@ -112,16 +114,43 @@ async def _start_parts(
     if options.children:
         await _start_children(tasks, options)
     tasks.start("caches", tasks.informers.run)
-    if options.this_machine is not None:
-        await _start_this_machine(tasks, plane, options, options.this_machine)
-    if options.machines:
-        await _start_nodes(tasks, plane, options, figures)
+    await _start_all_nodes(tasks, plane, options, figures, accepts_machines=accepts_machines)
     if gates is not None:
         await gates()
 
 
+async def _start_all_nodes(
+    tasks: ProcessTasks,
+    plane: ControlPlane,
+    options: ClusterOptions,
+    figures: Callable[[], str],
+    *,
+    accepts_machines: bool,
+) -> None:
+    from shoal.wiring.measured_nodes import AllNodes, JoinedUsage, serve_usage
+    from shoal.wiring.provided import provide_metrics
+
+    joined = machine = None
+    if accepts_machines:
+        joined = JoinedUsage(plane.joined, tasks.informers, tasks.clock)
+        tasks.start("the usage of joined machines", joined.run)
+    if options.this_machine is not None:
+        machine = await _start_this_machine(tasks, plane, options, options.this_machine, joined)
+    if options.machines:
+        others = AllNodes(None if machine is None else machine.view, joined)
+        await _start_nodes(tasks, plane, options, figures, others)
+    elif machine is not None:
+        await provide_metrics(tasks.api, machine.ports, machine.ca)
+    elif joined is not None:
+        await serve_usage(tasks, joined)
+
+
 async def _start_nodes(
-    tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, figures: Callable[[], str]
+    tasks: ProcessTasks,
+    plane: ControlPlane,
+    options: ClusterOptions,
+    figures: Callable[[], str],
+    others: MeasuredNodes,
 ) -> None:
     from shoal.wiring.nodes import start_nodes
     from shoal.wiring.provided import provide_device_classes, provide_metrics
@@ -129,21 +158,24 @@ async def _start_nodes(
     if any(machine.gives_by_claims for machine in options.machines):
         await provide_device_classes(tasks.api)
     fleet, ports, ca = await start_nodes(
-        tasks, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), options, figures
+        tasks, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), options, figures, others=others
     )
     await tasks.nodes_ready(fleet.names(), _PATIENCE_S, has_lifecycle=bool(options.controllers))
     await provide_metrics(tasks.api, ports, ca)
 
 
-async def _start_this_machine(tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, folder: Path) -> None:
+async def _start_this_machine(
+    tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions, folder: Path, others: MeasuredNodes | None
+) -> StartedMachine:
     from shoal.wiring.this_machine import MachineOfNode, start_this_machine
 
     def client(node: str) -> Api:
         return _as(plane, Actor(f"system:node:{node}", ("system:nodes", _AUTHENTICATED)), "kubelet")
 
-    machine = MachineOfNode(runtime_endpoint=options.runtime_endpoint)
+    machine = MachineOfNode(runtime_endpoint=options.runtime_endpoint, others=others)
     started = await start_this_machine(tasks, client, folder, machine)
     await tasks.nodes_ready((started.node,), _PATIENCE_S, has_lifecycle=bool(options.controllers))
+    return started
 
 
 async def _start_children(tasks: ProcessTasks, options: ClusterOptions) -> None:

@@ -89,3 +89,33 @@ def test_version_1_reports_processes_killed_for_memory(separate: Path, text: str
     (separate / "memory/shoal/run/memory.oom_control").write_text(text)
 
     assert cgroups.was_out_of_memory("run") is is_killed
+
+
+def test_version_2_counts_what_a_run_uses(unified: Path) -> None:
+    group = unified / "shoal" / "run"
+    group.mkdir()
+    (group / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
+    (group / "memory.current").write_text("5000\n")
+    (group / "memory.stat").write_text("anon 1\ninactive_file 1000\n")
+    (group / "cgroup.procs").write_text("7\n8\n")
+
+    class All(Cgroups):
+        def allowed(self) -> frozenset[str]:
+            return frozenset({"pids", "memory", "cpu"})
+
+    cgroups = All(unified)
+    assert (cgroups.cpu_s("run"), cgroups.memory_bytes("run"), cgroups.processes("run")) == (2.5, 4000, {7, 8})
+    assert (Tree(unified).cpu_s("run"), cgroups.memory_bytes("other")) == (None, None)
+
+
+def test_version_1_counts_processors_only_where_their_controller_does(separate: Path) -> None:
+    for controller in ("cpu", "memory"):
+        (separate / controller / "shoal" / "run").mkdir(parents=True)
+    memory = separate / "memory" / "shoal" / "run"
+    (memory / "memory.usage_in_bytes").write_text("5000\n")
+    (memory / "memory.stat").write_text("cache 1\ntotal_inactive_file 6000\n")
+    cgroups = Cgroups(separate)
+
+    assert (cgroups.cpu_s("run"), cgroups.memory_bytes("run")) == (None, 0)
+    (separate / "cpu" / "shoal" / "run" / "cpuacct.usage").write_text("1500000000\n")
+    assert cgroups.cpu_s("run") == 1.5

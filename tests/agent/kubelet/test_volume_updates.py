@@ -99,4 +99,4 @@ async def test_a_part_of_a_config_map_is_not_changed(tmp_path: Path) -> None:
 
         config = next(iter(machine.cri.configs.values()))
         parts = [one.host_path for one in config.mounts if one.container_path == "/a"]
-    assert [read(one) for one in parts] == ["1"]
+        assert [read(one) for one in parts] == ["1"]

@@ -91,6 +91,15 @@ class Command(Protocol):
     def kill(self) -> None: ...
 
 
+class Consumption(msgspec.Struct, frozen=True):
+    """What a run has used until a moment."""
+
+    at_s: float
+    cpu_s: float
+    memory_bytes: int
+    """What it has at that moment, without what the kernel could give back."""
+
+
 class ByteStream(Protocol):
     """A connection, in both directions."""
 
@@ -138,6 +147,10 @@ class PodRuntime(Protocol):
     async def forward_ports(self, pod: str) -> ByteStream:
         """Frames of SPDY 3.1, by which a client opens connections to ports of the pod, as `portforward.k8s.io` defines
         it. Raises StartRefused and TemporaryError."""
+        ...
+
+    async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
+        """Of those runs that are running. Raises TemporaryError."""
         ...
 
     def log_files(self, key: RunKey) -> Sequence[Path]:

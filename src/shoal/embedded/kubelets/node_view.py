@@ -36,6 +36,24 @@ class Usage(msgspec.Struct, frozen=True):
 
     cpu_milli: int
     memory_bytes: int
+    cpu_s: float | None = None
+    """What was measured until now; None: the usage is simulated, and constant."""
+
+
+class MeasuredNode(Protocol):
+    """A node whose usage is known."""
+
+    name: str
+
+    def usage(self) -> Usage: ...
+
+    def pod_usage(self) -> Sequence[tuple[Obj, dict[str, Usage]]]:
+        """Running pods, with the usage of each container."""
+        ...
+
+    def is_reachable(self) -> bool:
+        """False while the node has failed or is disconnected."""
+        ...
 
 
 class NodeView(Protocol):
@@ -103,5 +121,11 @@ class RealNodeView(Protocol):
 
 class NodeViews(Protocol):
     def node(self, name: str) -> NodeView | None: ...
+
+    def names(self) -> Sequence[str]: ...
+
+
+class MeasuredNodes(Protocol):
+    def node(self, name: str) -> MeasuredNode | None: ...
 
     def names(self) -> Sequence[str]: ...

@@ -125,6 +125,12 @@ class RuntimeCalls:
         answer = await self._runtime("ListContainers", request, messages.ListContainersResponse)
         return frozenset(one.id for one in answer.containers)
 
+    async def stats(self, labels: dict[str, str]) -> list[messages.ContainerStats]:
+        """What containers that run have used."""
+        wanted = messages.ContainerStatsFilter(label_selector=labels)
+        request = messages.ListContainerStatsRequest(filter=wanted)
+        return list((await self._runtime("ListContainerStats", request, messages.ListContainerStatsResponse)).stats)
+
     async def status(self, id_: str) -> messages.ContainerStatus:
         request = messages.ContainerStatusRequest(container_id=id_)
         return (await self._runtime("ContainerStatus", request, messages.ContainerStatusResponse)).status

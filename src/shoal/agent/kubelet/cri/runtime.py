@@ -7,7 +7,7 @@ not answer ends no run: what is not known is asked again until it is answered.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +24,7 @@ from shoal.agent.kubelet.cri.runtime_streams import RuntimeStream, opened_stream
 from shoal.agent.kubelet.cri.sandboxes import OWN, POD, ReadySandbox, Sandboxes
 from shoal.agent.kubelet.cri.streamed_command import streamed_command
 from shoal.agent.kubelet.port_forwarding import PROTOCOL as PORT_PROTOCOL
-from shoal.agent.kubelet.runtime import Command, Exit, Launch, RunKey, Started, StartRefused
+from shoal.agent.kubelet.runtime import Command, Consumption, Exit, Launch, RunKey, Started, StartRefused
 from shoal.agent.protos import cri_pb2 as messages
 from shoal.client.clock import Clock
 from shoal.units.errors import TemporaryError
@@ -152,6 +152,20 @@ class CriRuntime:
         if found is None or found.state != messages.CONTAINER_RUNNING:
             raise StartRefused("NotFound", "the container does not run")
         return found.id
+
+    async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
+        try:
+            listed = await self._calls.stats({OWN: self._owner.id})
+        except CallFailedError as error:
+            raise TemporaryError(str(error), _RETRY_S) from None
+        found, wanted = {}, {*keys}
+        for one in listed:
+            labels = one.attributes.labels
+            key = RunKey(labels[POD], labels[_CONTAINER], int(labels[_ATTEMPT]))
+            if key in wanted and one.cpu.timestamp:
+                cpu_s = one.cpu.usage_core_nano_seconds.value / _NANO
+                found[key] = Consumption(one.cpu.timestamp / _NANO, cpu_s, one.memory.working_set_bytes.value)
+        return found
 
     def log_files(self, key: RunKey) -> Sequence[Path]:
         log = self._log(key)

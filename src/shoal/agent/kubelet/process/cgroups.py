@@ -52,6 +52,38 @@ class Cgroups:
                     return True
         return False
 
+    def processes(self, name: str) -> set[int]:
+        """Those of a run, as far as there is a group of it."""
+        for folder in self._folders(name).values():
+            with suppress(OSError, ValueError):
+                return {int(line) for line in (folder / "cgroup.procs").read_text().split()} - {0}
+        return set()
+
+    def cpu_s(self, name: str) -> float | None:
+        """What the processes of a run have used of the processors; None where no group counts it."""
+        folder = self._folders(name).get("cpu")
+        if folder is None:
+            return None
+        with suppress(OSError, ValueError):
+            if not self._is_unified:
+                return int((folder / "cpuacct.usage").read_text()) / 1_000_000_000
+            used = _value_in(folder / "cpu.stat", "usage_usec")
+            return None if used is None else used / 1_000_000
+        return None
+
+    def memory_bytes(self, name: str) -> int | None:
+        """What the processes of a run have, without files that were not read for some time; None where no group counts
+        it."""
+        folder = self._folders(name).get("memory")
+        if folder is None:
+            return None
+        usage, inactive = "memory.usage_in_bytes", "total_inactive_file"
+        if self._is_unified:
+            usage, inactive = "memory.current", "inactive_file"
+        with suppress(OSError, ValueError):
+            return max(int((folder / usage).read_text()) - (_value_in(folder / "memory.stat", inactive) or 0), 0)
+        return None
+
     def remove(self, name: str) -> None:
         for folder in self._folders(name).values():
             with suppress(OSError):
@@ -94,3 +126,12 @@ class Cgroups:
         except OSError:
             return frozenset()
         return frozenset(granted) & frozenset(_CONTROLLERS)
+
+
+def _value_in(file: Path, key: str) -> int | None:
+    """A value of a file with a key and a value in each line."""
+    for line in file.read_text().splitlines():
+        name, _, value = line.partition(" ")
+        if name == key:
+            return int(value)
+    return None

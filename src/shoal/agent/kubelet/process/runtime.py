@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,7 +27,8 @@ from shoal.agent.kubelet.process import supervisor
 from shoal.agent.kubelet.process.attached_output import AttachedOutput
 from shoal.agent.kubelet.process.cgroups import Cgroups
 from shoal.agent.kubelet.process.commands import ProcessCommand, run_command
-from shoal.agent.kubelet.runtime import ContainerLimits, Exit, Launch, RunKey, Started, StartRefused
+from shoal.agent.kubelet.process.process_usage import all_processes, below, total
+from shoal.agent.kubelet.runtime import Consumption, ContainerLimits, Exit, Launch, RunKey, Started, StartRefused
 
 PROCESSES = 4096
 """How many processes and threads one container may have, at most."""
@@ -207,12 +208,35 @@ class ProcessRuntime:
     async def forward_ports(self, pod: str) -> LocalPortForwarding:  # noqa: ARG002 - all have the ports of the machine
         return LocalPortForwarding()
 
+    async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
+        return await asyncio.to_thread(self._consumption, keys)
+
     def log_files(self, key: RunKey) -> Sequence[Path]:
         folder = self._of(key)
         return [path for path in (folder / "log.1", folder / "log") if path.exists()]
 
     async def remove(self, pod: str) -> None:
         await asyncio.to_thread(shutil.rmtree, self._folder / pod, True)
+
+    def _consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
+        processes, found = all_processes(), {}
+        for key in keys:
+            name = _name(key)
+            own = self._cgroups.processes(name) | below(processes, self._supervisor(key))
+            if own:
+                cpu_s, memory = total(processes, own)
+                counted_s, counted = self._cgroups.cpu_s(name), self._cgroups.memory_bytes(name)
+                cpu_s, memory = cpu_s if counted_s is None else counted_s, memory if counted is None else counted
+                found[key] = Consumption(time.time(), cpu_s, memory)
+        return found
+
+    def _supervisor(self, key: RunKey) -> int:
+        """Its process id; -1 if it has ended."""
+        with suppress(OSError, ValueError, IndexError):
+            pid, ticks, boot = (self._of(key) / "claim").read_text().split()
+            if [supervisor.start_ticks(int(pid)), supervisor.boot()] == [ticks, boot]:
+                return int(pid)
+        return -1
 
     def _of(self, key: RunKey) -> Path:
         return self._folder / key.pod / "containers" / key.container / str(key.attempt)

@@ -83,6 +83,7 @@ from shoal.embedded.apiserver.state.state import State
 from shoal.embedded.apiserver.status import ApiError
 from shoal.embedded.apiserver.storage.memory import MemoryStorage
 from shoal.embedded.apiserver.storage.port import Storage
+from shoal.embedded.apiserver.streams.joined_kubelets import JoinedKubelets
 from shoal.embedded.apiserver.streams.kubelet_routes import conversations
 from shoal.embedded.apiserver.streams.kubelets import CLIENT as KUBELET_CLIENT
 from shoal.embedded.apiserver.streams.kubelets import Kubelets
@@ -107,6 +108,7 @@ class ControlPlane:
         virtual: Mapping[tuple[str, str, str], Virtual],
         authority: Authority,
         faults: Faults,
+        joined: JoinedKubelets,
         followers: tuple[object, ...],
         closers: tuple[Callable[[], Awaitable[None]], ...],
     ) -> None:
@@ -118,6 +120,8 @@ class ControlPlane:
         self.authority = authority
         self.faults = faults
         """The faults on request; callers inside the process call `before` too."""
+        self.joined = joined
+        """The kubelets of machines that joined."""
         self._followers = followers
         """Told of commits for as long as there are any; kept here, so that they are not collected."""
         self._closers = closers
@@ -275,6 +279,7 @@ async def open_plane(
         virtual,
         authority,
         faults,
+        JoinedKubelets(connections, kubelets),
         followers,
         (*closers, kubelets.close, connections.close),
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -57,6 +57,10 @@ class NodeConnections:
 
     def has_joined(self, node: str) -> bool:
         return self._has_joined(node)
+
+    def connected(self) -> Sequence[str]:
+        """The nodes whose machines are connected now."""
+        return [name for name, machine in self._machines.items() if machine.lines]
 
     async def kubelet(self, node: str) -> Kubelet:
         """Where the kubelet of a joined machine is reached. Raises ApiError if it does not connect for some time, as

@@ -24,7 +24,7 @@ from shoal.embedded.kubelets.endpoint.metrics_routes import PREFIX, MetricsRoute
 from shoal.embedded.kubelets.endpoint.node_routes import NodeRoutes
 from shoal.embedded.kubelets.endpoint.pod_routes import PodRoutes
 from shoal.embedded.kubelets.endpoint.request_targets import KubeletRefusal, NodeUnreachable, RequestTargets
-from shoal.embedded.kubelets.node_view import NodeViews
+from shoal.embedded.kubelets.node_view import MeasuredNodes, NodeViews
 from shoal.units.errors import UserError
 
 _SHUTDOWN_S = 0.2
@@ -46,6 +46,8 @@ class EndpointSettings(msgspec.Struct, frozen=True):
     """How often a followed log is read."""
     figures: Callable[[], str] = str
     """Returns metrics of other parts of the process, for the fleet's own page."""
+    measured: MeasuredNodes | None = None
+    """The nodes of metrics.k8s.io, if they are not those of the endpoint."""
 
 
 class Ports(msgspec.Struct, frozen=True):
@@ -86,7 +88,7 @@ class Endpoint:
         handlers = (
             PodRoutes(targets, seconds, settings.follow_every_s),
             NodeRoutes(targets, seconds),
-            MetricsRoutes(MetricsApi(nodes, labels_of), seconds),
+            MetricsRoutes(MetricsApi(settings.measured or nodes, labels_of), seconds),
         )
         self._kubelet = web.Application(middlewares=[_refusals, self._checked])
         for handler in handlers:

@@ -14,7 +14,7 @@ from shoal.api.selector_text import parse_label_selector
 from shoal.api.selectors import Selector
 from shoal.embedded.apiserver.status import bad_request
 from shoal.embedded.kubelets.endpoint.summary import rfc3339
-from shoal.embedded.kubelets.node_view import NodeView, NodeViews, Obj, Usage
+from shoal.embedded.kubelets.node_view import MeasuredNode, MeasuredNodes, Obj, Usage
 from shoal.units.errors import UserError
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
@@ -63,7 +63,7 @@ def _terms(text: str) -> Iterator[tuple[str, str, bool]]:
 
 
 class MetricsApi:
-    def __init__(self, nodes: NodeViews, labels_of: LabelsOf) -> None:
+    def __init__(self, nodes: MeasuredNodes, labels_of: LabelsOf) -> None:
         self._nodes = nodes
         self._labels_of = labels_of
 
@@ -85,7 +85,7 @@ class MetricsApi:
                 containers = [{"name": name, "usage": _usage(one)} for name, one in used.items()]
                 yield _with_time("PodMetrics", metadata, now_s) | {"containers": containers}
 
-    def _reachable(self) -> Iterator[NodeView]:
+    def _reachable(self) -> Iterator[MeasuredNode]:
         for name in self._nodes.names():
             node = self._nodes.node(name)
             if node is not None and node.is_reachable():

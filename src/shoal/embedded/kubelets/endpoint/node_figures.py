@@ -1,7 +1,8 @@
 """Computes the Prometheus metrics of a kubelet: its own, and those of resources, cAdvisor and probes.
 
-Names and labels are the kubelet's. The usage of containers is simulated: a constant rate from start to end. The CPU
-time of a node is accumulated between two reads, so that it never decreases when a pod ends.
+Names and labels are the kubelet's. The usage of simulated containers is a constant rate from start to end, and the CPU
+time of their node is accumulated between two reads, so that it never decreases when a pod ends. A node with real pods
+has what was measured, and nothing of containers where only simulated values exist: in cAdvisor's metrics and of probes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from shoal.client.kubelet.times import read
 from shoal.embedded.kubelets.node_object import VERSION
-from shoal.embedded.kubelets.node_view import NodeView, Obj, Usage
+from shoal.embedded.kubelets.node_view import NodeView, Obj, RealNodeView, Usage
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.families import MetricHead, Type
 from shoal.prometheus.registry import Reading
@@ -86,7 +87,7 @@ class NodeStats:
         return text_of(readings)
 
     def cadvisor(self, node: NodeView, now_s: float) -> bytes:
-        running = list(_running(node, now_s))
+        running = [] if isinstance(node, RealNodeView) else list(_running(node, now_s))
         used_s: _Numbers = [(("", "/", "", "", "", "", "total"), self._processor_s(node, now_s))]
         kept: _Numbers = [(("", "/", "", "", "", ""), node.usage().memory_bytes)]
         started: _Numbers = []
@@ -114,7 +115,7 @@ class NodeStats:
 
     def probes(self, node: NodeView, now_s: float) -> bytes:
         found: _Numbers = []
-        for pod, spec, _, since_s in _running(node, now_s):
+        for pod, spec, _, since_s in () if isinstance(node, RealNodeView) else _running(node, now_s):
             is_ready = bool((_status(pod, spec["name"]) or {}).get("ready"))
             for field, kind in _PROBES.items():
                 probe = spec.get(field)
@@ -128,8 +129,11 @@ class NodeStats:
         return text_of((_reading("counter", "prober_probe_total", words, _PROBE, found),))
 
     def _processor_s(self, node: NodeView, now_s: float) -> float:
+        used = node.usage()
+        if used.cpu_s is not None:
+            return used.cpu_s
         before_s, total_s = self._processor.get(node.name, (now_s, 0.0))
-        total_s += max(now_s - before_s, 0.0) * node.usage().cpu_milli / 1000
+        total_s += max(now_s - before_s, 0.0) * used.cpu_milli / 1000
         self._processor[node.name] = (now_s, total_s)
         return total_s
 
@@ -169,7 +173,9 @@ def _place(pod: Obj, spec: Obj) -> tuple[str, ...]:
 
 
 def _value(field: str, used: Usage, ran_s: float) -> float:
-    return used.cpu_milli * ran_s / 1000 if field == _FIELDS[0] else used.memory_bytes
+    if field != _FIELDS[0]:
+        return used.memory_bytes
+    return used.cpu_milli * ran_s / 1000 if used.cpu_s is None else used.cpu_s
 
 
 def _sent(probe: Mapping[str, int] | None, ran_s: float) -> int:

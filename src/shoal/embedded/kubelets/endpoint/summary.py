@@ -20,7 +20,12 @@ def stats_summary(node: NodeView, now_s: float) -> Obj:
 
 def _pod(pod: Obj, used: dict[str, Usage], now: str) -> Obj:
     metadata = pod["metadata"]
-    total = Usage(sum(one.cpu_milli for one in used.values()), sum(one.memory_bytes for one in used.values()))
+    measured = [one.cpu_s for one in used.values() if one.cpu_s is not None]
+    total = Usage(
+        sum(one.cpu_milli for one in used.values()),
+        sum(one.memory_bytes for one in used.values()),
+        sum(measured) if measured else None,
+    )
     return {
         "podRef": {key: metadata.get(key, "") for key in ("name", "namespace", "uid")},
         "startTime": (pod.get("status") or {}).get("startTime"),
@@ -31,8 +36,12 @@ def _pod(pod: Obj, used: dict[str, Usage], now: str) -> Obj:
 
 def _figures(used: Usage, now: str) -> Obj:
     bytes_ = used.memory_bytes
+    cpu: Obj = {"time": now, "usageNanoCores": used.cpu_milli * 1_000_000}
+    if used.cpu_s is not None:
+        cpu["usageCoreNanoSeconds"] = int(used.cpu_s * 1_000_000_000)
+        return {"cpu": cpu, "memory": {"time": now, "workingSetBytes": bytes_}}
     return {
-        "cpu": {"time": now, "usageNanoCores": used.cpu_milli * 1_000_000},
+        "cpu": cpu,
         "memory": {"time": now, "usageBytes": bytes_, "workingSetBytes": bytes_, "rssBytes": bytes_},
     }
 
