@@ -117,6 +117,10 @@ dist: $(VENV)/.dev $(RELEASE)/.installed ## Wheel, source distribution, SBOM, li
 image: $(VENV)/.dev ## The container image shoal:VERSION (docs/image.md); IMAGE='--platform linux/arm64' for another processor
 	@$(BIN)/python -m tools.image $(IMAGE)
 
+.PHONY: chart
+chart: $(VENV)/.dev ## Renew the generated files of charts/shoal and deploy/kustomize
+	@$(BIN)/python -m tools.chart
+
 schemas: $(VENV)/.dev ## Renew the schemas of Kubernetes (KUBECTL=path of a current kubectl)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target out/schemas 'kubernetes-validate>=1.37'
 	@$(BIN)/python -m tools.kubernetes_schemas --kubectl $(or $(KUBECTL),kubectl) --schemas out/schemas/kubernetes_validate/kubernetes-json-schema

@@ -14,6 +14,7 @@ from bench import (
     agent_plugin,
     dashboard,
     decode,
+    gpu_operator,
     packages,
     packing,
     queues,
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     agent_exporter.main(["--quick"] if chosen.quick else [])
     print("\nnode agent, device plugin")
     agent_plugin.main(["--quick"] if chosen.quick else [])
+    print("\nGPU operator")
+    gpu_operator.main(["--quick"] if chosen.quick else [])
     print("\npackages")
     packages.main()
     print("\npods on this machine")

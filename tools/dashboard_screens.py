@@ -101,7 +101,7 @@ def screen(name: str, size: tuple[int, int], colours: Colours | None = None) -> 
 def screens() -> Iterator[tuple[str, str]]:
     """File names and their texts."""
     for name in KEYS:
-        for width, height in SIZES if name in ("nodes", "waiting", "node") else SIZES[:1]:
+        for width, height in SIZES:
             yield f"{name}-{width}x{height}.txt", _plain(screen(name, (width, height)))
     for width, height in SIZES:
         colours = Colours()

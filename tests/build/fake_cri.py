@@ -70,6 +70,10 @@ class FakeCri:
         """By container: the time in nanoseconds, those of processors, and bytes of memory."""
         self.holds_commands = False
         """Whether commands in containers do not end now."""
+        self.exec_url = "http://127.0.0.1:1/exec/token"
+        """Where the streams of commands are."""
+        self.reopened: Counter[str] = Counter()
+        """How often each container has begun a new log."""
         self._names = count(1)
         self._lock = threading.RLock()
         self._restarting = threading.Lock()
@@ -263,6 +267,7 @@ class FakeCri:
 
     def _ReopenContainerLog(self, request: messages.ReopenContainerLogRequest) -> messages.ReopenContainerLogResponse:
         self._known(request.container_id)
+        self.reopened[request.container_id] += 1
         return messages.ReopenContainerLogResponse()
 
     def _ExecSync(self, request: messages.ExecSyncRequest) -> messages.ExecSyncResponse:
@@ -271,7 +276,7 @@ class FakeCri:
 
     def _Exec(self, request: messages.ExecRequest) -> messages.ExecResponse:
         self._known(request.container_id)
-        return messages.ExecResponse(url="http://127.0.0.1:1/exec/token")
+        return messages.ExecResponse(url=self.exec_url)
 
     def _ImageStatus(self, request: messages.ImageStatusRequest) -> messages.ImageStatusResponse:
         name = request.image.image

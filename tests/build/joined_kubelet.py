@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from build.small_clusters import SmallCluster
-from shoal.agent.kubelet.environment import Surroundings
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Kubelet
 from shoal.agent.kubelet.launches import LaunchInputs
@@ -29,6 +28,7 @@ from shoal.client.context import Context
 from shoal.client.informers import Informers
 from shoal.client.item import Item, Listed, Obj
 from shoal.client.kind import Kind
+from shoal.client.kubelet.environment import Surroundings
 from shoal.client.port import EVERYTHING, GENTLY, Api, Batches, Deletion, Patch, Select, ServedKind
 from shoal.client.recorder import Recorder
 from shoal.client.refusals import NO_ANSWER, BusyError

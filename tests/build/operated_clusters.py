@@ -13,10 +13,13 @@ from build.operator_objects import PCI
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.context import Context, Controller
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
+from shoal.client.informers import Informers
 from shoal.client.item import Obj
 from shoal.client.kind import DAEMON_SETS, DEFINITIONS, NAMESPACES, NODES
 from shoal.client.port import Api
+from shoal.client.recorder import Recorder
 from shoal.client.served import Served
+from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.operator.controller import operator_controller
 from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.operator.components.facts import OperatorSettings
@@ -99,3 +102,21 @@ async def make_ready(cluster: SmallCluster, *, unavailable: int = 0) -> None:
         more = {"updatedNumberScheduled": 1, "numberMisscheduled": 0, "observedGeneration": generation}
         body = {"status": {**counts, **more, "numberUnavailable": unavailable}}
         await cluster.patch(DAEMON_SETS, one["metadata"]["name"], body, "status", SPACE)
+
+
+class OperatorProcess:
+    """The operator as a process of its own, which knows nothing but what the server tells it."""
+
+    def __init__(self, cluster: SmallCluster, api: Api | None = None) -> None:
+        client = api or cluster.api
+        informers = Informers(client, cluster.clock, cluster.draw)
+        recorder = Recorder(client, cluster.clock, "shoal-operator")
+        learning = WriteThroughApi(client, informers)
+        context = Context("shoal-operator", learning, informers, cluster.clock, cluster.draw, recorder)
+        parts = (informers.run(), recorder.run(), served_operator(context).run())
+        self._tasks = [asyncio.ensure_future(one) for one in parts]
+
+    async def kill(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

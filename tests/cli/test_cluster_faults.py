@@ -20,6 +20,7 @@ from shoal.cli.cluster_faults import add_faults
 from shoal.cli.cluster_folder import cluster_folder
 from shoal.cli.exit_codes import exit_code
 from shoal.cli.main import main
+from shoal.cli.node_faults import nearest_nodes
 from shoal.client.http.api import KubeApi
 from shoal.client.http.locate import locate
 from shoal.client.item import Obj
@@ -132,6 +133,13 @@ def _only_line(capsys: pytest.CaptureFixture[str]) -> str:
     lines = [line for line in err.splitlines() if not line.startswith("cluster: ")]
     assert len(lines) == 1, err
     return lines[0]
+
+
+def test_the_nearest_nodes_begin_with_the_text_or_are_like_it() -> None:
+    names = ["cpu-0", "dgx-a100-80-0", "g5-12xlarge-0", "p5-48xlarge-0", "p5-48xlarge-1"]
+    assert nearest_nodes("p5", names) == ["p5-48xlarge-0", "p5-48xlarge-1"]
+    assert nearest_nodes("p5-48xlarge-9", names)[:2] == ["p5-48xlarge-1", "p5-48xlarge-0"]
+    assert nearest_nodes("zzz", names) == names[:3]
 
 
 @pytest.mark.parametrize("command", [["fail"], ["heal"], ["gpu-fail", "0"], ["drain"]])

@@ -11,6 +11,7 @@ import pytest
 
 from shoal.cli.embedded_options import EmbeddedOptions, Scheduler
 from shoal.cli.main import main
+from shoal.cli.up import UpOptions
 from shoal.units.errors import UserError
 from shoal.wiring.cluster_clock import ClockReading
 from shoal.wiring.controllers import CONTROLLERS, DEFAULT_SCHEDULER
@@ -120,6 +121,20 @@ def test_the_demonstration_says_what_does_not_go_with_it(capsys: pytest.CaptureF
     err = capsys.readouterr().err
     assert err.startswith("shoal: --nodes does not go with --demo; ")
     assert err.count("\n") == 1
+
+
+def test_a_fleet_that_is_given_in_several_options_has_the_machines_of_all() -> None:
+    assert (
+        UpOptions(nodes=["2xp5.48xlarge", "1xg5.xlarge,lab.yaml"]).embedded().nodes
+        == "2xp5.48xlarge,1xg5.xlarge,lab.yaml"
+    )
+    assert UpOptions().embedded().nodes == "2xp5.48xlarge"
+
+
+@pytest.mark.parametrize("command", [["up"], ["cluster", "nodes", "--kubeconfig", "/nowhere"]])
+def test_the_first_of_several_fleets_is_read_too(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "--nodes", "2xp5.48xlrge", "--nodes", "1xp5.48xlarge"]) == 2
+    assert "p5.48xlrge" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["up"], ["cluster", "nodes", "--kubeconfig", "/nowhere"]])

@@ -27,7 +27,10 @@ def test_whoever_asks_about_one_is_told_what_is_wrong(name: str, namespace: str)
     explanation = explanation_of(NOTES, name, namespace)
     assert explanation is not None
     assert explanation.title == "pod default/b1"
-    assert explanation.chapters[0] == ("wrong", ["metadata.annotations: 1 is no share"])
+    assert explanation.chapters == [
+        ("wrong", ["metadata.annotations: 1 is no share"]),
+        ("then", ["correct it with `kubectl edit pod b1 -n default`; Shoal tries it again when it changes"]),
+    ]
 
 
 @pytest.mark.parametrize("name", ["pod/b9", "job/b1", "other/b1", "nodes.metrics.k8s.io"])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from build.manifests import pod
+from build.small_clusters import small_cluster
+from build.virtual_time import virtual
 from shoal.api.decode import read
-from shoal.cli.live_history import Read, happenings_of, of_present_objects
+from shoal.cli.live_history import Read, happenings_of, has_account, of_present_objects
+from shoal.client.kind import SERVICE_ACCOUNTS
 from shoal.views.history import history_lines
 
 
@@ -84,3 +88,12 @@ def test_a_container_that_was_restarted_has_its_last_end_in_the_history() -> Non
     assert history_lines(found, {}, "pod") == [
         "18:45:10 failed: container main exited with code 137 (SIGKILL, OOMKilled)"
     ]
+
+
+@virtual
+async def test_a_service_account_is_looked_for_in_its_namespace(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await cluster.create(SERVICE_ACCOUNTS, {"metadata": {"name": "trainer", "namespace": "default"}})
+        assert await has_account(cluster.api, "default", "trainer")
+        assert not await has_account(cluster.api, "default", "other")
+        assert not await has_account(cluster.api, "elsewhere", "trainer")

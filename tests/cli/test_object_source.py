@@ -219,7 +219,7 @@ def test_an_object_that_contradicts_others_is_named_and_keeps_nobody_from_lookin
 
 def test_who_is_wrong_can_be_asked_about(doors: Doors) -> None:
     told = words(doors.living("why", "podgroup/odd", "-n", "t"))
-    assert told.startswith("podgroup t/odd is wrong, and nothing is decided about it")
+    assert told.startswith("podgroup t/odd is not valid: Shoal decides nothing about it until it is corrected")
     assert "spec.networkTopology: no HyperNode" in told
     assert words(doors.living("why", "t/odd")) == told
     assert "left out" not in doors.err

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import pytest
 
-from shoal.cli.progress import long_work, step
+from build.terminal_process import TerminalProcess
+from shoal.cli.progress import long_work, step, terminal_step
 
 
 def test_a_step_is_a_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,3 +38,17 @@ def test_work_that_is_done_at_once_says_nothing() -> None:
     assert not timer.is_alive()
     assert threading.active_count() == before
     assert said == []
+
+
+def test_work_on_files_says_nothing_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal_step("deciding")
+    assert capsys.readouterr().err == ""
+
+
+def test_on_a_terminal_a_command_that_waits_for_manifests_says_that_it_reads_them() -> None:
+    command = [sys.executable, "-m", "shoal", "decide", "-f", "-", "--nodes", "1xp5.48xlarge"]
+    with TerminalProcess(command, (80, 24)) as terminal:
+        terminal.shows("reading the manifests ...")
+        terminal.type(b"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n\x04")
+        terminal.shows("1 placed")
+        assert terminal.told() == "ended 0"

@@ -212,13 +212,6 @@ def test_wrong_usage_is_one_line(
     assert words in err
 
 
-def test_a_line_in_a_pipe_does_not_end_in_blanks(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["queue", "-f", "examples/manifests/queues.yaml"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > 5
-    assert [line for line in lines if line != line.rstrip()] == []
-
-
 # -- whether those that have quota find places on the nodes ------------------------------------------------------------
 
 

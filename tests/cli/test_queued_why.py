@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -321,7 +320,8 @@ def test_where_a_limit_range_makes_pods_invalid_it_is_named_and_no_quota_is_prop
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A LimitRange's default request that is larger than the limit of the pods."""
-    item: dict[str, Any] = {"type": "Container", "defaultRequest": {"nvidia.com/gpu": 8, "cpu": 4}}
+    amounts: Object = {"nvidia.com/gpu": 8, "cpu": 4}
+    item: Object = {"type": "Container", "defaultRequest": amounts}
     limits = thing("v1", "LimitRange", "t/lr", spec={"limits": [item]})
     other = thing("v1", "LimitRange", "u/other", spec={"limits": [item]})
     objects = [node("n", 8), flavor(), *gpu_queue("t", gpus(8)), job("t/j", 1, 6, labels=QUEUE, suspend=True)]
@@ -330,8 +330,37 @@ def test_where_a_limit_range_makes_pods_invalid_it_is_named_and_no_quota_is_prop
     help_ = "would help Correct the requests and limits of its pods, or LimitRange t/lr, which sets those that the pods"
     assert f"{help_} leave out." in said
     assert "coveredResources" not in said
-    item["max"] = item.pop("defaultRequest")
-    item["max"]["nvidia.com/gpu"] = 4
+    del item["defaultRequest"]
+    item["max"] = {**amounts, "nvidia.com/gpu": 4}
     said = " ".join(told(tmp_path, capsys, "why", "job/j", objects=[*objects, limits]).split())
     assert "didn't satisfy LimitRange constraints" in said
     assert "LimitRange t/lr" in said.partition("would help")[2]
+
+
+H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+
+
+def misspelled(quota: int = 8) -> list[Object]:
+    waits = living(job("t/waits", 1, 4, labels=QUEUE, suspend=True))
+    waits["spec"]["template"]["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM"}
+    only = living(node("n", 8, labels=H100))
+    return [only, flavor(nodeLabels=H100), *gpu_queue("t", gpus(quota)), waits]
+
+
+def test_a_misspelled_label_value_of_a_queued_job_is_corrected_in_its_template(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = " ".join(told(tmp_path, capsys, "why", "job/waits", objects=misspelled()).split())
+    assert (
+        "would help No node has nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM; did you mean NVIDIA-H100-80GB-HBM3? "
+        'In job t/waits, spec.template.spec.nodeSelector["nvidia.com/gpu.product"]: NVIDIA-H100-80GB-HBM3 instead of '
+        "NVIDIA-H100-80GB-HBM. kubectl patch job waits -n t --type=json -p="
+    ) in said
+    assert "Drop nodeSelector" not in said
+
+
+def test_a_label_value_with_which_a_queued_job_would_wait_as_well_is_no_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = " ".join(told(tmp_path, capsys, "why", "job/waits", objects=misspelled(quota=2)).split())
+    assert "kubectl patch job" not in said

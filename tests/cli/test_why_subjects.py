@@ -210,7 +210,9 @@ def test_a_job_whose_pods_all_run_says_where(why: Why) -> None:
 def test_a_job_without_pods_says_what_became_of_it(why: Why) -> None:
     ended = job("t/j", 1) | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
     assert why.told("job/j", node("n"), ended) == "job t/j: has ended: Complete"
-    assert why.told("job/j", node("n"), job("t/j", 1, suspend=True)) == "job t/j: is suspended and has no pods"
+    assert why.told("job/j", node("n"), job("t/j", 1, suspend=True)).startswith(
+        "job t/j: is suspended and has no pods would help"
+    )
     none = replicas("Deployment", "t/d", 0)
     assert why.told("deploy/d", node("n"), none) == "deployment t/d: has no pods: it asks for 0 replicas"
 
@@ -367,3 +369,28 @@ def test_a_gang_without_pods_is_no_pod(why: Why) -> None:
     world = [node("n", 8), queue, volcano_group("t/g", 2, queue="q", minResources={"nvidia.com/gpu": 8}), pod("t/a", 1)]
     assert why.refused("pod/g", *world).endswith('shoal: pod "g" not found; 1 pod exists\n')
     assert why.told("t/g", *world).startswith("gang t/g")
+
+
+def test_a_type_that_the_cluster_has_no_object_of_is_a_type_all_the_same(why: Why) -> None:
+    assert why.refused("job/train", node("n", 8)) == 'shoal: job "train" not found; 0 jobs exist\n'
+    assert why.refused("deploy/a", node("n", 8)) == 'shoal: deployment "a" not found; 0 deployments exist\n'
+
+
+def test_a_misspelled_type_is_named_also_where_no_object_has_the_name(why: Why) -> None:
+    found = why.refused("pdo/x", node("n", 8), pod("t/a", 1))
+    assert found == 'shoal: "pdo" is no type, and no namespace with pods; did you mean pod?\n'
+    found = why.refused("team-x/zebra", node("n", 8), pod("t/a", 1))
+    assert found.startswith('shoal: "team-x" is no type, and no namespace with pods; ')
+    assert "did you mean" not in found
+    assert why.refused("tt/a", node("n", 8), pod("t/a", 1)).endswith("did you mean t/a?\n")
+
+
+def test_a_suspended_job_that_no_queue_holds_is_resumed_where_its_pods_fit(why: Why) -> None:
+    waits = job("t/j", 2, 4, suspend=True)
+    fact = "spec.suspend is true, and the job has no label kueue.x-k8s.io/queue-name: no queue resumes it."
+    assert f"would help {fact} Set spec.suspend of job t/j to false." in why.told("job/j", node("n", 8), waits)
+    told = why.told("job/j", node("n", 4), waits)
+    assert fact in told
+    assert "Set spec.suspend" not in told
+    ended = job("t/j", 2, 4, suspend=True, labels={"kueue.x-k8s.io/queue-name": "q"})
+    assert "resumes it" not in why.told("job/j", node("n", 8), ended)

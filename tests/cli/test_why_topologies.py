@@ -243,6 +243,21 @@ def test_a_taint_of_all_nodes_is_tolerated_in_the_template(why: Why) -> None:
     assert "fewer or smaller pods" not in told
 
 
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {},
+        {f"{PODSET}-unconstrained-topology": "true"},
+        {f"{PODSET}-preferred-topology": RACK},
+        {f"{PODSET}-slice-required-topology": RACK, f"{PODSET}-slice-size": "2"},
+    ],
+    ids=["implied", "unconstrained", "preferred", "slices"],
+)
+def test_pods_are_named_for_requests_of_every_kind(annotations: dict[str, str], why: Why) -> None:
+    document = why.document([*nodes(), *queue(*ALL), job(2, 8, **annotations), *running(0, 1, 2, 3)])
+    assert [command for command in commands(document) if command.startswith("kubectl delete pod")]
+
+
 def test_no_pods_are_named_where_the_queue_finds_no_domain_without_them(why: Why) -> None:
     """Four pods with 8 GPUs each are too many for a rack."""
     document = why.document([*nodes(), *queue(*ALL), requiring(RACK, 4), *running(0, 2, 3)])

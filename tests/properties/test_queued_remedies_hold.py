@@ -91,6 +91,13 @@ def explained(objects: list[Object], name: str) -> Explanation:
     return Explainer(documents, loaded_of(documents), 1, lambda: True).about(f"job/{name}", "t")
 
 
+def annotations_of(objects: list[Object], name: str) -> Object:
+    """The annotations of a job's pods."""
+    (found,) = [each for each in objects if each["kind"] == "Job" and each["metadata"]["name"] == name]
+    annotations: Object = found["spec"]["template"]["metadata"]["annotations"]
+    return annotations
+
+
 def jobs(objects: list[Object]) -> list[str]:
     return [each["metadata"]["name"] for each in objects if each["kind"] == "Job"]
 
@@ -139,15 +146,20 @@ def test_a_job_that_waiting_does_not_help_finds_no_places_when_all_pods_have_end
 
 
 def test_the_random_clusters_have_remedies_and_limits_of_every_kind() -> None:
-    kinds, limits = set(), set()
+    kinds, limits, in_domains = set(), set(), set()
     for seed in seeds(60):
         everything = world(random.Random(seed))
         for name in jobs(everything):
             told = explained(first_in_line(copy.deepcopy(everything), name), name)
             kinds |= {" ".join(command.split()[:3]) for remedy in told.remedies for command in remedy.commands}
+            if told.code == "TopologyPlacementFailed" and any(
+                PODSET in key for key in annotations_of(everything, name)
+            ):
+                in_domains |= {command.split()[1] for remedy in told.remedies for command in remedy.commands}
             kinds |= {"fewer pods" for remedy in told.remedies if FEWER.fullmatch(remedy.words)}
             lines = [line for heading, lines in told.chapters for line in lines if heading == "outlook"]
             limits |= {line.partition(":")[0] for line in lines}
     assert kinds >= {"kubectl patch job", "kubectl patch clusterqueue", "kubectl patch resourceflavor", "fewer pods"}
     assert kinds >= {"kubectl delete pod"}
+    assert in_domains >= {"delete", "uncordon", "patch", "cluster"}
     assert limits >= {"Waiting for pods to end does not help", "Waiting does not help"}

@@ -170,6 +170,18 @@ WAITS: dict[str, tuple[tuple[Object, ...], str]] = {
         (template("t/one", devices(of="tpu.test")),),
         "claim mine: request gpu: device class tpu.test does not exist",
     ),
+    "for a template whose name is misspelled": (
+        (template("t/oone", devices()),),
+        'resourceclaimtemplate "t/one" not found (did you mean oone?).',
+    ),
+    "for a class whose name is misspelled": (
+        (template("t/one", devices(of=f"{DRIVER}m")),),
+        f"device class {DRIVER}m does not exist (did you mean {DRIVER}?).",
+    ),
+    "with an expression about a misspelled attribute": (
+        (template("t/one", devices(f'device.attributes["{DRIVER}"].typ == "gpu"')),),
+        "no such key: typ (did you mean type?).",
+    ),
     "with an expression that means nothing": (
         (template("t/one", devices("device.memory(")),),
         'claim mine: request gpu: selectors[0] "device.memory(": at 1:15: Syntax error',

@@ -62,6 +62,12 @@ def test_a_repeated_warning_is_told_once_at_its_last_time() -> None:
     assert told == ["18:45:10 FailedCreate: Error creating: pods ... is forbidden"]
 
 
+def test_names_in_a_message_stay_but_for_that_of_the_pod_that_is_not_created() -> None:
+    message = 'Error creating: pods "w-x7" is forbidden: serviceaccount "trainer" not found'
+    told = history_lines([happening(1, "FailedCreate", message, warns=True)], {}, "job")
+    assert told == ['18:45:01 FailedCreate: Error creating: pods ... is forbidden: serviceaccount "trainer" not found']
+
+
 def test_the_newest_lines_are_kept_and_states_are_left_out() -> None:
     many = [happening(at, f"Fault{at}", "broke", warns=True) for at in range(MOST_LINES + 1)]
     told = history_lines([*many, happening(99, "FailedScheduling", "0/1 nodes", warns=True)], {}, "pod")

@@ -83,6 +83,12 @@ def test_a_missing_service_account_has_the_command_that_creates_it() -> None:
     assert missing_account_words(MESSAGE, "t") == []
 
 
+def test_of_a_service_account_that_exists_now_no_command_is_told() -> None:
+    message = f'Error creating: pods "w-0" is forbidden: {MISSING}'
+    (words,) = missing_account_words(message, "t", exists=True)
+    assert words.startswith("ServiceAccount sa exists now. The controller creates the pods at its next attempt")
+
+
 def test_a_headline_about_pods_that_run_stays() -> None:
     explanation = Explanation("job t/w", "pods: 3 run")
     message = f'Error creating: pods "w-0" is forbidden: {MISSING}'

@@ -19,7 +19,7 @@ from shoal.units.commit import commit
 
 _ROOT = Path(__file__).parents[2]
 _PARTS = (
-    *("src", "tests", "bench", "tools", "docs", "deploy", "examples", "requirements"),
+    *("src", "tests", "bench", "tools", "docs", "charts", "deploy", "examples", "requirements"),
     *("README.md", "LICENSE", "Makefile", "Containerfile"),
 )
 _MOST_WHEEL_BYTES = 4_000_000

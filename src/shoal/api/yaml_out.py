@@ -36,6 +36,8 @@ def _is_itself(text: str) -> bool:
 _Dumper.add_representer(str, _text)
 
 
-def to_yaml(value: Any, *, sort_keys: bool = False) -> str:
-    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True)
+def to_yaml(value: Any, *, sort_keys: bool = False, are_leaves_inline: bool = False) -> str:
+    """`are_leaves_inline`: lists and objects without lists and objects in them take one line."""
+    style = None if are_leaves_inline else False
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, default_flow_style=style)
     return text

@@ -144,13 +144,15 @@ def advise(source: AdviceSource, choice: RuleChoice, shown: AdviceOutput, access
 
 def _live(source: AdviceSource, access: AccessOptions) -> AdvisedObjects:
     from shoal.cli.cluster_access import announce, speak
+    from shoal.cli.progress import long_work
     from shoal.store.advised_objects import AdvisedObjects, read_advised_objects
 
     if not source.live:
         return AdvisedObjects()
     cluster = access.access()
     announce(cluster)
-    return speak(cluster, read_advised_objects)
+    with long_work(f"reading the cluster {cluster.name or cluster.server}"):
+        return speak(cluster, read_advised_objects)
 
 
 def _files(source: AdviceSource) -> PlainObjects:

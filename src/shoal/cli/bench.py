@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from shoal.cli.command_help import HelpCommand, HelpGroup
-from shoal.cli.formats import FOR_PROGRAMS, AsJson, TableOutput, checked, write
+from shoal.cli.formats import FOR_PROGRAMS, AsJson, TableOutput, checked, console, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,9 +75,7 @@ def engine(
     if form != _TABLE:
         write(figures, form)
         return
-    from rich.console import Console
-
-    Console(highlight=False).print(figure_table(figures))
+    console(is_folded=True).print(figure_table(figures))
 
 
 @app.command("queues", cls=HelpCommand)
@@ -97,12 +95,10 @@ def queues(
     if form != _TABLE:
         write(figures, form)
         return
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    screen = console(is_folded=True)
     for title, rows in queuebench.tables_of(figures):
-        console.print(f"[bold]{title}[/]")
-        console.print(row_table(rows))
+        screen.print(f"[bold]{title}[/]")
+        screen.print(row_table(rows))
 
 
 def row_table(rows: Iterable[BenchFigure]) -> Table:

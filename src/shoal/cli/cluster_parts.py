@@ -20,6 +20,7 @@ from shoal.cli.embedded_options import (
     Speed,
     Stages,
     WithContention,
+    fleet_of,
 )
 from shoal.cli.foreground import ready_reporter
 from shoal.cli.option_groups import with_options
@@ -44,13 +45,14 @@ KubeletAddress = Annotated[
 @dataclass(frozen=True, kw_only=True)
 class NodesOptions:
     nodes: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             metavar="FLEET",
-            help="The nodes: 8xp5.48xlarge,2xdgx-a100-80[spot] or FILE.yaml.",
+            help="The nodes: 8xp5.48xlarge,2xdgx-a100-80[spot] or FILE.yaml; may be given several times. By default "
+            f"{DEFAULT_NODES}.",
             autocompletion=fleets,
         ),
-    ] = DEFAULT_NODES
+    ] = None
     speed: Speed = 1.0
     stages: Stages = None
     gpu_software: GpuSoftwareOption = USUAL_SOFTWARE
@@ -68,7 +70,7 @@ def nodes(options: NodesOptions, cluster_access: AccessOptions) -> None:
     from shoal.wiring.join import run_nodes
 
     cluster = EmbeddedOptions(
-        nodes=options.nodes,
+        nodes=fleet_of(options.nodes),
         has_controllers=False,
         speed=options.speed,
         stages=tuple(options.stages or ()),

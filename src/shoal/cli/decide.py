@@ -65,6 +65,7 @@ def decide(options: DecideOptions) -> None:
     from shoal.cli.manifest_source import loaded_manifests
     from shoal.cli.manifests import loaded_of, rounds_of, warn
     from shoal.cli.preemption_options import settings_under, steps_of
+    from shoal.cli.progress import long_work, terminal_step
     from shoal.sim.answers import answer
     from shoal.views.decision import InputError
 
@@ -77,15 +78,15 @@ def decide(options: DecideOptions) -> None:
     if options.strict and loaded.errors:
         return
     rounds = rounds_of(loaded, options.seed, steps=steps, keep_terminating=options.keep_terminating)
-    decision = structs.replace(
-        answer(rounds, loaded.manifests.gated, options.cycles), errors=[InputError.of(each) for each in loaded.errors]
-    )
+    with long_work("deciding", terminal_step):
+        decision = answer(rounds, loaded.manifests.gated, options.cycles)
+    decision = structs.replace(decision, errors=[InputError.of(each) for each in loaded.errors])
     if options.as_json or options.output in FOR_PROGRAMS:
         from shoal.cli.formats import write
 
         write(decision, "json" if options.as_json else options.output)
         return
+    from shoal.cli.formats import console
     from shoal.views.decision_text import show
-    from shoal.views.text_console import TextConsole
 
-    show(TextConsole(highlight=False), decision)
+    show(console(is_folded=True), decision)

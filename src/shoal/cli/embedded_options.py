@@ -227,6 +227,11 @@ def _check_names(machines: Sequence[Machine]) -> None:
         raise UserError(f"two nodes are called {twice}", where=Where(path="--nodes"), fix=fix)
 
 
+def fleet_of(nodes: Sequence[str] | None) -> str:
+    """What `--nodes` says, given once, several times or not at all."""
+    return ",".join(nodes) if nodes else DEFAULT_NODES
+
+
 def _absolute(nodes: str) -> str:
     return ",".join(_absolute_file(part) if part.lower().endswith(_FILES) else part for part in nodes.split(","))
 

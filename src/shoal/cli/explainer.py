@@ -41,6 +41,7 @@ from shoal.cli.missing_pods import missing_by_spec, pod_of_template, replica_set
 from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
 from shoal.cli.preemption_options import policy_of_rules, rules_in_use, steps_of_rules
 from shoal.cli.quota_raises import raises_for
+from shoal.cli.resumption import tell_resumption
 from shoal.engine.from_api.queues import is_finished
 from shoal.engine.reasons import Code
 from shoal.sim.explanation import explain
@@ -312,6 +313,8 @@ class Explainer:
             words = f"has no pods yet; its PodGroup {group} exists" if group else without_pods(value)
             explanation = Explanation(f"{subject.kind} {subject.key}:", f"pods: {counts}" if counts else words)
             explanation.add("pods", *by_node(pods), *lost)
+            if not counts:
+                tell_resumption(explanation, value, self._rounds, self._go_on, is_living=self._is_living)
             return explanation
         # Those that the API server refuses to create say more than those that would be placed.
         first = next(iter(self._refused(subject)), waiting[0])

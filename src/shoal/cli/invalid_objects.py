@@ -35,8 +35,6 @@ def shortened(notes: Sequence[str]) -> list[str]:
 
 def explanation_of(notes: Sequence[str], name: str, namespace: str, *, is_only: bool = False) -> Explanation | None:
     """Of the object that is meant, if it is one of them. `is_only`: objects of other namespaces are not meant."""
-    from shoal.views.explanation import Explanation
-
     word, slash, rest = name.partition("/")
     kind = kind_called(word) if slash else ""
     found = [match for note in notes if (match := _NOTE.fullmatch(note))]
@@ -46,8 +44,16 @@ def explanation_of(notes: Sequence[str], name: str, namespace: str, *, is_only: 
             key = match["key"]
             is_named = key in keys or ("/" not in text and not is_only and key.rpartition("/")[2] == text)
             if is_named and (not wanted or kind_called(match["kind"]) == wanted):
-                explanation = Explanation(f"{match['kind'].lower()} {key}", "is wrong, and nothing is decided about it")
-                explanation.add("wrong", match["why"])
-                explanation.add("then", "correct it; it is tried again when it changes")
-                return explanation
+                return _told(match["kind"].lower(), key, match["why"])
     return None
+
+
+def _told(kind: str, key: str, why: str) -> Explanation:
+    from shoal.views.explanation import Explanation
+
+    explanation = Explanation(f"{kind} {key}", "is not valid: Shoal decides nothing about it until it is corrected")
+    explanation.add("wrong", why)
+    namespace, _, bare = key.rpartition("/")
+    command = f"kubectl edit {kind} {bare}{f' -n {namespace}' if namespace else ''}"
+    explanation.add("then", f"correct it with `{command}`; Shoal tries it again when it changes")
+    return explanation

@@ -28,6 +28,7 @@ from shoal.views.refused_pods import (
     EXCEEDED,
     FAILED_CREATE,
     exceeded,
+    missing_account,
     missing_account_words,
     tell_last_refusal,
     tell_refusal,
@@ -102,8 +103,10 @@ def show_history(explanation: Explanation, family: Family, documents: Sequence[D
         tell_refusal(explanation, short, namespace, would_run=family.would_run)
     elif refused and not is_told and all(heading != REFUSED for heading, _ in explanation.chapters):
         lines = tell_last_refusal(explanation, refused[-1])
-        fixes = [meant_runtime(family.missing_pod, documents), *missing_account_words(refused[-1], namespace)]
-        insert(explanation, REFUSED, *lines, *fixes)
+        account = missing_account(refused[-1])
+        exists = bool(account) and speak(access, lambda api: has_account(api, namespace, account))
+        fixes = missing_account_words(refused[-1], namespace, exists=exists)
+        insert(explanation, REFUSED, *lines, meant_runtime(family.missing_pod, documents), *fixes)
     names = {meta.uid: meta.key for document in documents if (meta := meta_of(document.value)).uid}
     explanation.add(HISTORY, *history_lines(happenings_of(read, documents), names, family.kind))
 
@@ -125,6 +128,18 @@ def meant_runtime(pod: Pod | None, documents: Sequence[Document]) -> str:
     known = [meta_of(each.value).name for each in documents if isinstance(each.value, RuntimeClass)]
     near = nearest_name(name, known) if name and name not in known else ""
     return f'RuntimeClass "{near}" exists; did you mean that in spec.runtimeClassName?' if near else ""
+
+
+async def has_account(api: Api, namespace: str, name: str) -> bool:
+    """False also where it may not be read."""
+    from shoal.client.kind import SERVICE_ACCOUNTS
+    from shoal.client.refusals import RefusedError
+
+    try:
+        await api.get(SERVICE_ACCOUNTS, namespace, name)
+    except RefusedError:
+        return False
+    return True
 
 
 async def read_family(api: Api, family: Family, namespace: str) -> Read:

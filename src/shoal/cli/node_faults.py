@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -28,9 +28,15 @@ async def node_of(api: Api, name: str) -> Obj:
         return (await api.get(NODES, "", name)).obj()
     except NotFoundError:
         names = [item.name for item in (await api.list(NODES)).items]
-        near = get_close_matches(name, names, 3, 0.5) or sorted(names)[:3]
+        near = nearest_nodes(name, names)
         fix = f"the nearest: {', '.join(near)}" if near else "the cluster has no nodes"
         raise UserError(f"node {excerpt(name)} not found", fix=fix) from None
+
+
+def nearest_nodes(name: str, names: Sequence[str]) -> list[str]:
+    """Those that begin with the text, else those that are like it, else the first ones."""
+    begun = [each for each in sorted(names) if each.startswith(name)]
+    return (begun or get_close_matches(name, names, 3, 0.5) or sorted(names))[:3]
 
 
 async def check_simulated(api: Api, name: str, fix: str = "nothing was changed") -> None:

@@ -19,6 +19,7 @@ from shoal.api.kueue import Workload
 from shoal.api.pod import Pod
 from shoal.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from shoal.units.errors import UserError, excerpt
+from shoal.units.near_texts import nearest_name
 from shoal.views.enumeration import few
 
 POD, GANG, WORKLOAD = "pod", "gang", "workload"
@@ -35,6 +36,7 @@ _ALIASES: Mapping[str, str] = {
     "lws": "leaderworkerset",
 }
 _MAKERS = (Job, Deployment, ReplicaSet, StatefulSet, DaemonSet)
+_MAKER_NAMES = tuple(each.__name__.lower() for each in _MAKERS)
 _FIRST = (GANG, WORKLOAD)
 """Kinds in order of precedence if several objects have one name; other owners of pods follow."""
 _NEAR = 3
@@ -113,6 +115,7 @@ class Subjects:
         word, slash, rest = text.partition("/")
         word = word.partition(".")[0].lower()
         known = {kind for kinds in self._kinds.values() for kind in kinds}
+        known |= {*_MAKER_NAMES}
         kind = _ALIASES.get(word) or next((each for each in (word, word.removesuffix("s")) if each in known), "")
         is_kind = slash and (kind in known or kind in _ALIASES.values())
         return (kind, rest) if is_kind else ("", text)
@@ -149,6 +152,10 @@ class Subjects:
         short = name.rpartition("/")[2]
         near += [bare[each] for each in difflib.get_close_matches(short, bare, n=_NEAR, cutoff=_ALIKE)]
         shown = [f"{kind}/{each}" if kind else each for each in dict.fromkeys(near)][:_NEAR]
+        if slash and not shown and not kind and not self._has_namespace(word):
+            near_kind = nearest_name(word.lower(), (*_ALIASES, *_MAKER_NAMES))
+            fix = f"did you mean {_ALIASES.get(near_kind, near_kind)}?" if near_kind else _EXPLAINED
+            return UserError(f"{excerpt(word)} is no type, and no namespace with pods", fix=fix)
         what = kind or "pod or gang"
         count = sum(self._is_created(key, kind) for key in names)
         many = f"{count:,} {kind or 'pods and gang'}s exist" if count != 1 else f"1 {what} exists"

@@ -178,13 +178,12 @@ def _at_marks(curve: dict[int, float]) -> dict[str, float | None]:
 
 
 def _show(scenario: Scenario, results: Sequence[Result], plot: Path | None) -> None:
-    from rich.console import Console
-
+    from shoal.cli.formats import console
     from shoal.sim.axis import MARKS
     from shoal.views.packing_table import packing_table
 
-    console = Console(highlight=False)
-    console.print(scenario.words, style="dim", soft_wrap=True)
-    console.print(packing_table([result.row for result in results], MARKS))
+    screen = console(is_folded=True)
+    screen.print(scenario.words, style="dim", soft_wrap=True)
+    screen.print(packing_table([result.row for result in results], MARKS))
     if plot is not None:
-        console.print(f"picture: {plot.resolve()}", markup=False, soft_wrap=True)
+        screen.print(f"picture: {plot.resolve()}", markup=False, soft_wrap=True)

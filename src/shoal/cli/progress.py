@@ -39,6 +39,12 @@ def step(words: str) -> None:
     sys.stderr.flush()
 
 
+def terminal_step(words: str) -> None:
+    """A line for people who wait. In a log it would say nothing about the result of a command on files."""
+    if sys.stderr.isatty():
+        step(words)
+
+
 @contextmanager
 def long_work(words: str, say: Callable[[str], None] = step, long_s: float = _LONG_S) -> Iterator[None]:
     """Says the words as a step once the work has lasted two seconds."""

@@ -209,11 +209,13 @@ def diff(filename: _Two = None, output: TableOutput = _TABLE, seed: Seed = 42) -
     """
     checked(output, TABLES)
     from shoal.cli.formats import console, write
+    from shoal.cli.progress import long_work, terminal_step
     from shoal.cli.queue_manifests import futures_of
     from shoal.sim.queue_diff import compare
 
-    (now, before), (proposed, after) = futures_of(filename or [], seed)
-    comparison = compare(now, proposed, before, after)
+    with long_work("simulating both quotas", terminal_step):
+        (now, before), (proposed, after) = futures_of(filename or [], seed)
+        comparison = compare(now, proposed, before, after)
     if output in FOR_PROGRAMS:
         write(comparison, output)
         return

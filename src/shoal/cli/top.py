@@ -40,7 +40,10 @@ class TopOptions:
         str, typer.Option("--selector", "-l", metavar="LABELS", help="Only nodes with these labels, and their holders.")
     ] = ""
     sort_by: Annotated[
-        UsedResource | None, typer.Option("--sort-by", help="Nodes of which most is used come first.")
+        UsedResource | None,
+        typer.Option(
+            "--sort-by", metavar="RESOURCE", help="gpu, cpu or memory: nodes of which most is used come first."
+        ),
     ] = None
     no_headers: NoHeaders = False
     watch: Annotated[

@@ -30,6 +30,7 @@ from shoal.cli.embedded_options import (
     Speed,
     Stages,
     WithContention,
+    fleet_of,
 )
 from shoal.cli.foreground import export_line, log_into, run_in, wants_dashboard
 from shoal.cli.log_options import LoggingOptions
@@ -92,13 +93,14 @@ class UpOptions:
         bool, typer.Option("--accept-data-loss", help="Start although the state is damaged or has lost writes.")
     ] = False
     nodes: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             metavar="FLEET",
-            help="Simulated nodes: 8xp5.48xlarge,2xdgx-a100-80[spot], FILE.yaml, or none.",
+            help="Simulated nodes: 8xp5.48xlarge,2xdgx-a100-80[spot], FILE.yaml, or none; may be given several times. "
+            f"By default {DEFAULT_NODES}.",
             autocompletion=fleets,
         ),
-    ] = DEFAULT_NODES
+    ] = None
     snapshot: Annotated[
         Path | None,
         typer.Option(
@@ -141,7 +143,7 @@ class UpOptions:
 
     def embedded(self) -> EmbeddedOptions:
         return EmbeddedOptions(
-            nodes=self.nodes,
+            nodes=fleet_of(self.nodes),
             has_controllers=self.controllers,
             scheduler=self.scheduler,
             speed=self.speed,

@@ -67,6 +67,7 @@ def why(
     from shoal.cli.named_nodes import no_nodes_warning
     from shoal.cli.object_source import source_from
     from shoal.cli.preemption_options import rules_in_use
+    from shoal.cli.progress import long_work, terminal_step
     from shoal.cli.related_warnings import related_warnings
     from shoal.cli.search_deadline import SearchDeadline
     from shoal.units.errors import UserError
@@ -80,8 +81,9 @@ def why(
     is_plain = policy == _POLICY and options.scheduler_config is None
     loaded = source.taken() if is_plain else loaded_of(source.documents, policy, options.scheduler_config)
     try:
-        explainer = Explainer(source.documents, loaded, options.seed, SearchDeadline(_MOST_S))
-        explanation = explainer.about(name, namespace, is_only=is_only)
+        with long_work("looking for what would help", terminal_step):
+            explainer = Explainer(source.documents, loaded, options.seed, SearchDeadline(_MOST_S))
+            explanation = explainer.about(name, namespace, is_only=is_only)
     except UserError:
         wrong = explanation_of(source.notes, name, namespace, is_only=is_only)
         if wrong is None and not options.filename:

@@ -13,11 +13,11 @@ from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
 POLICY_NAME = "cluster-policy"
-_OF_MACHINES = (
+OF_MACHINES = (
     *("vfioManager", "sandboxDevicePlugin", "kataSandboxDevicePlugin", "vgpuManager", "vgpuDeviceManager"),
     *("kataManager", "ccManager"),
 )
-_CONFIGS = (
+CONFIGS = (
     ("devicePlugin", "device-plugin-config"),
     ("migManager", "mig-parted-config"),
     ("dcgmExporter", "metrics-config"),
@@ -33,11 +33,11 @@ def cluster_policy(values: ChartValues) -> Obj:
             value = values.get(option.path)
             if value not in ("", [], {}):
                 put(spec, option.target, value)
-    for component, usual in _CONFIGS:
+    for component, usual in CONFIGS:
         if values.get(f"{component}.config.create") and not values.get(f"{component}.config.name"):
             put(spec, f"{component}.config.name", usual)
     if not values.get("sandboxWorkloads.enabled"):
-        for name in _OF_MACHINES:
+        for name in OF_MACHINES:
             spec.pop(name, None)
     return {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": POLICY_NAME}, "spec": spec}
 
@@ -45,7 +45,7 @@ def cluster_policy(values: ChartValues) -> Obj:
 def component_configs(values: ChartValues, namespace: str) -> list[Obj]:
     """The ConfigMaps that `devicePlugin.config.create` and its like ask for."""
     found = []
-    for component, usual in _CONFIGS:
+    for component, usual in CONFIGS:
         data = values.get(f"{component}.config.data")
         if values.get(f"{component}.config.create"):
             meta = {"name": values.get(f"{component}.config.name") or usual, "namespace": namespace}

@@ -42,6 +42,9 @@ class ReleaseRecord(msgspec.Struct, frozen=True):
     namespace: str
     state: str = INSTALLING
     created_namespace: bool = False
+    has_other_process: bool = False
+    """Whether a process of Shoal ran in the cluster before, such as `shoal run` on another machine: what such processes
+    write while they run stays at the removal."""
     inventory: tuple[Address, ...] = ()
     """In the order in which they are applied, of this and of the former revision."""
     current: Revision = Revision()
@@ -68,6 +71,7 @@ def to_api(record: ReleaseRecord) -> Obj:
         "revision": str(record.current.number),
         "version": record.current.version,
         "createdNamespace": "true" if record.created_namespace else "false",
+        "hasOtherProcess": "true" if record.has_other_process else "false",
         "inventory": "".join(f"{' '.join(part or '-' for part in one)}\n" for one in record.inventory),
     }
     packed = {"current": _packed(record.current)}
@@ -88,6 +92,7 @@ def from_api(config_map: Obj) -> ReleaseRecord:
             meta["namespace"],
             data["state"],
             data.get("createdNamespace") == "true",
+            data.get("hasOtherProcess") == "true",
             inventory,
             _unpacked(packed["current"]),
             _unpacked(packed["former"]) if "former" in packed else None,

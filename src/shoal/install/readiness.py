@@ -58,7 +58,9 @@ def _policy(obj: Obj) -> str:
     told = [one for one in status.get("conditions") or () if one.get("type") == "Error" and one.get("status") == "True"]
     if told:
         return f"{told[0].get('reason', '')}: {told[0].get('message', '')}"
-    return f"state {state}" if state else "the operator has not reported a state"
+    if state:
+        return f"state {state}"
+    return "the operator has not reported a state; its log: kubectl logs -A -l app.kubernetes.io/component=operator"
 
 
 _CHECKS = {

@@ -16,6 +16,7 @@ from shoal.api.taints import Toleration
 from shoal.engine.events import PodGone
 from shoal.engine.queues.facts import QuotaAssignment, WorkloadFacts
 from shoal.engine.queues.proof import Prover
+from shoal.engine.queues.reasons import Wait
 from shoal.engine.queues.remedies import Effect, RemedyKind, SearchLimit, admission_with_quota, remedies
 from shoal.engine.queues.remedies import Remedy as QuotaRemedy
 from shoal.engine.reasons import Evidence
@@ -25,8 +26,9 @@ from shoal.sim.queue_corrections import QueueCorrection
 from shoal.sim.queue_openings import QueueOpenings
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_levels import flavors_without_topology, respelling, unmatched_levels_of
-from shoal.sim.queued_nodes import admissions_anywhere, is_admitted_with, nodes_as_tried, requests_topology
+from shoal.sim.queued_nodes import admissions_anywhere, is_admitted_with, nodes_as_tried
 from shoal.sim.queued_resources import QueuedResource
+from shoal.sim.queued_selectors import QueuedSelector
 from shoal.sim.queued_topologies import flavor_with_topology, looser_topology
 from shoal.sim.remedies import Objects, RemedyTrial, WaitingSubject, remedies_of
 from shoal.sim.remedies.candidates import Candidate
@@ -48,6 +50,8 @@ _MOST_NAMES = 4
 _COMMANDED = frozenset({RemedyKind.QUOTA, RemedyKind.BORROWING, RemedyKind.LENDING})
 _WITH_LEAST = frozenset({"Job", "Workload"})
 """Kinds whose users can state a minCount."""
+_OF_PLACES = frozenset({Wait.TOPOLOGY, Wait.QUOTA, Wait.EXCEEDS_MAX_QUOTA})
+"""Reasons of workloads whose pods may lack places in topology domains."""
 _NO_PLACES = "More quota alone does not help: its pods find no places on the nodes."
 
 
@@ -78,12 +82,12 @@ class _QueuedHelp:
             return
         levels = unmatched_levels_of(self._rounds, self._facts)
         if levels:
-            respelt = respelling(self._rounds, self._facts, levels, self._objects)
-            if respelt is None:
+            level = respelling(self._rounds, self._facts, levels, self._objects)
+            if level is None:
                 lacking = flavors_without_topology(self._rounds, self._facts)
                 self._add([], unmatched_words(untold_near(levels)), lacking)
             else:
-                self._add([respelt], unmatched_words(levels))
+                self._add([level], unmatched_words(levels))
             return
         correction = QueueCorrection(self._rounds, self._facts, self._objects)
         if correction.is_needed:
@@ -99,6 +103,11 @@ class _QueuedHelp:
         resource = QueuedResource(self._rounds, self._facts, self._objects, by_quota)
         if resource.near:
             self._add(resource.tried(self._trial), resource.words())
+            return
+        selector = QueuedSelector(self._rounds, self._facts, self._objects)
+        respelt = selector.tried(self._trial) if selector.labels else []
+        if respelt:
+            self._add(respelt, unmatched_words(selector.labels))
             return
         openings = QueueOpenings(self._rounds, self._facts, self._objects, self._told)
         opened = openings.tried(by_quota, lambda: self._quota(self._rounds.prover))
@@ -139,11 +148,11 @@ class _QueuedHelp:
                 return None, []
             tried = [self._with_quota(each, admission) for each in found.candidates[:_MOST_TRIED]]
             return found, [remedy for remedy in tried if remedy is not None]
-        if not requests_topology(facts):
+        if self._explanation.code not in _OF_PLACES:
             return None, []
         first: Found | None = None
         for anywhere in islice(admissions_anywhere(rounds.kueue.queues, facts), _MOST_FLAVORS):
-            found = self._on_nodes(anywhere)
+            found = self._on_nodes(anywhere, is_in_domain=True)
             if found is None:
                 continue
             tried = [self._in_domain(each, anywhere) for each in found.candidates[:_MOST_TRIED]]
@@ -176,8 +185,9 @@ class _QueuedHelp:
             self._rounds.placement.renew()
             return self._beside(candidate, self._quota(self._rounds.prover))
 
-    def _on_nodes(self, admission: QuotaAssignment) -> Found | None:
-        """None where its pods find places, so that only quota is lacking."""
+    def _on_nodes(self, admission: QuotaAssignment, *, is_in_domain: bool = False) -> Found | None:
+        """None where its pods find places, so that only quota is lacking. `is_in_domain`: the queues say what no domain
+        can hold."""
         with self._arrived(admission) as subject:
             if subject is None or self._trial.runs(subject) or self._trial.is_short:
                 return None
@@ -187,8 +197,7 @@ class _QueuedHelp:
             evidence = explainer.evidence(pod)
             group = explainer.gang_evidence(subject.name) if subject.is_gang else None
             may_shrink = any(each.min_count is not None for each in self._facts.pod_sets)
-            if not requests_topology(self._facts):
-                # Else the queues say what no domain can hold.
+            if not is_in_domain:
                 self._tell_limit("" if may_shrink else empty_nodes_words(evidence, group))
             self._explanation.add("nodes", *self._counted(evidence, len(subject.pods)))
             self._explanation.add("nearest", "" if evidence.fitting else nearest_sentence(evidence))

@@ -1,5 +1,5 @@
-"""Finds changes of nodes, and tolerations, that let the queue admit a workload whose pods have to be in one topology
-domain.
+"""Finds changes of nodes, and tolerations, that let the queue admit a workload whose pods need places in topology
+domains.
 
 Topology placement of queues counts nodes by itself, so each change is tried twice: on the facts, where its pods must
 find places, and on the nodes of the queues, where a cycle must admit the workload. Nothing of a trial is left.
@@ -19,7 +19,7 @@ from shoal.engine.asks import Ask
 from shoal.engine.events import NodeFacts
 from shoal.engine.queues.clusterqueue import ClusterQueue
 from shoal.engine.queues.facts import PodSet, PodSetAdmission, QuotaAssignment, WorkloadFacts
-from shoal.engine.queues.flavors.eligibility import asks_for_topology, topology_applies, why_barred
+from shoal.engine.queues.flavors.eligibility import topology_applies, why_barred
 from shoal.engine.queues.remedies import is_admitted_as
 from shoal.engine.queues.state import Queues
 from shoal.engine.queues.topology_facts import QueueNode
@@ -28,10 +28,6 @@ from shoal.sim.remedies import Objects, RemedyTrial
 from shoal.sim.remedies.unready_nodes import UNREADY
 
 _GPU = "nvidia.com/gpu"
-
-
-def requests_topology(facts: WorkloadFacts) -> bool:
-    return any(asks_for_topology(each.topology) for each in facts.pod_sets)
 
 
 def admissions_anywhere(queues: Queues, facts: WorkloadFacts) -> Iterator[QuotaAssignment]:

@@ -27,6 +27,12 @@ def meant_words(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {near}?" if near else ""
 
 
+def aside_words(name: str, names: Iterable[str]) -> str:
+    """The same within a sentence: ` (did you mean x?)`."""
+    near = nearest_name(name, names)
+    return f" (did you mean {near}?)" if near else ""
+
+
 def near_texts(text: str, known: Iterable[str]) -> tuple[str, ...]:
     """What contains it comes before what merely looks like it."""
     lower = {name.lower(): name for name in sorted(known)}

@@ -53,7 +53,8 @@ _ACCOMMODATED = re.compile(
 )
 _BY = re.compile(r"Preempted by (?:pod |gang )?(?P<name>\S+)")
 _ADMITTED = re.compile(r"Admitted by (?P<queue>[Cc]lusterQueue \S+?),? ")
-_SUFFIX = re.compile(r'"[^"]*"')
+_CREATED, _UNNAMED = re.compile(r'^(Error creating: \S+) "[^"]*"'), r"\1 ..."
+"""The name of a pod or job that a controller tries to create is another one each time."""
 
 
 class Happening(msgspec.Struct, frozen=True):
@@ -137,7 +138,7 @@ def _words(each: Happening, names: Mapping[str, str]) -> str:
         where = each.message.rpartition(" to ")[2] if each.reason == "Scheduled" else ""
         return f"{_VERBS[each.reason]} to node {where}" if where else _VERBS[each.reason]
     if each.is_warning or each.reason in _TOLD:
-        return f"{each.reason}: {_SUFFIX.sub('...', each.message)}" if each.message else each.reason
+        return f"{each.reason}: {_CREATED.sub(_UNNAMED, each.message)}" if each.message else each.reason
     return ""
 
 

@@ -118,13 +118,23 @@ def tell_refusal(
     explanation.chapters = kept
 
 
-def missing_account_words(message: str, namespace: str) -> list[str]:
-    """What to do about a ServiceAccount that does not exist, with the command; empty for other refusals."""
+def missing_account(message: str) -> str:
+    """The ServiceAccount that did not exist when the pods were refused; empty for other refusals."""
     found = _NO_ACCOUNT.search(message)
-    if found is None:
+    return "" if found is None else found["name"]
+
+
+def missing_account_words(message: str, namespace: str, *, exists: bool = False) -> list[str]:
+    """What to do about a ServiceAccount that does not exist, with the command; empty for other refusals. `exists`: it
+    was created since then."""
+    name = missing_account(message)
+    if not name:
         return []
+    if exists:
+        words = f"ServiceAccount {name} exists now. The controller creates the pods at its next attempt"
+        return [f"{words}, for which it waits longer after each failure."]
     words = "Create the ServiceAccount, or correct serviceAccountName in the pods."
-    return [words, f"kubectl create serviceaccount {found['name']} -n {namespace}"]
+    return [words, f"kubectl create serviceaccount {name} -n {namespace}"]
 
 
 def not_created_words(message: str) -> str:

@@ -23,7 +23,7 @@ HELP: Mapping[Wait, str] = {
     Wait.PENDING: "It is considered in the order of its queue.",
     Wait.PODS_READY: "It is tried again when the pods of those admitted before are ready.",
     Wait.GATED: "It is considered once its gates are removed.",
-    Wait.ON_HOLD: "Nothing is admitted here until that is undone.",
+    Wait.ON_HOLD: "Nothing is admitted here until that is corrected.",
     Wait.INADMISSIBLE: "Waiting does not help: correct what is named.",
     Wait.RESERVED: "It starts when the gang before it has started, or where it ends in time.",
 }

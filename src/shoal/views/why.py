@@ -116,13 +116,13 @@ _WITHOUT_AMOUNT: Mapping[Code, str] = {
     Code.TOO_MANY_PODS: "takes no more pods",
     Code.PORTS: "has host port {} taken",
     Code.CLAIM_UNUSABLE: "would do, but {}",
-    Code.CLAIM_ELSEWHERE: "cannot use what {} is allocated to",
+    Code.CLAIM_ELSEWHERE: "cannot use the devices of claim {}, which other nodes have",
     Code.CLAIMS: "cannot serve {}",
     Code.SPREAD: "lies where too many of these pods are already",
     Code.SPREAD_LABEL: "does not have the topology label of the spread constraint",
-    Code.POD_AFFINITY: "has none of the pods near that this one must be near to",
-    Code.POD_ANTI_AFFINITY: "has pods near that this one must keep away from",
-    Code.KEPT_AWAY: "has pods near that keep this one away",
+    Code.POD_AFFINITY: "has no pod in its topology domain that this pod must run with",
+    Code.POD_ANTI_AFFINITY: "has pods in its topology domain that this pod must not run with",
+    Code.KEPT_AWAY: "has pods in its topology domain that must not run with this pod",
 }
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from shoal.agent.kubelet.cri.container_volumes import provide_for_containers
-from shoal.agent.kubelet.environment import Surroundings
 from shoal.agent.kubelet.mounts import unmount_below
-from shoal.agent.kubelet.pod_fields import Addresses
-from shoal.agent.kubelet.references import Reference
+from shoal.client.kubelet.environment import Surroundings
+from shoal.client.kubelet.pod_fields import Addresses
+from shoal.client.kubelet.references import Reference
 
 Obj = dict[str, Any]
 CONFIG: dict[Reference, dict[str, bytes] | None] = {Reference("configmap", "c"): {"a": b"1"}}

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from shoal.agent.kubelet.environment import Surroundings
-from shoal.agent.kubelet.pod_fields import Addresses
-from shoal.agent.kubelet.references import Reference
 from shoal.agent.kubelet.volumes import Tokens, VolumeFault, provide, tokens_of
+from shoal.client.kubelet.environment import Surroundings
+from shoal.client.kubelet.pod_fields import Addresses
+from shoal.client.kubelet.references import Reference
 
 Obj = dict[str, Any]
 CONFIG: dict[Reference, dict[str, bytes] | None] = {Reference("configmap", "c"): {"a": b"1", "b": b"2"}}

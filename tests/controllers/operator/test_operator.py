@@ -300,3 +300,18 @@ async def test_a_config_map_of_the_driver_that_is_created_later_is_used(tmp_path
             "volumeMounts"
         ]
         assert "/usr/local/share/ca-certificates/ca.crt" in [one["mountPath"] for one in mounts]
+
+
+@virtual
+async def test_a_config_map_that_is_missing_or_has_no_effect_is_an_event(tmp_path: Path) -> None:
+    async with operated_cluster(tmp_path, nodes=2) as cluster:
+        await cluster.create(CONFIG_MAPS, {"metadata": {"name": "sharing"}, "data": {"any": "version: v1"}}, SPACE)
+        config = {"devicePlugin": {"config": {"name": "sharing"}}, "migManager": {"config": {"name": "layouts"}}}
+        await policy(cluster, config)
+        await cluster.pass_time(5)
+        warnings = dict(await _warnings(cluster))
+        assert warnings["ConfigMapNotFound"] == "spec.migManager.config names ConfigMap layouts: no such one"
+        assert warnings["NoDefaultConfig"] == (
+            "spec.devicePlugin.config names ConfigMap sharing and no default: no effect on 2 of 2 GPU nodes, which "
+            "lack the label nvidia.com/device-plugin.config"
+        )

@@ -11,9 +11,10 @@ from build.fleets import FleetRun, machine, pod, statuses
 from build.foreign_kinds import established
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES
 from shoal.client.kind import CONFIG_MAPS, NAMESPACES, NODES, PODS
 from shoal.embedded.gpus import mig_manager, plugin_manager
-from shoal.embedded.kubelets.cluster_policy import MISPLACED, POLICIES, ClusterPolicy
+from shoal.embedded.kubelets.cluster_policy import ClusterPolicy
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.wiring.foreign_kinds import provide_foreign
 
@@ -59,7 +60,7 @@ async def _config(cluster: SmallCluster, name: str, **data: str) -> None:
 
 
 async def _policy(cluster: SmallCluster, spec: dict[str, Any], name: str = "cluster-policy") -> None:
-    await cluster.create(POLICIES, {"metadata": {"name": name}, "spec": spec})
+    await cluster.create(CLUSTER_POLICIES, {"metadata": {"name": name}, "spec": spec})
     await cluster.pass_time(2)
 
 
@@ -82,7 +83,7 @@ async def test_a_default_makes_every_gpu_count_four(tmp_path: Path) -> None:
         assert [await _offered(cluster, node) for node in ("node-0", "node-1")] == ["8", "8"]
         product = (await cluster.get(NODES, "node-0"))["metadata"]["labels"]["nvidia.com/gpu.product"]
         assert product == "NVIDIA-H100-80GB-HBM3-SHARED"
-        await cluster.delete(POLICIES, "cluster-policy")
+        await cluster.delete(CLUSTER_POLICIES, "cluster-policy")
         await cluster.pass_time(2)
         assert await _offered(cluster) == "2"
 
@@ -102,7 +103,7 @@ async def test_without_a_default_only_labelled_nodes_change_and_this_is_said(tmp
         await _label(cluster, "node-1", plugin_manager.LABEL, "any")
         assert [await _offered(cluster, node) for node in ("node-0", "node-1")] == ["2", "8"]
         await cluster.patch(
-            POLICIES, "cluster-policy", {"spec": {"devicePlugin": {"config": {"default": "any"}}}}, namespace=""
+            CLUSTER_POLICIES, "cluster-policy", {"spec": {"devicePlugin": {"config": {"default": "any"}}}}, namespace=""
         )
         await cluster.pass_time(2)
         assert await _offered(cluster) == "8"
@@ -116,7 +117,7 @@ async def test_a_config_map_that_the_policy_does_not_name_has_no_say(tmp_path: P
         assert await _offered(cluster) == "8", "without a policy all are looked through"
         await _policy(cluster, {"devicePlugin": {"enabled": True}})
         assert await _offered(cluster) == "2"
-        await cluster.patch(POLICIES, "cluster-policy", {"spec": SHARING})
+        await cluster.patch(CLUSTER_POLICIES, "cluster-policy", {"spec": SHARING})
         await cluster.pass_time(2)
         assert await _offered(cluster) == "2", "the plugin runs on as it was when a configuration is not to be had"
         assert "ConfigMapNotFound" in {event["reason"] for event in await cluster.events("cluster-policy")}
@@ -130,7 +131,7 @@ async def test_a_layout_of_ones_own_needs_the_policy_to_name_its_config_map(tmp_
         await _label(cluster, "node-0", mig_manager.LABEL, "two-halves")
         assert (await cluster.get(NODES, "node-0"))["metadata"]["labels"][mig_manager.STATE] == "failed"
         await cluster.patch(
-            POLICIES, "cluster-policy", {"spec": {"migManager": {"config": {"name": "custom-mig-config"}}}}
+            CLUSTER_POLICIES, "cluster-policy", {"spec": {"migManager": {"config": {"name": "custom-mig-config"}}}}
         )
         await cluster.pass_time(2)
         assert (await cluster.get(NODES, "node-0"))["metadata"]["labels"][mig_manager.STATE] == "success"
@@ -166,7 +167,7 @@ async def test_only_the_oldest_policy_is_honoured_and_a_misplaced_one_only_where
     sharing = {"devicePlugin": {"config": {"name": "time-slicing-config", "default": "any"}}}
     async with _cluster(tmp_path) as cluster:
         await _config(cluster, "time-slicing-config", any=FOUR_TIMES)
-        await cluster.create(MISPLACED, {"metadata": {"name": "gpu-cluster-policy"}, "spec": sharing})
+        await cluster.create(MISPLACED_CLUSTER_POLICIES, {"metadata": {"name": "gpu-cluster-policy"}, "spec": sharing})
         await cluster.pass_time(2)
         assert await _offered(cluster) == "8"
         await _policy(cluster, {"operator": {}})

@@ -27,3 +27,12 @@ def test_every_screen_fits_its_terminal(name: str, size: tuple[int, int]) -> Non
     lines = screen(name, size).split("\n", allow_blank=True)
     assert len(lines) == size[1] - 1
     assert max(line.cell_len for line in lines) <= size[0]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_filter_that_nodes_match_is_not_called_one_that_no_row_contains(size: tuple[int, int]) -> None:
+    text = screen("filtered", size).plain
+    assert "p4d-24xlarge-0" in text
+    assert "No row contains" not in text
+    assert "Nothing that waits contains 'p4d'." in text
+    assert "MESSAGE" not in text

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from shoal.agent.kubelet.environment import Surroundings
-from shoal.agent.kubelet.references import Reference, Sources
 from shoal.agent.kubelet.runtime import ContainerLimits, Launch, PodRuntime
 from shoal.agent.kubelet.volumes import Tokens
+from shoal.client.kubelet.environment import Surroundings
+from shoal.client.kubelet.references import Reference, Sources
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
 

@@ -11,20 +11,20 @@ from typing import Any, Literal
 import msgspec
 
 from shoal.agent.foreign_file import read_foreign
-from shoal.agent.kubelet.environment import Surroundings
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.launches import Launcher, LaunchInputs, termination_file
-from shoal.agent.kubelet.pod_fields import Addresses
 from shoal.agent.kubelet.pod_store import PodStore, StoredPod
 from shoal.agent.kubelet.pod_tokens import PodTokens
-from shoal.agent.kubelet.references import MissingSourceError, references_of, volume_references_of
 from shoal.agent.kubelet.runtime import Launch, PodRuntime, RunKey, StartRefused
 from shoal.agent.kubelet.source_reader import SourceReader
 from shoal.agent.kubelet.volumes import VolumeFault, has_content
 from shoal.client.clock import Clock
 from shoal.client.kind import Kind
+from shoal.client.kubelet.environment import Surroundings
 from shoal.client.kubelet.pod_facts import PodFacts
+from shoal.client.kubelet.pod_fields import Addresses
 from shoal.client.kubelet.pod_run import PodRun
+from shoal.client.kubelet.references import MissingSourceError, references_of, volume_references_of
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
 from shoal.client.refusals import RefusedError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shoal.agent.kubelet.references import Reference, Sources, values_in
 from shoal.client.kind import CONFIG_MAPS, SECRETS
+from shoal.client.kubelet.references import Reference, Sources, values_in
 from shoal.client.port import Api
 from shoal.client.refusals import NotFoundError
 

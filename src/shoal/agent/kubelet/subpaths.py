@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from shoal.agent.kubelet.environment import expanded, names_in
 from shoal.agent.kubelet.mounts import bind, unmount
 from shoal.agent.kubelet.runtime import StartRefused
+from shoal.client.kubelet.environment import expanded, names_in
 
 Obj = dict[str, Any]
 _OPEN = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from shoal.agent.kubelet.environment import Surroundings
-from shoal.agent.kubelet.pod_fields import field_value, resource_value
-from shoal.agent.kubelet.references import MissingSourceError, Of, all_values
 from shoal.agent.kubelet.volume_files import VolumeFile, replace_files
+from shoal.client.kubelet.environment import Surroundings
+from shoal.client.kubelet.pod_fields import field_value, resource_value
+from shoal.client.kubelet.references import MissingSourceError, Of, all_values
 
 Obj = dict[str, Any]
 KINDS = ("emptyDir", "hostPath", "configMap", "secret", "downwardAPI", "projected")

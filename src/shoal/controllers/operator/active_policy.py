@@ -14,6 +14,14 @@ class ActivePolicy(msgspec.Struct, frozen=True):
     spec: ClusterPolicySpec
     components: tuple[Component, ...] = ()
     """Those that the policy asks for."""
+    pools: dict[str, str] = {}
+    """The driver pools of nodes that NVIDIADrivers select, by node."""
+    keeps_pools: bool = False
+    """Whether other nodes keep their pool, because an NVIDIADriver is wrong at the moment."""
+
+    def pool_of(self, node: str) -> str | None:
+        """None: as it is."""
+        return self.pools.get(node, None if self.keeps_pools else "")
 
 
 class SharedPolicy:

@@ -11,7 +11,12 @@ import asyncio
 from collections.abc import Sequence
 
 from shoal.client.context import Context, Controller
-from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES, SERVICE_MONITORS
+from shoal.client.ecosystem_kinds import (
+    CLUSTER_POLICIES,
+    MISPLACED_CLUSTER_POLICIES,
+    NVIDIA_DRIVERS,
+    SERVICE_MONITORS,
+)
 from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import CONFIG_MAPS, DAEMON_SETS, Kind
 from shoal.client.loop import Loop
@@ -20,14 +25,18 @@ from shoal.client.refusals import NotFoundError, RefusedError
 from shoal.client.served import Served
 from shoal.controllers.operator.active_policy import ActivePolicy
 from shoal.controllers.operator.nodes import OperatedNodes
+from shoal.controllers.operator.nvidia_drivers import NvidiaDrivers
 from shoal.controllers.operator.owned_objects import OwnedObjects
 from shoal.controllers.operator.policies import Policies
 from shoal.controllers.operator.views import daemon_set_progress
 from shoal.operator.components.build import Building
+from shoal.operator.components.component import DRIVER
 from shoal.operator.components.desired import DesiredState, desired_states
 from shoal.operator.components.driver import config_maps
 from shoal.operator.components.facts import FleetFacts, OperatorSettings, fleet_facts
 from shoal.operator.policy.active import misplaced_warning
+from shoal.operator.policy.config_remarks import config_remarks
+from shoal.operator.policy.operands import ConfigReference
 from shoal.operator.policy.reading import ReadPolicy, read_cluster_policy
 from shoal.operator.policy.spec import ClusterPolicySpec
 from shoal.operator.progress.policy_status import PolicyStatus, ignored_status, policy_status, state_progress
@@ -51,12 +60,14 @@ class GpuOperator:
         self._settings = settings
         self._found = asyncio.Event()
         self._policies = Policies(context, settings.namespace)
+        self._drivers = NvidiaDrivers(context, self._policies)
         self._loop = Loop(context, self._reconcile, workers=1)
         self._nodes = OperatedNodes(context, settings.namespace, self._wake)
         self._owned = OwnedObjects(context, settings.namespace, lambda _kind, _item: self._wake())
         for kind in (CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES):
             served.when_there(kind, self._follow)
         served.when_there(SERVICE_MONITORS, self._follow_monitors)
+        served.when_there(NVIDIA_DRIVERS, self._follow_drivers)
 
     async def run(self) -> None:
         """Runs until cancelled. Nothing is read before the server has ClusterPolicies."""
@@ -78,6 +89,9 @@ class GpuOperator:
     def _follow_monitors(self, kind: Kind) -> None:
         self._owned.follow(kind)
         self._wake()
+
+    def _follow_drivers(self, kind: Kind) -> None:
+        self._context.informers.of(kind).on_change(lambda _before, _after: self._wake())
 
     def _wake(self) -> None:
         self._loop.wake(_THE_ONE, _GATHER_S)
@@ -105,18 +119,48 @@ class GpuOperator:
 
     async def _apply(self, kind: Kind, item: Item, read: ReadPolicy) -> float | None:
         facts = await self._facts(read.spec)
-        states = desired_states(Building(read.spec, facts, self._settings))
-        components = tuple(one.component for one in states if one.component is not None and _has_pods(one))
-        failed = await self._write(states, controlled_by(kind, item.name, item.uid))
-        self._nodes.policy.put(ActivePolicy(read.spec, components))
+        build = Building(read.spec, facts, self._settings)
+        drivers = self._drivers.assigned(build, [one.facts() for one in self._nodes.all()])
+        owner = controlled_by(kind, item.name, item.uid)
+        owned: list[tuple[DesiredState, Obj]] = []
+        for state in desired_states(build):
+            owned.append((state, owner))
+            if state.component == DRIVER:
+                owned += drivers.states()
+        states = [state for state, _ in owned]
+        components = tuple(dict.fromkeys(one.component for one in states if one.component and _has_pods(one)))
+        failed = await self._write(owned)
+        self._nodes.policy.put(ActivePolicy(read.spec, components, drivers.pools, keeps_pools=drivers.kept))
         sets = {one.name: daemon_set_progress(one) for one in self._owned.of(DAEMON_SETS)}
         status = policy_status(state_progress(states, sets), facts, failed)
         await self._policies.write(kind, item, status)
+        await self._drivers.report(drivers, sets)
+        await self._remark(kind, item, read.spec)
         if not status.is_ready:
             return _NOT_READY_S
         if not facts.has_labels:
             return _WITHOUT_LABELS_S
         return _WITH_CONFIG_MAPS_S if config_maps(read.spec) else None
+
+    async def _remark(self, kind: Kind, item: Item, spec: ClusterPolicySpec) -> None:
+        """Record Events about ConfigMaps that do not exist or have no effect."""
+        references = {
+            "devicePlugin": spec.device_plugin.config,
+            "migManager": spec.mig_manager.config,
+            "dcgmExporter": ConfigReference(spec.dcgm_exporter.config.name),
+        }
+        present = [one.name for one in references.values() if one.name and await self._exists(one.name)]
+        labels = [one.metadata.labels for one in self._nodes.all() if one.facts().has_gpus]
+        remarks = config_remarks(references, labels, present)
+        for reason in ("ConfigMapNotFound", "NoDefaultConfig"):
+            self._policies.warn(kind, item, reason, tuple(words for one, words in remarks if one == reason))
+
+    async def _exists(self, config_map: str) -> bool:
+        try:
+            await self._context.api.get(CONFIG_MAPS, self._settings.namespace, config_map)
+        except NotFoundError:
+            return False
+        return True
 
     async def _facts(self, spec: ClusterPolicySpec) -> FleetFacts:
         keys: dict[str, tuple[str, ...]] = {}
@@ -129,15 +173,16 @@ class GpuOperator:
         nodes = [one.facts() for one in self._nodes.all()]
         return fleet_facts(nodes, keys, has_service_monitors=self._owned.has(SERVICE_MONITORS))
 
-    async def _write(self, states: Sequence[DesiredState], owner: Obj) -> list[str]:
+    async def _write(self, owned: Sequence[tuple[DesiredState, Obj]]) -> list[str]:
         """Returns the refusals; the other objects are written nevertheless."""
         failed = []
-        for state in states:
+        for state, owner in owned:
             for obj in state.objects:
                 try:
                     await self._owned.put(obj, owner)
                 except RefusedError as error:
                     failed.append(f"{obj['kind']} {obj['metadata']['name']}: {error}")
+        states = [state for state, _ in owned]
         wanted = {(one["kind"], one["metadata"]["name"]) for state in states for one in state.objects}
         kept = [one.component.name for one in states if one.fault and one.component is not None]
         await self._owned.remove_others(wanted, kept)

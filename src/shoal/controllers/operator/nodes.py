@@ -83,7 +83,7 @@ class OperatedNodes:
             await self._context.api.patch(NODES, "", item.name, Patch("merge", {"metadata": meta}))
 
     def _labels(self, item: Item, node: OperatedNode, policy: ActivePolicy) -> dict[str, str | None]:
-        changes = label_changes(node.facts(), policy.spec)
+        changes = label_changes(node.facts(), policy.spec, policy.pool_of(item.name))
         if changes.warning != self._warned.get(item.name, ""):
             self._warned[item.name] = changes.warning
             if changes.warning:

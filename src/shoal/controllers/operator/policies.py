@@ -46,7 +46,7 @@ class Policies:
 
     async def write(self, kind: Kind, item: Item, status: PolicyStatus) -> None:
         """Writes only if something differs. The copied kind has no status."""
-        if kind != CLUSTER_POLICIES:
+        if kind == MISPLACED_CLUSTER_POLICIES:
             return
         before: dict[str, Any] = item.obj().get("status") or {}
         after = copy.deepcopy(before)

@@ -15,22 +15,15 @@ from typing import Any
 import msgspec
 
 from shoal.client.item import Item
-from shoal.client.kind import Kind
 from shoal.embedded.gpus import mig_manager, plugin_manager
+from shoal.operator.policy.config_remarks import config_remarks
+from shoal.operator.policy.operands import ConfigReference
 
 Obj = dict[str, Any]
-POLICIES = Kind("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", is_namespaced=False)
-MISPLACED = Kind("config.openshift.io", "v1", "misplacedclusterpolicies", "ClusterPolicy", is_namespaced=False)
-"""The kind in manifests that are often copied; it is used where there is no object of the real kind."""
-
-
-class _Config(msgspec.Struct, frozen=True):
-    name: str = ""
-    default: str = ""
 
 
 class _Component(msgspec.Struct, frozen=True):
-    config: _Config | None = None
+    config: ConfigReference | None = None
 
 
 class _Mig(msgspec.Struct, frozen=True):
@@ -48,8 +41,8 @@ class _Policy(msgspec.Struct, frozen=True):
 
 
 class ClusterPolicy(msgspec.Struct, frozen=True):
-    plugin: _Config = _Config()
-    layouts: _Config = _Config()
+    plugin: ConfigReference = ConfigReference()
+    layouts: ConfigReference = ConfigReference()
     """The configuration of the MIG manager."""
     strategy: str = ""
 
@@ -67,19 +60,8 @@ class ClusterPolicy(msgspec.Struct, frozen=True):
 
     def remarks(self, gpu_nodes: Collection[Mapping[str, str]], configs: Mapping[str, Obj]) -> list[tuple[str, str]]:
         """Reasons and messages about fields without effect. `gpu_nodes`: the labels of each GPU node."""
-        found = []
         present = {key.rpartition("/")[2] for key in configs}
-        for field, config in (("devicePlugin", self.plugin), ("migManager", self.layouts)):
-            if config.name and config.name not in present:
-                found.append(("ConfigMapNotFound", f"spec.{field}.config names ConfigMap {config.name}: no such one"))
-        free = sum(plugin_manager.LABEL not in labels for labels in gpu_nodes)
-        if self.plugin.name and not self.plugin.default and free:
-            words = (
-                f"spec.devicePlugin.config names ConfigMap {self.plugin.name} and no default: no effect on {free} of "
-                f"{len(gpu_nodes)} GPU nodes, which lack the label {plugin_manager.LABEL}"
-            )
-            found.append(("NoDefaultConfig", words))
-        return found
+        return config_remarks({"devicePlugin": self.plugin, "migManager": self.layouts}, gpu_nodes, present)
 
 
 def read_policy(item: Item) -> ClusterPolicy:
@@ -98,8 +80,8 @@ def _created(item: Item) -> str:
     return str(item.obj()["metadata"].get("creationTimestamp", ""))
 
 
-def _config(component: _Component | None) -> _Config:
-    return (component.config if component is not None else None) or _Config()
+def _config(component: _Component | None) -> ConfigReference:
+    return (component.config if component is not None else None) or ConfigReference()
 
 
 def _choose(labels: dict[str, str], label: str, default: str) -> None:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES
 from shoal.client.item import Item
 from shoal.client.served import answering
-from shoal.embedded.kubelets.cluster_policy import MISPLACED, POLICIES, ClusterPolicy, honoured, read_policy
+from shoal.embedded.kubelets.cluster_policy import ClusterPolicy, honoured, read_policy
 from shoal.units.errors import ShoalError
 
 Obj = dict[str, Any]
@@ -48,7 +49,7 @@ class PolicyWatch:
             self._events.record(_about(first), reason, words, type_="Warning")
 
     async def _look(self) -> None:
-        left, wait_s = {POLICIES, MISPLACED}, _FIRST_S
+        left, wait_s = {CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES}, _FIRST_S
         while left:
             with contextlib.suppress(ShoalError):
                 for kind in left & {one.kind for one in await answering(self._context.api)}:
@@ -71,7 +72,7 @@ class PolicyWatch:
 
     def _ranked(self) -> list[Item]:
         informers = self._context.informers
-        real, misplaced = informers.known(POLICIES), informers.known(MISPLACED)
+        real, misplaced = informers.known(CLUSTER_POLICIES), informers.known(MISPLACED_CLUSTER_POLICIES)
         return honoured(real or (), misplaced or ())
 
 

@@ -58,10 +58,13 @@ def agent_policies(namespace: str, accounts: tuple[str, ...] = (AGENT,)) -> list
 
 
 def _policy(name: str, is_agent: str, resources: list[str], validations: tuple[tuple[str, str], ...]) -> list[Obj]:
-    rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": resources}
+    rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": resources, "scope": "*"}
+    # With the defaults of the server: the field has one owner as a whole, and without them a second client that applies
+    # the same object would conflict.
+    constraints: Obj = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
     spec: Obj = {
         "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [rule]},
+        "matchConstraints": {**constraints, "resourceRules": [rule]},
         "matchConditions": [{"name": "is-the-agent", "expression": f"request.userInfo.username {is_agent}"}],
         "validations": [
             {"expression": expression, "message": message, "reason": "Forbidden"} for expression, message in validations

@@ -63,7 +63,7 @@ def operator_deployment(release: Release, values: ChartValues, config: Obj, node
     container["env"] = [
         {"name": "SHOAL_IMAGE", "value": image_of(values, release.version)},
         {"name": "SHOAL_NODE_DISCOVERY", "value": "true" if values.get("nfd.enabled") else "false"},
-        {"name": "SHOAL_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+        {"name": "SHOAL_NAMESPACE", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}},
     ]
     pulled = _secrets(values.get("imagePullSecrets")).get("imagePullSecrets", [])
     if pulled:

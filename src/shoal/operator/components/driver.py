@@ -95,8 +95,7 @@ class DriverPool(msgspec.Struct, frozen=True):
 
 def driver_objects(build: Building) -> list[Obj]:
     """Empty without nodes with GPUs, because the image depends on their operating system. Raises `UserError`."""
-    driver = build.spec.driver
-    if not driver.enabled or driver.use_nvidia_driver_crd:
+    if not build.spec.driver.enabled:
         return []
     rights = access(
         build,
@@ -109,7 +108,10 @@ def driver_objects(build: Building) -> list[Obj]:
             ("apps", "daemonsets", "get,list,watch"),
         ),
     )
-    return rights + [driver_daemon_set(build, one) for one in driver_pools(build)]
+    if build.spec.driver.use_nvidia_driver_crd:
+        # The DaemonSets are those of the NVIDIADrivers.
+        return rights
+    return rights + [driver_daemon_set(build, one, one.pool()) for one in driver_pools(build)]
 
 
 def driver_pools(build: Building) -> list[DriverPool]:
@@ -118,7 +120,7 @@ def driver_pools(build: Building) -> list[DriverPool]:
     return [DriverPool(one) for one in build.facts.systems[:1]]
 
 
-def driver_daemon_set(build: Building, pool: DriverPool) -> Obj:
+def driver_daemon_set(build: Building, pool: DriverPool, nodes: Pool) -> Obj:
     driver, modules = build.spec.driver, [one for _, _, one in _modules(build.spec)]
     secrets = [name for one in (driver, driver.manager, *modules) for name in one.image_pull_secrets]
     pod = PodParts(
@@ -128,7 +130,7 @@ def driver_daemon_set(build: Building, pool: DriverPool) -> Obj:
         is_on_host_network=any(one.host_network for one in (driver, *modules)),
         pull_secrets=tuple(secrets),
     )
-    return daemon_set(build, DRIVER, pod, "OnDelete", pool.pool())
+    return daemon_set(build, DRIVER, pod, "OnDelete", nodes)
 
 
 def _driver(build: Building, pool: DriverPool) -> ContainerParts:

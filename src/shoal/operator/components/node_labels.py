@@ -18,6 +18,7 @@ from shoal.devices.operator_labels import (
     workload_labels,
 )
 from shoal.operator.components.facts import KERNEL, OperatorNode
+from shoal.operator.components.nvidia_drivers import POOL_LABEL
 from shoal.operator.policy.spec import ClusterPolicySpec
 
 OPERANDS = DEPLOY + "operands"
@@ -31,7 +32,8 @@ class LabelChanges(msgspec.Struct, frozen=True):
     warning: str = ""
 
 
-def label_changes(node: OperatorNode, spec: ClusterPolicySpec) -> LabelChanges:
+def label_changes(node: OperatorNode, spec: ClusterPolicySpec, pool: str | None = None) -> LabelChanges:
+    """`pool`: that of the NVIDIADriver to which the node belongs; empty: of none; None: as it is."""
     present = node.labels
     if not node.has_gpus:
         return LabelChanges(removed_labels(node) if PRESENT in present else {})
@@ -47,12 +49,14 @@ def label_changes(node: OperatorNode, spec: ClusterPolicySpec) -> LabelChanges:
         changes[MIG_CONFIG] = default
     if spec.driver.use_precompiled and node.kernel and not present.get(KERNEL):
         changes[KERNEL] = node.kernel
+    if pool is not None and present.get(POOL_LABEL, "") != pool:
+        changes[POOL_LABEL] = pool or None
     return LabelChanges(changes, warning)
 
 
 def removed_labels(node: OperatorNode) -> dict[str, str | None]:
     """The removal of everything that `label_changes` sets to place components."""
-    return {name: None for name in sorted(node.labels) if name == PRESENT or name in all_deploy_labels()}
+    return {name: None for name in sorted(node.labels) if name in all_deploy_labels() or name in (PRESENT, POOL_LABEL)}
 
 
 def _workload_config(labels: dict[str, str], spec: ClusterPolicySpec) -> tuple[str, str]:

@@ -52,7 +52,7 @@ class OffOperand(Operand, frozen=True):
     enabled: bool = False
 
 
-class ConfigReference(PolicyStruct, frozen=True):
+class ConfigReference(msgspec.Struct, frozen=True):
     name: str = ""
     """Of the ConfigMap."""
     default: str = ""

@@ -8,8 +8,8 @@ place of the field, because the component would silently run with a default.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, get_type_hints
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
@@ -18,7 +18,7 @@ from shoal.operator.upgrades.policy import parse_upgrade_policy
 from shoal.units.errors import UserError, Where
 from shoal.units.near_texts import meant_words
 
-Obj = dict[str, Any]
+T = TypeVar("T")
 _PLACE = re.compile(r" - at `\$([^`]*)`$")
 _MOST_WARNINGS = 32
 _WITHOUT_EFFECT = {
@@ -45,16 +45,21 @@ def read_cluster_policy(written: Any, where: Where | None = None) -> ReadPolicy:
     place = (where or Where()).below("spec")
     if not isinstance(written, Mapping | None):
         raise UserError("must be an object", where=place)
-    given = _without_nulls(written or {})
-    try:
-        spec = msgspec.convert(given, ClusterPolicySpec)
-    except msgspec.ValidationError as error:
-        raise _translated(error, place) from error
+    given = without_nulls(written or {})
+    spec = converted(given, ClusterPolicySpec, place)
     driver = given.get("driver", {})
     if "upgradePolicy" in driver:
         parse_upgrade_policy(driver["upgradePolicy"], place.below("driver").below("upgradePolicy"))
-    warnings = [*_unknown(given, ClusterPolicySpec, "spec"), *_ineffective(given)]
+    warnings = [*unknown_fields(given, ClusterPolicySpec, "spec"), *_ineffective(given)]
     return ReadPolicy(spec, tuple(warnings[:_MOST_WARNINGS]))
+
+
+def converted(given: Mapping[str, Any], type_: type[T], place: Where) -> T:
+    """Raises `UserError` with the place of the field."""
+    try:
+        return msgspec.convert(given, type_)
+    except msgspec.ValidationError as error:
+        raise _translated(error, place) from error
 
 
 def _translated(error: msgspec.ValidationError, place: Where) -> UserError:
@@ -65,25 +70,29 @@ def _translated(error: msgspec.ValidationError, place: Where) -> UserError:
     return UserError(f"{what[:1].lower()}{what[1:]}", where=place.below(path) if path else place)
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
     """The API server treats a field with null as absent."""
     if isinstance(value, Mapping):
-        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
+        return {name: without_nulls(one) for name, one in value.items() if one is not None}
     if isinstance(value, list):
-        return [_without_nulls(one) for one in value]
+        return [without_nulls(one) for one in value]
     return value
 
 
-def _unknown(given: Mapping[str, Any], type_: type[msgspec.Struct], path: str) -> Iterator[str]:
+def unknown_fields(
+    given: Mapping[str, Any], type_: type[msgspec.Struct], path: str, further: Collection[str] = ()
+) -> Iterator[str]:
+    """`further`: known fields that are not of this type."""
     hints = get_type_hints(type_)
     known = {one.encode_name: hints[one.name] for one in msgspec.structs.fields(type_)}
     for name, value in given.items():
         if name not in known:
-            yield f"{path}.{name}: unknown field{meant_words(name, known)}; it has no effect"
+            if name not in further:
+                yield f"{path}.{name}: unknown field{meant_words(name, {*known, *further})}; it has no effect"
             continue
         nested = known[name]
         if isinstance(nested, type) and issubclass(nested, msgspec.Struct) and isinstance(value, Mapping):
-            yield from _unknown(value, nested, f"{path}.{name}")
+            yield from unknown_fields(value, nested, f"{path}.{name}")
 
 
 def _ineffective(given: Mapping[str, Any]) -> Iterator[str]:

@@ -80,7 +80,7 @@ def spelling(
         remedy = Remedy(f"Ask for {changes}.")
 
     def apply(stack: ExitStack) -> None:
-        trial.change_asks(stack, subject.pods, partial(_respelt, labels=labels), are_new=True)
+        trial.change_asks(stack, subject.pods, partial(respelt_ask, labels=labels), are_new=True)
         if subject.is_gang:
             trial.requeue_gang(stack, subject.name)
             trial.change_gang(stack, subject.name, partial(respelt_group, trial.cluster, labels=labels))
@@ -177,7 +177,7 @@ def _levels(facts: GroupFacts) -> Iterator[str]:
         yield from (level for level in (wish.required, wish.slice_level) if level)
 
 
-def _respelt(ask: Ask, labels: Sequence[Unmatched]) -> Ask:
+def respelt_ask(ask: Ask, labels: Sequence[Unmatched]) -> Ask:
     for label in labels:
         near = ask.near if label.has_key else _near(ask.near, label.key, label.near[0])
         nodes = respelt_rule(ask.nodes, [label])

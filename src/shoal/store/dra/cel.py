@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from shoal.units.errors import UserError, one_line
+from shoal.units.near_texts import aside_words
 from shoal.units.quantity import NANO, Quantity
 from shoal.units.semver import compare_versions, is_version, parse_version
 
@@ -69,7 +70,7 @@ class Selector:
                 return Fault(one_line(words.partition(": ")[2] or words))
             missing = key.removesuffix('"')
             if all(missing in device[field] for field in _BY_DOMAIN):
-                return Fault(f"no such key: {missing}")
+                return Fault(f"no such key: {missing}{aside_words(missing, _identifiers(device))}")
             device = _with_domain(device, missing)
         return Fault(f"it looks at more than {_MOST_DOMAINS} domains that the device does not have")
 
@@ -105,6 +106,11 @@ def _by_domain(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         domain, _, identifier = name.rpartition("/")
         domains.setdefault(domain, {})[identifier] = value
     return domains
+
+
+def _identifiers(device: Mapping[str, Any]) -> set[str]:
+    """Of all domains."""
+    return {name for field in _BY_DOMAIN for values in device[field].values() for name in values}
 
 
 def _with_domain(device: Mapping[str, Any], domain: str) -> dict[str, Any]:

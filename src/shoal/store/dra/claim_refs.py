@@ -15,6 +15,7 @@ from shoal.engine.dra.requests import ClaimRef
 from shoal.store.dra.extended import EXTENDED, Extended
 from shoal.store.dra.facts import claim_ask
 from shoal.store.dra.sets import DeviceSets
+from shoal.units.near_texts import aside_words
 
 _POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 
@@ -79,7 +80,9 @@ class ClaimRefs:
             key = f"{namespace}/{claim.resource_claim_template_name}"
             template = self._templates.get(key)
             if template is None:
-                return ClaimRef(claim.name, trouble=f'resourceclaimtemplate "{key}" not found')
+                there = (each.partition("/")[2] for each in self._templates if each.startswith(f"{namespace}/"))
+                meant = aside_words(claim.resource_claim_template_name, there)
+                return ClaimRef(claim.name, trouble=f'resourceclaimtemplate "{key}" not found{meant}')
             spec = template.spec.spec
         ask, fault = claim_ask(spec.devices, self._sets)
         return ClaimRef(claim.name, own=ask, trouble=f"claim {claim.name}: {fault}" if fault else "")

@@ -19,6 +19,7 @@ from shoal.engine.dra.devices import SliceFacts
 from shoal.engine.events import DeviceSetSeen
 from shoal.store.dra.cel import Fault, device_value, selector_of
 from shoal.units.errors import excerpt
+from shoal.units.near_texts import aside_words
 
 
 class Meant(NamedTuple):
@@ -163,7 +164,7 @@ class DeviceSets:
 
     def _evaluated(self, class_name: str, expressions: Expressions) -> Meant:
         if class_name not in self.classes:
-            return Meant(fault=f"device class {class_name} does not exist")
+            return Meant(fault=f"device class {class_name} does not exist{aside_words(class_name, self.classes)}")
         of_class = tuple(selector.cel.expression for selector in self.classes[class_name].spec.selectors)
         fault = self._fault(of_class)
         if fault:

@@ -121,7 +121,8 @@ def _panels(facts: DashboardFacts, state: ScreenState, size: tuple[int, int]) ->
 
     def left(width: int, height: int) -> list[Text]:
         some = min(len(queues) + 2, max(height // 2, height - 3)) if queues and height >= 2 * _LEAST_PANEL else 0
-        shown = _none(state, "Nothing waits.")
+        none = f"Nothing that waits contains {state.needle!r}." if state.needle else "Nothing waits."
+        shown = [Text(none, style="dim")]
         if waiting:
             shown = lists.waiting_table(facts, waiting, (width, height - some), is_counted=False)
         shown += _spaced(lists.queue_table(queues, (width, some - 1), is_counted=False)) if some else []
@@ -130,11 +131,14 @@ def _panels(facts: DashboardFacts, state: ScreenState, size: tuple[int, int]) ->
             shown += _spaced(lists.gang_table(facts, gangs, (width, rest - 1)))
         return shown
 
+    def newest(width: int, height: int) -> list[Text]:
+        return lists.event_table(facts, events, (width, height), is_counted=False) if events else []
+
     if width >= _WIDE:
         half = (width - 3) // 2
-        return _beside(left(half, height), lists.event_table(facts, events, (half, height), is_counted=False), half)
+        return _beside(left(half, height), newest(half, height), half)
     upper = left(width, max(1, 2 * height // 3))
-    return [*upper, *lists.event_table(facts, events, (width, height - len(upper)), is_counted=False)]
+    return [*upper, *newest(width, height - len(upper))]
 
 
 def _spaced(lines: list[Text]) -> list[Text]:

@@ -17,6 +17,7 @@ from shoal.wiring.installation.cluster_writer import ClusterWriter
 from shoal.wiring.installation.definitions import project_definitions
 from shoal.wiring.installation.facts_reader import FactsReader
 from shoal.wiring.installation.release_store import find_record
+from shoal.wiring.installation.written_objects import written_objects
 
 Obj = dict[str, Any]
 _DEFINITION = "CustomResourceDefinition"
@@ -40,6 +41,7 @@ class Preparation(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
     present: ReleaseRecord | None
     """The record of the release before."""
+    has_other_process: bool = False
 
     @property
     def errors(self) -> list[Finding]:
@@ -55,16 +57,27 @@ class Preparation(msgspec.Struct, frozen=True):
         revision = Revision(1, request.release.version, request.values.given, objects)
         if present is None:
             return ReleaseRecord(
-                request.release.name, request.release.namespace, INSTALLING, created, tuple(inventory), revision
+                request.release.name,
+                request.release.namespace,
+                INSTALLING,
+                created,
+                self.has_other_process,
+                tuple(inventory),
+                revision,
             )
-        former, number = present.former, present.current.number
-        if present.state == DEPLOYED and _content(present.current) != _content(revision):
+        former, number, state = present.former, present.current.number, INSTALLING
+        is_same = _content(present.current) == _content(revision)
+        if present.state == DEPLOYED and not is_same:
             former, number = present.current, number + 1
+        if former is not None:
+            state = UPGRADING
         return ReleaseRecord(
             present.name,
             present.namespace,
-            INSTALLING if former is None else UPGRADING,
+            # An installation that changes nothing writes nothing, so that clients may repeat it all the time.
+            DEPLOYED if present.state == DEPLOYED and is_same else state,
             present.created_namespace or created,
+            present.has_other_process,
             tuple(dict.fromkeys((*inventory, *present.inventory))),
             msgspec.structs.replace(revision, number=number),
             former,
@@ -84,7 +97,8 @@ async def prepare(writer: ClusterWriter, request: InstallRequest) -> Preparation
     labels = await writer.labels(dict.fromkeys((*map(address_of, objects), *recorded)))
     planned = plan(release, objects, labels, recorded, takes_ownership=request.takes_ownership)
     found = findings(facts, values, release, objects, planned.foreign)
-    return Preparation(request, facts, values, planned, tuple(found), present)
+    has_other = present is None and bool(await written_objects(writer))
+    return Preparation(request, facts, values, planned, tuple(found), present, has_other)
 
 
 def _content(revision: Revision) -> bytes:

@@ -32,29 +32,15 @@ from shoal.client.port import Patch
 from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.install.inventory import REMOVING
 from shoal.install.manifest import STAGES, Address, stage_of
-from shoal.install.release import INSTANCE, MANAGED_BY, PART, Release
+from shoal.install.release import INSTANCE, MANAGED_BY, Release
 from shoal.install.written_fields import removal_patch
 from shoal.wiring.installation.cluster_writer import ClusterWriter
 from shoal.wiring.installation.release_store import find_record, record_address, save_record
+from shoal.wiring.installation.written_objects import remove_written_objects
 
 Obj = dict[str, Any]
 Report = Callable[[str], None]
 _DEFINITION, _POLICY = "CustomResourceDefinition", ("ClusterPolicy", "NVIDIADriver")
-_ADMISSION = "admissionregistration.k8s.io"
-_WRITTEN_WHILE_RUNNING = tuple(
-    Kind(_ADMISSION, version, plural, name, is_namespaced=False)
-    for version, plural, name in (
-        ("v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
-        ("v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
-        ("v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
-        ("v1beta1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
-        ("v1beta1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
-        ("v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
-        ("v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
-    )
-)
-_GATEKEEPING = f"{MANAGED_BY}=shoal,{PART}=gatekeeping"
-_PAPERS = "shoal-webhook-papers"
 _OF_USERS = (PODS, DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS, SERVICES, CONFIG_MAPS, SECRETS, VOLUME_CLAIMS)
 _OF_NAMESPACES = frozenset({"kube-root-ca.crt", "openshift-service-ca.crt"})
 _EVERY_S, _PATIENCE_S = 1.0, 120.0
@@ -108,6 +94,7 @@ class Remover:
         record = await find_record(self._writer, release.name, release.namespace)
         if record is not None and record.state != REMOVING:
             await save_record(self._writer, record.with_state(REMOVING))
+        has_other_process = record is not None and record.has_other_process
         kept = self._kept(request, planned)
         going = [one for one in planned.addresses if one not in kept and one.kind != "Namespace"]
         for stage in reversed(STAGES[1:]):
@@ -119,8 +106,8 @@ class Remover:
                 await self._writer.delete(address)
             if stage in ("GPU stack", "workloads"):
                 await self._until_gone(addresses)
-            if stage == "workloads":
-                await self._remove_written(release)
+            if stage == "workloads" and not has_other_process:
+                await remove_written_objects(self._writer, release.namespace)
             self._report(f"{stage}: {len(addresses)} removed")
         await self._until_gone([one for one in going if one.kind == _DEFINITION])
         await self._remove_namespace(release, planned)
@@ -138,20 +125,6 @@ class Remover:
         names = spec["names"]
         kind = Kind(spec["group"], stored, names["plural"], names["kind"], is_namespaced=spec["scope"] == "Namespaced")
         return len(await self._writer.all(kind))
-
-    async def _remove_written(self, release: Release) -> None:
-        """What the gatekeeper made while it ran: the API server must not ask a webhook that is gone."""
-        for kind in _WRITTEN_WHILE_RUNNING:
-            for obj in await self._writer.all(kind, _GATEKEEPING):
-                name = obj["metadata"]["name"]
-                await self._gone(kind, "", name)
-        await self._gone(SECRETS, release.namespace, _PAPERS)
-
-    async def _gone(self, kind: Kind, namespace: str, name: str) -> None:
-        try:
-            await self._writer.patiently(lambda: self._writer.api.delete(kind, namespace, name))
-        except NotFoundError:
-            return
 
     async def _stop_conversion(self, release: Release, going: Iterable[Address]) -> None:
         """Definitions that stay must not lead to Shoal's webhook, or their objects could not be read."""

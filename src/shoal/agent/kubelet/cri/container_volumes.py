@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from shoal.agent.kubelet.environment import Surroundings
 from shoal.agent.kubelet.mounts import mount_memory
 from shoal.agent.kubelet.volumes import FileAccess, Tokens, VolumeFault, kind_of, provide
+from shoal.client.kubelet.environment import Surroundings
 from shoal.units.quantity import Quantity
 
 Obj = dict[str, Any]

@@ -21,14 +21,14 @@ from shoal.agent.kubelet.cri.gpu_access import GpuAccess
 from shoal.agent.kubelet.cri.images import Images
 from shoal.agent.kubelet.cri.registry_logins import logins_in
 from shoal.agent.kubelet.cri.runtime import CriRuntime
-from shoal.agent.kubelet.environment import Surroundings, environment_of, words_of
 from shoal.agent.kubelet.launches import LaunchInputs, limits_of, termination_file
 from shoal.agent.kubelet.mounts import unmount_below
-from shoal.agent.kubelet.pod_fields import Addresses
 from shoal.agent.kubelet.runtime import Launch, StartRefused
 from shoal.agent.kubelet.subpaths import SubPath, sub_path_of
 from shoal.agent.kubelet.volumes import Tokens, refresh
 from shoal.agent.protos import cri_pb2 as messages
+from shoal.client.kubelet.environment import Surroundings, environment_of, words_of
+from shoal.client.kubelet.pod_fields import Addresses
 
 Obj = dict[str, Any]
 _TERMINATION_LOG = "/dev/termination-log"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import suppress
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 _OPEN_S = 10.0
 _PIECE = 32 * 1024
@@ -13,10 +13,10 @@ _PIECE = 32 * 1024
 
 async def opened_streams(url: str, protocol: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection on which frames of SPDY follow. Raises OSError if the runtime does not open it."""
-    parts = urlsplit(url)
+    parts, port = _address(url)
     async with asyncio.timeout(_OPEN_S):
         reader, writer = await asyncio.open_connection(
-            parts.hostname or "127.0.0.1", parts.port, ssl=_unverified() if parts.scheme == "https" else None
+            parts.hostname or "127.0.0.1", port, ssl=_unverified() if parts.scheme == "https" else None
         )
         try:
             path = f"{parts.path}?{parts.query}" if parts.query else parts.path
@@ -55,6 +55,18 @@ class RuntimeStream:
 
     def close(self) -> None:
         self._writer.close()
+
+
+def _address(url: str) -> tuple[SplitResult, int]:
+    """Raises OSError for an address that cannot be used."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ConnectionError(f"{url!r} is no address: {error}") from None
+    if port is None:
+        raise ConnectionError(f"{url!r} has no port")
+    return parts, port
 
 
 def _unverified() -> ssl.SSLContext:

@@ -136,7 +136,9 @@ class StreamedCommand:
             return _Outcome()
 
     def _complaint(self) -> Iterator[bytes]:
-        """Why the command did not start, which only the outcome says."""
+        """Why the command did not start, which only the outcome says; or that there is none."""
         status = self._outcome()
+        if not status.status:
+            yield b"the connection to the container runtime ended before the command\n"
         if status.status == "Failure" and status.code() is None:
             yield f"{status.message}\n".encode()

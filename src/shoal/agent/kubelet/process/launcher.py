@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shoal.agent.kubelet.environment import Surroundings, environment_of, words_of
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.launches import LaunchInputs, limits_of, termination_file
-from shoal.agent.kubelet.pod_fields import Addresses
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.runtime import Launch
 from shoal.agent.kubelet.subpaths import SubPath, sub_path_of
 from shoal.agent.kubelet.volumes import Tokens, has_content, provide, refresh
+from shoal.client.kubelet.environment import Surroundings, environment_of, words_of
+from shoal.client.kubelet.pod_fields import Addresses
 
 Obj = dict[str, Any]
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

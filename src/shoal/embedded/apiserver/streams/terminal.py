@@ -12,12 +12,23 @@ from typing import Any, Protocol
 
 import msgspec
 
-from shoal.embedded.apiserver.streams.pod_environment import environment
+from shoal.client.kubelet.environment import Surroundings, environment_of
+from shoal.client.kubelet.pod_fields import Addresses
+from shoal.embedded.apiserver.bootstrap.own_service import CLUSTER_ADDRESS
 from shoal.embedded.gpus.smi import nvidia_smi
 from shoal.embedded.gpus.smi_view import GpuView
 
 Obj = dict[str, Any]
 NOT_FOUND = 127
+_FROM_OBJECTS = ("configMapKeyRef", "secretKeyRef")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_OF_THE_CLUSTER = {
+    "KUBERNETES_SERVICE_HOST": CLUSTER_ADDRESS,
+    "KUBERNETES_SERVICE_PORT": "443",
+    "KUBERNETES_SERVICE_PORT_HTTPS": "443",
+    "KUBERNETES_PORT": f"tcp://{CLUSTER_ADDRESS}:443",
+}
+"""Kubernetes names its own service in any case; links are those of other services."""
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash"})
 
 
@@ -60,12 +71,34 @@ class CannedTerminal:
 
 def _variables(place: CommandPlace, names: Sequence[str]) -> CommandOutput:
     """All with their names; or the values of those that are named, as printenv has it."""
-    given = environment(place.pod, place.container, place.node)
+    given = _environment(place)
     found = {key: value for key, value in given.items() if key not in place.added} | dict(place.added)
     if not names:
         return CommandOutput("".join(f"{key}={value}\n" for key, value in found.items()))
     said = "".join(f"{found[name]}\n" for name in names if name in found)
     return CommandOutput(said, code=0 if all(name in found for name in names) else 1)
+
+
+def _environment(place: CommandPlace) -> dict[str, str]:
+    """As the kubelet makes it. Values from ConfigMaps and Secrets are left out: a terminal sees the pod, not what it
+    refers to.
+    """
+    pod, spec, status = place.pod, place.pod.get("spec") or {}, place.pod.get("status") or {}
+    env = [
+        one
+        for one in place.container.get("env") or ()
+        if not any(of in (one.get("valueFrom") or {}) for of in _FROM_OBJECTS)
+    ]
+    devices = GpuView.of(place.container, None, pod).device_ids()
+    around = Surroundings(
+        Addresses(status.get("podIP") or "", status.get("hostIP") or ""),
+        ((place.node or {}).get("status") or {}).get("allocatable") or {},
+        {},
+        _OF_THE_CLUSTER,
+        {"NVIDIA_VISIBLE_DEVICES": ",".join(devices)} if devices else {},
+    )
+    found = environment_of(pod, {**place.container, "env": env, "envFrom": ()}, around)
+    return {"HOME": "/root", "PATH": _PATH, "HOSTNAME": spec.get("hostname") or pod["metadata"]["name"], **found}
 
 
 def _nvidia_smi(place: CommandPlace, options: Sequence[str]) -> CommandOutput:

@@ -212,7 +212,8 @@ def _plain(obj: Obj) -> Any:
         return granted
     if obj["kind"] == "ValidatingAdmissionPolicy":
         checks = [{**one, "expression": " ".join(one["expression"].split())} for one in obj["spec"]["validations"]]
-        return {**obj, "spec": {**obj["spec"], "validations": checks}}
+        rules = [{**one, "scope": "*"} for one in obj["spec"]["matchConstraints"]["resourceRules"]]
+        return {**obj, "spec": {**obj["spec"], "validations": checks, "matchConstraints": rules}}
     return obj
 
 

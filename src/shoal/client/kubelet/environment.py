@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.agent.kubelet.pod_fields import Addresses, field_value, resource_value
-from shoal.agent.kubelet.references import Sources, all_values, value_of
+from shoal.client.kubelet.pod_fields import Addresses, field_value, resource_value
+from shoal.client.kubelet.references import Sources, all_values, value_of
 
 Obj = dict[str, Any]
 _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")

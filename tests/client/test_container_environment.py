@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from shoal.agent.kubelet.environment import Surroundings, environment_of, words_of
-from shoal.agent.kubelet.pod_fields import Addresses
-from shoal.agent.kubelet.references import MissingSourceError, Reference, references_of, values_in
+from shoal.client.kubelet.environment import Surroundings, environment_of, words_of
+from shoal.client.kubelet.pod_fields import Addresses
+from shoal.client.kubelet.references import MissingSourceError, Reference, references_of, values_in
 
 Obj = dict[str, Any]
 GIVEN = {"PATH": "/bin", "HOME": "/pods/1/work"}

@@ -1,0 +1,152 @@
+"""The chart has the objects of `shoal install` for the same values, and says what of the values has no effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tools.chart import CHART, ROOT, outdated
+
+from build.charts import by_address, helm, installed, notes, release, rendered
+from shoal.install.values.known import CHOICES, OPTIONS, put
+from shoal.install.values.option import Option
+
+Obj = dict[str, Any]
+_SHARED = ROOT.parent / "shared/manifests/helm-values"
+_FILES = sorted(_SHARED.glob("gpu-operator-*.yaml"))
+
+VALUES = {
+    "the defaults": "",
+    "one replica": "{replicas: 1}",
+    "no operator": "{operator: {enabled: false}, metrics: {serviceMonitor: {enabled: true}}}",
+    "one part": "{controllers: [scheduler], config: {policy: Pack, preemption: {breakBudgets: true}}}",
+    "images of a private registry": (
+        "{image: {repository: r.example/shoal, tag: t1, pullPolicy: Always}, imagePullSecrets: [a, {name: b}], "
+        "operator: {image: op, repository: q.example, version: 'sha256:aa', imagePullSecrets: [c]}}"
+    ),
+    "a digest": "{image: {digest: 'sha256:bb'}, operator: {imagePullPolicy: Never}}",
+    "resources": "{resources: {limits: {memory: 1Gi}}, operator: {resources: {limits: {cpu: 1}}}}",
+    "nodes of the pods": (
+        "{tolerations: [{operator: Exists}], nodeSelector: {a: b}, operator: {nodeSelector: {c: d}, tolerations: []}}"
+    ),
+    "no network objects": "{webhook: {enabled: false}, networkPolicies: {enabled: false}}",
+    "monitors": "{metrics: {serviceMonitor: {enabled: true, interval: 5s}}, labels: {team: ml}}",
+    "drivers by objects": "{driver: {nvidiaDriverCRD: {enabled: true, nodeSelector: {a: b}}}}",
+    "virtual machines": "{sandboxWorkloads: {enabled: true}}",
+    "a number as a version": "{driver: {version: 580.1, upgradePolicy: {maxUnavailable: 3}}}",
+    "configurations of components": "{migManager: {config: {create: true, data: {config.yaml: 'version: v1'}}}}",
+    "Kueue's configuration": (
+        "managerConfig:\n  controllerManagerConfigYaml: |\n    apiVersion: config.kueue.x-k8s.io/v1beta2\n"
+        "    kind: Configuration\n    manageJobsWithoutQueueName: true\n"
+    ),
+    "names of guides": (
+        "{nodeFeatureDiscovery: {enabled: false}, mig: {config: all-1g.10gb}, mps: {enabled: true, replicas: 8}, "
+        "toolkit: {version: 1.17.4}}"
+    ),
+}
+
+
+def test_the_generated_files_are_those_of_the_present_code() -> None:
+    assert not outdated(), "run: make chart"
+
+
+def test_helm_finds_no_fault_in_the_chart() -> None:
+    report = helm().lint(str(ROOT / CHART), strict=True)
+    assert report["errors"] == []
+    assert [one["error"] for one in report["messages"]] == ["icon is recommended"]
+
+
+@pytest.mark.parametrize("text", VALUES.values(), ids=VALUES.keys())
+def test_the_chart_has_the_objects_of_shoal_install_for(text: str) -> None:
+    assert by_address(rendered(yaml.safe_load(text) or {})) == installed(text, release())
+
+
+@pytest.mark.parametrize(("name", "namespace"), [("shoal-1795768000", "gpu-operator"), ("123", "true")])
+def test_the_objects_have_the_names_of_the_release(name: str, namespace: str) -> None:
+    assert by_address(rendered({}, name, namespace)) == installed("", release(name, namespace))
+
+
+def changed(option: Option) -> Any:
+    """Another value than the default."""
+    if option.path in CHOICES:
+        return next(word for word in CHOICES[option.path] if word != option.default)
+    if isinstance(option.default, bool):
+        return not option.default
+    if isinstance(option.default, int):
+        return option.default + 1
+    if isinstance(option.default, str):
+        return f"changed-{option.path.lower().replace('.', '-')}"
+    return [{"name": "a"}] if isinstance(option.default, list) else {"a": "b"}
+
+
+_CHECKED = ("operator.enabled", "controllers", "config", "managerConfig.controllerManagerConfigYaml", "crds.projects")
+"""Their values have rules, or leave out what the others set."""
+
+
+def test_every_option_has_the_effect_that_it_has_in_shoal_install() -> None:
+    values: Obj = {}
+    for option in OPTIONS:
+        if option.path not in _CHECKED:
+            put(values, option.path, changed(option))
+    assert by_address(rendered(values)) == installed(yaml.safe_dump(values), release())
+
+
+@pytest.mark.skipif(not _FILES, reason="the folder of values of other installations is not here")
+@pytest.mark.parametrize("file", _FILES, ids=[file.stem for file in _FILES])
+def test_values_of_nvidias_chart_are_accepted(file: Path) -> None:
+    text = file.read_text()
+    assert by_address(rendered(yaml.safe_load(text))) == installed(text, release())
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ({"driver": {"enable": False}}, "driver.enable is not an option and is ignored; did you mean driver.enabled?"),
+        ({"driver": {"versoin": "1"}}, "driver.versoin is not an option and is ignored; did you mean driver.version?"),
+        ({"drvier": {"enabled": False}}, "drvier is not an option and is ignored; did you mean driver?"),
+        ({"mig": {"Strategy": "mixed"}}, "mig.Strategy is not an option and is ignored; did you mean mig.strategy?"),
+        ({"kubecostToken": "a"}, "kubecostToken is not an option and is ignored"),
+        ({"nodeFeatureDiscovery": {"enabled": True}}, "nodeFeatureDiscovery.enabled is not an option of the chart"),
+        ({"mig": {"config": "all-1g.10gb"}}, "it is read as migManager.config.default=all-1g.10gb"),
+        ({"mps": {"enabled": True, "replicas": 8}}, "they are read as a configuration of the device plugin"),
+        ({"toolkit": {"version": "1.17.4"}}, "it is read as v1.17.4-ubuntu20.04"),
+        ({"toolkit": {"version": "v1.17.4"}}, "lets containers escape to the host"),
+        ({"devicePlugin": {"config": {"name": "a"}}}, "devicePlugin.config.default is empty"),
+        ({"nfd": {"enabled": False}}, "nfd.enabled is false"),
+    ],
+    ids=lambda case: "" if isinstance(case, dict) else case,
+)
+def test_the_notes_warn(values: Obj, line: str) -> None:
+    assert line in notes(values)
+
+
+def test_the_notes_of_valid_values_have_no_warning() -> None:
+    assert "Warnings" not in notes({"driver": {"enabled": False}, "operator": {"labels": {"any": "key"}}, "global": {}})
+
+
+@pytest.mark.parametrize(
+    ("values", "where"),
+    [
+        ({"replicas": "two"}, "/replicas"),
+        ({"replicas": -1}, "/replicas"),
+        ({"mig": {"strategy": "mxied"}}, "/mig/strategy"),
+        ({"driver": {"enabled": "maybe"}}, "/driver/enabled"),
+        ({"driver": False}, "/driver"),
+        ({"daemonsets": {"tolerations": {"key": "a"}}}, "/daemonsets/tolerations"),
+        ({"mps": {"replicas": 1}}, "mps.replicas must be a whole number of at least 2"),
+    ],
+    ids=lambda case: case if isinstance(case, str) else "",
+)
+def test_helm_refuses_a_value_of_the_wrong_type_at(values: Obj, where: str) -> None:
+    with pytest.raises(helm().HelmError, match=where):
+        rendered(values)
+
+
+def test_each_option_is_documented_in_the_values() -> None:
+    lines = (ROOT / CHART / "values.yaml").read_text().splitlines()
+    for at, line in enumerate(lines):
+        name, _, value = line.strip().partition(":")
+        if value and not line.strip().startswith("#"):
+            assert lines[at - 1].strip().startswith("#"), f"{name} has no description"
