@@ -26,8 +26,9 @@ from shoal.client.recorder import Recorder
 from shoal.client.refusals import NotFoundError
 from shoal.client.served import Served
 from shoal.client.write_through import WriteThroughApi
-from shoal.controllers.driver_upgrades.controller import driver_upgrades_controller
+from shoal.controllers.driver_upgrades.controller import DriverUpgrades
 from shoal.embedded.apiserver.foreign.definitions import definitions
+from shoal.embedded.apiserver.settings import AuthorizationMode
 from shoal.operator.upgrades.states import STATE_LABEL
 
 DRIVER_APP, VALIDATOR_APP = {"app": "nvidia-driver-daemonset"}, {"app": "nvidia-operator-validator"}
@@ -40,12 +41,12 @@ class _Upgrades:
     def __init__(self, context: Context) -> None:
         self.name = context.name
         self._served = Served(context)
-        self._controller = driver_upgrades_controller(context, self._served)
+        self.upgrades = DriverUpgrades(context, self._served)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._served.run())
-            group.create_task(self._controller.run())
+            group.create_task(self.upgrades.run())
 
 
 def upgrades_controller(context: Context) -> Controller:
@@ -65,6 +66,7 @@ class UpgradingCluster:
         self.sets: dict[str, str] = {}
         """The uids of the DaemonSets."""
         self._tasks: list[asyncio.Task[Any]] = []
+        self._process: _Upgrades | None = None
 
     # -- the objects --------------------------------------------------------------------------------------------------
 
@@ -208,9 +210,15 @@ class UpgradingCluster:
             self.cluster.draw,
             recorder,
         )
-        main = asyncio.ensure_future(upgrades_controller(context).run())
+        self._process = _Upgrades(context)
+        main = asyncio.ensure_future(self._process.run())
         self._tasks += [main, asyncio.ensure_future(informers.run()), asyncio.ensure_future(recorder.run())]
         return main
+
+    def upgrades(self) -> DriverUpgrades:
+        """The controller of the process that was started last."""
+        assert self._process is not None
+        return self._process.upgrades
 
     async def kill(self) -> None:
         tasks, self._tasks = self._tasks, []
@@ -229,9 +237,13 @@ def _seconds(text: str) -> float:
 
 @asynccontextmanager
 async def upgrading_cluster(
-    folder: Path, *names: str, has_validator: bool = True, is_started: bool = True
+    folder: Path,
+    *names: str,
+    has_validator: bool = True,
+    is_started: bool = True,
+    authorization: AuthorizationMode = "always-allow",
 ) -> AsyncIterator[UpgradingCluster]:
-    async with small_cluster(folder) as cluster:
+    async with small_cluster(folder, authorization=authorization) as cluster:
         run = UpgradingCluster(cluster)
         await run.prepare(names or ("gpu-0", "gpu-1", "gpu-2"), has_validator=has_validator)
         playing = asyncio.ensure_future(run.play())

@@ -74,12 +74,19 @@ async def start_shoal(
         groups = KubernetesGroups(groups_context, served, frozenset(choice.scheduler_names))
         tasks.start("pod groups of Kubernetes", groups.run)
         tasks.start("pod groups", light_groups_controller(groups_context, served, namespaces.scheduler_plugins).run)
-    for name in (*BESIDE, _UPGRADES):
+    for name in BESIDE:
         if name in choice.controllers:
             # Imported here: a process imports the controllers that it runs, and no others.
             from shoal.wiring.shoal_makers import make
 
             tasks.start(name, make(name, context_of(name), served, rules).run)
+    if _UPGRADES in choice.controllers:
+        from shoal.controllers.driver_upgrades.controller import DriverUpgrades
+
+        upgrades = DriverUpgrades(context_of(_UPGRADES), served)
+        if telemetry is not None:
+            telemetry.follow_driver_upgrades(lambda: upgrades.figures)
+        tasks.start(_UPGRADES, upgrades.run)
     if OPERATOR in choice.controllers:
         from shoal.controllers.operator.controller import operator_controller
 

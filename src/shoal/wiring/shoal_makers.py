@@ -1,11 +1,10 @@
-"""Makes the controllers that run beside the scheduling loop, by the names in `shoal.BESIDE` and `shoal.NAMED`."""
+"""Makes the controllers that run beside the scheduling loop, by the names in `shoal.BESIDE`."""
 
 from __future__ import annotations
 
 from shoal.client.context import Context, Controller
 from shoal.client.served import Served
 from shoal.controllers.advising.advisor import advisor
-from shoal.controllers.driver_upgrades.controller import driver_upgrades_controller
 from shoal.controllers.gatekeeping.installer import gatekeeping_controller
 from shoal.controllers.queued_jobs.controller import queued_jobs_controller
 from shoal.controllers.queued_pods.controller import queued_pods_controller
@@ -21,6 +20,4 @@ def make(name: str, context: Context, served: Served, rules: QueueRules) -> Cont
         return gatekeeping_controller(context, served, rules.holding, rules.on_change)
     if name == "advisor":
         return advisor(context, served)
-    if name == "driver-upgrades":
-        return driver_upgrades_controller(context, served)
     raise ValueError(f"controller {name!r} is not in the list")

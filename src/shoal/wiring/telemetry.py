@@ -29,9 +29,11 @@ from shoal.client.recorder import Recorder
 from shoal.controllers.scheduling_loop.protocols import PlanExecutor
 from shoal.engine.cluster import Cluster
 from shoal.operator.progress.figures import OperatorFigures
+from shoal.operator.upgrades.figures import UpgradeFigures
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.families import MetricHead
 from shoal.prometheus.registry import Registry
+from shoal.telemetry.driver_upgrades import measure_driver_upgrades
 from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.forbidden import ForbiddenReporter
 from shoal.telemetry.gpu_operator import measure_operator
@@ -156,6 +158,9 @@ class Telemetry:
     def follow_workloads(self, workloads: Informer) -> None:
         """Count the changes of their conditions; called once the kind is served."""
         follow_workloads(self.queues, workloads)
+
+    def follow_driver_upgrades(self, read: Callable[[], UpgradeFigures]) -> None:
+        measure_driver_upgrades(self.registry, read)
 
     def follow_work_queues(self, waiting: Callable[[], Sequence[tuple[str, int]]]) -> None:
         """The number of objects in the work queue of each controller; each name once."""

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from build.ruled_clusters import RuledCluster
 from build.upgrading_clusters import KilledAtWrite, UpgradingCluster, upgrading_cluster
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
 from shoal.client.kind import DISRUPTION_BUDGETS, NODES, PODS
+from shoal.install.objects.permissions import RoleSubjects, manifests
+from shoal.operator.upgrades.figures import UpgradeFigures
 
 _LIMITED = {"podDeletion": {"timeoutSeconds": 60}}
 _BUDGET = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
@@ -196,6 +199,7 @@ async def test_a_driver_that_does_not_run_stops_the_rollout_and_a_working_one_co
         assert (await run.node("gpu-0"))["spec"]["unschedulable"] is True
         (said,) = await messages(run, "gpu-0", "DriverUpgradeFailed")
         assert said.endswith("the driver pod is not ready after 11 restarts")
+        assert run.upgrades().figures == UpgradeFigures(in_progress=0, done=0, failed=1, available=0, pending=2)
         (stopped,) = await messages(run, "cluster-policy", "DriverUpgradesStopped")
         assert stopped.startswith("The driver upgrade failed on node gpu-0; 2 nodes wait until the driver runs there")
         run.broken = set()
@@ -247,6 +251,22 @@ async def test_a_deleted_node_does_not_stop_the_others(tmp_path: Path) -> None:
         await run.until_all("upgrade-done")
         left = await run.drivers()
         assert (left["gpu-1"], left["gpu-2"]) == ("2", "2")
+
+
+@virtual
+async def test_the_role_of_the_part_suffices_for_all_that_it_does(tmp_path: Path) -> None:
+    async with upgrading_cluster(tmp_path, "gpu-0", is_started=False, authorization="rbac") as run:
+        ruled = RuledCluster(run.cluster)
+        await ruled.apply(manifests(("driver-upgrades",), RoleSubjects(user="upgrader")))
+        await run.add_pod("training", "gpu-0", gpus=2)
+        await run.set_policy()
+        await run.publish("2")
+        run.start(ruled.way_in("upgrader"))
+        await run.cluster.pass_time(5)
+        await run.until_all("upgrade-done")
+        assert "training" not in await pod_names(run)
+        assert await run.drivers() == {"gpu-0": "2"}
+        assert ruled.refused == []
 
 
 @virtual

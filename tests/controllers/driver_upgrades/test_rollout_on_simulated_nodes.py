@@ -139,3 +139,27 @@ async def test_a_gang_on_two_nodes_is_stopped_and_started_as_a_whole(tmp_path: P
         # A pod ends within its grace period, and its mate is asked to at the same time.
         assert alone_s <= 4
         await run.cluster.until(runs, 120)
+
+
+@virtual
+async def test_a_driver_that_cannot_be_compiled_stops_the_rollout_until_it_is_healed(tmp_path: Path) -> None:
+    async with rollout(tmp_path, 3) as run:
+        fault = {"shoal.dev/component-faults": '{"driver": "error"}'}
+        for name in ("node-0", "node-1", "node-2"):
+            await run.cluster.patch(NODES, name, {"metadata": {"annotations": fault}})
+        # The drivers that run crash at once, and start again with the fault.
+        await run.set_driver(_NEW)
+
+        async def has_failed() -> bool:
+            return "upgrade-failed" in (await run.labels(STATE_LABEL)).values()
+
+        await run.cluster.until(has_failed, 7200)
+        await run.cluster.pass_time(600)
+        states = sorted((await run.labels(STATE_LABEL)).values())
+        assert states == ["upgrade-failed", "upgrade-required", "upgrade-required"]
+        (stopped,) = [one for one in await run.cluster.events("cluster-policy") if one["type"] == "Warning"]
+        assert stopped["reason"] == "DriverUpgradesStopped"
+        for name in ("node-0", "node-1", "node-2"):
+            body = {"metadata": {"annotations": {"shoal.dev/component-faults": None}}}
+            await run.cluster.patch(NODES, name, body)
+        await run.cluster.until(run.is_upgraded, 7200)

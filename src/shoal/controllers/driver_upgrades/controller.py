@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from shoal.client.context import Context, Controller
+from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
 from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
@@ -45,6 +45,7 @@ from shoal.controllers.driver_upgrades.upgrade_facts import (
     upgrade_node,
 )
 from shoal.operator.upgrades.decision import NodeAction, UpgradeDecision
+from shoal.operator.upgrades.figures import UpgradeFigures, upgrade_figures
 from shoal.operator.upgrades.nodes import UpgradeNode
 from shoal.operator.upgrades.passes import decide_pass
 from shoal.operator.upgrades.policy import UpgradeOptions, UpgradePolicy, drain_selector, parse_upgrade_policy
@@ -86,13 +87,9 @@ class _UpgradedPolicy(msgspec.Struct, frozen=True):
     spec: _PolicySpec = _PolicySpec()
 
 
-def driver_upgrades_controller(context: Context, served: Served) -> Controller:
-    """Another part refreshes `served` at intervals."""
-    return DriverUpgrades(context, served)
-
-
 class DriverUpgrades:
     def __init__(self, context: Context, served: Served) -> None:
+        """Another part refreshes `served` at intervals."""
         self.name = context.name
         self._context = context
         informers = context.informers
@@ -105,6 +102,8 @@ class DriverUpgrades:
         self._work = RunningWork()
         self._removals = PodRemovals(context.api, context.clock, self._wake)
         self._reports = UpgradeReports(context)
+        self.figures = UpgradeFigures()
+        """Of the last pass."""
         self._busy: frozenset[str] = frozenset()
         """Nodes whose pods matter for the next pass."""
         self._nodes.on_change(self._node_changed)
@@ -149,6 +148,7 @@ class DriverUpgrades:
         found = self._policy()
         if found is None:
             self._removals.keep_only(())
+            self.figures = UpgradeFigures()
             return None
         policy, item = found
         self._work.apply(self._watched.drain())
@@ -156,6 +156,7 @@ class DriverUpgrades:
         heads = {one.name: node_head(one) for one in self._nodes}
         nodes = self._upgrade_nodes(heads)
         done = decide_pass(nodes, policy, self._options(), now_s, self._work.node_work(now_s))
+        self.figures = upgrade_figures(nodes, done.slots or 0)
         self._busy = frozenset(node.name for node in nodes if node.state in IN_PROGRESS)
         by_name = {node.name: node for node in nodes}
         self._removals.keep_only({one.node for one in done.decisions if one.action in _REMOVALS})

@@ -26,35 +26,35 @@ HASH = "controller-revision-hash"
 _MARKS = (b"nvidia-driver", VALIDATOR[1].encode())
 
 
-class _NodeSpec(ApiStruct, frozen=True):
+class _UpgradedNodeSpec(ApiStruct, frozen=True):
     unschedulable: bool = False
 
 
 class _UpgradedNode(ApiStruct, frozen=True):
     metadata: LabeledMeta
-    spec: _NodeSpec = _NodeSpec()
+    spec: _UpgradedNodeSpec = _UpgradedNodeSpec()
     status: ConditionsStatus = ConditionsStatus()
 
 
-class _PodMeta(DeletionMeta, frozen=True):
+class _UpgradePodMeta(DeletionMeta, frozen=True):
     labels: dict[str, str] = field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
 
 
-class _PodSpec(ApiStruct, frozen=True):
+class _UpgradePodSpec(ApiStruct, frozen=True):
     node_name: str = ""
 
 
-class _PodStatus(ApiStruct, frozen=True):
+class _UpgradePodStatus(ApiStruct, frozen=True):
     phase: str = ""
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class _UpgradePod(ApiStruct, frozen=True):
-    metadata: _PodMeta
-    spec: _PodSpec = _PodSpec()
-    status: _PodStatus = _PodStatus()
+    metadata: _UpgradePodMeta
+    spec: _UpgradePodSpec = _UpgradePodSpec()
+    status: _UpgradePodStatus = _UpgradePodStatus()
 
 
 class _SetMeta(ApiStruct, frozen=True):
@@ -79,13 +79,13 @@ class _DriverSet(ApiStruct, frozen=True):
     status: _SetStatus = _SetStatus()
 
 
-class _RevisionMeta(ApiStruct, frozen=True):
+class _DriverRevisionMeta(ApiStruct, frozen=True):
     labels: dict[str, str] = field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
 
 
-class _Revision(ApiStruct, frozen=True):
-    metadata: _RevisionMeta = _RevisionMeta()
+class _DriverRevision(ApiStruct, frozen=True):
+    metadata: _DriverRevisionMeta = _DriverRevisionMeta()
     revision: int = 0
 
 
@@ -151,7 +151,7 @@ class DriverRevisions:
                 if found.status.observed_generation < found.metadata.generation:
                     self._unsettled.add(item.uid)
         for item in revisions if names else ():
-            one = item.read(_Revision)
+            one = item.read(_DriverRevision)
             owner = next((ref.uid for ref in one.metadata.owner_references if ref.controller), "")
             if owner in names:
                 hashed = one.metadata.labels.get(HASH) or item.name.removeprefix(f"{names[owner]}-")

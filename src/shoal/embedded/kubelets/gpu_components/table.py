@@ -16,6 +16,7 @@ from shoal.embedded.machines.gpu_software import Layer
 
 _APP, _NAME, _COMPONENT = "app", "app.kubernetes.io/name", "app.kubernetes.io/component"
 _PRECOMPILED_S = (20.0, 40.0)
+_WORKER = "worker"
 
 
 class GpuComponent(msgspec.Struct, frozen=True):
@@ -125,7 +126,10 @@ _INIT_NEEDS: dict[str, tuple[Layer, ...]] = {
 
 def component_of(labels: Mapping[str, str]) -> GpuComponent | None:
     """The component to which a pod with these labels belongs."""
-    return next((found for label in labels.items() if (found := _BY_LABEL.get(label)) is not None), None)
+    found = next((found for label in labels.items() if (found := _BY_LABEL.get(label)) is not None), None)
+    # The master of node-feature-discovery has the labels of its workers, except for its role.
+    is_other = found is not None and found.name == "discovery" and labels.get("role", _WORKER) != _WORKER
+    return None if is_other else found
 
 
 def needs_of_init(component: GpuComponent, container: str) -> tuple[Layer, ...]:
