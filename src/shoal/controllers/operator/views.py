@@ -83,12 +83,12 @@ class _OperandCondition(msgspec.Struct, rename="camel", gc=False, omit_defaults=
     last_transition_time: str | None = None
 
 
-class _PodMeta(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
+class _OperandPodMeta(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     labels: dict[str, str] = {}
     deletion_timestamp: str | None = None
 
 
-class _PodSpec(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
+class _OperandPodSpec(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     node_name: str = ""
 
 
@@ -102,8 +102,8 @@ class _OperandStatus(msgspec.Struct, rename="camel", gc=False, omit_defaults=Tru
 
 
 class CachedOperandPod(msgspec.Struct, gc=False, omit_defaults=True):
-    metadata: _PodMeta
-    spec: _PodSpec = field(default_factory=_PodSpec)
+    metadata: _OperandPodMeta
+    spec: _OperandPodSpec = field(default_factory=_OperandPodSpec)
     status: _OperandStatus = field(default_factory=_OperandStatus)
 
 
