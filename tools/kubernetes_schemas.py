@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.apiserver.schema.stored import MINORS, Described, StoredDefinition, StoredField, Zero
+from shoal.embedded.apiserver.schema.stored import MINORS, NEWEST, Described, StoredDefinition, StoredField, Zero
 from tools.go_types import Binary, GoField, GoType
 
 Json = Mapping[str, Any]
@@ -132,13 +132,22 @@ def _zero_unknown(definition: str, name: str, value: StoredField) -> Zero:
     return "fill" if (struct, name) in _ALWAYS else "drop"
 
 
-def convert(minor: str, source: Path, go: Mapping[tuple[str, str], GoType], out: Path) -> None:
+def convert(minor: str, source: Path, go: Mapping[tuple[str, str], GoType], out: Path) -> dict[str, Described]:
+    """The descriptions, which are written together with those of the other releases."""
     published = json.loads((source / f"v{minor}.0-local" / "_definitions.json").read_bytes())["$defs"]
     converter = Converter(go)
     shapes = {name: converter.definition(name, one) for name, one in sorted(published.items())}
-    words = {name: _described(one) for name, one in sorted(published.items())}
     _write(out / f"{minor}.json.xz", shapes)
-    _write(out / f"{minor}.descriptions.json.xz", words)
+    return {name: _described(one) for name, one in sorted(published.items())}
+
+
+def differing(words: Mapping[str, Mapping[str, Described]]) -> dict[str, dict[str, Described]]:
+    """By release: all of the newest one; of the others those that differ from it."""
+    newest = words[NEWEST]
+    return {
+        minor: {name: one for name, one in own.items() if minor == NEWEST or newest.get(name) != one}
+        for minor, own in words.items()
+    }
 
 
 def _described(published: Json) -> Described:
@@ -223,8 +232,8 @@ def main() -> None:
     given = parser.parse_args()
     source = given.schemas or _installed()
     go = Binary(given.kubectl).structs()
-    for minor in MINORS:
-        convert(minor, source, go, given.out)
+    words = {minor: convert(minor, source, go, given.out) for minor in MINORS}
+    _write(given.out / "descriptions.json.xz", differing(words))
 
 
 def _installed() -> Path:

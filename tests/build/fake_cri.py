@@ -26,7 +26,7 @@ RUNTIME_CALLS = (
     "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ListContainers", "ContainerStatus",
     "ReopenContainerLog", "ExecSync", "Exec", "ListContainerStats",
 )  # fmt: skip
-IMAGE_CALLS = ("ImageStatus", "PullImage")
+IMAGE_CALLS = ("ImageStatus", "PullImage", "ListImages", "RemoveImage", "ImageFsInfo")
 _THREADS = 16
 
 
@@ -50,6 +50,8 @@ class FakeCri:
         self.faults: dict[str, Fault] = {}
         self.calls: Counter[str] = Counter()
         self.images: set[str] = set()
+        self.pinned: set[str] = set()
+        self.sandbox_image = ""
         self.registry: set[str] = {"app:1"}
         self.has_network = True
         self.sandboxes: dict[str, messages.PodSandbox] = {}
@@ -162,7 +164,8 @@ class FakeCri:
 
     def _Status(self, _: Any) -> messages.StatusResponse:
         network = messages.RuntimeCondition(type="NetworkReady", status=self.has_network)
-        return messages.StatusResponse(status=messages.RuntimeStatus(conditions=[network]))
+        config = msgspec.json.encode({"sandboxImage": self.sandbox_image}).decode()
+        return messages.StatusResponse(status=messages.RuntimeStatus(conditions=[network]), info={"config": config})
 
     def _RunPodSandbox(self, request: messages.RunPodSandboxRequest) -> messages.RunPodSandboxResponse:
         meta = request.config.metadata
@@ -279,6 +282,21 @@ class FakeCri:
         name = request.image.image
         image = messages.Image(id=f"sha256:{name}", size=5) if name in self.images else None
         return messages.ImageStatusResponse(image=image)
+
+    def _ListImages(self, _: Any) -> messages.ListImagesResponse:
+        found = [
+            messages.Image(id=f"sha256:{name}", repo_tags=[name], size=5, pinned=name in self.pinned)
+            for name in sorted(self.images)
+        ]
+        return messages.ListImagesResponse(images=found)
+
+    def _RemoveImage(self, request: messages.RemoveImageRequest) -> messages.RemoveImageResponse:
+        self.images.discard(request.image.image.removeprefix("sha256:"))
+        return messages.RemoveImageResponse()
+
+    def _ImageFsInfo(self, _: Any) -> messages.ImageFsInfoResponse:
+        disk = messages.FilesystemUsage(fs_id=messages.FilesystemIdentifier(mountpoint="/images"))
+        return messages.ImageFsInfoResponse(image_filesystems=[disk])
 
     def _PullImage(self, request: messages.PullImageRequest) -> messages.PullImageResponse:
         if request.image.image not in self.registry:

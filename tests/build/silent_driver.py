@@ -21,6 +21,8 @@ class SilentDriver:
         self.hangs_at_list = self.hangs_at_versions = False
         self.list: GpuList | None = None
         """In place of that of the inner driver."""
+        self.xids: list[XidEvent] = []
+        """Reported before those of the inner driver."""
 
     def versions(self) -> DriverVersions:
         if self.hangs_at_versions:
@@ -40,7 +42,7 @@ class SilentDriver:
 
     def next_xid(self, timeout_s: float) -> XidEvent | None:
         self._check()
-        return self._inner.next_xid(timeout_s)
+        return self.xids.pop(0) if self.xids else self._inner.next_xid(timeout_s)
 
     def close(self) -> None:
         self._inner.close()

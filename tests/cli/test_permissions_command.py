@@ -71,3 +71,10 @@ async def test_what_is_printed_is_taken_by_a_server(tmp_path: Path, capsys: pyte
             await ruled.cluster.create(DEFINITIONS, definition)
         there = {item.name for item in (await ruled.cluster.api.list(DEFINITIONS)).items}
     assert {"workloads.kueue.x-k8s.io", "jobsets.jobset.x-k8s.io"} <= there
+
+
+def test_the_operator_has_a_lease_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["permissions", "--controllers", "operator", "-o", "json"]) == 0
+    objects = json.loads(capsys.readouterr().out)["items"]
+    role = next(one for one in objects if one["kind"] == "Role" and one["metadata"]["name"] == "shoal-election")
+    assert [rule["resourceNames"] for rule in role["rules"] if "resourceNames" in rule] == [["shoal-operator"]]

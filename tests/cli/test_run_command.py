@@ -10,7 +10,7 @@ import pytest
 
 from shoal.api.run_configuration import LeaderElectionRules, RunConfiguration
 from shoal.cli.main import main
-from shoal.cli.run import _CONTROLLERS, _NAMED, run_choice, start_line
+from shoal.cli.run import _CONTROLLERS, _NAMED, _with_lease, run_choice, start_line
 from shoal.cli.run_files import RunFiles, read_run_files
 from shoal.wiring.shoal import NAMED, PARTS
 
@@ -197,3 +197,18 @@ def test_a_name_without_a_profile_is_served_by_the_first_and_told_so(
     assert choice.own.scheduler_names == ("other", "spreads")
     assert [one.scheduler_name for one in choice.profiles] == ["spreads"]
     assert "profile other not found: its pods are placed by profile spreads" in capsys.readouterr().err
+
+
+LEASES = {
+    "the operator alone has its own": (("operator",), "shoal", "shoal-operator"),
+    "beside other parts it shares theirs": (("operator", "advisor"), "shoal", "shoal"),
+    "the name of a file is kept": (("operator",), "mine", "mine"),
+    "the usual parts": ((), "shoal", "shoal"),
+}
+
+
+@pytest.mark.parametrize("case", LEASES)
+def test_the_name_of_the_lease(case: str) -> None:
+    controllers, name, expected = LEASES[case]
+    own = RunConfiguration(controllers=controllers, leader_election=LeaderElectionRules(resource_name=name))
+    assert _with_lease(own).leader_election.resource_name == expected

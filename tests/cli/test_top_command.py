@@ -240,11 +240,3 @@ def test_nodes_are_sorted_by_what_is_used(resource: str, names: list[str], top: 
     nodes = [node(name, 4) for name in ("cores", "gpus", "memory")]
     found = top.text(*nodes, *pods, options=("--sort-by", resource, "-o", "name"))
     assert found.split() == [f"node/{name}" for name in names]
-
-
-@pytest.mark.parametrize("option", [("-l", "a=b"), ("--sort-by", "gpu")])
-def test_the_dashboard_has_keys_instead_of_selection_and_order(
-    option: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["top", "--watch", *option]) == 2
-    assert "in the dashboard / filters rows and s sorts them" in capsys.readouterr().err

@@ -158,7 +158,7 @@ def test_with_options_of_the_tables_the_tables_are_printed_again_when_they_have_
     try:
         assert any(shown in line for line in process.stdout)
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         process.wait(60)
         process.stdout.close()
 
@@ -171,20 +171,28 @@ async def _add_node(kubeconfig: Path) -> None:
         await api.close()
 
 
-def test_a_node_that_comes_is_in_the_next_table(tmp_path: Path) -> None:
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[Path]:
+    """To which a test adds nodes."""
     server = ServerProcess(tmp_path, "--memory")
-    asyncio.run(_fill(server.kubeconfig))
-    process = subprocess.Popen(_command(server.kubeconfig, "-o", "name"), stdout=subprocess.PIPE, text=True)
+    try:
+        asyncio.run(_fill(server.kubeconfig))
+        yield server.kubeconfig
+    finally:
+        server.stop()
+
+
+def test_a_node_that_comes_is_in_the_next_table(own_cluster: Path) -> None:
+    process = subprocess.Popen(_command(own_cluster, "-o", "name"), stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         assert process.stdout.readline() == "node/gpu-node-0\n"
-        asyncio.run(_add_node(server.kubeconfig))
+        asyncio.run(_add_node(own_cluster))
         assert [process.stdout.readline() for _ in range(3)] == ["\n", "node/gpu-node-1\n", "node/gpu-node-0\n"]
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         process.wait(60)
         process.stdout.close()
-        server.stop()
 
 
 @pytest.mark.parametrize(("option", "value"), [("-f", "x.yaml"), ("--nodes", "2xp5.48xlarge")])

@@ -1,4 +1,4 @@
-"""`shoal why -f` about nodes whose GPUs are given to resource claims."""
+"""`shoal why -f` and `shoal top -f` about nodes whose GPUs are given to resource claims."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ def claim(name: str, count: int = 1, expression: str = "", class_name: str = DRI
     return thing(VERSION, "ResourceClaim", name, spec={"devices": {"requests": requests}})
 
 
+def result(device: str) -> Object:
+    return {"request": "gpu", "driver": DRIVER, "pool": "n", "device": device}
+
+
 def claimer(name: str, claim_name: str) -> Object:
     return pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": claim_name}])
 
@@ -60,8 +64,7 @@ def test_the_nearest_node_is_one_with_such_devices_though_all_are_taken(
     assert "nearest The nearest node is n: " in words
     assert "it asks for 3 of class gpu.nvidia.com where 2 match and 2 can be had" in words
     taken = claim("t/taken", 2)
-    results = [{"request": "gpu", "driver": DRIVER, "pool": "n", "device": f"gpu-{at}"} for at in range(2)]
-    taken["status"] = {"allocation": {"devices": {"results": results}}}
+    taken["status"] = {"allocation": {"devices": {"results": [result("gpu-0"), result("gpu-1")]}}}
     words = told(capsys, tmp_path, "t/p", *world, taken, claim("t/c", 3), claimer("t/p", "c"))
     assert "The nearest node is n: " in words
     assert "where 2 match and 0 can be had" in words
@@ -74,3 +77,15 @@ def test_a_selector_is_quoted_with_the_value_that_it_compares(
     world = [node("n", labels=LABELS), device_class(), gpu_slice("n", 2)]
     words = told(capsys, tmp_path, "t/p", *world, claim("t/c", 1, expression), claimer("t/p", "c"))
     assert f"it asks for 1 of class gpu.nvidia.com and {expression} where 0 match" in words
+
+
+def test_top_counts_gpus_that_claims_hold_apart_from_those_that_nodes_advertise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = claim("t/taken", 1)
+    taken["status"] = {"allocation": {"devices": {"results": [result("gpu-0")]}}}
+    world = [node("n", labels=LABELS), node("m", 1), device_class(), gpu_slice("n", 2), taken]
+    assert main(["top", "-f", as_file(tmp_path, *world, name="top.json")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "2 nodes, 0 of 1 GPU held, 1 free, 1 of 2 devices held by claims"
+    assert any(line.split()[:3] == ["n", "claims", "1/2"] for line in lines)

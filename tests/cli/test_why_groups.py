@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from build.followed_commands import followed
-from build.manifests import Object, job, node, pod, thing, volcano_group
+from build.manifests import Object, as_file, job, node, pod, thing, volcano_group
 from build.why_answers import WhyAnswers
+from shoal.cli.main import main
 
 GROUP = "scheduling.k8s.io/group-name"
 PLUGINS = "scheduling.x-k8s.io/pod-group"
@@ -107,3 +108,17 @@ def test_pods_of_a_controller_keep_their_kubernetes_group(why: WhyAnswers) -> No
     objects = [living(), kubernetes_group(3), job("t/j", 1, 1), member]
     assert why.commands("gang/g", *objects) == []
     assert why.help("gang/g", *objects) == "Create 2 pods more."
+
+
+def test_decide_does_not_propose_a_lower_minimum_where_it_cannot_be_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = [kubernetes_group(3), pod("t/p", 1, schedulingGroup={"podGroupName": "g"})]
+    early = thing("scheduling.k8s.io/v1alpha1", "Workload", "t/w")
+    early["spec"] = {"podGroups": [{"name": "main", "policy": {"gang": {"minCount": 3}}}]}
+    inside = pod("t/p", 1, workloadRef={"name": "w", "podGroup": "main"})
+    for objects in (own, [early, inside]):
+        assert main(["decide", "-f", as_file(tmp_path, node("n", 8), *objects)]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "Create 2 pods more." in said
+        assert "lower the minimum" not in said

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
-from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus, rounds_on
+from build.gpu_queues import documents_of, gpu_job, gpu_queue, gpu_workload, gpus
 from build.manifests import Object, as_file, node, pod, thing
 from build.queue_manifests import KUEUE, flavor
 from shoal.cli.main import main
+from shoal.cli.manifests import loaded_of, rounds_of
 from shoal.sim.explanation import explain
+from shoal.sim.queue_rounds import QueueRounds
+from shoal.sim.remedies import Objects
 
 PODSET = "kueue.x-k8s.io/podset"
 REQUIRED = f"{PODSET}-required-topology"
@@ -273,9 +276,14 @@ def test_quota_that_is_lacking_as_well_is_raised_with_the_change_of_nodes(why: W
     assert any("nominalQuota" in command for command in found[0])
 
 
-def test_nothing_of_the_trials_is_left_on_the_nodes_of_the_queues() -> None:
-    rounds = rounds_on(*cordoned(0, 1, 2), *queue(*ALL), requiring(RACK, 2), *running(3))
+def test_nothing_of_the_trials_is_left_in_the_facts() -> None:
+    documents = documents_of(*cordoned(0, 1, 2), *queue(*ALL), requiring(RACK, 2), *running(3))
+    loaded = loaded_of(documents)
+    rounds = rounds_of(loaded, 42)
+    assert isinstance(rounds, QueueRounds)
+    objects = Objects(documents, loaded.manifests.events)
     before = dict(rounds.kueue.queues.nodes)
-    explanation = explain(rounds, {}, "t/job-j")
-    assert explanation.code == "TopologyPlacementFailed"
+    explanation = explain(rounds, {}, "t/job-j", objects=objects)
+    assert any("kubectl uncordon" in command for each in explanation.remedies for command in each.commands)
     assert rounds.kueue.queues.nodes == before
+    assert rounds.cluster.pending.in_order() == []

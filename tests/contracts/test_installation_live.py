@@ -9,6 +9,7 @@ import os
 import random
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -25,6 +26,7 @@ from shoal.client.http.locate import locate
 from shoal.client.http.settings import KubeSettings
 from shoal.client.kind import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES
 from shoal.client.port import Patch
+from shoal.client.refusals import NotFoundError
 from shoal.install.kinds import installed_kind
 from shoal.wiring.installation.cluster_writer import ClusterWriter, request_kind
 
@@ -119,6 +121,17 @@ class Installation:
 
         return asyncio.run(read())
 
+    def remove_namespace(self) -> None:
+        async def remove() -> None:
+            api = KubeApi(locate(self.kubeconfig, KubeconfigChoice()), random.Random())
+            try:
+                with suppress(NotFoundError):
+                    await api.delete(NAMESPACES, "", self.namespace)
+            finally:
+                await api.close()
+
+        asyncio.run(remove())
+
     def change(self, kind: Any, name: str, namespace: str, body: Obj) -> None:
         async def write() -> None:
             api = KubeApi(locate(self.kubeconfig, KubeconfigChoice()), random.Random())
@@ -137,6 +150,7 @@ def installation(kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> Iterat
         installed = Installation(kubeconfig, f"gpu-{uuid4().hex[:8]}", capsys)
         yield installed
         installed.run("uninstall", "-n", installed.namespace, "--delete-objects")
+        installed.remove_namespace()
 
 
 def test_a_second_installation_changes_nothing_and_the_removal_leaves_nothing(installation: Installation) -> None:
@@ -268,3 +282,10 @@ def test_a_generated_name_works_for_every_command(installation: Installation) ->
     assert "release shoal-1" in out or "release shoal-2" in out
     assert "revision 1" in installation.run("status")[1]
     assert "is removed" in installation.ok("uninstall")
+
+
+def test_observing_explains_what_waits_and_writes_nothing(installation: Installation) -> None:
+    before = installation.objects()
+    out = installation.ok("install", "--observe", "-n", installation.namespace)
+    assert "wait:" in out or "waits:" in out or out == "no pod waits for a node\n"
+    assert installation.objects() == before

@@ -14,6 +14,7 @@ from shoal.devices.agent_series import ALL as AGENT_SERIES
 from shoal.devices.dcgm_fields import FIELDS, XID
 from shoal.devices.dcgm_selection import CLOCK_EVENTS, P2P_STATUS, XID_COUNT
 from shoal.engine.cluster import Cluster
+from shoal.operator.progress.figures import OperatorFigures
 from shoal.operator.upgrades.figures import UpgradeFigures
 from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure
@@ -49,6 +50,7 @@ def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
     measure_fleet(telemetry.registry, Cluster(), lambda: (), lambda: 0)
     QueueMetrics(telemetry.registry, "standalone").follow(_NoQueues())
     telemetry.follow_work_queues(lambda: ())
+    telemetry.follow_operator(OperatorFigures())
     telemetry.follow_driver_upgrades(UpgradeFigures)
     there = {one.head.name: one.head for one in telemetry.registry.read()}
     rows = [line.split(" | ") for line in METRICS.splitlines() if re.match(r"\| `(\w+)`", line)]

@@ -14,6 +14,7 @@ from build.charts import by_address, comparable, helm, installed, release, rende
 from build.cluster_server import ServerProcess
 from build.kubectl import kubectl_binary
 from build.kubectl_runs import Kubectl
+from build.shoal_process import shoal_process
 from shoal.install.manifest import address_of, manifest
 from shoal.install.values.reading import read_values
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow
 Obj = dict[str, Any]
 _NAMESPACE = "gpu-operator"
 _SHARED = ROOT.parent / "shared/manifests/helm-values"
-_FILES = sorted(_SHARED.glob("gpu-operator-*.yaml"))
+_FILES = sorted(_SHARED.glob("*.yaml"))
 
 
 @pytest.fixture(name="cluster")
@@ -115,8 +116,39 @@ def test_applying_the_rendered_objects_again_changes_nothing(cluster: Kubectl, t
     assert cluster("diff", "--server-side", *apply[2:]) == ""
 
 
+def test_shoal_at_work_does_not_change_what_was_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOAL_IMAGE", "shoal:test")
+    monkeypatch.setenv("SHOAL_NAMESPACE", _NAMESPACE)
+    alone = tmp_path / "operator.yaml"
+    objects = rendered({}, "shoal", _NAMESPACE)
+    config = next(one for one in objects if one["metadata"]["name"] == "shoal-operator-config")
+    alone.write_text(config["data"]["operator.yaml"])
+    arguments = ("--memory", "--no-foreign-kinds", "--nodes=1xp5.48xlarge", "--scheduler=simple")
+    server = ServerProcess(tmp_path, *arguments, is_bare=False)
+    try:
+        kubectl = AnyNamespace(server.kubeconfig, tmp_path)
+        kubectl("create", "namespace", _NAMESPACE)
+        kubectl("apply", "--server-side", "-k", str(ROOT / CHART / "crds"))
+        applied = ("--server-side", "--field-manager=argocd-controller", "-f", written(tmp_path, objects))
+        kubectl("apply", *applied)
+        run, operator = ("run", "--metrics-address=none"), ("--controllers=operator", f"--config={alone}")
+        with (
+            shoal_process(server.kubeconfig, *run) as scheduler,
+            shoal_process(server.kubeconfig, *run, *operator) as stack,
+        ):
+            assert scheduler.is_ready(), scheduler.said
+            assert stack.is_ready(), stack.said
+            waiting = ("wait", f"--namespace={_NAMESPACE}", "--timeout=60s")
+            kubectl(*waiting, "daemonset/nvidia-operator-validator", "--for=create")
+            kubectl(*waiting, "clusterpolicy/cluster-policy", "--for=jsonpath={.status.state}")
+            assert kubectl("diff", *applied) == ""
+            assert kubectl("diff", "--server-side", "-k", str(ROOT / CHART / "crds")) == ""
+    finally:
+        server.stop()
+
+
 @pytest.mark.skipif(not _FILES, reason="the folder of values of other installations is not here")
-def test_the_server_accepts_the_objects_for_values_of_nvidias_chart(cluster: Kubectl, tmp_path: Path) -> None:
+def test_the_server_accepts_the_objects_for_values_of_other_installations(cluster: Kubectl, tmp_path: Path) -> None:
     cluster("apply", "--server-side", "-f", str(ROOT / CHART / "crds/gpu-operator.yaml"))
     for file in _FILES:
         objects = rendered(yaml.safe_load(file.read_text()), "shoal", _NAMESPACE)

@@ -67,6 +67,33 @@ def test_a_pod_has_its_environment_its_volumes_and_its_address(machine: Containe
     assert machine.field("pod/volumes", ".status.podIP") == machine.field("pod/volumes", ".status.hostIP")
 
 
+def test_parts_of_volumes_are_mounted_and_labels_follow(machine: ContainerMachine, tmp_path: Path) -> None:
+    machine.kubectl("create", "configmap", "parts", "--from-literal=one=1", "--from-literal=two=2")
+    item = {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}
+    volumes: list[Obj] = [
+        {"name": "config", "configMap": {"name": "parts"}},
+        {"name": "down", "downwardAPI": {"items": [item]}},
+        {"name": "host", "hostPath": {"path": str(tmp_path)}},
+    ]
+    mounts = [
+        {"name": "config", "mountPath": "/bin/one", "subPath": "one"},
+        {"name": "host", "mountPath": "/host", "subPathExpr": "of/$(NAME)"},
+        {"name": "down", "mountPath": "/down"},
+    ]
+    env = [{"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    script = "cat /bin/one; echo; ls /bin/two 2>/dev/null; echo kept > /host/file; sleep 1000"
+    pod = machine.create("parts", script, {"env": env, "volumeMounts": mounts}, volumes=volumes)
+    machine.until_ready(pod)
+    assert machine.kubectl("logs", pod) == "1\n"
+
+    machine.kubectl("label", pod, "app=new")
+
+    machine.kubectl("exec", pod, "--", "sh", "-c", "until grep -q new /down/labels; do sleep 0.1; done")
+    machine.kubectl("delete", pod, "--wait", "--grace-period=1")
+    assert (tmp_path / "of" / "parts" / "file").read_text() == "kept\n"
+    assert not [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if "/subpaths/" in line]
+
+
 def test_programs_find_the_api_server(machine: ContainerMachine) -> None:
     said = machine.run("finds", "echo $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT")
 

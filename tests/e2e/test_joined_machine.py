@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shlex
 import signal
 import sys
@@ -250,6 +252,41 @@ def test_a_machine_stays_with_its_cluster(lab: Lab) -> None:
 
     assert done.returncode == 2
     assert "another `shoal join` runs with this folder" in done.stderr
+
+
+def test_a_detached_machine_is_ready_when_the_command_returns_and_continues_later(lab: Lab) -> None:
+    folder = lab.folder / "third"
+    options = ("--state", str(folder), "--fake", "g6.12xlarge", "--detach")
+
+    def detached(*more: str) -> int:
+        done = shoal("join", *more, *options)
+        assert done.returncode == 0, done.stderr
+        found = re.search(r"node third of https://\S+ is ready; `kill (\d+)` ends its process", done.stderr)
+        assert found is not None, done.stderr
+        ready = '{.status.conditions[?(@.type=="Ready")].status} {.status.allocatable.nvidia\\.com/gpu}'
+        assert lab.kubectl("get", "node", "third", "-o", f"jsonpath={ready}") == "True 4"
+        return int(found[1])
+
+    pid = detached(*lab.token(), "--name", "third")
+    again = shoal("join", *options)
+    assert (again.returncode, "another `shoal join` runs with this folder" in again.stderr) == (2, True)
+    os.kill(pid, signal.SIGTERM)
+    with (folder / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    detached()
+    access = ("--kubeconfig", str(lab.server.kubeconfig))
+    removed = shoal("node", "remove", "third", "--now", *access)
+    assert removed.returncode == 0, removed.stderr
+    with (folder / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    assert "was removed from this cluster" in (folder / "shoal.log").read_text()
+
+
+def test_a_detached_machine_without_a_valid_token_is_refused_before_anything_is_started(lab: Lab) -> None:
+    folder = lab.folder / "fourth"
+    done = shoal("join", "--state", str(folder), "127.0.0.1:1", "--detach")
+    assert (done.returncode, "--token and --ca-hash are required" in done.stderr) == (2, True)
+    assert not (folder / "shoal.log").exists()
 
 
 def test_a_removed_machine_stops_its_pods_and_cannot_come_back(lab: Lab) -> None:

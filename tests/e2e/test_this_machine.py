@@ -110,6 +110,35 @@ def test_hooks_run_after_the_start_and_before_the_stop(machine: Machine, folder:
     assert file.read_text() == "after-start\nbefore-stop\n"
 
 
+def test_volumes_have_parts_and_follow_their_objects(machine: Machine) -> None:
+    machine.kubectl("create", "configmap", "parts", "--from-literal=one=1")
+    item = {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}
+    volumes: list[Obj] = [
+        {"name": "config", "configMap": {"name": "parts"}},
+        {"name": "down", "downwardAPI": {"items": [item]}},
+        {"name": "empty", "emptyDir": {}},
+    ]
+    mounts = [
+        {"name": "config", "mountPath": "/file", "subPath": "one"},
+        {"name": "empty", "mountPath": "/own", "subPathExpr": "of/$(NAME)"},
+        {"name": "empty", "mountPath": "/all"},
+        {"name": "down", "mountPath": "/down"},
+    ]
+    env = [{"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    script = (
+        'cd "$SHOAL_MOUNTS"; cat file; echo kept > own/kept; cat all/of/parts/kept;'
+        "until grep -q new down/labels; do sleep 0.1; done; echo followed"
+    )
+    main = {"env": env, "volumeMounts": mounts}
+    name = created(machine, pod("parts", "sh", "-c", script, main=main, volumes=volumes))
+    machine.kubectl("wait", name, "--for=condition=Ready", "--timeout=60s")
+
+    machine.kubectl("label", name, "app=new")
+    until(machine, name, ".status.phase", "Succeeded")
+
+    assert machine.kubectl("logs", name) == "1kept\nfollowed\n"
+
+
 def test_ports_are_forwarded(machine: Machine) -> None:
     script = (
         "import http.server as h; s = h.HTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler);"

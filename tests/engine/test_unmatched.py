@@ -12,14 +12,16 @@ from build.scenario import Scenario
 from shoal.engine.unmatched import Unmatched, unmatched
 
 FLEET = (
-    node("a").gpus(8).label("model", "NVIDIA-A100-SXM4-80GB").label("zone", "east-1"),
-    node("b").gpus(8).label("model", "NVIDIA-H100-80GB-HBM3").label("zone", "east-2"),
+    node("a").gpus(8).label("model", "NVIDIA-A100-SXM4-80GB").label("zone", "east-1").label("memory", "81559"),
+    node("b").gpus(8).label("model", "NVIDIA-H100-80GB-HBM3").label("zone", "east-2").label("memory", "24576"),
 )
+
+MODELS = ("NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3")
 
 CONDITIONS: dict[str, tuple[AskBuilder, tuple[Unmatched, ...]]] = {
     "a value with its prefix forgotten": (
         ask().select("model", "In", "A100-SXM4-80GB"),
-        (Unmatched("model", ("A100-SXM4-80GB",), True, ("NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3")[:1]),),
+        (Unmatched("model", ("A100-SXM4-80GB",), True, ("NVIDIA-A100-SXM4-80GB",), MODELS),),
     ),
     "a key misspelled": (
         ask().select("zoen", "In", "east-1"),
@@ -39,8 +41,17 @@ CONDITIONS: dict[str, tuple[AskBuilder, tuple[Unmatched, ...]]] = {
     ),
     "no alternative can be met": (
         ask().either(term(where("zone", "In", "mars")), term(where("disk", "Exists"))),
-        (Unmatched("zone", ("mars",), True), Unmatched("disk", (), False)),
+        (Unmatched("zone", ("mars",), True, present=("east-1", "east-2")), Unmatched("disk", (), False)),
     ),
+    "a number that no node has": (
+        ask().select("memory", "Gt", "100000"),
+        (Unmatched("memory", ("100000",), True, present=("24576", "81559"), operator="Gt"),),
+    ),
+    "a number below all": (
+        ask().select("memory", "Lt", "1000"),
+        (Unmatched("memory", ("1000",), True, present=("24576", "81559"), operator="Lt"),),
+    ),
+    "a number that some node has": (ask().select("memory", "Gt", "30000"), ()),
 }
 
 

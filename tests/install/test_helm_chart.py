@@ -10,12 +10,14 @@ import yaml
 from tools.chart import CHART, ROOT, outdated
 
 from build.charts import by_address, helm, installed, notes, release, rendered
+from shoal.cli.main import main
+from shoal.cli.run_files import read_run_files
 from shoal.install.values.known import CHOICES, OPTIONS, put
 from shoal.install.values.option import Option
 
 Obj = dict[str, Any]
 _SHARED = ROOT.parent / "shared/manifests/helm-values"
-_FILES = sorted(_SHARED.glob("gpu-operator-*.yaml"))
+_FILES = sorted(_SHARED.glob("*.yaml"))
 
 VALUES = {
     "the defaults": "",
@@ -93,9 +95,26 @@ def test_every_option_has_the_effect_that_it_has_in_shoal_install() -> None:
     assert by_address(rendered(values)) == installed(yaml.safe_dump(values), release())
 
 
+@pytest.mark.parametrize("text", VALUES.values(), ids=VALUES.keys())
+def test_shoal_run_accepts_the_configuration_and_the_arguments_of_the_pods_for(text: str, tmp_path: Path) -> None:
+    objects = rendered(yaml.safe_load(text) or {})
+    configs = {one["metadata"]["name"]: one["data"] for one in objects if one["kind"] == "ConfigMap"}
+    pods = [one["spec"]["template"]["spec"] for one in objects if one["kind"] == "Deployment"]
+    assert pods
+    for pod in pods:
+        config = configs[pod["volumes"][0]["configMap"]["name"]]
+        (container,) = pod["containers"]
+        arguments = container["args"]
+        file = tmp_path / Path(arguments[arguments.index("--config") + 1]).name
+        file.write_text(config[file.name])
+        assert read_run_files([file]).own.webhook.service_namespace == "shoal-system"
+        # Help is printed if the options before it are understood.
+        assert main([*arguments, "--help"]) == 0
+
+
 @pytest.mark.skipif(not _FILES, reason="the folder of values of other installations is not here")
 @pytest.mark.parametrize("file", _FILES, ids=[file.stem for file in _FILES])
-def test_values_of_nvidias_chart_are_accepted(file: Path) -> None:
+def test_values_of_other_installations_are_accepted(file: Path) -> None:
     text = file.read_text()
     assert by_address(rendered(yaml.safe_load(text))) == installed(text, release())
 

@@ -26,7 +26,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
     address = Address("apps/v1", "Deployment", "ns", "shoal")
     wide = Address("v1", "Namespace", "", "ns")
     revision = Revision(2, "1.1", {"mig": {"strategy": "mixed"}}, (_obj("ConfigMap", "a"),))
-    record = ReleaseRecord("prod", "ns", DEPLOYED, True, True, (wide, address), revision, Revision(1, "1.0"))
+    record = ReleaseRecord("prod", "ns", DEPLOYED, True, True, False, (wide, address), revision, Revision(1, "1.0"))
     written = to_api(record)
     assert written["metadata"]["name"] == "shoal-release-prod"
     assert written["data"]["revision"] == "2"

@@ -184,3 +184,13 @@ def test_values_that_were_read_are_read_again_in_the_same_way() -> None:
     again = _read(yaml.safe_dump(first.given))
     assert again.effective == first.effective
     assert again.warnings == ()
+
+
+def test_the_documented_values_are_the_defaults_and_change_nothing() -> None:
+    from shoal.install.values.documented import documented_values
+
+    text = documented_values()
+    values = read_values([ValuesText("--values", text, "values.yaml")])
+    assert values.warnings == ()
+    assert values.effective == read_values([]).effective
+    assert "  # Install NVIDIA's driver on nodes with GPUs; false where the hosts have it.\n  enabled: true\n" in text

@@ -124,7 +124,8 @@ def test_pods_name_a_group_inside_a_workload() -> None:
     pods = [
         pod(f"t/p{n}", workloadRef={"name": "w", "podGroup": "g", "podGroupReplicaKey": str(n % 2)}) for n in range(4)
     ]
-    assert gangs(workload, *pods) == {name: GroupFacts(name, minimum=2) for name in ("t/w/g/0", "t/w/g/1")}
+    names = ("t/w/g/0", "t/w/g/1")
+    assert gangs(workload, *pods) == {name: GroupFacts(name, minimum=2, has_fixed_minimum=True) for name in names}
     workload["spec"]["podGroups"][0]["policy"] = {"basic": {}}
     assert {each.group for each in whos(workload, *pods).values()} == {""}
 
@@ -386,7 +387,13 @@ def test_a_group_of_kubernetes_itself() -> None:
         "preemptionPolicy": "Never",
     }
     assert gangs(group("scheduling.k8s.io/v1alpha2", "t/g", **spec))["t/g"] == GroupFacts(
-        "t/g", minimum=2, requirement=TopologyRequirement("", "rack"), priority=5, preempts=False, is_evicted_whole=True
+        "t/g",
+        minimum=2,
+        requirement=TopologyRequirement("", "rack"),
+        priority=5,
+        preempts=False,
+        is_evicted_whole=True,
+        has_fixed_minimum=True,
     )
 
 

@@ -95,6 +95,15 @@ async def test_a_gpu_that_fails_leaves_the_node_and_returns_when_it_is_healthy_a
 
 
 @virtual
+async def test_the_node_follows_a_change_of_the_mig_layout(tmp_path: Path) -> None:
+    async with running(tmp_path) as machine:
+        machine.driver.divide_first()
+        machine.health.read()
+        await machine.cluster.pass_time(20.0)
+        assert await machine.amounts() == ("7", "7", "True")
+
+
+@virtual
 async def test_a_gpu_that_has_failed_before_the_start_is_reported_by_an_event(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         machine = Running(cluster)

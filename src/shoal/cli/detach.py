@@ -1,4 +1,4 @@
-"""Starts a server that outlives the command: a child process in its own session, which reports when it is ready.
+"""Starts a server, or a node, that outlives the command: a child process in its own session, which reports readiness.
 
 The child holds one end of a pipe. It writes a line when it is ready; when it ends instead, the system closes the pipe,
 so there is nothing to poll and no time to guess. What it had to say is the last line of its log.
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from shoal.cli.progress import long_work, step
 from shoal.units.errors import UserError
@@ -19,7 +19,13 @@ from shoal.units.errors import UserError
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.settings import Settings
 
-_COMPLAINT = "shoal: "
+_COMPLAINT, _PRIVATE_FILE = "shoal: ", 0o600
+
+
+class Detached(NamedTuple):
+    pid: int
+    lines: list[str]
+    """What it has logged until it was ready."""
 
 
 def start_detached(folder: Path, settings: Settings, more: Sequence[str] = (), says: tuple[str, ...] = ()) -> Path:
@@ -28,18 +34,31 @@ def start_detached(folder: Path, settings: Settings, more: Sequence[str] = (), s
     `more` are arguments beside those that the settings say. Lines of the log that begin with one of `says` are
     repeated.
     """
-    from shoal.embedded.apiserver.private_files import PRIVATE_FILE, make_private_folder
+    from shoal.embedded.apiserver.private_files import make_private_folder
     from shoal.embedded.apiserver.security.state_folder import LOG, claim
 
     with claim(folder):
         # Whatever is wrong with the folder is said here, before anything is written into another server's log.
         make_private_folder(folder)
-    log = os.open(folder / LOG, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
+    step(f"starting Kubernetes {settings.kube_version} in {folder}")
+    command = ["up", *_arguments(folder, settings), *more]
+    found = run_detached(command, folder / LOG, "the API server and the nodes")
+    for line in found.lines:
+        if line.startswith(says):
+            step(line)
+    return settings.kubeconfig
+
+
+def run_detached(command: Sequence[str], log_file: Path, awaited: str) -> Detached:
+    """Start this command of Shoal, which has the option `--notify-fd`, and return once it is ready. Raises the error
+    that it reported.
+    """
+    log = os.open(log_file, os.O_RDWR | os.O_CREAT | os.O_APPEND, _PRIVATE_FILE)
     start = os.fstat(log).st_size
     reader, writer = os.pipe()
     try:
         child = subprocess.Popen(  # noqa: S603 - the same interpreter with arguments made here
-            [sys.executable, "-m", "shoal", "up", *_arguments(folder, settings), *more, "--notify-fd", str(writer)],
+            [sys.executable, "-m", "shoal", *command, "--notify-fd", str(writer)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -48,16 +67,12 @@ def start_detached(folder: Path, settings: Settings, more: Sequence[str] = (), s
             cwd="/",
         )
         os.close(writer)
-        step(f"starting Kubernetes {settings.kube_version} in {folder}")
-        with long_work(f"waiting for the API server and the nodes; the log is {folder / LOG}"):
+        with long_work(f"waiting for {awaited}; the log is {log_file}"):
             is_ready = os.read(reader, 64).startswith(b"ready")
         if is_ready:
-            for line in _lines(log, start):
-                if line.startswith(says):
-                    step(line)
-            return settings.kubeconfig
+            return Detached(child.pid, _lines(log, start))
         child.wait()
-        raise UserError(_last_words(log, start) or f"the server ended with code {child.returncode}")
+        raise UserError(_last_words(log, start) or f"it ended with code {child.returncode}")
     finally:
         os.close(reader)
         os.close(log)

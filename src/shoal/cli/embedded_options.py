@@ -110,7 +110,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += [] if self.has_foreign else ["--no-foreign-kinds"]
         words += [] if self.scheduler is USUAL_SCHEDULER else ["--scheduler", self.scheduler.value]
         words += ["--this-machine"] if self.is_this_machine else []
-        words += ["--runtime-endpoint", _absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
+        words += ["--runtime-endpoint", absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
         words += ["--from", str(self.snapshot.expanduser().absolute())] if self.snapshot is not None else []
         words += self._of_nodes()
         return [*words, "--processes"] if self.is_split else words
@@ -240,5 +240,5 @@ def _absolute_file(part: str) -> str:
     return str(Path(part.strip()).expanduser().absolute())
 
 
-def _absolute_socket(endpoint: str) -> str:
+def absolute_socket(endpoint: str) -> str:
     return endpoint if endpoint == NONE else _absolute_file(endpoint.removeprefix("unix://"))

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from shoal.wiring.installation.cluster_writer import ClusterWriter
     from shoal.wiring.installation.preparing import InstallRequest, Preparation
 
-IMAGES = "images"
+IMAGES, VALUES = "images", "values"
+"""Words in place of a name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ def install(
         str,
         typer.Argument(
             metavar="[RELEASE]",
-            help="The name of the release, by default shoal; or images, to print the images that it needs.",
+            help="The name of the release, by default shoal; or images or values: what it needs, all options.",
             show_default=False,
         ),
     ] = "",
@@ -79,6 +80,11 @@ def install(
         from shoal.cli.installed_images import print_images
 
         print_images(values.read(), options.output)
+        return
+    if release == VALUES:
+        from shoal.install.values.documented import documented_values
+
+        typer.echo(documented_values(), nl=False)
         return
     if options.observe:
         from shoal.cli.observing import observe

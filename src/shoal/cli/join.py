@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +12,7 @@ import typer
 
 from shoal.cli.agent_options import FakeMachine
 from shoal.cli.cluster_folder import cluster_folder
-from shoal.cli.embedded_options import RuntimeEndpoint
+from shoal.cli.embedded_options import RuntimeEndpoint, absolute_socket
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where, excerpt
@@ -18,6 +20,8 @@ from shoal.units.errors import UserError, Where, excerpt
 if TYPE_CHECKING:
     from shoal.agent.kubelet.node_identity import JoinedCluster, NodeIdentity
     from shoal.wiring.joining import JoinCommand
+
+_LOG = "shoal.log"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +45,18 @@ class JoinOptions:
     ] = None
     fake: FakeMachine = ""
     runtime_endpoint: RuntimeEndpoint = ""
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once the node is ready.")] = False
+    notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None
 
     def folder(self) -> Path:
         found = cluster_folder(self.state)
         return found if self.state is not None else found.with_name("shoal-node")
+
+    def to_continue(self) -> list[str]:
+        """The arguments of a process that continues as this node."""
+        words = ["--state", str(self.folder())]
+        words += ["--fake", self.fake] if self.fake else []
+        return words + (["--runtime-endpoint", absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else [])
 
 
 @with_options
@@ -73,15 +85,28 @@ def join(
             cluster = _joined(_command(server, options), identity)
         else:
             cluster = _continued(cluster, server, options, identity)
-        run_joined(
-            cluster,
-            identity,
-            RunOptions(options.fake, options.runtime_endpoint),
-            Reports(
-                lambda what: typer.echo(f"ready: {what}; Ctrl-C ends this, and pods continue.", err=True),
-                lambda what: typer.echo(f"shoal: {what}", err=True),
-            ),
-        )
+        if not options.detach:
+            run = RunOptions(options.fake, options.runtime_endpoint)
+            reports = Reports(partial(_ready, options.notify), lambda what: typer.echo(f"shoal: {what}", err=True))
+            run_joined(cluster, identity, run, reports)
+    if options.detach:
+        _detach(cluster, [*options.to_continue(), *logs.arguments()], identity.folder / _LOG)
+
+
+def _ready(notify: int | None, what: str) -> None:
+    if notify is None:
+        typer.echo(f"ready: {what}; Ctrl-C ends this, and pods continue.", err=True)
+        return
+    os.write(notify, b"ready\n")
+    os.close(notify)
+
+
+def _detach(cluster: JoinedCluster, arguments: list[str], log: Path) -> None:
+    from shoal.cli.detach import run_detached
+
+    found = run_detached(["join", *arguments], log, f"node {cluster.node} of {cluster.server}")
+    ends = f"`kill {found.pid}` ends its process, and pods continue"
+    typer.echo(f"node {cluster.node} of {cluster.server} is ready; {ends}; the log is {log}", err=True)
 
 
 def _joined(command: JoinCommand, identity: NodeIdentity) -> JoinedCluster:

@@ -24,17 +24,20 @@ def observe(access: AccessOptions, namespace: str, values: ChartValues) -> None:
     from shoal.cli.installation_access import installing, show_findings
     from shoal.install.manifest import manifest
     from shoal.install.preflight.checks import adapted, findings
+    from shoal.install.preflight.facts import ReleaseFacts
     from shoal.install.preflight.rights import observing_rights
     from shoal.install.release import NAME, Release
     from shoal.wiring.installation.facts_reader import FactsReader
 
     connected = access.access()
     announce(connected)
-    release = Release(NAME, namespace, __version__)
 
     async def work(writer: ClusterWriter, version: str) -> list[Finding]:
         facts = await FactsReader(writer).read(namespace, observing_rights(), version)
         suited = adapted(values, facts)
+        # A release that exists is no error here: it is what is observed.
+        known = facts.releases[0] if facts.releases else ReleaseFacts(NAME, namespace, "")
+        release = Release(known.name, known.namespace, __version__)
         return findings(facts, suited, release, manifest(release, suited))
 
     show_findings(installing(connected, work))
@@ -42,7 +45,7 @@ def observe(access: AccessOptions, namespace: str, values: ChartValues) -> None:
     if not waiting:
         typer.echo("no pod waits for a node")
         return
-    typer.echo(f"{len(waiting)} pods wait:")
+    typer.echo("1 pod waits:" if len(waiting) == 1 else f"{len(waiting)} pods wait:")
     for line in waiting[:_MOST_SHOWN]:
         typer.echo(f"  {visible(line.pod)}: {visible(line.message or 'no reason found')}")
     if len(waiting) > _MOST_SHOWN:

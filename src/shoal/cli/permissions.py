@@ -30,12 +30,14 @@ def permissions(
     import msgspec
 
     from shoal.cli.known_names import named
-    from shoal.data.permissions import BY_DEFAULT, PARTS
+    from shoal.data.permissions import BY_DEFAULT, ELECTION_NAMESPACE, NAMED, PARTS
     from shoal.install.objects.permissions import RoleSubjects, manifests
 
     checked(output, FOR_PROGRAMS)
     parts = named(controllers, tuple(PARTS)) or BY_DEFAULT
-    objects = manifests(parts, RoleSubjects(namespace, user))
+    # The Lease of these parts as `shoal run` chooses it.
+    lease = f"shoal-{parts[0]}" if set(parts) <= set(NAMED) else "shoal"
+    objects = manifests(parts, RoleSubjects(namespace, user, election=(ELECTION_NAMESPACE, lease)))
     if output == "json":
         whole = {"apiVersion": "v1", "kind": "List", "items": objects}
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(whole), indent=1).decode() + "\n")

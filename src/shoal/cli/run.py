@@ -19,6 +19,7 @@ from shoal.units.errors import Where
 from shoal.units.visible_text import visible
 
 if TYPE_CHECKING:
+    from shoal.api.run_configuration import RunConfiguration
     from shoal.cli.run_files import RunFiles
     from shoal.engine.profile import Builder
     from shoal.operator.components.facts import OperatorSettings
@@ -141,6 +142,7 @@ def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOp
         own = replace(own, leader_election=replace(own.leader_election, leader_elect=options.leader_elect))
     if chosen:
         own = replace(own, controllers=chosen)
+    own = _with_lease(own)
     own.check(Where(path="shoal run"))
     if options.metrics_address is not None:
         metrics_endpoint_settings(options.metrics_address)
@@ -164,6 +166,19 @@ def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOp
             ready,
             lambda what: typer.echo(f"shoal: {access.where}: {visible(what, keeps_blanks=True)}", err=True),
         )
+
+
+def _with_lease(own: RunConfiguration) -> RunConfiguration:
+    """Parts that only run on request have a Lease of their own, so that they do not wait for a scheduler."""
+    from msgspec.structs import replace
+
+    from shoal.api.run_configuration import LeaderElectionRules
+
+    rules = own.leader_election
+    is_usual = rules.resource_name == LeaderElectionRules().resource_name
+    if is_usual and own.controllers and set(own.controllers) <= set(_NAMED):
+        return replace(own, leader_election=replace(rules, resource_name=f"shoal-{own.controllers[0]}"))
+    return own
 
 
 def start_line(choice: RunChoice) -> str:

@@ -15,7 +15,7 @@ from shoal.units.visible_text import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shoal.install.progress_rows import Status
+    from shoal.install.progress_rows import InstallationStatus
     from shoal.wiring.installation.cluster_writer import ClusterWriter
 
 
@@ -42,7 +42,7 @@ def status(
     connected = access.access()
     announce(connected)
 
-    async def work(writer: ClusterWriter, _: str) -> Status:
+    async def work(writer: ClusterWriter, _: str) -> InstallationStatus:
         return await _status(writer, release, namespace)
 
     found = installing(connected, work)
@@ -54,9 +54,9 @@ def status(
         raise typer.Exit(FAILED)
 
 
-async def _status(writer: ClusterWriter, name: str, namespace: str) -> Status:
+async def _status(writer: ClusterWriter, name: str, namespace: str) -> InstallationStatus:
     from shoal.client.kind import DAEMON_SETS, DEPLOYMENTS, NODES
-    from shoal.install.progress_rows import Status, component_rows, first_problem, node_rows
+    from shoal.install.progress_rows import InstallationStatus, component_rows, first_problem, node_rows
     from shoal.wiring.installation.facts_reader import POLICIES
     from shoal.wiring.installation.release_store import installed_record
 
@@ -66,7 +66,7 @@ async def _status(writer: ClusterWriter, name: str, namespace: str) -> Status:
     deployments = [one for space in sorted(spaces) for one in await writer.all(DEPLOYMENTS, "", space)]
     daemon_sets = [one for space in sorted(spaces) for one in await writer.all(DAEMON_SETS, "", space)]
     components, nodes = tuple(component_rows(deployments, daemon_sets)), tuple(node_rows(await writer.all(NODES)))
-    return Status(
+    return InstallationStatus(
         record.name,
         record.namespace,
         record.state,
@@ -79,7 +79,7 @@ async def _status(writer: ClusterWriter, name: str, namespace: str) -> Status:
     )
 
 
-def _show(found: Status, *, is_wide: bool) -> None:
+def _show(found: InstallationStatus, *, is_wide: bool) -> None:
     from shoal.cli.formats import console
 
     policy = f", ClusterPolicy {found.policy}" if found.policy else ""

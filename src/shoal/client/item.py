@@ -62,6 +62,11 @@ class Seen(Generic[T]):
         return found
 
 
+def shortened(item: Item, fields: type[msgspec.Struct]) -> Item:
+    """The item with only these fields; `obj()` of it is not the whole object."""
+    return msgspec.structs.replace(item, data=msgspec.json.encode(item.read(fields)))
+
+
 ChangeKind = Literal["ADDED", "MODIFIED", "DELETED"]
 
 

@@ -61,6 +61,8 @@ class GroupFacts(msgspec.Struct, frozen=True):
     is_preemptible: bool = True
     is_evicted_whole: bool = False
     """Its pods yield all together or not at all, also those above the minimum."""
+    has_fixed_minimum: bool = False
+    """Whether the API server lets no one change the minimum."""
     unreadable: str = ""
     """The fault of its definition: its pods wait until that is corrected."""
 

@@ -21,6 +21,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.pod_rules import PodRules
 from shoal.units.near_texts import MOST_NEAR, near_keys, near_texts
 
+_LONGEST_NUMBER = 20
 _MOST = 20
 """Conditions that are reported, and values of each."""
 
@@ -33,6 +34,9 @@ class Unmatched(msgspec.Struct, frozen=True):
     values: tuple[str, ...]
     has_key: bool
     near: tuple[str, ...] = ()
+    present: tuple[str, ...] = ()
+    """The values that nodes have of the key; empty where these are very many."""
+    operator: str = "In"
 
 
 def unmatched(cluster: Cluster, rule: NodeRule) -> tuple[Unmatched, ...]:
@@ -78,7 +82,11 @@ class _NodeLabels:
         if requirement.operator not in ("In", "Exists", "Gt", "Lt"):
             return False
         values = self._of(requirement.key)
-        return not values or (requirement.operator == "In" and values.isdisjoint(requirement.values))
+        if not values or requirement.operator == "Exists":
+            return not values
+        if requirement.operator == "In":
+            return values.isdisjoint(requirement.values)
+        return not any(requirement.matches({requirement.key: value}) for value in values)
 
     def describe(self, requirement: Requirement) -> Unmatched:
         """Describe a requirement that leaves no node."""
@@ -87,8 +95,11 @@ class _NodeLabels:
         if not values:
             keys = [key for key in self._cluster.labels.keys() if self._of(key)]  # noqa: SIM118
             return Unmatched(requirement.key, asked, False, near_keys(requirement.key, keys))
+        present = tuple(sorted(values, key=_order)) if len(values) <= _MOST else ()
+        if requirement.operator != "In":
+            return Unmatched(requirement.key, asked, True, (), present, requirement.operator)
         near = dict.fromkeys(name for value in asked for name in _meant(requirement.key, value, values))
-        return Unmatched(requirement.key, asked, True, tuple(near)[:MOST_NEAR])
+        return Unmatched(requirement.key, asked, True, tuple(near)[:MOST_NEAR], present)
 
     def _of(self, key: str) -> frozenset[str]:
         found = self._values.get(key)
@@ -102,6 +113,12 @@ class _NodeLabels:
         column = self._cluster.labels.column(key)
         codes: list[int] = np.unique(column.codes.take(self._rows)).tolist()
         return frozenset(column.values[code] for code in codes if code)
+
+
+def _order(value: str) -> tuple[int, int, str]:
+    """Numbers by their size, before texts."""
+    is_number = value.isascii() and value.isdigit() and len(value) < _LONGEST_NUMBER
+    return (0, int(value), value) if is_number else (1, 0, value)
 
 
 def _meant(key: str, asked: str, present: Iterable[str]) -> tuple[str, ...]:

@@ -45,6 +45,8 @@ class ReleaseRecord(msgspec.Struct, frozen=True):
     has_other_process: bool = False
     """Whether a process of Shoal ran in the cluster before, such as `shoal run` on another machine: what such processes
     write while they run stays at the removal."""
+    had_gpu_labels: bool = True
+    """Whether nodes had labels of GPUs before the installation."""
     inventory: tuple[Address, ...] = ()
     """In the order in which they are applied, of this and of the former revision."""
     current: Revision = Revision()
@@ -72,6 +74,7 @@ def to_api(record: ReleaseRecord) -> Obj:
         "version": record.current.version,
         "createdNamespace": "true" if record.created_namespace else "false",
         "hasOtherProcess": "true" if record.has_other_process else "false",
+        "hadGpuLabels": "true" if record.had_gpu_labels else "false",
         "inventory": "".join(f"{' '.join(part or '-' for part in one)}\n" for one in record.inventory),
     }
     packed = {"current": _packed(record.current)}
@@ -93,6 +96,7 @@ def from_api(config_map: Obj) -> ReleaseRecord:
             data["state"],
             data.get("createdNamespace") == "true",
             data.get("hasOtherProcess") == "true",
+            data.get("hadGpuLabels") != "false",
             inventory,
             _unpacked(packed["current"]),
             _unpacked(packed["former"]) if "former" in packed else None,

@@ -15,7 +15,7 @@ STAGES_ANNOTATION = "shoal.dev/gpu-stages"
 """Of a Node: what the operator writes about its components, as JSON."""
 _DEPLOYMENTS = (("scheduler", "shoal"), ("operator", "shoal-operator"), ("operator", "gpu-operator"))
 _DAEMON_SETS = (
-    ("discovery", "shoal-node-discovery"),
+    ("discovery", "nvidia-node-feature-discovery"),
     ("driver", "nvidia-driver-daemonset"),
     ("toolkit", "nvidia-container-toolkit-daemonset"),
     ("device plugin", "nvidia-device-plugin-daemonset"),
@@ -54,7 +54,7 @@ class NodeRow(msgspec.Struct, frozen=True):
     stages: Mapping[str, str] = {}
 
 
-class Status(msgspec.Struct, frozen=True):
+class InstallationStatus(msgspec.Struct, frozen=True):
     release: str
     namespace: str
     state: str

@@ -53,6 +53,8 @@ def _definition(obj: Obj) -> str:
 def _policy(obj: Obj) -> str:
     status = obj.get("status") or {}
     state = status.get("state", "")
+    if (status.get("conditions") or [{}])[0].get("observedGeneration", 0) not in (0, obj["metadata"].get("generation")):
+        return "the operator has not seen the change"
     if state == "ready":
         return ""
     told = [one for one in status.get("conditions") or () if one.get("type") == "Error" and one.get("status") == "True"]
@@ -69,6 +71,12 @@ _CHECKS = {
     "CustomResourceDefinition": _definition,
     "ClusterPolicy": _policy,
 }
+
+
+def has_no_gpus(policy: Obj) -> bool:
+    """Whether the operator has found no node with GPUs. Right after its start, the discovery has not labelled them."""
+    conditions = (policy.get("status") or {}).get("conditions") or ()
+    return any(one.get("reason") in ("NFDLabelsMissing", "NoGPUNodes") for one in conditions)
 
 
 def blocked_pods(pods: Iterable[Obj], stage: str) -> Iterator[str]:

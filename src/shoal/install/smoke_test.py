@@ -15,7 +15,7 @@ _GPU, _MIG = "nvidia.com/gpu", "nvidia.com/mig-"
 _USER = 65532
 
 
-def testable_resource(allocatable: Iterable[Mapping[str, str]]) -> str:
+def resource_to_test(allocatable: Iterable[Mapping[str, str]]) -> str:
     """The resource that the pod requests: a GPU, else the smallest MIG profile by name; empty if no node has one."""
     names = {name for resources in allocatable for name, amount in resources.items() if amount not in ("0", "")}
     if _GPU in names:

@@ -57,18 +57,8 @@ class GangCorrection:
     def tell(self, explanation: Explanation, otherwise: str) -> None:
         """`otherwise`: what would help where no remedy was found."""
         explanation.remedies = self.remedies
-        if self._has_fixed_minimum:
-            otherwise = f"Create {pods_words(self._found.needs - self._found.exist)} more."
         lines = [line for remedy in self.remedies for line in remedy.lines()]
         explanation.add("would help", self.note, *(lines or [otherwise]))
-
-    @property
-    def _has_fixed_minimum(self) -> bool:
-        """Kubernetes lets no one change the minimum of its own groups."""
-        pods = [self._objects.pods[pod] for pod in self._gang.waiting if pod in self._objects.pods]
-        named = {each.steps[:2] for pod in pods for each in group_references(pod)}
-        is_own = bool(named & {("spec", "schedulingGroup"), ("spec", "workloadRef")})
-        return self._found.code is Code.GANG_TOO_SMALL and is_own
 
     def _lower_minimum(self) -> None:
         gang, found = self._gang, self._found

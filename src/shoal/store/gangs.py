@@ -190,7 +190,9 @@ class _Gatherer:
             policy, where = found
             if policy.min_count():
                 self._add(
-                    GroupFacts(name=name, minimum=policy.min_count()), where, f"{where.path}.policy.gang.minCount"
+                    GroupFacts(name=name, minimum=policy.min_count(), has_fixed_minimum=True),
+                    where,
+                    f"{where.path}.policy.gang.minCount",
                 )
             else:
                 self._dissolve(name)

@@ -63,7 +63,8 @@ def gang_help(gang: GroupEvidence, pod: Evidence) -> str:
             return "Correct the names and parents of the group's parts."
         case Code.GANG_TOO_SMALL:
             missing = pods_words(gang.needs - gang.exist)
-            return f"Create {missing} more, or lower the minimum to {gang.exist}."
+            lower = "" if gang.has_fixed_minimum else f", or lower the minimum to {gang.exist}"
+            return f"Create {missing} more{lower}."
     if gang.unmatched:
         return unmatched_words(gang.unmatched)
     if is_pod_alone(gang, pod):

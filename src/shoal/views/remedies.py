@@ -58,10 +58,20 @@ def unmatched_words(conditions: Iterable[Unmatched]) -> str:
     return " ".join(_unmatched(each) for each in conditions)
 
 
+_SIGNS = {"Gt": " > ", "Lt": " < "}
+
+
 def _unmatched(condition: Unmatched) -> str:
     near = " or ".join(condition.near)
-    what = f"{condition.key}={' or '.join(condition.values)}" if condition.has_key else f"a label {condition.key}"
-    return f"No node has {what}; did you mean {near}?" if near else f"No node has {what}."
+    sign = _SIGNS.get(condition.operator, "=")
+    what = f"{condition.key}{sign}{' or '.join(condition.values)}" if condition.has_key else f"a label {condition.key}"
+    if near:
+        return f"No node has {what}; did you mean {near}?"
+    return (
+        f"No node has {what}; nodes have {few(condition.present, _MOST)}."
+        if condition.present
+        else f"No node has {what}."
+    )
 
 
 def still_waits_words(conditions: Iterable[Unmatched]) -> str:

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import structs
 
 from shoal.api.node import Node
+from shoal.devices.claimable_devices import CLAIM_DRIVER
 from shoal.engine import facts
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import GPU_MODEL_LABEL, Cluster
@@ -58,6 +59,9 @@ class NodeTop(msgspec.Struct, frozen=True, rename="camel"):
     """Which of them do not work: neither held nor free. The last ones where a node reports only their number."""
     slices: dict[str, Slices]
     """Fixed MIG instances by profile."""
+    claimed: Slices | None
+    """GPUs that are given to resource claims; the total is 0 where MIG instances are created for claims. None where no
+    driver publishes GPUs of the node."""
     fragmented: float
     """So many of the free GPUs are of no use to what is asked for here."""
     cores_free: float
@@ -217,6 +221,7 @@ def _node(cluster: Cluster, node: Node, values: list[float], owner_of: OwnerOf) 
         devices=[_gpus(each) for each in left] + [0.0] * withdrawn,
         unhealthy=unhealthy,
         slices=slices,
+        claimed=_claimed(cluster, row),
         fragmented=_gpus(values[row]) if count else 0.0,
         cores_free=round(int(unused[facts.CPU]) / 1000, _ROUND),
         cores=round(int(total[facts.CPU]) / 1000, _ROUND),
@@ -255,6 +260,17 @@ def _slices(cluster: Cluster, node: Node, row: int) -> dict[str, Slices]:
     for pod in cluster.pods_on(row):
         held.update({name: amount for name, amount in cluster.pods[pod].ask.requests if name in totals})
     return {name.removeprefix(names.MIG_PREFIX): Slices(held[name], total) for name, total in totals.items() if total}
+
+
+def _claimed(cluster: Cluster, row: int) -> Slices | None:
+    devices = [
+        each for each in cluster.dra.pools.on(row) if each.pool.startswith(f"{CLAIM_DRIVER}/") and not each.is_wide
+    ]
+    if not devices:
+        return None
+    held = sum(bool(cluster.dra.usage.shares(each.id)) for each in devices)
+    # Devices that draw on common counters overlap: a GPU and its possible instances.
+    return Slices(held, 0 if any(each.facts.consumes for each in devices) else len(devices))
 
 
 def _holders_on(cluster: Cluster, row: int, owner_of: OwnerOf) -> Counter[str]:

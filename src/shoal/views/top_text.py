@@ -72,6 +72,11 @@ def _headline(top: Top) -> Text:
     if slices:
         used, total = sum(each.held for each in slices), sum(each.total for each in slices)
         line += Text(f", {used:,} of {total:,} MIG instances held", "green")
+    given = [node.claimed for node in top.nodes if node.claimed is not None]
+    if given:
+        used, total = sum(each.held for each in given), sum(each.total for each in given)
+        of = f" of {total:,}" if all(each.total for each in given) else ""
+        line += Text(f", {used:,}{of} device{'' if (total or used) == 1 else 's'} held by claims", "green")
     bad = sum(1 for node in top.nodes if node.state == "not ready")
     line += Text(f", {bad:,} not ready" if bad else "", "red")
     return line + Text(_waiting(top), "red")
@@ -145,6 +150,9 @@ def _node_row(node: NodeTop) -> list[Cell]:
 def _tiles(node: NodeTop) -> Text:
     if node.slices:
         return Text(", ".join(f"{name} {each.held}/{each.total}" for name, each in node.slices.items()))
+    if node.claimed is not None and not node.devices:
+        total = f"/{node.claimed.total}" if node.claimed.total else " held"
+        return Text(f"claims {node.claimed.held}{total}")
     if len(node.devices) > _MOST_TILES:
         return Text(f"{len(node.devices):,}")
     line = Text()

@@ -14,6 +14,7 @@ from shoal.agent.cdi.driver_files import mig_capabilities
 from shoal.agent.kubelet.cri.calls import CallFailedError, Deadlines, RuntimeCalls
 from shoal.agent.kubelet.cri.endpoint import runtime_socket
 from shoal.agent.kubelet.cri.gpu_access import CdiFolder, GpuAccess
+from shoal.agent.kubelet.cri.image_collection import ImageCollection
 from shoal.agent.kubelet.cri.images import Images
 from shoal.agent.kubelet.cri.launcher import ContainerLauncher
 from shoal.agent.kubelet.cri.runtime import CriRuntime, Owner
@@ -47,6 +48,7 @@ class Containers(msgspec.Struct):
     """Sets what is called when `problem` has changed."""
     remove_others: Callable[[Callable[[str], bool]], Awaitable[None]] | None = None
     """Removes the pods of which it is not known that they are wanted. Raises TemporaryError."""
+    images: ImageCollection | None = None
 
 
 def chosen_socket(endpoint: str, recorded: Path, pod: str) -> tuple[Path, str]:
@@ -108,6 +110,7 @@ async def open_containers(
         lambda: runtime.ends.problem,
         follow,
         runtime.sandboxes.remove_others,
+        None if refusal else ImageCollection(calls, tasks.clock),
     )
 
 

@@ -15,20 +15,19 @@ from pathlib import Path
 from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
 from shoal.agent.health.node_condition import NodeConditionWriter, PodUser
 from shoal.agent.health.watcher import HealthWatcher
-from shoal.agent.kubelet.gpus import NodeGpus
+from shoal.agent.kubelet.gpus import CONFIG, NodeGpus
 from shoal.agent.patient_call import SilentDriverError
 from shoal.agent.patient_driver import PatientDriver
 from shoal.client.clock import Clock
 from shoal.client.port import Api
 from shoal.devices.health_reports import changes
-from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.port import GpuDriver
 from shoal.units.errors import ShoalError, UserError
 from shoal.wiring.gpu_driver import health_watcher, open_driver
 
 _log = logging.getLogger("shoal.this-machine")
 _MACHINE_TYPE = Path("/sys/class/dmi/id/product_name")
-_PATIENCE_S = 3.0
+_PATIENCE_S, _LAYOUT_S = 3.0, 15.0
 Named = Callable[[str], PodUser | None]
 """The name of the pod with a UID; None if the kubelet has no such pod."""
 
@@ -46,7 +45,7 @@ class MachineGpus:
         driver = self.driver
         if driver is None:
             return {}
-        settings = SourceSettings(PluginConfig(), needs_driver=True)
+        settings = SourceSettings(CONFIG, needs_driver=True)
         try:
             return LabelSource(lambda: driver, settings, MachineFiles(_MACHINE_TYPE)).read().labels
         except (ShoalError, OSError) as error:
@@ -57,7 +56,7 @@ class MachineGpus:
         self, api: Api, clock: Clock, node: str, changed: Callable[[], None], named: Named
     ) -> Callable[[], Awaitable[None]]:
         """What writes the condition and the Events until it is cancelled. `changed` is called, in the event loop, when
-        the health of a GPU has changed."""
+        the health of a GPU or the MIG layout has changed."""
         health, loop = self._health, asyncio.get_running_loop()
         if health is None:
             return _nothing
@@ -71,6 +70,7 @@ class MachineGpus:
 
         async def run() -> None:
             writing = asyncio.ensure_future(writer.run())
+            following = asyncio.ensure_future(self._follow_layout(clock, changed))
             try:
                 await asyncio.sleep(0)
                 if not self._is_watched:
@@ -81,8 +81,19 @@ class MachineGpus:
                 await writing
             finally:
                 writing.cancel()
+                following.cancel()
 
         return run
+
+    async def _follow_layout(self, clock: Clock, changed: Callable[[], None]) -> None:
+        """A MIG layout that an administrator changes leaves the health as it is."""
+        before = self.node.capacity()
+        while True:
+            await clock.sleep(_LAYOUT_S)
+            now = self.node.capacity()
+            if now != before:
+                changed()
+            before = now
 
     async def end(self) -> None:
         if self._health is not None:

@@ -54,14 +54,14 @@ class _PodReference(msgspec.Struct):
     namespace: str
 
 
-class _Pod(msgspec.Struct, rename="camel"):
+class _PodFigures(msgspec.Struct, rename="camel"):
     pod_ref: _PodReference
     containers: list[_Measured] = []
 
 
 class _Summary(msgspec.Struct):
     node: _Measured
-    pods: list[_Pod] = []
+    pods: list[_PodFigures] = []
 
 
 class _JoinedNode:

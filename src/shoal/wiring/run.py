@@ -18,6 +18,7 @@ from shoal.api.wire import to_json
 from shoal.client.election import LeaderElection
 from shoal.client.http.access import Access
 from shoal.client.http.settings import KubeSettings
+from shoal.client.kind import NODES, PODS
 from shoal.client.lease_lock import Lock, Timing
 from shoal.client.leased import LeasedApi
 from shoal.client.port import Api
@@ -62,7 +63,7 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
 
         def enter(inner: ProcessTasks, user: str = "") -> Api:
             # The fields of the components belong to the operator, so that other clients can tell whose they are.
-            own = replace(settings, manager=user) if user == _OPERATOR else settings
+            own = _operator_settings(settings) if user == _OPERATOR else settings
             return LeasedApi(telemetry.observed(client_for(inner, access, own, may_write)), may_write)
 
         async def work(inner: ProcessTasks) -> None:
@@ -110,6 +111,12 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
     pacing = Pacing(choice.speed, choice.since, is_child=choice.is_child)
     # The parent process is the server, and has started before.
     live(access, pacing, begin, settings, unanswered=None if choice.is_child else unanswered)
+
+
+def _operator_settings(settings: KubeSettings) -> KubeSettings:
+    from shoal.controllers.operator.views import CachedOperandPod, OperatedNode
+
+    return replace(settings, manager=_OPERATOR, kept={PODS: CachedOperandPod, NODES: OperatedNode})
 
 
 async def _work(

@@ -90,7 +90,10 @@ async def start_shoal(
     if OPERATOR in choice.controllers:
         from shoal.controllers.operator.controller import operator_controller
 
-        tasks.start(OPERATOR, operator_controller(context_of(OPERATOR), served, choice.operator).run)
+        operator = operator_controller(context_of(OPERATOR), served, choice.operator)
+        tasks.start(OPERATOR, operator.run)
+        if telemetry is not None:
+            telemetry.follow_operator(operator.figures)
     if telemetry is not None:
         telemetry.follow_work_queues(tasks.waiting)
     missing = MissingKinds(served, choice.controllers, tasks.clock)

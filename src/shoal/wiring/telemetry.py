@@ -28,6 +28,7 @@ from shoal.client.port import Api
 from shoal.client.recorder import Recorder
 from shoal.controllers.scheduling_loop.protocols import PlanExecutor
 from shoal.engine.cluster import Cluster
+from shoal.operator.progress.figures import OperatorFigures
 from shoal.operator.upgrades.figures import UpgradeFigures
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.families import MetricHead
@@ -35,6 +36,7 @@ from shoal.prometheus.registry import Registry
 from shoal.telemetry.driver_upgrades import measure_driver_upgrades
 from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.forbidden import ForbiddenReporter
+from shoal.telemetry.gpu_operator import measure_operator
 from shoal.telemetry.health import HealthChecks
 from shoal.telemetry.metrics_endpoint import MetricsEndpoint, MetricsEndpointSettings
 from shoal.telemetry.observed_api import ObservedApi, Observers
@@ -164,6 +166,9 @@ class Telemetry:
         """The number of objects in the work queue of each controller; each name once."""
         head = MetricHead("gauge", "workqueue_depth", "Objects that wait in work queues.", ("name",))
         self.registry.reads(head, lambda: [((name,), count) for name, count in waiting()])
+
+    def follow_operator(self, figures: OperatorFigures) -> None:
+        measure_operator(self.registry, figures)
 
     # internals
 

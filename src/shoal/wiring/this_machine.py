@@ -153,6 +153,9 @@ async def start_this_machine(
     tasks.start("the kubelet of this machine", kubelet.run)
     tasks.start("the health of the GPUs", _reports(found, kubelet, context, node))
     tasks.start("removal of unknown pods", partial(remove_unknown_pods, containers, kubelet, tasks.informers))
+    if containers.images is not None:
+        report = partial(_tell_of_node, context, node)
+        tasks.start("garbage collection of images", partial(containers.images.run, report))
     problem = runtime.problem()
     _log.warning(problem or WARNING, *(() if problem else (_user(),)))
     if containers.refusal:
@@ -177,6 +180,11 @@ def _reports(
         await report()
 
     return run
+
+
+def _tell_of_node(context: Context, node: NodeOfThisMachine, reason: str, message: str) -> None:
+    about = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": node.name, "uid": node.name}}
+    context.events.record(about, reason, message, type_="Warning", host=node.name)
 
 
 def _labels_in(informers: Informers) -> Callable[[str], Mapping[str, str]]:

@@ -25,7 +25,7 @@ def volumes(folder: Path, volume: Obj, group: int | None = None) -> Path:
     context = {} if group is None else {"fsGroup": group}
     pod = {"metadata": metadata, "spec": {"containers": [], "volumes": [volume], "securityContext": context}}
     around = Surroundings(Addresses("10.0.0.7", "10.0.0.7"), {}, CONFIG)
-    return provide_for_containers(pod, folder, around, {"": "secret-token"})["v"]
+    return provide_for_containers(pod, folder, around, {("", 3600): "secret-token"})["v"]
 
 
 def mode(path: Path) -> int:

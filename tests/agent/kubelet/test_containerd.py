@@ -11,6 +11,7 @@ import pytest
 from build.containerd import PAUSE, TOOLS, Containerd, may_run
 from shoal.agent.kubelet.container_settings import ContainerMount, ContainerSettings, PodSettings
 from shoal.agent.kubelet.cri.calls import RuntimeCalls
+from shoal.agent.kubelet.cri.image_collection import CollectionRules, DiskSpace, ImageCollection
 from shoal.agent.kubelet.cri.runtime import CriRuntime, Owner
 from shoal.agent.kubelet.log_lines import log_lines
 from shoal.agent.kubelet.runtime import Command, ContainerLimits, Launch, RunKey
@@ -61,6 +62,35 @@ async def test_a_container_prints_and_ends(runtime: CriRuntime, key: RunKey) -> 
 
     assert (ended.code, ended.reason) == (3, "")
     assert [text for _, text in log_lines(runtime.log_files(key))] == ["out value"]
+
+
+async def test_unused_images_are_removed_and_those_of_containers_and_sandboxes_are_not(
+    runtime: CriRuntime, key: RunKey, containerd: Containerd
+) -> None:
+    unused = "localhost/unused:1"
+    containerd.import_image(unused, "/bin/busybox", "unused")
+    await runtime.start(key, shell(key, "sleep 1000"))
+    calls, told, spaces = RuntimeCalls(containerd.socket), list[str](), [DiskSpace(100, 100), DiskSpace(100, 0)]
+    rules = CollectionRules(least_age_s=0.0)
+    collection = ImageCollection(calls, WallClock(), rules, lambda _: spaces.pop(0))
+    try:
+        await collection.collect(lambda reason, _: told.append(reason))
+        await collection.collect(lambda reason, _: told.append(reason))
+
+        assert {tag for image in await calls.images() for tag in image.repo_tags} == {PAUSE, TOOLS}
+        assert not told
+    finally:
+        await calls.close()
+
+
+async def test_what_a_container_uses_is_measured(runtime: CriRuntime, key: RunKey) -> None:
+    await runtime.start(key, shell(key, "while :; do :; done"))
+
+    used = (await runtime.consumption([key]))[key]
+
+    assert used.at_s > 0
+    assert used.memory_bytes > 0
+    assert await runtime.consumption([RunKey("other", "main", 0)]) == {}
 
 
 async def test_a_container_is_started_once(runtime: CriRuntime, key: RunKey, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from build.changing_driver import ChangingDriver
 from build.gpu_pods import device_manager, gpu_pod, watched
 from build.silent_driver import SilentDriver
+from shoal.agent.health.watcher import HealthWatcher
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.devices.pod_refusal import Refused
 from shoal.devices.port import XidEvent
@@ -19,6 +20,11 @@ def driver_of(spec: str) -> SimulatedDriver:
 
 def gpus_of(spec: str) -> NodeGpus:
     return NodeGpus(watched(driver_of(spec)))
+
+
+def with_xid(watcher: HealthWatcher, driver: SilentDriver, event: XidEvent) -> None:
+    driver.xids.append(event)
+    assert watcher.next_xid()
 
 
 def test_a_machine_without_a_driver_advertises_nothing_and_hides_all_gpus() -> None:
@@ -79,20 +85,12 @@ def test_a_gpu_that_is_lost_is_given_to_no_pod_until_it_is_listed_again() -> Non
 
 
 def test_a_gpu_with_an_xid_is_not_healthy_and_its_pods_are_known() -> None:
-    class WithXid(SilentDriver):
-        events: tuple[XidEvent, ...] = ()
-
-        def next_xid(self, timeout_s: float) -> XidEvent | None:
-            found, self.events = self.events[:1], self.events[1:]
-            return found[0] if found else None
-
-    driver = WithXid(driver_of("dgx-h100"))
+    driver = SilentDriver(driver_of("dgx-h100"))
     watcher = watched(driver)
     gpus = NodeGpus(watcher)
     gpus.admit(gpu_pod("a", 2))
     uuid = gpus.environment("a", "main")["CUDA_VISIBLE_DEVICES"].split(",")[0]
-    driver.events = (XidEvent(uuid, 79),)
-    assert watcher.next_xid()
+    with_xid(watcher, driver, XidEvent(uuid, 79))
 
     assert gpus.allocatable() == {"nvidia.com/gpu": "7"}
     assert gpus.users(uuid) == ("a",)
@@ -115,3 +113,20 @@ def test_gpus_of_a_stored_pod_that_the_driver_lists_only_later_are_not_given_to_
     assert isinstance(gpus.admit(gpu_pod("c", 1)), Refused)
     assert gpus.environment("a", "main") == held.environment("a", "main")
     assert gpus.held("a") == held.held("a")
+
+
+def test_pods_get_instances_of_gpus_in_mig_mode_and_a_fault_of_one_leaves_the_others() -> None:
+    resource = "nvidia.com/mig-1g.10gb"
+    manager = device_manager("dgx-h100[mig=all-1g.10gb]")
+    driver = SilentDriver(SimulatedDriver(manager, DcgmExporter(manager, booted_s=0.0), lambda: 0.0))
+    watcher = watched(driver)
+    gpus = NodeGpus(watcher)
+
+    assert gpus.capacity() == {resource: "56"}
+    assert gpus.admit(gpu_pod("a", 2, resource)) is None
+    seen = gpus.environment("a", "main")["CUDA_VISIBLE_DEVICES"].split(",")
+    assert [one[:4] for one in seen] == ["MIG-", "MIG-"]
+    first = driver.gpus().gpus[0]
+    instance = first.instances[3].instance
+    with_xid(watcher, driver, XidEvent(first.uuid, 95, instance))
+    assert gpus.allocatable() == {resource: "55"}

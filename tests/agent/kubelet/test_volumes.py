@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shoal.agent.kubelet.volumes import VolumeFault, audiences_of, provide
+from shoal.agent.kubelet.volumes import Tokens, VolumeFault, provide, tokens_of
 from shoal.client.kubelet.environment import Surroundings
 from shoal.client.kubelet.pod_fields import Addresses
 from shoal.client.kubelet.references import Reference
@@ -17,7 +17,7 @@ Obj = dict[str, Any]
 CONFIG: dict[Reference, dict[str, bytes] | None] = {Reference("configmap", "c"): {"a": b"1", "b": b"2"}}
 
 
-def volumes(folder: Path, *found: Obj, tokens: dict[str, str] | None = None) -> dict[str, Path]:
+def volumes(folder: Path, *found: Obj, tokens: Tokens | None = None) -> dict[str, Path]:
     metadata = {"name": "p", "namespace": "n", "uid": "u", "labels": {"app": 'x"y'}}
     pod = {"metadata": metadata, "spec": {"containers": [], "volumes": list(found)}}
     return provide(pod, folder, Surroundings(Addresses("10.0.0.7", "10.0.0.7"), {}, CONFIG), tokens or {})
@@ -64,10 +64,22 @@ def test_a_projected_volume_joins_its_sources(tmp_path: Path) -> None:
     ]
     volume = {"name": "v", "projected": {"sources": sources}}
 
-    found = volumes(tmp_path, volume, tokens={"": "secret-token"})
+    found = volumes(tmp_path, volume, tokens={("", 600): "secret-token"})
 
     assert content(found["v"]) == {"a": "1", "labels": 'app="x\\"y"', "token": "secret-token"}
-    assert audiences_of({"spec": {"volumes": [volume]}}) == [("", 600)]
+    assert tokens_of({"spec": {"volumes": [volume]}}) == [("", 600)]
+
+
+def test_tokens_of_one_audience_differ_by_their_life(tmp_path: Path) -> None:
+    sources = [
+        {"serviceAccountToken": {"path": path, "audience": "a", "expirationSeconds": life_s}}
+        for path, life_s in (("short", 600), ("long", 7200))
+    ]
+    tokens = {("a", 600): "one", ("a", 7200): "other"}
+
+    found = volumes(tmp_path, {"name": "v", "projected": {"sources": sources}}, tokens=tokens)
+
+    assert content(found["v"]) == {"short": "one", "long": "other"}
 
 
 def test_an_empty_dir_keeps_its_files(tmp_path: Path) -> None:

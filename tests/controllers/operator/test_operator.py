@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 from build.operated_clusters import (
+    SETTINGS,
     SPACE,
     daemon_sets,
     gpu_node,
@@ -20,7 +22,11 @@ from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES, SERVICE_MONITORS
 from shoal.client.item import Obj
 from shoal.client.kind import CLUSTER_ROLES, CONFIG_MAPS, DAEMON_SETS, NODES, SERVICE_ACCOUNTS
+from shoal.client.served import Served
+from shoal.controllers.operator.controller import operator_controller
 from shoal.controllers.operator.owned_objects import RUNTIME_CLASSES
+from shoal.prometheus.registry import Registry
+from shoal.telemetry.gpu_operator import measure_operator
 
 PLUGIN, DRIVER, EXPORTER = "nvidia-device-plugin-daemonset", "nvidia-driver-daemonset", "nvidia-dcgm-exporter"
 
@@ -315,3 +321,33 @@ async def test_a_config_map_that_is_missing_or_has_no_effect_is_an_event(tmp_pat
             "spec.devicePlugin.config names ConfigMap sharing and no default: no effect on 2 of 2 GPU nodes, which "
             "lack the label nvidia.com/device-plugin.config"
         )
+
+
+@virtual
+async def test_the_metrics_follow_the_state_of_the_policy(tmp_path: Path) -> None:
+    async with operated_cluster(tmp_path, starts=False) as cluster:
+        context = cluster.context("shoal-operator")
+        served = Served(context)
+        operator = operator_controller(context, served, SETTINGS)
+        registry = Registry()
+        measure_operator(registry, operator.figures)
+
+        def value(name: str) -> float:
+            return next(one.numbers[0][1] for one in registry.read() if one.head.name == f"gpu_operator_{name}")
+
+        assert value("reconciliation_status") == -1
+        cluster.tasks += [asyncio.ensure_future(served.run()), asyncio.ensure_future(operator.run())]
+        await policy(cluster)
+        await cluster.pass_time(5)
+        assert (value("gpu_nodes_total"), value("reconciliation_status")) == (1, 0)
+        assert (value("reconciliation_last_success_ts_seconds"), value("reconciliation_has_nfd_labels")) == (0, 1)
+        await make_ready(cluster)
+        await cluster.pass_time(5)
+        assert value("reconciliation_status") == 1
+        assert value("reconciliation_last_success_ts_seconds") > 0
+        await cluster.patch(
+            CLUSTER_POLICIES, "cluster-policy", {"spec": {"driver": {"upgradePolicy": {"maxUnavailable": "x"}}}}
+        )
+        await cluster.pass_time(5)
+        assert value("reconciliation_status") == 0
+        assert 0 < value("reconciliation_failed_total") < value("reconciliation_total")

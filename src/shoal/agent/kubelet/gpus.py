@@ -20,6 +20,9 @@ from shoal.devices.pod_refusal import Refused
 from shoal.devices.port import InstalledGpu
 
 Obj = dict[str, Any]
+CONFIG = PluginConfig(mig_strategy="mixed")
+"""Whole GPUs, and the instances of GPUs in MIG mode. Rejected: the device plugin's usual strategy, by which a pod gets
+a GPU in MIG mode, of which programs see one instance."""
 
 
 class HeldIds(msgspec.Struct, frozen=True):
@@ -41,8 +44,7 @@ class KnownGpus(Protocol):
 
 
 class NodeGpus:
-    """Whole GPUs or MIG instances, as the device plugin advertises them without a configuration; none without a
-    driver."""
+    """Whole GPUs and MIG instances, as the device plugin advertises them with `CONFIG`; none without a driver."""
 
     def __init__(self, known: KnownGpus | None) -> None:
         self._known = known
@@ -109,8 +111,8 @@ class NodeGpus:
         if listed == self._listed:
             return
         self._listed = listed
-        self._pool = inventory(slots_of(listed), layouts_of(listed), PluginConfig()).devices
-        self._rules = AllocationRules(scores=pair_scores(listed))
+        self._pool = inventory(slots_of(listed), layouts_of(listed), CONFIG).devices
+        self._rules = AllocationRules(plugin=CONFIG, scores=pair_scores(listed))
         self._restore_known()
 
     def _restore_known(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.agent.kubelet.volumes import audiences_of
+from shoal.agent.kubelet.volumes import TokenKind, Tokens, tokens_of
 from shoal.client.clock import Clock
 from shoal.client.kind import SERVICE_ACCOUNTS
 from shoal.client.kubelet.times import read
@@ -28,16 +28,16 @@ class _Token(msgspec.Struct, frozen=True):
 class PodTokens:
     def __init__(self, api: Api, clock: Clock) -> None:
         self._api, self._clock = api, clock
-        self._tokens: dict[tuple[str, int], _Token] = {}
+        self._tokens: dict[TokenKind, _Token] = {}
 
-    async def of(self, pod: Obj) -> dict[str, str]:
-        """By audience. Raises TemporaryError and RefusedError."""
+    async def of(self, pod: Obj) -> Tokens:
+        """Raises TemporaryError and RefusedError."""
         found = {}
-        for audience, life_s in audiences_of(pod):
-            token = self._tokens.get((audience, life_s))
+        for kind in tokens_of(pod):
+            token = self._tokens.get(kind)
             if token is None or self._clock.seconds() >= token.until_s:
-                token = self._tokens[audience, life_s] = await self._requested(pod, audience, life_s)
-            found[audience] = token.text
+                token = self._tokens[kind] = await self._requested(pod, *kind)
+            found[kind] = token.text
         return found
 
     async def _requested(self, pod: Obj, audience: str, life_s: int) -> _Token:

@@ -21,8 +21,11 @@ Obj = dict[str, Any]
 KINDS = ("emptyDir", "hostPath", "configMap", "secret", "downwardAPI", "projected")
 _WITH_CONTENT = frozenset({"configMap", "secret", "downwardAPI", "projected"})
 _MODE, _OWN_MODE = 0o644, 0o600
-Tokens = Mapping[str, str]
-"""Tokens of the service account, by audience."""
+TokenKind = tuple[str, int]
+"""The audience of a token, and its requested life in seconds."""
+Tokens = Mapping[TokenKind, str]
+"""Tokens of the service account."""
+_TOKEN_LIFE_S = 3600
 
 
 class VolumeFault(Exception):  # noqa: N818 - it is reported as the reason why the pod waits
@@ -44,15 +47,15 @@ def kind_of(volume: Obj) -> str:
     return next((key for key in volume if key != "name"), "emptyDir")
 
 
-def audiences_of(pod: Obj) -> list[tuple[str, int]]:
-    """The audience and life time of each requested token."""
-    found = []
-    for volume in pod["spec"].get("volumes") or ():
-        for source in (volume.get("projected") or {}).get("sources") or ():
-            token = source.get("serviceAccountToken")
-            if token is not None:
-                found.append((token.get("audience", ""), int(token.get("expirationSeconds") or 3600)))
-    return found
+def tokens_of(pod: Obj) -> list[TokenKind]:
+    """The requested ones."""
+    projected = [volume.get("projected") or {} for volume in pod["spec"].get("volumes") or ()]
+    sources = [source for one in projected for source in one.get("sources") or ()]
+    return [_kind_of_token(one["serviceAccountToken"]) for one in sources if "serviceAccountToken" in one]
+
+
+def _kind_of_token(source: Obj) -> TokenKind:
+    return source.get("audience", ""), int(source.get("expirationSeconds") or _TOKEN_LIFE_S)
 
 
 def has_content(volume: Obj) -> bool:
@@ -127,7 +130,7 @@ def _files(pod: Obj, volume: Obj, around: Surroundings, tokens: Tokens, token_mo
                 yield from _downward(pod, part["downwardAPI"], mode, around)
             elif "serviceAccountToken" in part:
                 token = part["serviceAccountToken"]
-                yield VolumeFile(token["path"], tokens.get(token.get("audience", ""), "").encode(), token_mode)
+                yield VolumeFile(token["path"], tokens.get(_kind_of_token(token), "").encode(), token_mode)
 
 
 def _of_object(of: Of, source: Obj, key: str, mode: int, around: Surroundings) -> Iterator[VolumeFile]:

@@ -17,7 +17,7 @@ from shoal.client.http.discovery import DiscoveryClient
 from shoal.client.http.pages import Lines, changes_of, items_of, left_of, object_of, opened
 from shoal.client.http.settings import KubeSettings
 from shoal.client.http.slim import slim_item_of, whole_item_of
-from shoal.client.item import Item, Listed, Obj
+from shoal.client.item import Item, Listed, Obj, shortened
 from shoal.client.kind import Kind
 from shoal.client.port import EVERYTHING, GENTLY, Batches, Deletion, Patch, Select, ServedKind
 from shoal.client.refusals import BusyError, ExpiredError
@@ -63,13 +63,15 @@ class KubeApi:
     async def _pages(self, kind: Kind, namespace: str, query: dict[str, str]) -> Listed:
         """The server prepares the next page while one is decoded."""
         items: list[Item] = []
+        kept = self._settings.kept.get(kind)
         asking = asyncio.ensure_future(self._page(kind.path(namespace), query))
         try:
             while True:
                 page = opened(await asking)
                 if page.go_on:
                     asking = asyncio.ensure_future(self._page(kind.path(namespace), {**query, "continue": page.go_on}))
-                items += await items_of(kind, page, self._take)
+                found = await items_of(kind, page, self._take)
+                items += found if kept is None else [shortened(one, kept) for one in found]
                 if not page.go_on:
                     return Listed(items, page.version)
         finally:

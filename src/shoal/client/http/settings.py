@@ -6,6 +6,8 @@ from functools import cache
 
 import msgspec
 
+from shoal.client.kind import Kind
+
 
 class KubeSettings(msgspec.Struct, frozen=True):
     manager: str = "shoal"
@@ -21,6 +23,8 @@ class KubeSettings(msgspec.Struct, frozen=True):
     """The time limit of a request, from its turn to its answer. Watches last for their requested time."""
     keeps_managed_fields: bool = True
     """Whether objects include managedFields: four tenths of the size of a pod, which caches omit."""
+    kept: dict[Kind, type[msgspec.Struct]] = {}
+    """Kinds whose objects have only these fields in lists, so that a long list is never in memory as a whole."""
     page: int = 500
     """The page size of lists."""
     watch_s: tuple[int, int] = (300, 600)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from shoal.client.context import Context, Controller
+from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import (
     CLUSTER_POLICIES,
     MISPLACED_CLUSTER_POLICIES,
@@ -39,6 +39,7 @@ from shoal.operator.policy.config_remarks import config_remarks
 from shoal.operator.policy.operands import ConfigReference
 from shoal.operator.policy.reading import ReadPolicy, read_cluster_policy
 from shoal.operator.policy.spec import ClusterPolicySpec
+from shoal.operator.progress.figures import NOT_READY, READY, WITHOUT_POLICY, OperatorFigures
 from shoal.operator.progress.policy_status import PolicyStatus, ignored_status, policy_status, state_progress
 from shoal.units.errors import UserError
 
@@ -48,7 +49,7 @@ _GATHER_S = 0.2
 _NOT_READY_S, _WITHOUT_LABELS_S, _WITH_CONFIG_MAPS_S = 5.0, 45.0, 45.0
 
 
-def operator_controller(context: Context, served: Served, settings: OperatorSettings) -> Controller:
+def operator_controller(context: Context, served: Served, settings: OperatorSettings) -> GpuOperator:
     """The caller refreshes `served`."""
     return GpuOperator(context, served, settings)
 
@@ -56,6 +57,7 @@ def operator_controller(context: Context, served: Served, settings: OperatorSett
 class GpuOperator:
     def __init__(self, context: Context, served: Served, settings: OperatorSettings) -> None:
         self.name = context.name
+        self.figures = OperatorFigures()
         self._context = context
         self._settings = settings
         self._found = asyncio.Event()
@@ -75,8 +77,10 @@ class GpuOperator:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._owned.run())
             group.create_task(self._nodes.pods.run())
+            group.create_task(self._nodes.nodes.run())
             await self._owned.synced()
             await self._nodes.pods.synced()
+            await self._nodes.nodes.synced()
             self._wake()
             group.create_task(self._nodes.loop.run())
             group.create_task(self._loop.run())
@@ -98,7 +102,9 @@ class GpuOperator:
 
     async def _reconcile(self, _: Key) -> float | None:
         ranked = self._policies.ranked()
+        self.figures.passes += 1
         if not ranked:
+            self.figures.state = WITHOUT_POLICY
             self._nodes.policy.put(None)
             return None
         kind, item = ranked[0]
@@ -112,7 +118,9 @@ class GpuOperator:
             read = read_cluster_policy(item.obj().get("spec"))
         except UserError as error:
             # The components stay as they are until the policy is corrected.
-            await self._policies.write(kind, item, PolicyStatus("notReady", "ReconcileFailed", str(error)))
+            status = PolicyStatus("notReady", "ReconcileFailed", str(error))
+            self._count(status)
+            await self._policies.write(kind, item, status)
             return None
         self._policies.warn(kind, item, "NoEffect", read.warnings)
         return await self._apply(kind, item, read)
@@ -133,6 +141,8 @@ class GpuOperator:
         self._nodes.policy.put(ActivePolicy(read.spec, components, drivers.pools, keeps_pools=drivers.kept))
         sets = {one.name: daemon_set_progress(one) for one in self._owned.of(DAEMON_SETS)}
         status = policy_status(state_progress(states, sets), facts, failed)
+        self.figures.gpu_nodes, self.figures.has_labels = facts.gpu_nodes, facts.has_labels
+        self._count(status)
         await self._policies.write(kind, item, status)
         await self._drivers.report(drivers, sets)
         await self._remark(kind, item, read.spec)
@@ -141,6 +151,12 @@ class GpuOperator:
         if not facts.has_labels:
             return _WITHOUT_LABELS_S
         return _WITH_CONFIG_MAPS_S if config_maps(read.spec) else None
+
+    def _count(self, status: PolicyStatus) -> None:
+        self.figures.state = READY if status.is_ready else NOT_READY
+        self.figures.failed += status.reason == "ReconcileFailed"
+        if status.is_ready:
+            self.figures.succeeded_at_s = self._context.clock.seconds()
 
     async def _remark(self, kind: Kind, item: Item, spec: ClusterPolicySpec) -> None:
         """Record Events about ConfigMaps that do not exist or have no effect."""

@@ -11,15 +11,15 @@ from collections.abc import Callable
 import msgspec
 
 from shoal.client.context import Context
-from shoal.client.informer import Informer
 from shoal.client.item import Item, Key
 from shoal.client.kind import NODES, PODS
 from shoal.client.loop import Loop
 from shoal.client.port import Patch
+from shoal.client.slim_informer import SlimInformer
 from shoal.controllers.operator.active_policy import ActivePolicy, SharedPolicy
 from shoal.controllers.operator.owned_objects import OURS
 from shoal.controllers.operator.policies import about
-from shoal.controllers.operator.views import STAGES, OperatedNode, node_of, operand_pod, seen_node
+from shoal.controllers.operator.views import STAGES, CachedOperandPod, OperatedNode, node_of, operand_pod, seen_node
 from shoal.operator.components.node_labels import label_changes, removed_labels
 from shoal.operator.progress.node_stages import NodeSight, NodeStages, node_stages
 
@@ -34,16 +34,27 @@ class OperatedNodes:
     def __init__(self, context: Context, namespace: str, facts_changed: Callable[[], None]) -> None:
         self.policy = SharedPolicy(self._wake_all)
         self.loop = Loop(context, self._reconcile)
-        self.pods = Informer(context.api, PODS, context.clock, context.draw, OURS, namespace, context.informers.outage)
+        self.pods = SlimInformer(
+            context.api,
+            PODS,
+            context.clock,
+            context.draw,
+            CachedOperandPod,
+            OURS,
+            namespace,
+            context.informers.outage,
+        )
+        self.nodes = SlimInformer(
+            context.api, NODES, context.clock, context.draw, OperatedNode, outage=context.informers.outage
+        )
         self.pods.on_change(self._pod_changed)
         self._context = context
         self._facts_changed = facts_changed
         self._warned: dict[str, str] = {}
-        self.loop.need(NODES)
-        context.informers.of(NODES).on_change(self._node_changed)
+        self.nodes.on_change(self._node_changed)
 
     def all(self) -> list[OperatedNode]:
-        return [seen_node(one) for one in self._context.informers.of(NODES)]
+        return [seen_node(one) for one in self.nodes]
 
     def _node_changed(self, before: Item | None, after: Item | None) -> None:
         old = seen_node(before) if before is not None else None
@@ -61,11 +72,11 @@ class OperatedNodes:
             self.loop.wake(("", name), _GATHER_S)
 
     def _wake_all(self) -> None:
-        for item in self._context.informers.of(NODES):
+        for item in self.nodes:
             self.loop.wake(item.key)
 
     async def _reconcile(self, key: Key) -> None:
-        item = self._context.informers.of(NODES).get(*key)
+        item = self.nodes.get(*key)
         if item is None or not self.policy.is_known:
             return
         node, policy = seen_node(item), self.policy.now
@@ -80,7 +91,7 @@ class OperatedNodes:
         if labels or annotations:
             meta = {"uid": item.uid} | ({"labels": labels} if labels else {})
             meta |= {"annotations": annotations} if annotations else {}
-            await self._context.api.patch(NODES, "", item.name, Patch("merge", {"metadata": meta}))
+            self.nodes.learn(await self._context.api.patch(NODES, "", item.name, Patch("merge", {"metadata": meta})))
 
     def _labels(self, item: Item, node: OperatedNode, policy: ActivePolicy) -> dict[str, str | None]:
         changes = label_changes(node.facts(), policy.spec, policy.pool_of(item.name))

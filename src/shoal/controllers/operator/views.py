@@ -15,25 +15,25 @@ STAGES = "shoal.dev/gpu-stages"
 _RESOURCES = "nvidia.com/"
 
 
-class _NodeInfo(msgspec.Struct, rename="camel", gc=False):
+class _NodeInfo(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     os_image: str = ""
     kernel_version: str = ""
     container_runtime_version: str = ""
 
 
-class _NodeMeta(msgspec.Struct, rename="camel", gc=False):
+class _NodeMeta(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     name: str
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     creation_timestamp: str = ""
 
 
-class _OperatedStatus(msgspec.Struct, rename="camel", gc=False):
+class _OperatedStatus(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     node_info: _NodeInfo = field(default_factory=_NodeInfo)
     allocatable: dict[str, str | int] = {}
 
 
-class OperatedNode(msgspec.Struct, gc=False):
+class OperatedNode(msgspec.Struct, gc=False, omit_defaults=True):
     metadata: _NodeMeta
     status: _OperatedStatus = field(default_factory=_OperatedStatus)
 
@@ -63,36 +63,36 @@ class OperatedNode(msgspec.Struct, gc=False):
 seen_node: Seen[OperatedNode] = Seen(OperatedNode)
 
 
-class _Waiting(msgspec.Struct, gc=False):
+class _Waiting(msgspec.Struct, gc=False, omit_defaults=True):
     reason: str = ""
     message: str = ""
 
 
-class _ContainerState(msgspec.Struct, gc=False):
+class _ContainerState(msgspec.Struct, gc=False, omit_defaults=True):
     waiting: _Waiting | None = None
 
 
-class _ContainerStatus(msgspec.Struct, gc=False):
+class _ContainerStatus(msgspec.Struct, gc=False, omit_defaults=True):
     name: str = ""
     state: _ContainerState = field(default_factory=_ContainerState)
 
 
-class _OperandCondition(msgspec.Struct, rename="camel", gc=False):
+class _OperandCondition(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     type: str
     status: str = ""
     last_transition_time: str | None = None
 
 
-class _PodMeta(msgspec.Struct, rename="camel", gc=False):
+class _PodMeta(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     labels: dict[str, str] = {}
     deletion_timestamp: str | None = None
 
 
-class _PodSpec(msgspec.Struct, rename="camel", gc=False):
+class _PodSpec(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     node_name: str = ""
 
 
-class _OperandStatus(msgspec.Struct, rename="camel", gc=False):
+class _OperandStatus(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     phase: str = ""
     message: str = ""
     start_time: str | None = None
@@ -101,24 +101,21 @@ class _OperandStatus(msgspec.Struct, rename="camel", gc=False):
     container_statuses: list[_ContainerStatus] = []
 
 
-class _OperandPod(msgspec.Struct, gc=False):
+class CachedOperandPod(msgspec.Struct, gc=False, omit_defaults=True):
     metadata: _PodMeta
     spec: _PodSpec = field(default_factory=_PodSpec)
     status: _OperandStatus = field(default_factory=_OperandStatus)
 
 
-_pod: Seen[_OperandPod] = Seen(_OperandPod)
-
-
 def node_of(item: Item) -> list[str]:
     """The node of a pod, as the values of an index."""
-    name = _pod(item).spec.node_name
+    name = item.read(CachedOperandPod).spec.node_name
     return [name] if name else []
 
 
 def operand_pod(item: Item) -> OperandPod | None:
     """None for a pod that is being deleted."""
-    pod = _pod(item)
+    pod = item.read(CachedOperandPod)
     if pod.metadata.deletion_timestamp is not None:
         return None
     status = pod.status
@@ -141,26 +138,26 @@ def operand_pod(item: Item) -> OperandPod | None:
     )
 
 
-class _SetMeta(msgspec.Struct, gc=False):
+class _SetMeta(msgspec.Struct, gc=False, omit_defaults=True):
     generation: int = 0
 
 
-class _Strategy(msgspec.Struct, gc=False):
+class _Strategy(msgspec.Struct, gc=False, omit_defaults=True):
     type: str = ""
 
 
-class _SetSpec(msgspec.Struct, rename="camel", gc=False):
+class _SetSpec(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     update_strategy: _Strategy = field(default_factory=_Strategy)
 
 
-class _SetStatus(msgspec.Struct, rename="camel", gc=False):
+class _SetStatus(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
     observed_generation: int = 0
     desired_number_scheduled: int = 0
     updated_number_scheduled: int = 0
     number_unavailable: int = 0
 
 
-class _DaemonSet(msgspec.Struct, gc=False):
+class _DaemonSet(msgspec.Struct, gc=False, omit_defaults=True):
     metadata: _SetMeta
     spec: _SetSpec = field(default_factory=_SetSpec)
     status: _SetStatus = field(default_factory=_SetStatus)

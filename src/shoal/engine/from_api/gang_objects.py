@@ -112,6 +112,7 @@ class GangReader:
             priority=priority,
             preempts=spec.preemption_policy != "Never",
             is_evicted_whole=spec.is_evicted_whole(),
+            has_fixed_minimum=True,
         )
 
     def coscheduling(self, group: CoschedulingPodGroup) -> GroupFacts:

@@ -82,6 +82,8 @@ class GroupEvidence(msgspec.Struct, frozen=True):
     """Topology levels that no node has as a label."""
     is_one_pod: bool = False
     """Whether no place for its only pod is all that is missing: then the pod waits for what any other pod waits for."""
+    has_fixed_minimum: bool = False
+    """Whether the API server lets no one change the minimum of the gang."""
 
     @property
     def is_hopeless(self) -> bool:
@@ -141,6 +143,7 @@ def _too_small(gang: Gang, roster: Roster) -> GroupEvidence:
         lack.exist,
         len(roster.running),
         pod=next(iter(roster.waiting), ""),
+        has_fixed_minimum=gang.facts is not None and gang.facts.has_fixed_minimum,
     )
 
 

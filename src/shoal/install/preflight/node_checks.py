@@ -10,6 +10,7 @@ from shoal.install.values.reading import ChartValues
 
 RUNTIMES = ("containerd", "cri-o")
 _PCI = ("pci-10de", "pci-0302_10de", "pci-0300_10de")
+_FEATURE = "feature.node.kubernetes.io/"
 _DEPLOY_DRIVER = "nvidia.com/gpu.deploy.driver"
 _DRIVER_MAJOR = ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major")
 _LEAST_DRIVER = (("blackwell", 570), ("hopper", 535), ("ada", 525), ("ampere", 450), ("turing", 418), ("volta", 418))
@@ -22,8 +23,15 @@ def gpu_nodes(nodes: Sequence[FoundNode]) -> list[FoundNode]:
     return [node for node in nodes if node.gpus or is_gpu_node(node.labels)]
 
 
+def labelled_nodes(nodes: Sequence[FoundNode]) -> list[FoundNode]:
+    """Nodes that have labels of GPUs, or of a discovery of features."""
+    return [
+        node for node in nodes if is_gpu_node(node.labels) or any(name.startswith(_FEATURE) for name in node.labels)
+    ]
+
+
 def is_gpu_node(labels: Mapping[str, str]) -> bool:
-    pci = any(labels.get(f"feature.node.kubernetes.io/{name}.present") == "true" for name in _PCI)
+    pci = any(labels.get(f"{_FEATURE}{name}.present") == "true" for name in _PCI)
     return pci or labels.get("nvidia.com/gpu.present") == "true" or PRODUCT_LABEL in labels
 
 

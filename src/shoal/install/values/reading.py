@@ -177,7 +177,7 @@ def _word(option: Option, value: Any, where: Where, warnings: list[str]) -> Any:
         warnings.append(f"{where}: {value} is a number; if the text was longer, write it in quotes")
     text = str(value)
     choices = CHOICES.get(option.path, ())
-    if choices and text not in choices:
+    if choices and text not in (*choices, option.default):
         near = difflib.get_close_matches(text, choices, 1)
         fix = f"did you mean {near[0]}?" if near else f"choose among {', '.join(choices)}"
         raise UserError(f"unsupported value {excerpt(text)}", where=where, fix=fix)

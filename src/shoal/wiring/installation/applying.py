@@ -16,7 +16,6 @@ import msgspec
 
 from shoal.install.inventory import DEPLOYED, FAILED, UPGRADING, ReleaseRecord, Revision
 from shoal.install.manifest import STAGES, Address, address_of, stage_of
-from shoal.install.preflight.node_checks import gpu_nodes
 from shoal.install.values.reading import ChartValues
 from shoal.units.errors import UserError, Where
 from shoal.wiring.installation.cluster_writer import ClusterWriter
@@ -41,8 +40,6 @@ class Work(msgspec.Struct, frozen=True):
     removed: tuple[Address, ...] = ()
     tested: ChartValues | None = None
     """The values of the smoke test; None: there is none."""
-    has_gpus: bool = True
-    """Without GPUs the operator has nothing to report but that it is there."""
 
 
 class Installer:
@@ -58,7 +55,6 @@ class Installer:
             prepared.plan.applied,
             prepared.plan.removed,
             values if values.get("smokeTest.enabled") else None,
-            has_gpus=bool(gpu_nodes(prepared.facts.nodes)),
         )
         return await self._carry_out(prepared.record, work)
 
@@ -73,7 +69,11 @@ class Installer:
             self._report(f"{error}; revision {present.current.number} is applied again")
             # Also what the failed revision has added is in its inventory.
             latest = msgspec.structs.replace(prepared.record, former=present.former, current=present.current)
-            await self._return_to(latest, present.current)
+            try:
+                await self._return_to(latest, present.current)
+            except NotReadyError as second:
+                what = f"{error}; revision {present.current.number} was applied again and is not ready either: {second}"
+                raise NotReadyError(what) from None
             raise NotReadyError(f"{error}; revision {present.current.number} is in force again") from None
 
     async def roll_back(self, record: ReleaseRecord) -> ReleaseRecord:
@@ -126,8 +126,7 @@ class Installer:
                 for address in work.removed:
                     await self._writer.delete(address)
             # Without the definitions nothing else can be applied.
-            is_waited_for = self._patience.waits and (work.has_gpus or stage != _STACK)
-            if objects and (is_waited_for or stage == _DEFINITIONS):
+            if objects and (self._patience.waits or stage == _DEFINITIONS):
                 await waits.until_ready(stage, [address_of(obj) for obj in objects], record.namespace)
             if objects:
                 self._report(f"{stage}: {_applied(len(objects), is_ready=self._patience.waits)}")

@@ -8,7 +8,7 @@ from shoal.client.kind import NODES
 from shoal.install.manifest import Address, address_of
 from shoal.install.readiness import blocked_pods
 from shoal.install.release import Release
-from shoal.install.smoke_test import outcome, smoke_test_pod, testable_resource
+from shoal.install.smoke_test import outcome, resource_to_test, smoke_test_pod
 from shoal.install.values.reading import ChartValues
 from shoal.wiring.installation.cluster_writer import ClusterWriter
 from shoal.wiring.installation.stage_waits import EVERY_S, NotReadyError, StageWaits
@@ -25,7 +25,7 @@ class GpuTest:
     async def run(self, release: Release, values: ChartValues) -> None:
         """Without a GPU in the cluster there is nothing to test. Raises NotReadyError."""
         nodes = await self._writer.all(NODES)
-        resource = testable_resource((node.get("status") or {}).get("allocatable") or {} for node in nodes)
+        resource = resource_to_test((node.get("status") or {}).get("allocatable") or {} for node in nodes)
         if not resource:
             self._report(f"{_STAGE}: skipped, no node has a GPU yet")
             return

@@ -10,6 +10,7 @@ from shoal.install.inventory import DEPLOYED, INSTALLING, UPGRADING, InstallPlan
 from shoal.install.manifest import address_of, manifest
 from shoal.install.preflight.checks import adapted, findings
 from shoal.install.preflight.facts import ClusterFacts, Finding
+from shoal.install.preflight.node_checks import labelled_nodes
 from shoal.install.preflight.rights import needed_rights
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues
@@ -62,6 +63,7 @@ class Preparation(msgspec.Struct, frozen=True):
                 INSTALLING,
                 created,
                 self.has_other_process,
+                bool(labelled_nodes(self.facts.nodes)),
                 tuple(inventory),
                 revision,
             )
@@ -78,6 +80,7 @@ class Preparation(msgspec.Struct, frozen=True):
             DEPLOYED if present.state == DEPLOYED and is_same else state,
             present.created_namespace or created,
             present.has_other_process,
+            present.had_gpu_labels,
             tuple(dict.fromkeys((*inventory, *present.inventory))),
             msgspec.structs.replace(revision, number=number),
             former,

@@ -44,6 +44,7 @@ _DEFINITION, _POLICY = "CustomResourceDefinition", ("ClusterPolicy", "NVIDIADriv
 _OF_USERS = (PODS, DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS, SERVICES, CONFIG_MAPS, SECRETS, VOLUME_CLAIMS)
 _OF_NAMESPACES = frozenset({"kube-root-ca.crt", "openshift-service-ca.crt"})
 _EVERY_S, _PATIENCE_S = 1.0, 120.0
+_QUIET_PASSES, _MOST_PASSES = 4, 30
 
 
 class RemovalRequest(msgspec.Struct, frozen=True):
@@ -100,12 +101,15 @@ class Remover:
         for stage in reversed(STAGES[1:]):
             addresses = [one for one in going if stage_of(one.kind) == stage]
             if stage == "definitions":
-                await self._clean_nodes()
+                await self._clean_nodes(had_labels=record is None or record.had_gpu_labels)
                 await self._stop_conversion(release, going)
             for address in addresses:
                 await self._writer.delete(address)
             if stage in ("GPU stack", "workloads"):
                 await self._until_gone(addresses)
+            if stage == "GPU stack":
+                # They would write the labels of nodes again.
+                await self._until_components_end(release.namespace)
             if stage == "workloads" and not has_other_process:
                 await remove_written_objects(self._writer, release.namespace)
             self._report(f"{stage}: {len(addresses)} removed")
@@ -140,12 +144,22 @@ class Remover:
                 patch = Patch("merge", {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
                 await self._patch(DEFINITIONS, name, patch)
 
-    async def _clean_nodes(self) -> None:
-        """Labels and annotations that the operator and the agents wrote."""
-        for node in await self._writer.all(NODES):
-            body = removal_patch(node)
-            if body:
-                await self._patch(NODES, node["metadata"]["name"], Patch("merge", body))
+    async def _clean_nodes(self, *, had_labels: bool) -> None:
+        """Labels and annotations that the operator and the agents wrote. A component that has just ended may have one
+        more write under way, so the nodes are read until nothing is left for a while."""
+        quiet = 0
+        for _ in range(_MOST_PASSES):
+            patches = [
+                (node["metadata"]["name"], body)
+                for node in await self._writer.all(NODES)
+                if (body := removal_patch(node, had_labels=had_labels))
+            ]
+            for name, body in patches:
+                await self._patch(NODES, name, Patch("merge", body))
+            quiet = 0 if patches else quiet + 1
+            if quiet == _QUIET_PASSES:
+                return
+            await self._writer.clock.sleep(_EVERY_S)
 
     async def _patch(self, kind: Kind, name: str, patch: Patch) -> None:
         try:
@@ -165,6 +179,19 @@ class Remover:
                 self._report(f"{left[0]} is still terminating; see its finalizers: kubectl get {left[0].kind} -o yaml")
                 return
             await self._writer.clock.sleep(_EVERY_S)
+
+    async def _until_components_end(self, namespace: str) -> None:
+        """The garbage collector removes what the ClusterPolicy owned."""
+        ends_s = self._writer.clock.seconds() + _PATIENCE_S
+        while self._writer.clock.seconds() < ends_s:
+            sets = [
+                one for one in await self._writer.all(DAEMON_SETS, "", namespace) if _is_owned(one, "ClusterPolicy")
+            ]
+            pods = [one for one in await self._writer.all(PODS, "", namespace) if _is_owned(one, "DaemonSet")]
+            if not sets and not pods:
+                return
+            await self._writer.clock.sleep(_EVERY_S)
+        self._report(f"GPU stack: pods of components are still there: kubectl get pods -n {namespace}")
 
     async def _remove_namespace(self, release: Release, planned: RemovalPlan) -> None:
         await self._writer.delete(record_address(release.name, release.namespace))
@@ -195,6 +222,10 @@ class Remover:
                 if obj.get("type") != "kubernetes.io/service-account-token":
                     found.append(f"{kind.name} {meta['name']}")
         return found
+
+
+def _is_owned(obj: Obj, kind: str) -> bool:
+    return any(one.get("kind") == kind for one in obj["metadata"].get("ownerReferences") or ())
 
 
 def _rank(address: Address) -> int:

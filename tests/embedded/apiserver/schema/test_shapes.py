@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tools.kubernetes_schemas import differing
 
 from shoal.embedded.apiserver.schema.kubernetes import GoSchema, Shapes
 from shoal.embedded.apiserver.schema.node import Schema
-from shoal.embedded.apiserver.schema.stored import MINORS, definitions, descriptions
+from shoal.embedded.apiserver.schema.stored import MINORS, Described, definitions, descriptions
 from shoal.embedded.apiserver.schema.zeros import fill, fill_part
 
 
@@ -56,12 +57,26 @@ def test_a_kind_that_is_not_there_is_a_key_error() -> None:
         shapes.of("apps", "v1", "Gang")
 
 
-def test_descriptions_are_about_fields_that_exist() -> None:
-    known = definitions("1.36")
-    said = descriptions("1.36")
+@pytest.mark.parametrize("minor", MINORS)
+def test_descriptions_are_about_fields_that_exist(minor: str) -> None:
+    known = definitions(minor)
+    said = descriptions(minor)
     assert said.keys() == known.keys()
     assert all(one.fields.keys() <= known[name].fields.keys() for name, one in said.items())
     assert "PodSpec is a description of a pod" in said["io.k8s.api.core.v1.PodSpec"].text
+
+
+def test_a_release_has_its_own_descriptions_where_they_differ_from_those_of_the_newest() -> None:
+    newest, oldest = descriptions(MINORS[-1]), descriptions(MINORS[0])
+    changed = {name for name in newest.keys() & oldest.keys() if newest[name] != oldest[name]}
+    assert "io.k8s.api.core.v1.PodSpec" in changed
+    assert "io.k8s.api.core.v1.Binding" not in changed
+
+
+def test_only_differing_descriptions_of_older_releases_are_stored() -> None:
+    same, other, newer = (Described(text, {}) for text in ("same", "other", "newer"))
+    words = {"1.34": {"a": same, "b": other, "gone": other}, "1.36": {"a": same, "b": newer, "added": newer}}
+    assert differing(words) == {"1.34": {"b": other, "gone": other}, "1.36": words["1.36"]}
 
 
 MERGING = {

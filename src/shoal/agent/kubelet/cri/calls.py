@@ -40,6 +40,12 @@ class Deadlines(msgspec.Struct, frozen=True):
     pull_s: float = 3600.0
 
 
+class _RuntimeConfig(msgspec.Struct, rename="camel"):
+    """What containerd tells of its configuration."""
+
+    sandbox_image: str = ""
+
+
 class CallFailedError(Exception):
     """A call was refused, or was not answered in time."""
 
@@ -71,6 +77,14 @@ class RuntimeCalls:
         """Whether the runtime can give pods a network of their own."""
         answer = await self._runtime("Status", messages.StatusRequest(), messages.StatusResponse)
         return any(one.type == "NetworkReady" and one.status for one in answer.status.conditions)
+
+    async def sandbox_image(self) -> str:
+        """The image of which the runtime makes sandboxes; empty if it does not say it."""
+        answer = await self._runtime("Status", messages.StatusRequest(verbose=True), messages.StatusResponse)
+        try:
+            return msgspec.json.decode(answer.info.get("config", "{}"), type=_RuntimeConfig).sandbox_image
+        except msgspec.DecodeError:
+            return ""
 
     # Pods.
 
@@ -164,14 +178,29 @@ class RuntimeCalls:
     async def image(self, image: str) -> messages.Image | None:
         """None if it is not on this machine."""
         request = messages.ImageStatusRequest(image=messages.ImageSpec(image=image))
-        answer = await self._call(
-            f"{_IMAGES}ImageStatus", request, messages.ImageStatusResponse, self._deadlines.query_s
-        )
+        answer = await self._images("ImageStatus", request, messages.ImageStatusResponse)
         return answer.image if answer.image.id else None
+
+    async def images(self) -> list[messages.Image]:
+        return list(
+            (await self._images("ListImages", messages.ListImagesRequest(), messages.ListImagesResponse)).images
+        )
+
+    async def remove_image(self, id_: str) -> None:
+        request = messages.RemoveImageRequest(image=messages.ImageSpec(image=id_))
+        await self._images("RemoveImage", request, messages.RemoveImageResponse)
+
+    async def image_disks(self) -> list[str]:
+        """Folders on the disks that have the images."""
+        answer = await self._images("ImageFsInfo", messages.ImageFsInfoRequest(), messages.ImageFsInfoResponse)
+        return [one.fs_id.mountpoint for one in answer.image_filesystems]
 
     async def pull(self, image: str, auth: messages.AuthConfig | None = None) -> None:
         request = messages.PullImageRequest(image=messages.ImageSpec(image=image), auth=auth)
         await self._call(f"{_IMAGES}PullImage", request, messages.PullImageResponse, self._deadlines.pull_s)
+
+    async def _images(self, name: str, request: Message, answer: type[T]) -> T:
+        return await self._call(f"{_IMAGES}{name}", request, answer, self._deadlines.query_s)
 
     async def _runtime(self, name: str, request: Message, answer: type[T]) -> T:
         return await self._call(f"{_RUNTIME}{name}", request, answer, self._deadlines.query_s)

@@ -15,12 +15,11 @@ import msgspec
 from shoal.agent.cdi.driver_files import driver_files
 from shoal.agent.cdi.spec_file import write_spec
 from shoal.agent.kubelet.container_settings import ContainerMount
-from shoal.agent.kubelet.gpus import NodeGpus
+from shoal.agent.kubelet.gpus import CONFIG, NodeGpus
 from shoal.agent.kubelet.runtime import StartRefused
 from shoal.devices.allocation_answer import AnswerSettings, answer_of
 from shoal.devices.cdi_devices import PLUGIN_KIND, CdiInput, indexes_of, node_spec, nodes_of
 from shoal.devices.cdi_spec import ContainerEdits, DeviceNode
-from shoal.devices.plugin_config import PluginConfig
 from shoal.devices.plugin_flags import PluginFlags
 from shoal.devices.port import GpuDriver
 from shoal.units.errors import TemporaryError, UserError
@@ -85,7 +84,7 @@ class GpuAccess:
         flags = PluginFlags(
             device_list_strategy=("cdi-cri",) if self._cdi.path else ("envvar",), pass_device_specs=True
         )
-        settings = AnswerSettings(flags, PluginConfig(), indexes_of(given.gpus), nodes_of(given))
+        settings = AnswerSettings(flags, CONFIG, indexes_of(given.gpus), nodes_of(given))
         answer = answer_of(devices, settings, uid)
         if self._cdi.path is not None:
             write_spec(spec, self._cdi.path / f"{PLUGIN_KIND.replace('/', '-')}.json")

@@ -1,7 +1,9 @@
 """Schemas of a Kubernetes release as they lie beside the code, and how they are read.
 
-`data/kubernetes/<minor>.json.xz` holds the shapes, `<minor>.descriptions.json.xz` the words about each field: most
-processes want the former within milliseconds and never the latter. `tools/kubernetes_schemas.py` writes both.
+`data/kubernetes/<minor>.json.xz` holds the shapes of a release, `descriptions.json.xz` the words about each field of
+all releases: most processes want the former within milliseconds and never the latter. Releases differ in few words, so
+of older ones only the definitions whose words differ from those of the newest are stored. `tools/kubernetes_schemas.py`
+writes both.
 
 Rejected: shipping the published OpenAPI documents. They are six times as large, and they lack what Go adds to a field:
 its type's name in errors, and whether it is left out or always written when it is empty.
@@ -76,4 +78,6 @@ def definitions(minor: str) -> dict[str, StoredDefinition]:
 
 @cache
 def descriptions(minor: str) -> dict[str, Described]:
-    return msgspec.json.decode(_read(f"{minor}.descriptions.json.xz"), type=dict[str, Described])
+    stored = msgspec.json.decode(_read("descriptions.json.xz"), type=dict[str, dict[str, Described]])
+    newest, own = stored[NEWEST], stored[minor]
+    return {name: own[name] if name in own else newest[name] for name in definitions(minor)}
