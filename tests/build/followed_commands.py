@@ -8,7 +8,7 @@ import re
 import shlex
 from typing import Any
 
-from build.manifests import Object
+from build.manifests import Object, priority_class
 
 MIG_PROFILE = re.compile(r"all-(?P<profile>\S+)")
 MIG_SLICES = {"1g.10gb": 7, "2g.20gb": 3, "3g.40gb": 2, "7g.80gb": 1}
@@ -36,6 +36,10 @@ def followed(objects: list[Object], command: str) -> list[Object]:
         # The copy is created after all others.
         objects = [each for each in objects if each is not by_name[words[3]]] + [by_name[words[3]]]
         change(by_name[words[3]], patch_of(command))
+    elif words[:2] == ["kubectl", "get"] and command.endswith("| kubectl replace --force -f -"):
+        change(next(each for each in objects if _is_named(each, words[2], words[3])), patch_of(command))
+    elif words[:3] == ["kubectl", "create", "priorityclass"]:
+        objects = [*objects, priority_class(words[3], int(words[4].removeprefix("--value=")))]
     elif words[:2] == ["kubectl", "get"] and command.endswith("| kubectl create -f -"):
         kind = words[2].partition(".")[0].removesuffix("s")
         original = next(
@@ -64,6 +68,11 @@ def followed(objects: list[Object], command: str) -> list[Object]:
     else:
         raise AssertionError(command)
     return objects
+
+
+def _is_named(obj: Object, kind: str, name: str) -> bool:
+    found: tuple[str, str] = obj["kind"].lower(), obj["metadata"]["name"]
+    return found == (kind.partition(".")[0].removesuffix("s"), name)
 
 
 def relabel(node: Object, label: str) -> None:

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from shoal.api.decode import Document, meta_of, name_of_kind
-from shoal.api.kueue import Workload
+from shoal.api.decode import Document, meta_of
 from shoal.api.pod import Pod
 from shoal.api.run_configuration import PreemptionRules
 from shoal.api.workloads import Job
@@ -36,12 +35,14 @@ from shoal.cli.explanation_text import (
     without_pods,
 )
 from shoal.cli.live_history import Family
-from shoal.cli.manifests import Loaded, rounds_of
+from shoal.cli.manifests import Loaded, loaded_of, rounds_of
 from shoal.cli.missing_pods import missing_by_spec, pod_of_template, replica_sets_of
 from shoal.cli.object_names import GANG, POD, WORKLOAD, Subject, Subjects
+from shoal.cli.pod_corrections import PodCorrections
 from shoal.cli.preemption_options import policy_of_rules, rules_in_use, steps_of_rules
 from shoal.cli.quota_raises import raises_for
 from shoal.cli.resumption import tell_resumption
+from shoal.cli.subject_objects import SubjectObjects
 from shoal.engine.from_api.queues import is_finished
 from shoal.engine.reasons import Code
 from shoal.sim.explanation import explain
@@ -52,9 +53,6 @@ from shoal.sim.remedies import Objects, fits_beside
 from shoal.sim.rounds import Rounds
 from shoal.sim.workload_explanation import queue_names
 from shoal.store.held_pods import HeldPod, pods_of
-from shoal.store.inventory import Inventory
-from shoal.store.operator_pods import OperatorPods
-from shoal.store.queues.members import Members
 from shoal.views.asks import pods_words
 from shoal.views.explanation import NOT_CREATED, WOULD_RUN, Explanation
 from shoal.views.refused_pods import not_created_words, tell_refusal
@@ -78,12 +76,10 @@ class Explainer:
         self._steps = steps_of_rules(rules) if self._is_living or own is not None else None
         self._rounds: Rounds = rounds_of(loaded, seed, steps=self._steps)
         self._rounds.victim_policy = policy_of_rules(rules)
-        self._pods = {each.value.metadata.key: each.value for each in documents if isinstance(each.value, Pod)}
-        self._workloads = {
-            each.value.metadata.key: each.value for each in documents if isinstance(each.value, Workload)
-        }
         cluster = loaded.cluster
         self._queued = set(self._rounds.workloads) if isinstance(self._rounds, QueueRounds) else set[str]()
+        self._related = SubjectObjects(documents, self._queued)
+        self._pods, self._workloads = self._related.pods, self._related.workloads
         held_back = queue_names(self._rounds) - self._queued
         self._known = {
             *cluster.pods,
@@ -124,13 +120,15 @@ class Explainer:
         gang = self._loaded.cluster.gangs.find(subject.key)
         if subject.kind == POD:
             return Family(POD, subject.key, [subject.key] if subject.key in self._pods else [])
-        keys = [pod.metadata.key for pod in self._pods_of(subject)]
+        keys = [pod.metadata.key for pod in self._related.pods_of(subject)]
         if gang is not None:
             keys += [key for key in (*gang.waiting, *gang.running) if key in self._pods]
         order = {"Failed": 0, "Pending": 1, "": 1}
         pods = sorted(dict.fromkeys(keys), key=lambda key: order.get(self._pods[key].status.phase, 2))
         owners = dict.fromkeys(
-            f"{namespace}/{name}" for key in pods for namespace, _, name in self._members.owners(self._pods[key])
+            f"{namespace}/{name}"
+            for key in pods
+            for namespace, _, name in self._related.members.owners(self._pods[key])
         )
         if subject.kind == "deployment":
             owners |= dict.fromkeys(replica_sets_of(self._documents, subject.key))
@@ -138,7 +136,7 @@ class Explainer:
             subject.kind,
             subject.key,
             pods,
-            self._workload_of(subject),
+            self._related.workload_of(subject),
             [key for key in owners if key != subject.key],
             self._missing(subject),
         )
@@ -146,26 +144,23 @@ class Explainer:
     def _missing(self, subject: Subject) -> int:
         """Pods that the controller has yet to create: those that the facts have without an object, or else what its
         spec says beyond those that exist."""
-        there = self._keys_of(subject)
+        there = self._related.keys_of(subject)
         made = sum(1 for key in there if key not in self._pods)
-        return made or missing_by_spec(self._value_of(subject), len(there))
+        return made or missing_by_spec(self._related.value_of(subject), len(there))
 
     def _would_run(self, subject: Subject, explanation: Explanation) -> bool:
         """Whether the missing pods would find places beside all others."""
-        if any(key not in self._pods for key in self._keys_of(subject)):
+        if any(key not in self._pods for key in self._related.keys_of(subject)):
             return WOULD_RUN in explanation.outcome
         pod = self._missing_pod(subject)
         return pod is not None and fits_beside(self._rounds, pod, self.family.missing, self._go_on)
 
     def _missing_pod(self, subject: Subject) -> Pod | None:
-        return pod_of_template(self._value_of(subject))
-
-    def _value_of(self, subject: Subject) -> object:
-        return next((each.value for each in self._documents if _is(each, subject)), None)
+        return pod_of_template(self._related.value_of(subject))
 
     def _refused(self, subject: Subject) -> dict[str, HeldPod]:
         """Pods that the API server would not create, by the quotas and limits that were read."""
-        keys = [subject.key] if subject.kind == POD else self._keys_of(subject)
+        keys = [subject.key] if subject.kind == POD else self._related.keys_of(subject)
         held = ((key, self._loaded.manifests.gated.get(key)) for key in keys)
         return {key: hold for key, hold in held if isinstance(hold, HeldPod) and hold.code == Code.FORBIDDEN}
 
@@ -196,9 +191,13 @@ class Explainer:
             explanation.add("because", pod.status.reason)
             explanation.add("ran on", pod.spec.node_name)
             return explanation
+        corrections = PodCorrections(self._documents, self._objects, self._runs_among)
         if key in self._lost:
-            return Explanation(key, self._lost[key])
+            explanation = Explanation(key, self._lost[key])
+            corrections.tell(explanation, key)
+            return explanation
         explanation = self._told(key)
+        corrections.tell(explanation, key)
         if pod is not None and pod.status.phase:
             tell_as_living(explanation, pod, self._pods.values())
             insert(explanation, "scheduler", said(pod, explanation))
@@ -283,26 +282,29 @@ class Explainer:
 
     def _maker(self, subject: Subject) -> Explanation:
         explanation = self._of_maker(subject)
-        workload = self._workloads.get(self._workload_of(subject))
+        workload = self._workloads.get(self._related.workload_of(subject))
         if is_admitted(workload) and "queued as workload" not in explanation.title:
             insert(explanation, "queue", *admission_lines(workload))
-        for key in self._workloads_of(subject)[1:]:
+        for key in self._related.workloads_of(subject)[1:]:
             more = self._workloads[key]
             if not (is_admitted(more) or is_finished(more)):
                 insert(explanation, "grows", f"workload {key} asks for more", *condition_lines(more))
         return explanation
 
     def _of_maker(self, subject: Subject) -> Explanation:
-        value = next(each.value for each in self._documents if _is(each, subject))
-        workload = self._workload_of(subject)
+        value = self._related.value_of(subject)
+        workload = self._related.workload_of(subject)
         if workload and not self._is_about_pods(subject, workload):
             return renamed(self._workload(workload), f"{subject.kind} {subject.key}, queued as workload {workload},")
         if subject.key in self._gangs:
-            is_reported = is_called_gang(meta_of(value), self._loaded.cluster.gangs.find(subject.key))
+            gang = self._loaded.cluster.gangs.find(subject.key)
+            is_reported = value is not None and is_called_gang(meta_of(value), gang)
             return renamed(self._gang(subject.key), f"{subject.kind} {subject.key}{', a gang,' if is_reported else ''}")
-        pods = self._pods_of(subject)
+        pods = self._related.pods_of(subject)
         # Pods that are to be made have no object yet, and are told of as the facts have them.
-        waiting = [key for key in self._keys_of(subject) if key not in self._pods or not self._pods[key].spec.node_name]
+        waiting = [
+            key for key in self._related.keys_of(subject) if key not in self._pods or not self._pods[key].spec.node_name
+        ]
         lost = [f"{pod.metadata.name} {where}" for pod in pods if (where := self._lost.get(pod.metadata.key))]
         pods = [pod for pod in pods if pod.metadata.key not in self._lost]
         counts = counted(pods, len(waiting), len(lost))
@@ -332,64 +334,27 @@ class Explainer:
     def _is_about_pods(self, subject: Subject, workload: str) -> bool:
         """Whether the pods of a queued job tell more than its queue: where any has a node, or waits for one after the
         admission."""
-        pods = self._pods_of(subject)
+        pods = self._related.pods_of(subject)
         if is_admitted(self._workloads.get(workload)):
             return any(pod.spec.node_name or not pod.is_finished() for pod in pods)
         return any(pod.spec.node_name for pod in pods)
-
-    def _workload_of(self, subject: Subject) -> str:
-        namespace, _, name = subject.key.partition("/")
-        made = f"{namespace}/{subject.kind}-{name}"
-        return next(iter(self._workloads_of(subject)), made if made in self._queued else "")
-
-    def _workloads_of(self, subject: Subject) -> list[str]:
-        """One that grows has several: what it runs by comes first, what has finished last."""
-        namespace, _, name = subject.key.partition("/")
-        whose = subject.kind, name
-        found = [
-            key
-            for key, workload in self._workloads.items()
-            if workload.metadata.namespace == namespace
-            and whose in {(owner.kind.lower(), owner.name) for owner in workload.metadata.owner_references}
-        ]
-        return sorted(found, key=lambda key: (is_finished(self._workloads[key]), not is_admitted(self._workloads[key])))
 
     @cached_property
     def _lost(self) -> dict[str, str]:
         return on_lost_nodes(self._documents)
 
-    @cached_property
-    def _members(self) -> Members:
-        inventory = Inventory(self._documents)
-        return Members(inventory, OperatorPods(inventory).made([]))
-
-    def _keys_of(self, subject: Subject) -> list[str]:
-        """Of all its pods that have not ended, made ones too."""
-        owners = {name_of_kind(each) for each in self._documents if _is(each, subject)}
-        namespace, _, name = subject.key.partition("/")
-        return [key for kind in sorted(owners) for key in self._members.keys_of((namespace, kind, name))]
-
-    def _pods_of(self, subject: Subject) -> list[Pod]:
-        """Those that are there, ended ones too."""
-        namespace, _, name = subject.key.partition("/")
-        alive = set(self._keys_of(subject))
-        found = []
-        for key, pod in self._pods.items():
-            owner = pod.metadata.controller()
-            is_its = owner is not None and (owner.kind.lower(), owner.name) == (subject.kind, name)
-            if key in alive or (is_its and pod.metadata.namespace == namespace):
-                found.append(pod)
-        return found
-
     def _earliest(self, key: str) -> str:
         return earliest_words(self._documents, self._seed, key, self._go_on, steps=self._steps)
+
+    def _runs_among(self, documents: Sequence[Document], key: str) -> bool:
+        """Whether the pod runs if everything is decided anew about these documents."""
+        loaded = loaded_of(documents)
+        rounds = rounds_of(loaded, self._seed, steps=self._steps)
+        found = explain(rounds, loaded.manifests.gated, key, lambda: False)
+        return found.outcome.startswith("runs on ") and found.is_at_once
 
     def _told(self, key: str) -> Explanation:
         manifests = self._loaded.manifests
         found = explain(self._rounds, manifests.gated, key, self._go_on, self._objects)
         tell_held_help(found, key, self._documents, manifests, self._rounds, self._objects, self._go_on)
         return found
-
-
-def _is(document: Document, subject: Subject) -> bool:
-    return name_of_kind(document).lower() == subject.kind and meta_of(document.value).key == subject.key

@@ -33,6 +33,7 @@ from shoal.units.errors import UserError
 from shoal.units.near_texts import near_texts
 
 T = TypeVar("T", VolumeClaim, Volume, StorageClass)
+_MOST_CLASSES = 8
 _HELP = {
     "not found": "Create the claim, or correct its name in the pod.",
     "unbound immediate": "Its claims are bound once a matching volume exists or their class provisions one.",
@@ -81,7 +82,8 @@ class ManifestVolumes:
             for claim in claims:
                 name = claim.class_name
                 if name and name not in classes and not claim.is_bound:
-                    near = _did_you_mean(name, classes)
+                    exist = f" Those that exist: {', '.join(sorted(classes)[:_MOST_CLASSES])}." if classes else ""
+                    near = _did_you_mean(name, classes) or exist
                     fix = f"Create the claim again with another storageClassName, which cannot be changed.{near}"
                     return f'StorageClass "{name}" of claim {"/".join(claim.key)} not found. {fix}'
         return usual

@@ -200,6 +200,16 @@ def number_command(kind: str, key: str, path: Sequence[str], value: int) -> str:
     return f"kubectl patch {_named(kind, key)} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
 
 
+def removal_command(kind: str, key: str, path: Sequence[str]) -> str:
+    """Removes a field of an object."""
+    steps = [{"op": "remove", "path": _pointer(path)}]
+    return f"kubectl patch {_named(kind, key)} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
+
+
+def priority_class_command(name: str, value: int) -> str:
+    return f"kubectl create priorityclass {name} --value={value}"
+
+
 def _spec(fields: Mapping[str, Any]) -> str:
     return json.dumps({"spec": fields}, separators=(",", ":"))
 
