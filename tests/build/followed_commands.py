@@ -13,7 +13,7 @@ from build.manifests import Object, priority_class
 MIG_PROFILE = re.compile(r"all-(?P<profile>\S+)")
 MIG_SLICES = {"1g.10gb": 7, "2g.20gb": 3, "3g.40gb": 2, "7g.80gb": 1}
 """Instances of each profile on one GPU with 80 GB."""
-_CONTROLLERS = ("replicaset", "statefulset", "job", "clusterqueue", "resourceflavor")
+_CONTROLLERS = ("replicaset", "statefulset", "job", "clusterqueue", "resourceflavor", "limitrange")
 
 
 def followed(objects: list[Object], command: str) -> list[Object]:

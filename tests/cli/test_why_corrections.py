@@ -107,3 +107,36 @@ def test_a_misspelled_priority_class_is_corrected_in_the_template(told: WhyAnswe
     (command,) = told.commands("deployment/web", machine(), made, priority_class("gold", 100))
     assert command.startswith("kubectl patch deployment web -n t --type=json")
     assert '"value":"gold"' in command
+
+
+def limited(bounds: Object, kind: str = "Container") -> list[Object]:
+    made = of_cluster(replicas("Deployment", "t/web", 1, 1))
+    resources = {"limits": {"cpu": "4", "nvidia.com/gpu": 1}, "requests": {"cpu": "500m"}}
+    made["spec"]["template"]["spec"]["containers"][0]["resources"] = resources
+    limits = [{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}, {"type": kind, **bounds}]
+    return [machine(), made, of_cluster(thing("v1", "LimitRange", "t/limits", spec={"limits": limits}))]
+
+
+@pytest.mark.parametrize("kind", ["Container", "Pod"])
+@pytest.mark.parametrize(
+    ("bounds", "path", "value"), [({"max": {"cpu": "2"}}, "max", "4"), ({"min": {"cpu": "1"}}, "min", "500m")]
+)
+def test_the_bound_of_a_limit_range_that_refuses_pods_is_changed_by_a_command(
+    bounds: Object, path: str, value: str, kind: str, told: WhyAnswers
+) -> None:
+    objects = limited(bounds, kind)
+    (command,) = told.commands("deployment/web", *objects)
+    assert command.startswith("kubectl patch limitrange limits -n t --type=json")
+    assert f'"path":"/spec/limits/1/{path}/cpu","value":"{value}"' in command
+    document = told.document("deployment/web", *followed(copy.deepcopy(objects), command))
+    assert "it would run on n" in document["outcome"]
+
+
+def test_a_ratio_of_a_limit_range_is_not_changed(told: WhyAnswers) -> None:
+    assert told.commands("deployment/web", *limited({"maxLimitRequestRatio": {"cpu": "2"}})) == []
+
+
+def test_a_bound_is_not_changed_for_pods_that_would_wait_as_well(told: WhyAnswers) -> None:
+    objects = limited({"max": {"cpu": "2"}})
+    objects[0]["status"]["allocatable"]["nvidia.com/gpu"] = 0
+    assert told.commands("deployment/web", *objects) == []

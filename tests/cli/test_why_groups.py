@@ -122,3 +122,14 @@ def test_decide_does_not_propose_a_lower_minimum_where_it_cannot_be_changed(
         said = " ".join(capsys.readouterr().out.split())
         assert "Create 2 pods more." in said
         assert "lower the minimum" not in said
+
+
+def test_the_cause_of_a_refused_volcano_job_is_in_the_headline(why: WhyAnswers) -> None:
+    cause = "job 'minAvailable' should not be greater than total replicas in tasks"
+    state = {"phase": "Pending", "reason": "InvalidJob", "message": cause}
+    refused = thing("batch.volcano.sh/v1alpha1", "Job", "t/j", spec={"minAvailable": 3}, status={"state": state})
+    assert why("job/j", living(), refused).startswith(f"job t/j: has no pods: {cause}")
+    ended = thing(
+        "batch.volcano.sh/v1alpha1", "Job", "t/j", spec={"minAvailable": 1}, status={"state": {"phase": "Completed"}}
+    )
+    assert why("job/j", living(), ended).strip() == "job t/j: has no pods"

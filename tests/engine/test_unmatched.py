@@ -122,3 +122,31 @@ def test_of_gpus_no_other_model_is_offered(asked: str, near: tuple[str, ...]) ->
     nodes = [node(name).gpus(8).label(label, name) for name in ("NVIDIA-A100-SXM4-80GB", "Tesla-V100-SXM2-32GB")]
     (condition,) = unmatched(Scenario(*nodes).cluster, ask().select(label, "In", asked).made().nodes)
     assert condition.near == near
+
+
+@pytest.mark.parametrize(
+    ("key", "asked", "near"),
+    [
+        ("kubernetes.io/arch", "arm64", ()),
+        ("kubernetes.io/arch", "amd46", ("amd64",)),
+        ("kubernetes.io/os", "windows", ()),
+        ("kubernetes.io/os", "linxu", ("linux",)),
+    ],
+)
+def test_another_architecture_or_operating_system_that_exists_is_not_misspelled(
+    key: str, asked: str, near: tuple[str, ...]
+) -> None:
+    built = node("a").label("kubernetes.io/arch", "amd64").label("kubernetes.io/os", "linux")
+    (condition,) = unmatched(Scenario(built).cluster, ask().select(key, "In", asked).made().nodes)
+    assert condition.near == near
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [("NVIDIA-A10", ("NVIDIA-A10G",)), ("NVIDIA-L40", ("NVIDIA-L40S",)), ("NVIDIA-A1", ()), ("NVIDIA-A10M", ())],
+)
+def test_a_variant_of_a_gpu_with_one_letter_more_is_offered(asked: str, near: tuple[str, ...]) -> None:
+    label = "nvidia.com/gpu.product"
+    nodes = [node(name).gpus(8).label(label, name) for name in ("NVIDIA-A10G", "NVIDIA-L40S")]
+    (condition,) = unmatched(Scenario(*nodes).cluster, ask().select(label, "In", asked).made().nodes)
+    assert condition.near == near

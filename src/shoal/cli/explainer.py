@@ -23,6 +23,7 @@ from shoal.cli.explanation_text import (
     by_node,
     condition_lines,
     counted,
+    flavor_label_lines,
     group_of_maker,
     insert,
     is_admitted,
@@ -284,7 +285,8 @@ class Explainer:
         explanation = self._of_maker(subject)
         workload = self._workloads.get(self._related.workload_of(subject))
         if is_admitted(workload) and "queued as workload" not in explanation.title:
-            insert(explanation, "queue", *admission_lines(workload))
+            flavors = flavor_label_lines(workload, self._documents)
+            insert(explanation, "queue", *admission_lines(workload), *flavors)
         for key in self._related.workloads_of(subject)[1:]:
             more = self._workloads[key]
             if not (is_admitted(more) or is_finished(more)):

@@ -13,13 +13,15 @@ from shoal.api.conditions import is_condition_true
 from shoal.api.decode import Document, Unknown
 from shoal.api.groups.kai import KaiPodGroup
 from shoal.api.groups.volcano import VolcanoPodGroup
-from shoal.api.kueue import Workload
+from shoal.api.kueue import ResourceFlavor, Workload
 from shoal.api.meta import ObjectMeta
+from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.cli.scheduler_names import is_unknown_scheduler, near_scheduler, unknown_scheduler_words
 from shoal.engine.gang_members import Gang
 from shoal.store.pod_makers import GANG
 from shoal.store.replicas import KUEUE_QUEUE_LABEL
+from shoal.units.errors import one_line
 from shoal.views.enumeration import few
 from shoal.views.explanation import Explanation
 from shoal.views.why import NEAREST_BEGINNINGS
@@ -216,6 +218,21 @@ def admission_lines(workload: Workload | None) -> list[str]:
     return lines
 
 
+def flavor_label_lines(workload: Workload | None, documents: Sequence[Document]) -> list[str]:
+    """The node labels that its flavors require of the nodes of its pods, and that no node has."""
+    admission = None if workload is None else workload.status.admission
+    assigned = () if admission is None else admission.pod_set_assignments
+    names = {flavor for each in assigned for flavor in each.flavors.values()}
+    labels = {pair for each in documents if isinstance(each.value, Node) for pair in each.value.metadata.labels.items()}
+    return [
+        f"ResourceFlavor {flavor.metadata.name} adds the nodeSelector {key}={value} to its pods (spec.nodeLabels)"
+        for each in documents
+        if isinstance(flavor := each.value, ResourceFlavor) and flavor.metadata.name in names and labels
+        for key, value in flavor.spec.node_labels.items()
+        if (key, value) not in labels
+    ]
+
+
 def group_of_maker(documents: Iterable[Document], kind: str, key: str) -> str:
     """The PodGroup of a job of another project; empty where there is none."""
     namespace, _, name = key.partition("/")
@@ -284,7 +301,10 @@ def by_node(pods: Sequence[Pod], *, is_full: bool = False) -> Iterator[str]:
 def without_pods(value: object) -> str:
     spec = getattr(value, "spec", None)
     if isinstance(value, Unknown):
-        return "has no pods"
+        state = (value.raw.get("status") or {}).get("state")
+        # A refused Job of Volcano has the cause here.
+        message = one_line(str(state.get("message") or "")) if isinstance(state, dict) else ""
+        return f"has no pods: {message}" if message else "has no pods"
     if getattr(spec, "suspend", False):
         return "is suspended and has no pods"
     if getattr(spec, "replicas", 1) == 0:

@@ -1,5 +1,6 @@
 """Corrects what a pod of a cluster says of itself and what keeps it waiting before any node is considered: the names of
-its scheduler, its node, its PriorityClass and its volume claims, the storage class of a claim, and scheduling gates.
+its scheduler, its node, its PriorityClass and its volume claims, the storage class of a claim, scheduling gates, and
+the bounds of LimitRanges.
 
 Guarantees: a change is a remedy only if everything was decided anew with it, and the pod then ran.
 """
@@ -18,6 +19,7 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod, PodSpec
 from shoal.api.wire import ApiStruct
 from shoal.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from shoal.cli.limit_corrections import limit_corrections
 from shoal.cli.scheduler_names import is_unknown_scheduler, near_scheduler
 from shoal.sim.queued_pods import GATES
 from shoal.sim.remedies import Objects
@@ -77,6 +79,9 @@ class PodCorrections:
         yield from self._of_gates(key, pod)
         yield from self._of_claims(key, pod)
         yield from self._of_priority(key, spec)
+        if key not in self._objects.pods:
+            limits = limit_corrections(self._documents, pod, is_living=self._objects.is_living)
+            yield from () if limits is None else [_Correction(limits[0], replaced=limits[1])]
 
     def _of_node(self, key: str, spec: PodSpec) -> Iterator[_Correction]:
         """Its node does not exist. With the nearest name it is tried as if it required that node."""

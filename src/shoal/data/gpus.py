@@ -101,10 +101,13 @@ def family(name: str) -> str:
 
 def meant_products(asked: str, present: Iterable[str]) -> tuple[str, ...]:
     """Product labels that may have been meant by one that no node has: the same with the vendor in front, then those of
-    its family that nodes do have."""
+    its family that nodes do have, then those of its family with one letter more, as A10G of A10."""
     whole = (_in_full(asked),) if is_short_product(asked) else ()
     ours = family(asked)
-    return tuple(dict.fromkeys((*whole, *(one for one in sorted(present) if ours and family(one) == ours))))
+    known = sorted(present) if ours else []
+    same = (one for one in known if family(one) == ours)
+    variants = (one for one in known if ours[-1].isdigit() and family(one)[:-1] == ours and family(one)[-1].isalpha())
+    return tuple(dict.fromkeys((*whole, *same, *variants)))
 
 
 def is_short_product(name: str) -> bool:

@@ -8,7 +8,7 @@ Rejected: refusing the manifest. A fleet that scales from zero has no such label
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 
 import msgspec
@@ -24,6 +24,12 @@ from shoal.units.near_texts import MOST_NEAR, near_keys, near_texts
 _LONGEST_NUMBER = 20
 _MOST = 20
 """Conditions that are reported, and values of each."""
+
+_KNOWN_VALUES: Mapping[str, frozenset[str]] = {
+    "kubernetes.io/arch": frozenset({"386", "amd64", "arm", "arm64", "ppc64le", "riscv64", "s390x"}),
+    "kubernetes.io/os": frozenset({"darwin", "linux", "windows"}),
+}
+"""Those for which Kubernetes has nodes."""
 
 
 class Unmatched(msgspec.Struct, frozen=True):
@@ -122,5 +128,8 @@ def _order(value: str) -> tuple[int, int, str]:
 
 
 def _meant(key: str, asked: str, present: Iterable[str]) -> tuple[str, ...]:
-    """Of GPUs another model is not meant, however much its name looks like the one that was asked for."""
-    return meant_products(asked, present) if key == PRODUCT_LABEL and family(asked) else near_texts(asked, present)
+    """Of GPUs another model is not meant, however much its name looks like the one that was asked for. Neither is
+    another architecture or operating system, where the one that was asked for exists."""
+    if key == PRODUCT_LABEL and family(asked):
+        return meant_products(asked, present)
+    return () if asked in _KNOWN_VALUES.get(key, ()) else near_texts(asked, present)

@@ -21,6 +21,7 @@ from shoal.engine.queues.facts import ClusterQueueFacts, FlavorFacts, LocalQueue
 from shoal.engine.queues.remedies import Effect, FieldChange, RemedyKind
 from shoal.engine.queues.remedies import Remedy as QuotaRemedy
 from shoal.engine.queues.state import Fact, Queues
+from shoal.sim.queue_coverage import covering
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.remedies import Objects
 from shoal.units.near_texts import nearest_name
@@ -131,8 +132,16 @@ class QueueOpenings:
     def _openings(self, found: Sequence[QuotaRemedy]) -> list[Opening]:
         """Empty unless every change of the obstacle is known."""
         changes = found[0].changes if found and found[0].kind is RemedyKind.CORRECT else ()
+        absent = [str(change.after) for change in changes if change.field == "coveredResources"]
+        if absent:
+            return self._covering(absent)
         openings = [self._opening(change) for change in changes]
         return [each for each in openings if each is not None] if all(openings) else []
+
+    def _covering(self, absent: Sequence[str]) -> list[Opening]:
+        queue = self._queue()
+        found = None if queue is None else covering(queue, self._facts, absent, is_living=self._objects.is_living)
+        return [] if found is None else [Opening(found[0], (found[1],))]
 
     def _opening(self, change: FieldChange) -> Opening | None:
         match change.object, change.field:

@@ -38,7 +38,7 @@ from shoal.store.queues.job_parts.plain import LEAST_ANNOTATION
 from shoal.views.enumeration import few
 from shoal.views.explanation import QUEUE_ALONE, Explanation, cause_lines
 from shoal.views.gangs import empty_nodes_words
-from shoal.views.queue_help import cut_words, remedy_words
+from shoal.views.queue_help import cut_words, inactive_check_words, remedy_words
 from shoal.views.remedies import Remedy, both, unmatched_words
 from shoal.views.remedy_commands import annotation_commands, field_command, number_command, quota_commands
 from shoal.views.why import nearest_sentence
@@ -113,6 +113,10 @@ class _QueuedHelp:
         opened = openings.tried(by_quota, lambda: self._quota(self._rounds.prover))
         if opened is not None and (opened.remedies or opened.notes):
             self._add(opened.remedies, *opened.notes)
+            return
+        check = self._inactive_check()
+        if check:
+            self._add([], *(self._told(each).words for each in by_quota), check)
             return
         untried = [each for each in by_quota if each.effect is Effect.ADMITTED_BY_QUOTA]
         self._untried = [self._told(each) for each in untried]
@@ -276,6 +280,16 @@ class _QueuedHelp:
     def _quota(self, prover: Prover | None) -> list[QuotaRemedy]:
         rounds = self._rounds
         return remedies(rounds.kueue, self._facts.key, prover=prover, now_s=rounds.now_s, budget=self._budget)
+
+    def _inactive_check(self) -> str:
+        """What to do about the AdmissionCheck that keeps the ClusterQueue from admitting; empty if there is none."""
+        queues = self._rounds.kueue.queues
+        local = queues.local_queues.get(self._facts.queue)
+        queue = None if local is None else queues.cluster_queues.get(local.cluster_queue)
+        if queue is None or queue.closed is None or queue.closed[0] != "AdmissionCheckInactive":
+            return ""
+        checks = [queues.checks[each.name] for each in queue.facts.checks if each.name in queues.checks]
+        return inactive_check_words([(each.name, each.controller) for each in checks if not each.active])
 
     def _reachable(self, remedy: QuotaRemedy) -> QuotaRemedy:
         """With fewer pods instead of a minCount, where the owner of the workload has no field for one."""

@@ -62,6 +62,15 @@ def cut_words(trials: int) -> str:
     return f"The search for more was ended after {trials:,} trials."
 
 
+def inactive_check_words(checks: Iterable[tuple[str, str]]) -> str:
+    """`checks`: the name of each inactive AdmissionCheck, and its controller."""
+    return " ".join(
+        f"The condition Active of AdmissionCheck {name} is set by its controller, {controller}; does it run? Its "
+        f"message: kubectl describe admissioncheck {name}"
+        for name, controller in checks
+    )
+
+
 def _correction(remedy: Remedy) -> str:
     reason = remedy.message.rstrip(".")
     if not remedy.changes:

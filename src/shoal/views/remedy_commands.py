@@ -210,6 +210,18 @@ def priority_class_command(name: str, value: int) -> str:
     return f"kubectl create priorityclass {name} --value={value}"
 
 
+def covering_command(queue: str, flavors: int, quotas: Mapping[str, str]) -> str:
+    """Adds resources with these quotas to the first resource group of a ClusterQueue, which has so many flavors."""
+    group = ("spec", "resourceGroups", "0")
+    steps: list[dict[str, Any]] = []
+    for name, amount in quotas.items():
+        steps.append({"op": "add", "path": _pointer((*group, "coveredResources", "-")), "value": name})
+        for at in range(flavors):
+            path = _pointer((*group, "flavors", str(at), "resources", "-"))
+            steps.append({"op": "add", "path": path, "value": {"name": name, "nominalQuota": amount}})
+    return f"kubectl patch clusterqueue {queue} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
+
+
 def _spec(fields: Mapping[str, Any]) -> str:
     return json.dumps({"spec": fields}, separators=(",", ":"))
 
