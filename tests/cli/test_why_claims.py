@@ -89,3 +89,31 @@ def test_top_counts_gpus_that_claims_hold_apart_from_those_that_nodes_advertise(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "2 nodes, 0 of 1 GPU held, 1 free, 1 of 2 devices held by claims"
     assert any(line.split()[:3] == ["n", "claims", "1/2"] for line in lines)
+
+
+def test_the_values_that_devices_have_are_named_where_none_has_the_one_that_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expression = "device.attributes['gpu.nvidia.com'].productName == 'B200'"
+    world = [node("n"), node("m"), device_class(), gpu_slice("n", 2), gpu_slice("m", 1, "A100")]
+    words = told(capsys, tmp_path, "t/p", *world, claim("t/c", 1, expression), claimer("t/p", "c"))
+    assert 'claims No device has productName "B200"; devices have "A100", "H100".' in words
+    too_many = claim("t/c", 3, expression.replace("B200", "H100"))
+    assert "No device has" not in told(capsys, tmp_path, "t/p", *world, too_many, claimer("t/p", "c"))
+
+
+def test_the_devices_the_node_and_the_users_of_an_allocated_claim_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = claim("t/shared")
+    shared["status"] = {
+        "allocation": {"devices": {"results": [result("gpu-0")]}},
+        "reservedFor": [{"resource": "pods", "name": "first", "uid": "1"}],
+    }
+    waits = claimer("t/p", "shared") | {"spec": claimer("t/p", "shared")["spec"] | {"nodeSelector": {"pool": "m"}}}
+    world = [node("n"), node("m", labels={"pool": "m"}), device_class(), gpu_slice("n", 2), shared, waits]
+    shared["status"]["allocation"]["nodeSelector"] = {
+        "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]
+    }
+    words = told(capsys, tmp_path, "t/p", *world)
+    assert "claims Claim t/shared has gpu.nvidia.com/n/gpu-0 of node n, in use by pod first." in words

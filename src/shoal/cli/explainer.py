@@ -15,6 +15,7 @@ from shoal.api.decode import Document, meta_of
 from shoal.api.pod import Pod
 from shoal.api.run_configuration import PreemptionRules
 from shoal.api.workloads import Job
+from shoal.cli.claim_facts import claim_lines
 from shoal.cli.deleted_nodes import lost_of_gang, on_lost_nodes
 from shoal.cli.earliest_start import earliest_words
 from shoal.cli.explanation_text import (
@@ -199,6 +200,9 @@ class Explainer:
             return explanation
         explanation = self._told(key)
         corrections.tell(explanation, key)
+        asked = self._objects.pod(key)
+        if asked is not None and explanation.outcome.startswith("waits"):
+            explanation.add("claims", *claim_lines(self._documents, asked))
         if pod is not None and pod.status.phase:
             tell_as_living(explanation, pod, self._pods.values())
             insert(explanation, "scheduler", said(pod, explanation))

@@ -27,7 +27,7 @@ _SIDES = {"maximum": "max", "minimum": "min"}
 _ASKED = ", but "
 
 
-class _Bound(NamedTuple):
+class _LimitBound(NamedTuple):
     at: int
     """The entry of the LimitRange."""
     side: str
@@ -64,9 +64,9 @@ def limit_corrections(
     return Remedy(" ".join(words), tuple(commands) if is_living else ()), tuple(replaced)
 
 
-def _bounds(limits: LimitRange, pod: Pod) -> list[_Bound]:
+def _bounds(limits: LimitRange, pod: Pod) -> list[_LimitBound]:
     spec = creation_of(pod).get("spec") or {}
-    found: dict[tuple[int, str, str], _Bound] = {}
+    found: dict[tuple[int, str, str], _LimitBound] = {}
     for at, item in enumerate(limits.spec.limits):
         for fault in pod_faults(LimitRangeBounds(json.loads(to_json(item))), spec):
             what, asks, asked = fault.partition(_ASKED)
@@ -79,18 +79,18 @@ def _bounds(limits: LimitRange, pod: Pod) -> list[_Bound]:
             known = found.get((at, side, resource))
             if known is not None:
                 after = max(known.after, after) if side == "max" else min(known.after, after)
-            found[at, side, resource] = _Bound(at, side, resource, item.type, before, after)
+            found[at, side, resource] = _LimitBound(at, side, resource, item.type, before, after)
     return list(found.values())
 
 
-def _with(limits: LimitRange, bounds: Sequence[_Bound]) -> LimitRange:
+def _with(limits: LimitRange, bounds: Sequence[_LimitBound]) -> LimitRange:
     items = list(limits.spec.limits)
     for bound in bounds:
         items[bound.at] = _item_with(items[bound.at], bound)
     return structs.replace(limits, spec=structs.replace(limits.spec, limits=tuple(items)))
 
 
-def _item_with(item: LimitRangeItem, bound: _Bound) -> LimitRangeItem:
+def _item_with(item: LimitRangeItem, bound: _LimitBound) -> LimitRangeItem:
     if bound.side == "max":
         return structs.replace(item, max={**item.max, bound.resource: bound.after})
     return structs.replace(item, min={**item.min, bound.resource: bound.after})
