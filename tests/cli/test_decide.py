@@ -159,7 +159,7 @@ def test_a_gated_pod_waits_for_its_gates(command: Command) -> None:
     assert command.refused(node("n", 2), gated)["t/a"] == {
         "code": "SchedulingGated",
         "message": "Scheduling is blocked due to non-empty scheduling gates: quota.",
-        "help": "Remove quota.",
+        "help": "Remove quota, as the controller that set it normally does.",
     }
 
 

@@ -82,7 +82,7 @@ def test_a_correction_after_which_the_pod_would_wait_is_no_remedy(case: str, tol
 
 def test_the_answer_says_who_normally_removes_a_scheduling_gate(told: WhyAnswers) -> None:
     text = told("pod/p", *CASES["a scheduling gate"])
-    assert "Remove the scheduling gate of pod t/p, as the controller that set it normally does." in text
+    assert "Remove example.com/approval, as the controller that set it normally does." in text
 
 
 def test_storage_classes_that_exist_are_named_where_none_is_alike(told: WhyAnswers) -> None:

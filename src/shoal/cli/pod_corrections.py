@@ -100,8 +100,7 @@ class PodCorrections:
         names = [gate.name for gate in pod.spec.scheduling_gates]
         if not names or GATES.intersection(names) or key not in self._objects.pods:
             return
-        which = "the controller that set it normally does" if len(names) == 1 else "their controllers normally do"
-        words = f"Remove the scheduling gate{'s' * (len(names) > 1)} of pod {key}, as {which}."
+        words = f"Remove the scheduling gate{'s' * (len(names) > 1)} of pod {key}."
         command = removal_command("pod", key, ("spec", "schedulingGates"))
         yield _Correction(Remedy(words, (command,)), structs.replace(pod.spec, scheduling_gates=()))
 

@@ -94,4 +94,6 @@ def hold_reason(hold: Hold) -> Reason:
         kept = f"Kept by {hold.queue}: " if hold.queue else ""
         return Reason(hold.code, f"{kept}{hold.message.rstrip('.')}.", hold.help)
     names = ", ".join(hold)
-    return Reason(Code.GATED, f"Scheduling is blocked due to non-empty scheduling gates: {names}.", f"Remove {names}.")
+    normally = "the controller that set it normally does" if len(hold) == 1 else "their controllers normally do"
+    message = f"Scheduling is blocked due to non-empty scheduling gates: {names}."
+    return Reason(Code.GATED, message, f"Remove {names}, as {normally}.")
