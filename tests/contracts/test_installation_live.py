@@ -289,3 +289,42 @@ def test_observing_explains_what_waits_and_writes_nothing(installation: Installa
     out = installation.ok("install", "--observe", "-n", installation.namespace)
     assert "wait:" in out or "waits:" in out or out == "no pod waits for a node\n"
     assert installation.objects() == before
+
+
+def test_beside_nvidias_operator_its_stack_is_used(installation: Installation) -> None:
+    space = f"{installation.namespace}-nvidia"
+    labels = {"app": "gpu-operator"}
+    container = {"name": "gpu-operator", "image": "nvcr.io/nvidia/gpu-operator:v25.10.0"}
+    spec = {
+        "replicas": 0,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+    }
+
+    async def create() -> None:
+        api = KubeApi(locate(installation.kubeconfig, KubeconfigChoice()), random.Random())
+        try:
+            await api.create(NAMESPACES, {"metadata": {"name": space}})
+            meta = {"name": "gpu-operator", "namespace": space, "labels": labels}
+            await api.create(DEPLOYMENTS, {"metadata": meta, "spec": spec})
+        finally:
+            await api.close()
+
+    async def remove() -> None:
+        api = KubeApi(locate(installation.kubeconfig, KubeconfigChoice()), random.Random())
+        try:
+            await api.delete(NAMESPACES, "", space)
+        finally:
+            await api.close()
+
+    asyncio.run(create())
+    try:
+        code, _, err = installation.run("install", "-n", installation.namespace, *_QUICK)
+        assert code == 0
+        assert f"the GPU operator {space}/gpu-operator runs: its device plugin and exporter are used" in err
+        names = [name for name in installation.objects() if space not in name]
+        assert not [name for name in names if "operator" in name.rpartition("/")[2] or "cluster-policy" in name]
+        level = installation.get(NAMESPACES, installation.namespace)["metadata"]["labels"]
+        assert level["pod-security.kubernetes.io/enforce"] == "restricted"
+    finally:
+        asyncio.run(remove())

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from shoal.api.yaml_text import read_yaml
+from shoal.data.permissions import BY_DEFAULT
 from shoal.install.manifest import STAGES, address_of, manifest, stage_of
 from shoal.install.objects.agent_access import agent_access, agent_policies
 from shoal.install.objects.requests import operator_resources, scheduler_resources
@@ -226,3 +228,19 @@ def test_a_name_that_objects_cannot_have_is_refused(name: str) -> None:
 def test_a_generated_name_is_a_valid_one() -> None:
     assert generated_name(1_732_695_806.9) == "shoal-1732695806"
     assert checked_name(generated_name(1.0), Where()) == "shoal-1"
+
+
+def _started(text: str) -> list[str]:
+    config = read_yaml(_one("ConfigMap", "shoal-config", text)["data"]["config.yaml"], "config.yaml")
+    return list(next(iter(config))[1].get("controllers", []))
+
+
+def test_drivers_are_upgraded_where_the_operator_is_the_one_of_shoal() -> None:
+    """The operator of NVIDIA upgrades its drivers itself."""
+    assert _started("") == [*BY_DEFAULT, "driver-upgrades"]
+    assert _one("ClusterRoleBinding", "shoal-driver-upgrades")["subjects"][0]["name"] == "shoal"
+    assert _started("operator: {enabled: false}") == []
+    names = {obj["metadata"]["name"] for obj in _objects("operator: {enabled: false}")}
+    assert "shoal-scheduler" in names
+    assert "shoal-driver-upgrades" not in names
+    assert _started("controllers: [scheduler]") == ["scheduler"]

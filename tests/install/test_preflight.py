@@ -41,7 +41,8 @@ GOOD = ClusterFacts(version="v1.36.2", nodes=(_node("a"), _node("b")))
 
 
 def _values(text: str = "") -> ChartValues:
-    return read_values([ValuesText("--values", text, "values.yaml")] if text else [])
+    given = [ValuesText("--values", text, "values.yaml")] if text else []
+    return read_values([*given, ValuesText("--set", "image.repository=registry.example.com/shoal")])
 
 
 def _found(text: str = "", foreign: tuple[Address, ...] = (), **facts: Any) -> list[Finding]:
@@ -298,6 +299,12 @@ def test_a_missing_priority_class_is_found() -> None:
     one, _ = _found(priority_classes=frozenset({"high"}))
     assert "the PriorityClass system-cluster-critical" in one.what
     assert _found(priority_classes=frozenset({"system-cluster-critical", "system-node-critical"})) == []
+
+
+def test_an_image_without_a_registry_is_named() -> None:
+    values = read_values([])
+    one = _only(findings(GOOD, values, RELEASE, manifest(RELEASE, values)))
+    assert (one.level, "the image shoal:0.2.0 names no registry" in one.what) == ("note", True)
 
 
 def test_numbers_of_gpus() -> None:

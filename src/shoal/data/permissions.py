@@ -273,7 +273,8 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 """By part of `shoal run`, in the whole cluster."""
 
-NAMED = ("operator", "driver-upgrades")
+DRIVER_UPGRADES = "driver-upgrades"
+NAMED = ("operator", DRIVER_UPGRADES)
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from shoal.data.permissions import PARTS
 from shoal.install.cluster_policy import cluster_policy, component_configs, default_driver
 from shoal.install.objects.agent_access import OPERAND_ACCOUNTS, agent_policies
-from shoal.install.objects.configuration import operator_config, scheduler_config
+from shoal.install.objects.configuration import operator_config, scheduler_config, scheduling_parts
 from shoal.install.objects.deployments import OPERATOR_PART, SCHEDULER, operator_deployment, scheduler_deployment
 from shoal.install.objects.network import network_objects
 from shoal.install.objects.permissions import RoleSubjects, manifests, operator_permissions
@@ -22,7 +22,6 @@ from shoal.install.values.reading import ChartValues
 Obj = dict[str, Any]
 ENFORCE = "pod-security.kubernetes.io/enforce"
 _OPERATOR_PERMISSIONS = PARTS.get(OPERATOR_PART, ())
-_SCHEDULING_PARTS = tuple(name for name in PARTS if name != OPERATOR_PART)
 USUAL_NODES = 100
 """The size of a cluster for resource requests where it is not known."""
 
@@ -68,7 +67,7 @@ def manifest(
 ) -> list[Obj]:
     """`definitions`: CustomResourceDefinitions of the projects that the values name. Raises UserError."""
     has_operator = values.get("operator.enabled")
-    parts = tuple(values.get("controllers")) or _SCHEDULING_PARTS
+    parts = scheduling_parts(values)
     config = scheduler_config(release, values)
     found: list[tuple[str, Obj]] = [("namespace", namespace_of(release, values))]
     found += [("definitions", one) for one in definitions]

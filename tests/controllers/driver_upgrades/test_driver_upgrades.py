@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 
 import pytest
 
 from build.ruled_clusters import RuledCluster
+from build.stormy_api import StormyApi
 from build.upgrading_clusters import KilledAtWrite, UpgradingCluster, upgrading_cluster
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
@@ -157,6 +159,25 @@ async def test_a_disruption_budget_delays_the_eviction_and_its_end_lets_it_go_on
 
 
 @virtual
+async def test_an_eviction_that_is_in_progress_is_not_started_again_by_later_passes(tmp_path: Path) -> None:
+    async with upgrading_cluster(tmp_path, "gpu-0", is_started=False) as run:
+        await add_budgeted_pod(run, gpus=1)
+        await run.set_policy()
+        await run.publish("2")
+        port = KilledAtWrite(run.cluster.api, NEVER, lambda: None, is_after=False)
+        run.start(port)
+        await run.until_all("pod-deletion-required")
+        await run.cluster.pass_time(2)
+        before = port.writes
+        for number in range(50):
+            # Each change of the node leads to a pass.
+            await run.cluster.patch(NODES, "gpu-0", {"metadata": {"labels": {"changed": str(number)}}})
+            await run.cluster.pass_time(2)
+        # The eviction asks again every five seconds.
+        assert 15 <= port.writes - before <= 21
+
+
+@virtual
 async def test_an_eviction_that_takes_too_long_fails_with_the_pod_that_stayed(tmp_path: Path) -> None:
     async with upgrading_cluster(tmp_path, "gpu-0") as run:
         await add_budgeted_pod(run, gpus=1)
@@ -281,6 +302,25 @@ async def test_a_process_that_is_killed_before_or_after_any_write_is_followed_by
         for number in range(writes):
             for is_after in (False, True):
                 await killed_rollout(run, 2 + 2 * number + is_after, number + 1, is_after=is_after)
+
+
+@virtual
+@pytest.mark.parametrize("seed", range(3))
+async def test_conflicts_lost_answers_and_late_watches_delay_an_upgrade_and_break_no_limit(
+    tmp_path: Path, seed: int
+) -> None:
+    async with upgrading_cluster(tmp_path, is_started=False) as run:
+        await run.set_policy(maxParallelUpgrades=1, maxUnavailable=1)
+        for number in range(3):
+            await run.add_pod(f"training-{number}", f"gpu-{number}", gpus=1)
+        storm = StormyApi(run.cluster.api, run.cluster.clock, random.Random(seed))
+        run.start(storm)
+        await run.publish("2")
+        await run.cluster.until(lambda: is_upgraded(run, "2"), 3600)
+        assert sum(storm.happened.values()) > 10
+        assert run.worst_unavailable == 1
+        assert not [one for one in await run.cluster.all(NODES) if one["spec"].get("unschedulable")]
+        assert not [name for name in await pod_names(run) if name.startswith("training-")]
 
 
 NEVER = 1_000_000

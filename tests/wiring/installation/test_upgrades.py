@@ -133,3 +133,15 @@ async def test_an_installation_that_is_not_ready_names_the_stage_and_is_complete
         record = await tried.installer.apply(await tried.prepared(*QUICK))
         assert (record.state, record.current.number, record.former) == (DEPLOYED, 1, None)
         assert "GPU stack: 1 object ready" in tried.told
+
+
+@virtual
+async def test_the_definition_of_the_policy_is_upgraded_unless_the_values_say_otherwise(tmp_path: Path) -> None:
+    async with upgraded(tmp_path) as tried:
+        await tried.installer.apply(await tried.prepared(*QUICK))
+        kinds = [obj["kind"] for obj in (await tried.prepared(*QUICK, "replicas=1")).plan.applied]
+        assert kinds.count("CustomResourceDefinition") == 2
+        prepared = await tried.prepared(*QUICK, "replicas=1", "operator.upgradeCRD=false")
+        assert "CustomResourceDefinition" not in [obj["kind"] for obj in prepared.plan.applied]
+        await tried.installer.upgrade(prepared, rolls_back=True)
+        assert [one.kind for one in (await tried.record()).inventory].count("CustomResourceDefinition") == 2

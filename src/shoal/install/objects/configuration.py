@@ -8,6 +8,7 @@ from shoal.api.decode import convert
 from shoal.api.run_configuration import RUN_KIND, RUN_VERSION, RunConfiguration
 from shoal.api.yaml_out import to_yaml
 from shoal.api.yaml_text import read_yaml
+from shoal.data.permissions import BY_DEFAULT, DRIVER_UPGRADES
 from shoal.install.objects.permissions import OPERATOR
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues, merged
@@ -26,8 +27,8 @@ def scheduler_config(release: Release, values: ChartValues) -> Obj:
         "serviceNamespace": release.namespace,
     }
     own = {"apiVersion": RUN_VERSION, "kind": RUN_KIND, "webhook": webhook}
-    if values.get("controllers"):
-        own["controllers"] = values.get("controllers")
+    if values.get("controllers") or values.get("operator.enabled"):
+        own["controllers"] = list(scheduling_parts(values))
     own = merged(own, values.get("config"))
     where = Where(path="config")
     convert(own, RunConfiguration, where).check(where)
@@ -36,6 +37,12 @@ def scheduler_config(release: Release, values: ChartValues) -> Obj:
     if kueue:
         text += "---\n" + _kueue(kueue)
     return _config_map("shoal-config", release.namespace, {CONFIG: text})
+
+
+def scheduling_parts(values: ChartValues) -> tuple[str, ...]:
+    """The parts of `shoal run` beside the operator. Only Shoal's own operator has its drivers upgraded by Shoal."""
+    upgrades = (DRIVER_UPGRADES,) if values.get("operator.enabled") else ()
+    return tuple(values.get("controllers")) or (*BY_DEFAULT, *upgrades)
 
 
 def operator_config(release: Release) -> Obj:

@@ -12,6 +12,7 @@ from shoal.install.preflight.cluster_checks import (
     definition_findings,
     foreign_findings,
     hook_findings,
+    image_findings,
     namespace_findings,
     priority_findings,
     release_findings,
@@ -52,6 +53,7 @@ def findings(
         *priority_findings(facts, objects),
         *foreign_findings(foreign, release),
         *software_findings(facts, values, release),
+        *image_findings(values, release),
         *node_findings(facts, values),
     ]
     if facts.unread:

@@ -7,6 +7,7 @@ from typing import Any
 
 from shoal.install.inventory import REMOVING
 from shoal.install.manifest import ENFORCE, Address
+from shoal.install.objects.deployments import image_of
 from shoal.install.preflight.facts import ClusterFacts, DefinitionFacts, Finding
 from shoal.install.preflight.supported_versions import is_older, unsupported
 from shoal.install.release import Release
@@ -130,6 +131,16 @@ def foreign_findings(foreign: Sequence[Address], release: Release) -> Iterator[F
             f"{shown}{more} exist and do not belong to release {release.name}",
             "remove them, or let the release take them over with --take-ownership; it then removes them when it is "
             "uninstalled",
+        )
+
+
+def image_findings(values: ChartValues, release: Release) -> Iterator[Finding]:
+    if "/" not in values.get("image.repository"):
+        yield Finding(
+            "note",
+            "image",
+            f"the image {image_of(values, release.version)} names no registry, so that the nodes must have it",
+            "push the image to a registry and set image.repository",
         )
 
 

@@ -23,7 +23,12 @@ _OPERATOR = (
     Option("operator.labels", FREE, "Labels of all objects of the operator."),
     Option("operator.annotations", FREE, "Annotations of all objects of the operator."),
     Option("operator.upgradeCRD", True, "Update the definition of ClusterPolicy at each upgrade.", None),
-    Option("operator.cleanupCRD", False, "Remove the definition of ClusterPolicy with the installation.", None),
+    Option(
+        "operator.cleanupCRD",
+        False,
+        "Accepted for compatibility: shoal uninstall removes definitions without objects.",
+        None,
+    ),
     Option("operator.resources", FREE, "Resource requests and limits of the operator.", None),
     Option("operator.tolerations", [], "Tolerations of the operator's pods.", None),
     Option("operator.nodeSelector", FREE, "The nodes of the operator's pods.", None),

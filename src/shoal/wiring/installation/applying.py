@@ -96,9 +96,9 @@ class Installer:
         stale = [one for one in reversed(record.inventory) if one not in wanted]
         inventory = tuple(dict.fromkeys((*map(address_of, target.objects), *record.inventory)))
         starting = msgspec.structs.replace(record, state=UPGRADING, inventory=inventory)
-        return await self._carry_out(starting, Work(target.objects, tuple(stale)), kept=tuple(definitions))
+        return await self._carry_out(starting, Work(target.objects, tuple(stale)))
 
-    async def _carry_out(self, record: ReleaseRecord, work: Work, kept: tuple[Address, ...] = ()) -> ReleaseRecord:
+    async def _carry_out(self, record: ReleaseRecord, work: Work) -> ReleaseRecord:
         for obj in work.objects:
             if stage_of(obj["kind"]) == _NAMESPACE:
                 await self._writer.apply(obj)
@@ -111,8 +111,9 @@ class Installer:
         except NotReadyError:
             await save_record(self._writer, record.with_state(FAILED))
             raise
-        there = {*kept, *map(address_of, work.objects)}
-        left = tuple(one for one in record.inventory if one in there)
+        there = set(map(address_of, work.objects))
+        # Definitions that are not applied again stay, and belong to the release.
+        left = tuple(one for one in record.inventory if one in there or stage_of(one.kind) == _DEFINITIONS)
         latest = msgspec.structs.replace(record.with_state(DEPLOYED), inventory=left)
         await save_record(self._writer, latest)
         return latest

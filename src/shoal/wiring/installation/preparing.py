@@ -22,6 +22,7 @@ from shoal.wiring.installation.written_objects import written_objects
 
 Obj = dict[str, Any]
 _DEFINITION = "CustomResourceDefinition"
+_OPERATOR_GROUP = "nvidia.com"
 
 
 class InstallRequest(msgspec.Struct, frozen=True):
@@ -90,12 +91,15 @@ class Preparation(msgspec.Struct, frozen=True):
 async def prepare(writer: ClusterWriter, request: InstallRequest) -> Preparation:
     """Raises UserError for wrong values."""
     release = request.release
+    present = await find_record(writer, release.name, release.namespace)
     definitions = project_definitions(request.values.get("crds.projects"))
+    is_complete = present is not None and present.state != INSTALLING
+    if is_complete and not request.values.get("operator.upgradeCRD"):
+        definitions = [one for one in definitions if one["spec"]["group"] != _OPERATOR_GROUP]
     usual = manifest(release, request.values, definitions)
     facts = await FactsReader(writer).read(release.namespace, needed_rights(usual), request.server_version)
     values = adapted(request.values, facts)
     objects = manifest(release, values, definitions, max(len(facts.nodes), 1))
-    present = await find_record(writer, release.name, release.namespace)
     recorded = present.inventory if present is not None else ()
     labels = await writer.labels(dict.fromkeys((*map(address_of, objects), *recorded)))
     planned = plan(release, objects, labels, recorded, takes_ownership=request.takes_ownership)
