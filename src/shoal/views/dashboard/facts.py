@@ -172,6 +172,8 @@ class GroupFacts(msgspec.Struct, frozen=True):
     needs: int
     queue: str
     why: str
+    is_refused: bool = False
+    """Whether KAI's queue keeps it back."""
 
     @property
     def full_name(self) -> str:

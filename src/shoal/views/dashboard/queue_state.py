@@ -6,7 +6,8 @@ A change costs the change: a gang is summed up again only when one of its pods o
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from msgspec import structs
@@ -24,6 +25,8 @@ from shoal.views.dashboard.facts import (
 _MOST_WORKLOADS = 2_000
 """How many waiting Workloads a user looks through."""
 _MOST_OF_QUEUE = 200
+_MADE = ("Volcano/default", "Volcano/root")
+"""The keys of the queues that Volcano makes when it starts."""
 
 
 class QueueState:
@@ -67,9 +70,11 @@ class QueueState:
         if self._by_owner.get((before.namespace, before.owner)) == address:
             del self._by_owner[before.namespace, before.owner]
 
-    def queues(self) -> list[QueueFacts]:
-        """Volcano's own `root` and `default` are left out while no work uses them."""
-        return [queue for _, queue in sorted(self._queues.items()) if queue.kind == "ClusterQueue" or queue.is_used]
+    def queues(self, refused: Mapping[str, int]) -> list[QueueFacts]:
+        """Volcano's own `root` and `default` are left out while no work uses them. `refused`: how many gangs each queue
+        of KAI keeps back, which its status does not say."""
+        shown = (queue for _, queue in sorted(self._queues.items()) if queue.key not in _MADE or queue.is_used)
+        return [_with_pending(queue, refused) for queue in shown]
 
     def without_pods(self, waiting: Sequence[DashboardPod], namespace: str = "") -> list[WorkloadFacts]:
         """The Workloads that wait, the oldest first, but for those whose gated pods are among `waiting`.
@@ -94,10 +99,11 @@ class QueueState:
         """The name of its ClusterQueue; empty if its LocalQueue does not exist."""
         return workload.cluster_queue or self._local.get((workload.namespace, workload.queue), "")
 
-    def detail(self, key: str, gangs: Sequence[GangFacts]) -> QueueDetail | None:
+    def detail(self, key: str, gangs: Sequence[GangFacts], refused: Mapping[str, int]) -> QueueDetail | None:
         queue = self._queues.get(key)
         if queue is None:
             return None
+        queue = _with_pending(queue, refused)
         if queue.kind != "ClusterQueue":
             return QueueDetail(queue, gangs=[gang for gang in gangs if gang.queue == queue.name][:_MOST_OF_QUEUE])
         mine = [one for one in self._workloads.values() if self.queue_of(one) == queue.name]
@@ -105,6 +111,10 @@ class QueueState:
         pending = [one for one in mine if one.state == "pending"]
         admitted = [one for one in mine if one.state == "admitted"]
         return QueueDetail(queue, pending[:_MOST_OF_QUEUE], admitted[:_MOST_OF_QUEUE])
+
+
+def _with_pending(queue: QueueFacts, refused: Mapping[str, int]) -> QueueFacts:
+    return structs.replace(queue, pending=refused.get(queue.name, 0)) if queue.kind == "KAI" else queue
 
 
 class GangState:
@@ -146,6 +156,12 @@ class GangState:
         gangs = (self._known.get(name) or self._gang(name) for name in names)
         active = (gang for gang in gangs if gang.running or gang.waiting or gang.name not in self._pods)
         return sorted(active, key=lambda gang: (not gang.waiting, gang.created, gang.name))
+
+    def refused(self) -> Counter[str]:
+        """How many gangs with waiting pods are kept back by each queue of KAI."""
+        names = (group.full_name for group in self._groups.values() if group.is_refused)
+        gangs = (self._known.get(name) or self._gang(name) for name in names)
+        return Counter(gang.queue for gang in gangs if gang.waiting)
 
     def get(self, name: str) -> GangFacts | None:
         return self._gang(name) if name in self._groups or name in self._pods else None
