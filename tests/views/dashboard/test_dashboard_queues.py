@@ -183,3 +183,42 @@ def test_a_gang_whose_pods_have_all_ended_is_left_out() -> None:
 def test_the_minimum_of_kubernetes_own_pod_group_is_read() -> None:
     policy = {"schedulingPolicy": {"gang": {"minCount": 4}}}
     assert group(_json("w", policy, namespace="a")).needs == 4
+
+
+def _member(name: str, job: str = "train", node: str = "") -> bytes:
+    owners = [{"kind": "Job", "name": job, "controller": True}]
+    status = {"phase": "Running" if node else "Pending"}
+    return _json(name, {"nodeName": node}, status, "a", ownerReferences=owners)
+
+
+def test_a_job_that_is_a_gang_is_listed_with_its_pods() -> None:
+    cluster = ClusterState()
+    cluster.put_pod(pod_facts(_member("train-0", node="n-0")))
+    cluster.gangs.put_job("a/train", 2)
+    cluster.put_pod(pod_facts(_member("train-1")))
+    cluster.put_pod(pod_facts(_member("other-0", job="other")))
+    facts = cluster.scene("", opened=PageSubject("gang", "a/train"))
+    (gang,) = facts.gangs
+    assert (gang.name, gang.needs, gang.running, gang.waiting) == ("a/train", 2, 1, 1)
+    assert isinstance(facts.detail, GangDetail)
+    assert [one.name for one in facts.detail.pods] == ["train-1", "train-0"]
+
+
+def test_a_job_that_is_no_gang_any_more_is_not_listed() -> None:
+    cluster = ClusterState()
+    cluster.put_pod(pod_facts(_member("train-0")))
+    cluster.gangs.put_job("a/train", 2)
+    before = cluster.version
+    cluster.gangs.drop_job("a/train")
+    assert cluster.version > before
+    assert cluster.scene("").gangs == []
+    cluster.drop_pod(("a", "train-0"))
+    cluster.gangs.put_job("a/train", 2)
+    assert cluster.scene("").gangs == []
+
+
+def test_a_pod_of_a_job_that_names_a_group_belongs_to_that_group() -> None:
+    cluster = ClusterState()
+    cluster.gangs.put_job("a/train", 2)
+    cluster.put_pod(structs.replace(pod_facts(_member("train-0")), gang="a/g"))
+    assert [gang.name for gang in cluster.scene("").gangs] == ["a/g"]

@@ -1,4 +1,4 @@
-"""Stores the queues, Workloads and PodGroups of a cluster, and the gangs that pods form.
+"""Stores the queues, Workloads and PodGroups of a cluster, and the gangs that pods and Jobs form.
 
 A change costs the change: a gang is summed up again only when one of its pods or its PodGroup has changed.
 """
@@ -125,17 +125,37 @@ class GangState:
         self._pods: dict[str, dict[Address, DashboardPod]] = {}
         self._known: dict[str, GangFacts] = {}
         """Those that are still right."""
+        self._jobs: dict[str, int] = {}
+        """Jobs that are gangs, as namespace/name, with the number of pods that must run together."""
+        self._job_pods: dict[str, dict[Address, DashboardPod]] = {}
+        """By their Job, the pods that name no gang."""
 
     def move(self, before: DashboardPod | None, after: DashboardPod | None) -> None:
-        if before is not None and before.gang and (after is None or after.gang != before.gang):
-            pods = self._pods[before.gang]
-            del pods[before.address]
-            if not pods:
-                del self._pods[before.gang]
-            self._known.pop(before.gang, None)
-        if after is not None and after.gang:
-            self._pods.setdefault(after.gang, {})[after.address] = after
-            self._known.pop(after.gang, None)
+        _move(self._job_pods, (_job_of(before), before), (_job_of(after), after))
+        left, entered = self._gang_of(before), self._gang_of(after)
+        _move(self._pods, (left, before), (entered, after))
+        self._known.pop(left, None)
+        self._known.pop(entered, None)
+
+    def put_job(self, name: str, needs: int) -> None:
+        """The Job is a gang."""
+        if self._jobs.get(name) == needs:
+            return
+        self.drop_job(name)
+        self._jobs[name] = needs
+        self.changes += 1
+        for pod in self._job_pods.get(name, {}).values():
+            _move(self._pods, ("", None), (name, pod))
+        self._known.pop(name, None)
+
+    def drop_job(self, name: str) -> None:
+        """The Job is gone, or is no gang."""
+        if self._jobs.pop(name, None) is None:
+            return
+        self.changes += 1
+        for pod in self._job_pods.get(name, {}).values():
+            _move(self._pods, (name, pod), ("", None))
+        self._known.pop(name, None)
 
     def put_group(self, group: GroupFacts) -> None:
         self._groups[group.full_name] = group
@@ -174,9 +194,10 @@ class GangState:
         active = [pod for pod in pods if pod.phase in ("Pending", "Running")]
         waiting = [pod for pod in active if pod.waits and not pod.node]
         refused = next((pod.why for pod in waiting if pod.why), "")
+        least = (group.needs if group is not None else 0) or self._jobs.get(name, 0)
         found = self._known[name] = GangFacts(
             name=name,
-            needs=(group.needs if group is not None else 0) or max((pod.gang_needs for pod in pods), default=0),
+            needs=least or max((pod.gang_needs for pod in pods), default=0),
             running=sum(pod.phase == "Running" for pod in active),
             waiting=len(waiting),
             gpus=sum(pod.gpus for pod in active),
@@ -186,3 +207,26 @@ class GangState:
             created=min((pod.created for pod in pods), default=""),
         )
         return found
+
+    def _gang_of(self, pod: DashboardPod | None) -> str:
+        if pod is None:
+            return ""
+        return pod.gang or (pod.job if pod.job in self._jobs else "")
+
+
+def _job_of(pod: DashboardPod | None) -> str:
+    return pod.job if pod is not None and not pod.gang else ""
+
+
+Place = tuple[str, DashboardPod | None]
+"""The name of a gang or of a Job, and the pod there; an empty name is no place."""
+
+
+def _move(pods: dict[str, dict[Address, DashboardPod]], before: Place, after: Place) -> None:
+    (left, old), (entered, new) = before, after
+    if old is not None and left and left != entered:
+        del pods[left][old.address]
+        if not pods[left]:
+            del pods[left]
+    if new is not None and entered:
+        pods.setdefault(entered, {})[new.address] = new
