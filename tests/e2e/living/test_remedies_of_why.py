@@ -251,6 +251,8 @@ def test_quota_and_capacity_are_provided_where_both_are_lacking(kubectl: Kubectl
 def racked(kubectl: Kubectl, name: str, topology: str) -> None:
     """A queue of this name for the nodes with one rack label; its flavor has this topology."""
     kubectl("label", "nodes", "p5-48xlarge-0", f"{RACK}=a", "--overwrite")
+    # Another test gives both nodes one rack.
+    kubectl("label", "nodes", "p5-48xlarge-1", f"{RACK}=b", "--overwrite")
     *objects, cluster_queue, local_queue = queue_objects(kubectl.namespace, "16")
     version = cluster_queue["apiVersion"]
     levels = [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]
