@@ -196,3 +196,12 @@ def test_every_rule_is_on_the_page_of_advice_and_no_other_is() -> None:
     page = (ROOT / "docs" / "advice.md").read_text(encoding="utf-8").partition("## Rules")[2].partition("\n## ")[0]
     rows = [line.split("|")[2] for line in page.splitlines() if line.startswith("| ")][1:]
     assert {name for row in rows for name in re.findall(r"`([A-Za-z]+)`", row)} == set(reasons())
+
+
+def test_nothing_is_counted_where_no_file_could_be_read(advise: Advise) -> None:
+    assert advise.run("-f", str(advise.folder / "nosuch"), code=2) == ""
+    assert "nosuch" in advise.err
+    bad = advise.folder / "bad.yaml"
+    bad.write_text("a: [", encoding="utf-8")
+    good = as_file(advise.folder, node("n", 8), name="good.json")
+    assert advise.run("-f", str(bad), "-f", good, code=2) == "0 warnings about 0 of 1 object\n"

@@ -11,6 +11,7 @@ from threading import Event
 from typing import TypeVar
 
 import msgspec
+import pytest
 from rich.console import Console
 
 from build.virtual_time import virtual
@@ -21,7 +22,7 @@ from shoal.client.clock import LoopClock
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES
 from shoal.client.informers import Informers
 from shoal.client.item import Item, item_of
-from shoal.client.kind import NODES
+from shoal.client.kind import JOBS, NODES, PODS
 from shoal.client.port import ServedKind
 from shoal.views.dashboard.cluster_state import ClusterState
 
@@ -188,6 +189,35 @@ async def test_kinds_of_other_projects_are_followed_once_they_are_served_in_an_o
     queue = {"metadata": {"name": "q", "uid": "u", "resourceVersion": "1"}}
     informers.of(older).learn(item_of(msgspec.json.encode(queue)))
     assert [each.name for each in state.scene("").queues] == ["q"]
+
+
+JOB_CASES: dict[str, tuple[dict[str, object], list[tuple[str, int]]]] = {
+    "all pods of the job": ({"annotations": {"shoal.dev/gang": "true"}}, [("t/train", 3)]),
+    "a number": ({"annotations": {"shoal.dev/gang": "2"}}, [("t/train", 2)]),
+    "a queue of Kueue": ({"labels": {"kueue.x-k8s.io/queue-name": "q"}}, [("t/train", 3)]),
+    "no gang": ({"annotations": {"shoal.dev/gang": "false"}}, []),
+    "nothing": ({}, []),
+    "no number": ({"annotations": {"shoal.dev/gang": "all"}}, []),
+}
+
+
+@pytest.mark.parametrize(("meta", "gangs"), JOB_CASES.values(), ids=JOB_CASES)
+@virtual
+async def test_jobs_that_are_gangs_are_followed(meta: dict[str, object], gangs: list[tuple[str, int]]) -> None:
+    informers, state = _informers(), ClusterState()
+    DashboardCaches(informers, state).follow([ServedKind(JOBS, frozenset({"list", "watch"}), ("v1",))])
+    named = {"name": "train", "namespace": "t", "uid": "u", "resourceVersion": "1"}
+    template = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
+    job = {"metadata": named | meta, "spec": {"parallelism": 3, "completions": 3, "template": template}}
+    owner = [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}]
+    pod = {"metadata": named | {"name": "train-0", "uid": "p", "ownerReferences": owner}, "spec": template["spec"]}
+    informers.of(PODS).learn(item_of(msgspec.json.encode(pod)))
+    informers.of(JOBS).learn(item_of(msgspec.json.encode(job)))
+    assert [(each.name, each.needs) for each in state.scene("").gangs] == gangs
+    ended = job | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    ended["metadata"] = named | meta | {"resourceVersion": "2"}
+    informers.of(JOBS).learn(item_of(msgspec.json.encode(ended)))
+    assert state.scene("").gangs == []
 
 
 def test_a_note_stays_for_a_minute_and_an_outage_until_it_ends() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from build.claim_manifests import allocated, claim, claimer, device_class, gpu_slice
 from build.gpu_queues import gpu_job, gpu_queue, gpu_workload, gpus
-from build.manifests import Object, as_file, job, node, pod, thing, volcano_group
+from build.manifests import Object, as_file, job, kai_group, node, pod, thing, volcano_group
 from build.queue_manifests import flavor
 from shoal.cli.list_output import Listing, form_of
 from shoal.cli.list_watch import Shown
@@ -224,6 +225,37 @@ def test_pods_as_a_table(get: Get) -> None:
     rows = [line.split() for line in get.text("pods", *pods()).splitlines()]
     assert rows[0] == ["pod", "state", "GPUs", "node", "devices", "queue", "because"]
     assert rows[1] == ["t/waits", "waits", "8", "·", "·", "·", "NoDeviceFits"]
+
+
+def test_a_queue_is_named_in_one_form_whether_it_holds_a_pod_back_or_not(get: Get) -> None:
+    endless = {"quota": -1, "limit": -1}
+    spec = {"resources": {"gpu": {"quota": 1, "limit": 1}, "cpu": endless, "memory": endless}}
+    queue = thing("scheduling.run.ai/v2", "Queue", "proj", spec=spec)
+    groups = [kai_group("t/runs", queue="proj"), kai_group("t/held", queue="proj")]
+    members = [
+        pod(f"t/{name}", 1, on, annotations={"pod-group-name": name}, labels={"kai.scheduler/queue": "proj"})
+        for name, on in (("runs", "n"), ("held", ""))
+    ]
+    found = {each["pod"]: each for each in get.json("pods", node("n", 8), queue, *groups, *members)}
+    assert (found["t/held"]["state"], found["t/runs"]["state"]) == ("queued", "runs")
+    assert {each["queue"] for each in found.values()} == {"proj"}
+
+
+def test_many_devices_of_claims_take_one_line_and_have_their_full_names_in_the_wide_table(get: Get) -> None:
+    devices = [f"gpu-{at}" for at in range(8)]
+    taken = allocated(claim("t/c", 8), *devices, pod="p")
+    world = [node("n"), device_class(), gpu_slice("n", 8), taken, claimer("t/p", "c", on="n")]
+    assert "gpu-0 and 7 more" in get.text("pods", *world)
+    names = [f"gpu.nvidia.com/n/{name}" for name in devices]
+    wide = "".join(get.text("pods", *world, options=("-o", "wide")).split())
+    assert all(name in wide for name in names)
+    assert get.json("pods", *world)[0]["devices"] == names
+
+
+def test_a_few_devices_of_claims_have_their_names_without_driver_and_pool(get: Get) -> None:
+    taken = allocated(claim("t/c", 2), "gpu-0", "gpu-1", pod="p")
+    world = [node("n"), device_class(), gpu_slice("n", 2), taken, claimer("t/p", "c", on="n")]
+    assert get.text("pods", *world).splitlines()[1].split() == ["t/p", "runs", "·", "n", "gpu-0,gpu-1", "·"]
 
 
 @pytest.mark.parametrize("what", ["pods", "pod", "po", "Pods"])

@@ -90,6 +90,14 @@ def test_a_container_that_was_restarted_has_its_last_end_in_the_history() -> Non
     ]
 
 
+def test_warnings_of_the_advisor_are_left_to_the_advice() -> None:
+    advised = _said("45:01", "Pod", "w-0", "NoHeadlessService", "the Service does not exist", "Warning")
+    advised["source"] = {"component": "shoal-advisor"}
+    other = _said("45:02", "Pod", "w-0", "BackOff", "restarting", "Warning")
+    found = happenings_of(Read([], [], [], [advised, other], []), [])
+    assert [each.reason for each in found] == ["BackOff"]
+
+
 @virtual
 async def test_a_service_account_is_looked_for_in_its_namespace(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:

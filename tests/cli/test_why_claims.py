@@ -3,44 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from build.manifests import Object, as_file, node, pod, thing
+from build.claim_manifests import allocated, claim, claimer, device_class, gpu_slice
+from build.manifests import Object, as_file, node, pod
 from shoal.cli.main import main
 
-VERSION = "resource.k8s.io/v1"
-DRIVER = "gpu.nvidia.com"
 LABELS = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "2"}
-
-
-def gpu_slice(name: str, count: int, product: str = "H100") -> Object:
-    devices = [{"name": f"gpu-{at}", "attributes": {"productName": {"string": product}}} for at in range(count)]
-    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": devices}
-    return thing(VERSION, "ResourceSlice", f"{name}-slice", spec=spec)
-
-
-def device_class(name: str = DRIVER) -> Object:
-    selectors = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
-    return thing(VERSION, "DeviceClass", name, spec={"selectors": selectors})
-
-
-def claim(name: str, count: int = 1, expression: str = "", class_name: str = DRIVER) -> Object:
-    wanted: dict[str, Any] = {"deviceClassName": class_name, "count": count}
-    if expression:
-        wanted["selectors"] = [{"cel": {"expression": expression}}]
-    requests = [{"name": "gpu", "exactly": wanted}]
-    return thing(VERSION, "ResourceClaim", name, spec={"devices": {"requests": requests}})
-
-
-def result(device: str) -> Object:
-    return {"request": "gpu", "driver": DRIVER, "pool": "n", "device": device}
-
-
-def claimer(name: str, claim_name: str) -> Object:
-    return pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": claim_name}])
 
 
 def told(capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, *objects: Object) -> str:
@@ -63,8 +33,7 @@ def test_the_nearest_node_is_one_with_such_devices_though_all_are_taken(
     words = told(capsys, tmp_path, "t/p", *world, claim("t/c", 3), claimer("t/p", "c"))
     assert "nearest The nearest node is n: " in words
     assert "it asks for 3 of class gpu.nvidia.com where 2 match and 2 can be had" in words
-    taken = claim("t/taken", 2)
-    taken["status"] = {"allocation": {"devices": {"results": [result("gpu-0"), result("gpu-1")]}}}
+    taken = allocated(claim("t/taken", 2), "gpu-0", "gpu-1")
     words = told(capsys, tmp_path, "t/p", *world, taken, claim("t/c", 3), claimer("t/p", "c"))
     assert "The nearest node is n: " in words
     assert "where 2 match and 0 can be had" in words
@@ -82,8 +51,7 @@ def test_a_selector_is_quoted_with_the_value_that_it_compares(
 def test_top_counts_gpus_that_claims_hold_apart_from_those_that_nodes_advertise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    taken = claim("t/taken", 1)
-    taken["status"] = {"allocation": {"devices": {"results": [result("gpu-0")]}}}
+    taken = allocated(claim("t/taken", 1), "gpu-0")
     world = [node("n", labels=LABELS), node("m", 1), device_class(), gpu_slice("n", 2), taken]
     assert main(["top", "-f", as_file(tmp_path, *world, name="top.json")]) == 0
     lines = capsys.readouterr().out.splitlines()

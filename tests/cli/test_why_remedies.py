@@ -99,6 +99,23 @@ def test_pods_of_the_same_job_are_never_proposed_to_end(told: WhyAnswers) -> Non
     assert "Free 4 GPUs on n (t/other)." in told("pod/training-2", *objects[:-2], pod("t/other", 4, on="n"), waits)
 
 
+def on_port(made: Object, port: int) -> Object:
+    made["spec"]["containers"][0]["ports"] = [{"containerPort": port, "hostPort": port}]
+    return made
+
+
+def test_a_host_port_that_another_pod_holds_is_named_in_the_remedy(told: WhyAnswers) -> None:
+    world = [node("n", 8), on_port(pod("t/old", 1, on="n"), 8080), on_port(pod("t/new", 1), 8080)]
+    assert "would help Free host port 8080 on n (t/old)." in told("pod/new", *world)
+    full = [*world[:2], pod("t/other", 6, on="n"), on_port(pod("t/large", 2), 8080)]
+    assert "would help Free host port 8080 and 1 GPU on n (t/old)." in told("pod/large", *full)
+
+
+def test_a_host_port_that_the_pod_does_not_ask_for_is_not_named(told: WhyAnswers) -> None:
+    world = [node("n", 8), on_port(pod("t/old", 8, on="n"), 8080), on_port(pod("t/new", 8), 9090)]
+    assert "would help Free 8 GPUs on n (t/old)." in told("pod/new", *world)
+
+
 def test_capacity_that_others_in_line_would_take_is_no_remedy(told: WhyAnswers) -> None:
     objects = [node("n", 8), pod("t/old", 8, on="n"), pod("t/first", 8), pod("t/second", 8)]
     assert "would help Free 8 GPUs on n (t/old)." in told("pod/first", *objects)

@@ -18,8 +18,9 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.api.run_configuration import IN_USE, RunConfiguration
 from shoal.client.kind import LEASES
+from shoal.client.lease_lock import Lock
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.standby import run_with_lease
+from shoal.wiring.standby import check_alone, run_with_lease
 
 OWN = RunConfiguration(scheduler_names=("shoal", "default-scheduler"))
 RULES = OWN.leader_election
@@ -103,6 +104,33 @@ async def test_one_that_works_and_finds_its_lease_taken_does_not_say_that_it_sta
         said = [one.getMessage() for one in caplog.records]
         assert not [one for one in said if "stands by" in one]
         assert [one for one in said if "vm_1 holds the lease kube-system/shoal: two schedulers of one name" in one]
+
+
+ALONE: dict[str, tuple[tuple[str, ...], str]] = {
+    "a scheduler beside another": (
+        ("scheduler", "advisor"),
+        "two schedulers of one name work against each other; end the other one, or run this one with --leader-elect",
+    ),
+    "parts that place no pods": (
+        ("advisor", "gatekeeper"),
+        "if it runs advisor or gatekeeper too, both change the same objects; end one of them then",
+    ),
+}
+
+
+@pytest.mark.parametrize(("parts", "words"), ALONE.values(), ids=ALONE)
+def test_a_process_without_lease_warns_of_the_work_that_it_does_twice(
+    parts: tuple[str, ...], words: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    @virtual
+    async def warned() -> None:
+        async with small_cluster(tmp_path) as cluster:
+            await held_by(cluster, "vm_1")
+            await check_alone(cluster.api, Lock(RULES.resource_namespace, RULES.resource_name, "vm_2"), parts)
+
+    warned()
+    said = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+    assert said == [f"vm_1 holds the lease kube-system/shoal: {words}"]
 
 
 @virtual

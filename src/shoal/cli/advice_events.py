@@ -6,7 +6,7 @@ containers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shoal.api.decode import Document
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from shoal.views.explanation import Explanation
 
 HEADING = "advice"
-_FROM = "source=shoal-advisor"
+_ADVISOR = "shoal-advisor"
+_FROM = f"source={_ADVISOR}"
 
 
 def show_advice(explanation: Explanation, documents: Sequence[Document], access: Access) -> None:
@@ -61,6 +62,11 @@ async def _said(api: Api) -> list[dict[str, Any]]:
         return [item.obj() for item in (await api.list(EVENTS, "", Select(fields=_FROM))).items]
     except ForbiddenError:
         return []
+
+
+def is_advice(event: Mapping[str, Any]) -> bool:
+    """Whether `show_advice` says it."""
+    return (event.get("source") or {}).get("component") == _ADVISOR and event.get("type") == "Warning"
 
 
 def _involved(event: dict[str, Any]) -> tuple[str, str, str]:

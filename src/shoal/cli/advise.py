@@ -205,6 +205,9 @@ def _show(output: str, found: list[Warned], objects: int, read: PlainObjects) ->
     if output == "wide":
         show_wide(console(), found)
         return
+    if read.errors and not objects:
+        # The errors are the answer.
+        return
     show_warnings(console(), found)
     about = len({(one.source, one.object) for one in found})
     typer.echo(f"{_counted(len(found), 'warning')} about {about} of {_counted(objects, 'object')}")

@@ -11,6 +11,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from shoal.api.wire import dec_hook
+from shoal.api.workloads import Job
 from shoal.client.ecosystem_kinds import (
     CLUSTER_QUEUES,
     GROUP_POD_GROUPS,
@@ -22,9 +26,11 @@ from shoal.client.ecosystem_kinds import (
     VOLCANO_QUEUES,
     WORKLOADS,
 )
-from shoal.client.kind import EVENTS, NODES, PODS
+from shoal.client.kind import EVENTS, JOBS, NODES, PODS
 from shoal.client.served import answering
-from shoal.units.errors import ShoalError
+from shoal.store.inventory import Placed
+from shoal.store.pod_makers import GANG, PodMaker
+from shoal.units.errors import ShoalError, UserError, Where
 from shoal.views.dashboard.facts import NodeDetail, QueueFacts
 from shoal.views.dashboard.queue_reading import cluster_queue, group, kai_queue, local_queue, volcano_queue, workload
 from shoal.views.dashboard.reading import event_facts, node_detail, node_facts, pod_facts
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("shoal")
 _EVERY_S = 15.0
 _OLD_KUEUE = "v1beta1"
+_jobs = msgspec.json.Decoder(Job, dec_hook=dec_hook)
 
 
 class DashboardCaches:
@@ -56,6 +63,7 @@ class DashboardCaches:
             (KAI_QUEUES, self._queue(kai_queue, "KAI")),
             (LOCAL_QUEUES, self._local_queue),
             (WORKLOADS, self._workload),
+            (JOBS, self._job),
             *((kind, self._group) for kind in (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, LIGHT_POD_GROUPS, GROUP_POD_GROUPS)),
         ]
 
@@ -121,8 +129,32 @@ class DashboardCaches:
         elif before is not None:
             self._state.queues.drop_workload(before.key)
 
+    def _job(self, before: Item | None, after: Item | None) -> None:
+        known = after or before
+        if known is None:
+            return
+        name = f"{known.namespace}/{known.name}"
+        needs = None if after is None else _gang_of_job(after.data)
+        if needs is None:
+            self._state.gangs.drop_job(name)
+        else:
+            self._state.gangs.put_job(name, needs)
+
     def _group(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
             self._state.gangs.put_group(group(after.data))
         elif before is not None:
             self._state.gangs.drop_group(f"{before.namespace}/{before.name}")
+
+
+def _gang_of_job(data: bytes) -> int | None:
+    """How many of its pods must run together; None if it is no gang, has ended, or its pods belong to the gang of
+    the object that made it."""
+    job = _jobs.decode(data)
+    if job.is_finished() or (job.metadata.controller() is not None and GANG not in job.metadata.annotations):
+        return None
+    try:
+        return PodMaker("Job", job.metadata, Placed(job, Where(obj=f"job/{job.metadata.name}"))).declared_minimum()
+    except UserError:
+        # An annotation with another value makes no gang.
+        return None

@@ -110,7 +110,7 @@ def _reasons(loaded: Loaded) -> dict[str, Reason]:
 def _held(loaded: Loaded, key: str, pod: Pod | None, reasons: dict[str, Reason], lost: Mapping[str, str]) -> PodLine:
     """A pod that no scheduler may place yet, that has ended, or whose node is not known."""
     hold = loaded.manifests.gated.get(key)
-    queue = _queue(pod, hold.queue if isinstance(hold, HeldPod) else "")
+    queue = _queue(pod, hold.queue_name if isinstance(hold, HeldPod) else "")
     if pod is not None and (pod.is_finished() or pod.spec.node_name):
         state = _ENDED.get(pod.status.phase, "waits" if pod.status.phase == "Pending" else "runs")
         return _line(

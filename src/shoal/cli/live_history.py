@@ -16,6 +16,7 @@ from msgspec import structs
 
 from shoal.api.decode import Document, meta_of, name_of_kind
 from shoal.api.runtime_classes import RuntimeClass
+from shoal.cli.advice_events import is_advice
 from shoal.cli.cluster_access import speak
 from shoal.cli.explanation_text import insert
 from shoal.cli.object_names import GANG, POD
@@ -112,9 +113,11 @@ def show_history(explanation: Explanation, family: Family, documents: Sequence[D
 
 
 def happenings_of(read: Read, documents: Sequence[Document]) -> list[Happening]:
-    """What happened to the objects of a family, and to the nodes of its pods since these were there."""
+    """What happened to the objects of a family, and to the nodes of its pods since these were there. Warnings of the
+    advisor have a chapter of their own."""
+    events = [event for event in read.events if not is_advice(event)]
     return [
-        *_of_events(of_present_objects(read.events, documents)),
+        *_of_events(of_present_objects(events, documents)),
         *_of_events(_since_assigned(read.node_events, read.events)),
         *_of_deletions(read.events),
         *_of_conditions([*read.pods, *read.jobs]),

@@ -110,7 +110,7 @@ def _with_queue(line: GangLine, word: tuple[str, Reason] | None) -> GangLine:
 def _queued(loaded: Loaded) -> dict[str, tuple[str, Reason]]:
     """By gang: its queue, and why that keeps its pods back; a reason without a code where it does not."""
     found = {
-        hold.group: (hold.queue, Reason(hold.code, hold.message, hold.help))
+        hold.group: (hold.queue_name, Reason(hold.code, hold.message, hold.help))
         for hold in loaded.manifests.gated.values()
         if isinstance(hold, HeldPod) and hold.group
     }

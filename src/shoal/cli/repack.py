@@ -15,7 +15,7 @@ from shoal.sim.repacking import PlacedFleet, as_placed, fleet_of, repacked, with
 from shoal.store.held_pods import pods_of
 from shoal.store.inventory import Inventory
 from shoal.units.errors import UserError
-from shoal.views.repacking import AS_PLACED, Comparison, Prices, RepackedRow, conclusion, prices_of, row_of
+from shoal.views.repacking import AS_PLACED, Comparison, Prices, RepackedRow, conclusion, has_gpus, prices_of, row_of
 from shoal.views.top import NodeTop, all_requests, top_of
 
 _FULL_MILLI = 1000
@@ -31,7 +31,7 @@ def compare_placements(
     _require(fleet, nodes)
     labels = {node.metadata.name: node.metadata.labels for node in nodes}
     top = _nodes_of(as_placed(fleet), nodes)
-    prices = prices_of({node.name: labels[node.name] for node in top if node.gpus})
+    prices = prices_of({node.name: labels[node.name] for node in top if has_gpus(node)})
     row = partial(_row, nodes=nodes, prices=prices)
     now = row(AS_PLACED, as_placed(fleet))
     pods = fleet.pods

@@ -1,8 +1,8 @@
 """Places all pods of a cluster anew on its nodes under a policy, to compare policies with the present placement.
 
 Pods arrive at once and are placed in the order of the scheduling queue (priority, then age), without preemption and
-without moves; pods of DaemonSets stay where they are. Gangs, taints, affinities, MIG instances and fractions count as
-in every decision; quotas do not.
+without moves; pods of DaemonSets stay where they are. Gangs, taints, affinities, MIG instances, fractions and claims
+count as in every decision; quotas do not. Claims that are allocated for pods which are placed anew are allocated anew.
 
 Guarantees: the same cluster, policy and seed give the same placement. No pod is added, unless clones are asked for.
 
@@ -13,12 +13,13 @@ queue has an order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from shoal.engine.cluster import Cluster
-from shoal.engine.events import Event, NodeSeen, OthersSeen, PodArrived, PodBound
+from shoal.engine.events import ClaimSeen, Event, NodeSeen, OthersSeen, PodArrived, PodBound
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.pod_identity import NO_IDENTITY
@@ -96,7 +97,9 @@ def as_placed(fleet: PlacedFleet) -> Cluster:
 def repacked(fleet: PlacedFleet, builder: Builder, seed: int) -> Cluster:
     """The cluster after the policy has placed all pods anew."""
     pods = [*(_arriving(each) for each in fleet.running), *fleet.waiting]
-    intake = _intake(fleet, pods)
+    anew = frozenset(each.key for each in fleet.running)
+    around = [_released(each, anew) if isinstance(each, ClaimSeen) else each for each in fleet.surroundings]
+    intake = _intake(replace(fleet, surroundings=around), pods)
     asks = [*(event.ask for event in fleet.staying), *(event.ask for event in pods)]
     mix = PodMix.of(class_of(ask) for ask in asks)
     placement = Placement(intake.cluster, builder(intake.cluster, mix))
@@ -109,6 +112,16 @@ def _intake(fleet: PlacedFleet, pods: Iterable[Event]) -> Intake:
     for event in (*fleet.surroundings, *fleet.staying, *pods):
         intake.apply(event)
     return intake
+
+
+def _released(seen: ClaimSeen, pods: AbstractSet[str]) -> ClaimSeen:
+    """The claim without reservations for these pods, and without its allocation if it was reserved for no other."""
+    claim = seen.claim
+    if not claim.reserved & pods:
+        return seen
+    if claim.reserved <= pods:
+        return ClaimSeen(msgspec.structs.replace(claim, reserved=frozenset(), allocation=None, reach=None))
+    return ClaimSeen(msgspec.structs.replace(claim, reserved=claim.reserved - pods))
 
 
 def _arriving(bound: PodBound) -> PodArrived:

@@ -33,6 +33,11 @@ class HeldPod(msgspec.Struct, frozen=True):
     changes: tuple[tuple[QueueChange, ...], ...] = ()
     """Alternatives; the changes of one belong together."""
 
+    @property
+    def queue_name(self) -> str:
+        """The name alone, as pods and groups have it."""
+        return self.queue.rpartition(" ")[2]
+
 
 Hold = tuple[str, ...] | HeldPod
 """The names of scheduling gates, or the message of a queue."""

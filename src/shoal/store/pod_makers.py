@@ -90,6 +90,14 @@ class PodMaker:
                 return whole_number(annotations[key], where.key(key))
         return None
 
+    def declared_minimum(self) -> int | None:
+        """The number of pods that must start together by this controller alone; None if it makes no gang, or if their
+        number is unknown."""
+        said = self.said_minimum()
+        if said is not None or self.is_no_gang or not self.is_all_or_nothing:
+            return said
+        return self.expected(0)
+
     def expected(self, ended: int) -> int | None:
         """The number of pods that it is to have now, given the number of visible succeeded pods; None: unknown."""
         value = self._placed.value

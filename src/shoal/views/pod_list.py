@@ -13,6 +13,7 @@ from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
 MOST_LINES = 40
 _STYLES = {"waits": "red", "queued": "yellow", "nominated": "cyan", "ending": "yellow", "failed": "red"}
 _NOTHING = "·"
+_MOST_NAMES = 2
 
 
 class PodLine(msgspec.Struct, frozen=True):
@@ -52,7 +53,16 @@ def _row(pod: PodLine, *, is_wide: bool) -> list[Cell]:
         Text(pod.state, _STYLES.get(pod.state, "")),
         gpus or instances or _NOTHING,
         pod.node or _NOTHING,
-        ",".join(map(str, pod.devices)) or _NOTHING,
+        ",".join(map(str, pod.devices if is_wide else _short(pod.devices))) or _NOTHING,
         pod.queue or _NOTHING,
         f"{pod.code}: {pod.message}" if is_wide and pod.code else pod.code or pod.message,
     ]
+
+
+def _short(devices: Sequence[int | str]) -> Sequence[int | str]:
+    """Devices of claims without driver and pool, and of many only the first, so that a row stays one line."""
+    names = [each.rpartition("/")[2] for each in devices if isinstance(each, str) and "/" in each]
+    if not names:
+        return devices
+    others = [each for each in devices if not (isinstance(each, str) and "/" in each)]
+    return [*others, *(names if len(names) <= _MOST_NAMES else [f"{names[0]} and {len(names) - 1} more"])]

@@ -131,8 +131,9 @@ def both(first: Remedy, second: Remedy) -> Remedy:
 
 
 def _amounts(room: NodeShortage) -> str:
-    shown = [_amount(name, amount) for name, amount in room.amounts]
-    return ", ".join(shown) or "room"
+    shown = [f"host port{'s' * (len(room.ports) > 1)} {' and '.join(map(str, room.ports))}"] if room.ports else []
+    amounts = ", ".join(_amount(name, amount) for name, amount in room.amounts)
+    return " and ".join([*shown, *([amounts] if amounts else [])]) or "room"
 
 
 def _amount(name: str, amount: int) -> str:

@@ -44,6 +44,10 @@ class RepackedRow(msgspec.Struct, frozen=True, rename="camel"):
     slices_held: int
     """Fixed MIG instances."""
     slices: int
+    devices_held: int
+    """Devices that resource claims hold, on nodes whose driver publishes GPUs."""
+    devices: int
+    """0 where devices overlap, so that their number is not known."""
     nodes_used: int
     """Nodes with GPUs that hold a pod other than those of DaemonSets."""
     nodes: int
@@ -72,12 +76,18 @@ def prices_of(nodes: Mapping[str, Mapping[str, str]]) -> Prices:
     return Prices(usd, [f"{name} of {day}" for name, day in sorted(lists.items())])
 
 
+def has_gpus(node: NodeTop) -> bool:
+    """Whether it advertises GPUs, or its driver publishes them for resource claims."""
+    return bool(node.gpus) or node.claimed is not None
+
+
 def row_of(policy: str, cluster: Cluster, nodes: Sequence[NodeTop], prices: Prices) -> RepackedRow:
-    with_gpus = [node for node in nodes if node.gpus]
+    with_gpus = [node for node in nodes if has_gpus(node)]
     used = [node.name for node in with_gpus if _is_used(cluster, node.name)]
     gpus = sum(node.gpus for node in with_gpus)
     lost = sum(node.fragmented for node in with_gpus)
     slices = [each for node in with_gpus for each in node.slices.values()]
+    claimed = [node.claimed for node in with_gpus if node.claimed is not None]
     return RepackedRow(
         policy=policy,
         placed=sum(1 for pod in cluster.pods.values() if not pod.daemon_set),
@@ -86,6 +96,8 @@ def row_of(policy: str, cluster: Cluster, nodes: Sequence[NodeTop], prices: Pric
         gpus=gpus,
         slices_held=sum(each.held for each in slices),
         slices=sum(each.total for each in slices),
+        devices_held=sum(each.held for each in claimed),
+        devices=sum(each.total for each in claimed) if all(each.total for each in claimed) else 0,
         nodes_used=len(used),
         nodes=len(with_gpus),
         usd_per_hour=float(prices.of(used)),
@@ -98,7 +110,9 @@ def headline(comparison: Comparison) -> str:
     words = _count(comparison.pods, "pod")
     words += f" and {_count(comparison.clones, 'clone')}" if comparison.clones else ""
     held = f", {_count(comparison.held_back, 'more pod')} held back" if comparison.held_back else ""
-    return f"{_count(now.nodes, 'node')} with {now.gpus:,} GPUs, {words} placed anew on them{held}"
+    there = [f"{now.gpus:,} GPUs"] if now.gpus or not now.devices else []
+    there += [f"{_count(now.devices, 'device')} for claims"] if now.devices else []
+    return f"{_count(now.nodes, 'node')} with {' and '.join(there)}, {words} placed anew on them{held}"
 
 
 def conclusion(rows: Sequence[RepackedRow], prices: Prices) -> list[str]:
@@ -119,14 +133,17 @@ def conclusion(rows: Sequence[RepackedRow], prices: Prices) -> list[str]:
 def repacking_table(rows: Sequence[RepackedRow]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     has_slices = any(row.slices for row in rows)
-    headings = ["placed", "waiting", "GPUs held", *(["MIG held"] if has_slices else []), "nodes used", "$/h", "frag"]
+    has_claims = any(row.devices or row.devices_held for row in rows)
+    further = [*(["MIG held"] if has_slices else []), *(["claims"] if has_claims else [])]
+    headings = ["placed", "waiting", "GPUs held", *further, "nodes used", "$/h", "frag"]
     best = min(rows, key=_rank)
     table.add_column("policy")
     for heading in headings:
         table.add_column(heading, justify="right")
     for row in rows:
         slices = [f"{row.slices_held:,}/{row.slices:,}"] if has_slices else []
-        cells = [f"{row.placed:,}", f"{row.waiting:,}", f"{_gpus(row.gpus_held)}/{row.gpus:,}", *slices]
+        claims = [f"{row.devices_held:,}" + (f"/{row.devices:,}" if row.devices else "")] if has_claims else []
+        cells = [f"{row.placed:,}", f"{row.waiting:,}", f"{_gpus(row.gpus_held)}/{row.gpus:,}", *slices, *claims]
         cells += [f"{row.nodes_used:,}/{row.nodes:,}", _usd(row.usd_per_hour), f"{row.fragmented:.2f}"]
         style = _BEST if _rank(row) == _rank(best) != _rank(rows[0]) else ""
         name = Text(row.policy, style="bold" if row.policy == AS_PLACED else shade(row.policy).dark)
@@ -161,6 +178,8 @@ def _difference(best: RepackedRow, other: RepackedRow) -> str:
         return f", with {_gpus(best.gpus_held - other.gpus_held)} GPUs less"
     if other.slices_held < best.slices_held:
         return f", with {_count(best.slices_held - other.slices_held, 'MIG instance')} less"
+    if other.devices_held < best.devices_held:
+        return f", with {_count(best.devices_held - other.devices_held, 'claimed device')} less"
     if other.placed < best.placed:
         return f", with {_count(best.placed - other.placed, 'pod')} less"
     if other.nodes_used > best.nodes_used:
@@ -177,10 +196,9 @@ def _gains(now: RepackedRow, best: RepackedRow, prices: Prices) -> list[str]:
         return []
     lines = []
     if best.placed > now.placed:
-        more = best.gpus_held - now.gpus_held
-        gpus = f" with {_gpus(more)} GPUs" if more > 0 else ""
+        gpus = _held(best.gpus_held - now.gpus_held, 0, best.devices_held - now.devices_held)
         started = best.placed - now.placed
-        lines.append(f"{_count(started, 'pod')}{gpus} that {_wait(started)} now would run.")
+        lines.append(f"{_count(started, 'pod')}{f' with {gpus}' if gpus else ''} that {_wait(started)} now would run.")
     freed = now.nodes_used - best.nodes_used
     if freed <= 0:
         lines.append("No node could be freed.")
@@ -192,7 +210,8 @@ def _gains(now: RepackedRow, best: RepackedRow, prices: Prices) -> list[str]:
 
 
 def _rank(row: RepackedRow) -> tuple[float, ...]:
-    return (-row.gpus_held, -row.slices_held, -row.placed, row.usd_per_hour, row.nodes_used, row.fragmented)
+    held = (-row.gpus_held, -row.slices_held, -row.devices_held)
+    return (*held, -row.placed, row.usd_per_hour, row.nodes_used, row.fragmented)
 
 
 def _is_used(cluster: Cluster, node: str) -> bool:
@@ -201,8 +220,16 @@ def _is_used(cluster: Cluster, node: str) -> bool:
 
 
 def _pods(row: RepackedRow) -> str:
-    slices = f" and {_count(row.slices_held, 'MIG instance')}" if row.slices_held else ""
-    return f"{_count(row.placed, 'pod')} with {_gpus(row.gpus_held)} GPUs{slices}"
+    held = _held(row.gpus_held, row.slices_held, row.devices_held) or "0 GPUs"
+    return f"{_count(row.placed, 'pod')} with {held}"
+
+
+def _held(gpus: float, slices: int, devices: int) -> str:
+    """In words, without what is not positive."""
+    parts = [f"{_gpus(gpus)} GPUs"] if gpus > 0 else []
+    parts += [_count(slices, "MIG instance")] if slices > 0 else []
+    parts += [_count(devices, "claimed device")] if devices > 0 else []
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
 
 
 def _gpus(amount: float) -> str:

@@ -97,7 +97,7 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
             await run_with_lease(tasks, tasks.api, choice.own, at_once, lead)
             return
         if not election.leader_elect or await is_beside_up(tasks.api, lock, choice.own.scheduler_names):
-            await check_alone(tasks.api, lock)
+            await check_alone(tasks.api, lock, choice.controllers)
             await at_once()
             return
         own = telemetry.observed(client_for(tasks, access, KubeSettings(connections=2)))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import uuid4
 
 from shoal.api.lease import Lease
@@ -19,7 +19,7 @@ from shoal.client.port import Api
 from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.units.errors import TemporaryError
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.run_choice import OWN_NAMES
+from shoal.wiring.run_choice import OWN_NAMES, SCHEDULER
 
 _log = logging.getLogger("shoal")
 _UP = "shoal-up_"
@@ -32,12 +32,17 @@ async def is_beside_up(api: Api, lock: Lock, names: Iterable[str]) -> bool:
     return holder.startswith(_UP) and not {*names} & {*OWN_NAMES}
 
 
-async def check_alone(api: Api, lock: Lock) -> None:
+async def check_alone(api: Api, lock: Lock, parts: Sequence[str]) -> None:
     """Log a warning if another process holds the lease. That process may have died without releasing it, so this is no
-    error."""
+    error. `parts`: what runs here. Which parts the other process runs is not known."""
     holder = await _holder(api, lock)
-    if holder and holder != lock.identity:
+    if not holder or holder == lock.identity:
+        return
+    if SCHEDULER in parts:
         _warn_of_two(lock, holder, "; end the other one, or run this one with --leader-elect")
+        return
+    words = "%s holds the lease %s/%s: if it runs %s too, both change the same objects; end one of them then"
+    _log.warning(words, holder, lock.namespace, lock.name, " or ".join(parts))
 
 
 def _warn_of_two(lock: Lock, holder: str, advice: str = "; end the other one") -> None:

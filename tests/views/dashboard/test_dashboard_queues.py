@@ -61,9 +61,14 @@ def test_a_cluster_queue_that_is_not_active_says_why() -> None:
 
 
 def test_a_volcano_queue_shows_what_it_deserves_and_holds() -> None:
-    found = volcano_queue(_json("v", {"deserved": {GPU: "4"}}, {"allocated": {GPU: "6"}, "pending": 1, "inqueue": 1}))
+    found = volcano_queue(_json("v", {"deserved": {GPU: "4"}}, {"allocated": {GPU: "6"}, "pending": 1}))
     assert found.quotas == (QuotaFacts(GPU, "", 4, 6, 2),)
-    assert found.pending == 2
+    assert found.pending == 1
+
+
+def test_a_group_that_its_volcano_queue_has_let_in_is_not_pending() -> None:
+    found = volcano_queue(_json("v", {}, {"pending": 1, "inqueue": 2, "running": 3}))
+    assert (found.pending, found.admitted) == (1, 5)
 
 
 def test_a_kai_queue_without_limit_has_no_nominal_quota() -> None:
@@ -72,12 +77,37 @@ def test_a_kai_queue_without_limit_has_no_nominal_quota() -> None:
     assert kai_queue(_json("k", {"resources": {"gpu": {"quota": 2}}})).quotas[0].nominal == 2
 
 
-def test_queues_of_volcano_and_kai_are_left_out_while_no_work_uses_them() -> None:
+def test_the_queues_that_volcano_makes_itself_are_left_out_while_no_work_uses_them() -> None:
     cluster = ClusterState()
     cluster.queues.put_queue(volcano_queue(_json("default", {})))
     assert cluster.scene("").queues == []
     cluster.queues.put_queue(volcano_queue(_json("default", {}, {"running": 1})))
     assert [queue.name for queue in cluster.scene("").queues] == ["default"]
+
+
+def test_other_queues_of_volcano_and_kai_are_shown_though_nothing_runs_in_them() -> None:
+    cluster = ClusterState()
+    cluster.queues.put_queue(volcano_queue(_json("vq", {})))
+    cluster.queues.put_queue(kai_queue(_json("proj", {})))
+    assert [queue.key for queue in cluster.scene("").queues] == ["KAI/proj", "Volcano/vq"]
+
+
+def _kai_group(name: str, reason: str = "") -> bytes:
+    refused = {"type": "UnschedulableOnNodePool", "status": "True", "reason": reason, "message": "no"}
+    return _json(name, {"queue": "proj"}, {"schedulingConditions": [refused] if reason else None}, "a")
+
+
+def test_pending_in_a_kai_queue_are_gangs_that_it_refuses_and_not_those_that_wait_for_pods_or_nodes() -> None:
+    cluster = ClusterState()
+    cluster.queues.put_queue(kai_queue(_json("proj", {})))
+    for name, reason in {"over": "OverLimit", "small": "NotReady", "placed": "", "ended": "OverLimit"}.items():
+        cluster.gangs.put_group(group(_kai_group(name, reason)))
+        if name != "ended":
+            cluster.put_pod(structs.replace(pod(f"{name}-0", "a", 1, ""), gang=f"a/{name}"))
+    assert [queue.pending for queue in cluster.scene("").queues] == [1]
+    detail = cluster.scene("", opened=PageSubject("queue", "KAI/proj")).detail
+    assert isinstance(detail, QueueDetail)
+    assert detail.queue.pending == 1
 
 
 def test_a_workload_without_quota_waits_and_an_admitted_one_does_not() -> None:
@@ -153,3 +183,42 @@ def test_a_gang_whose_pods_have_all_ended_is_left_out() -> None:
 def test_the_minimum_of_kubernetes_own_pod_group_is_read() -> None:
     policy = {"schedulingPolicy": {"gang": {"minCount": 4}}}
     assert group(_json("w", policy, namespace="a")).needs == 4
+
+
+def _member(name: str, job: str = "train", node: str = "") -> bytes:
+    owners = [{"kind": "Job", "name": job, "controller": True}]
+    status = {"phase": "Running" if node else "Pending"}
+    return _json(name, {"nodeName": node}, status, "a", ownerReferences=owners)
+
+
+def test_a_job_that_is_a_gang_is_listed_with_its_pods() -> None:
+    cluster = ClusterState()
+    cluster.put_pod(pod_facts(_member("train-0", node="n-0")))
+    cluster.gangs.put_job("a/train", 2)
+    cluster.put_pod(pod_facts(_member("train-1")))
+    cluster.put_pod(pod_facts(_member("other-0", job="other")))
+    facts = cluster.scene("", opened=PageSubject("gang", "a/train"))
+    (gang,) = facts.gangs
+    assert (gang.name, gang.needs, gang.running, gang.waiting) == ("a/train", 2, 1, 1)
+    assert isinstance(facts.detail, GangDetail)
+    assert [one.name for one in facts.detail.pods] == ["train-1", "train-0"]
+
+
+def test_a_job_that_is_no_gang_any_more_is_not_listed() -> None:
+    cluster = ClusterState()
+    cluster.put_pod(pod_facts(_member("train-0")))
+    cluster.gangs.put_job("a/train", 2)
+    before = cluster.version
+    cluster.gangs.drop_job("a/train")
+    assert cluster.version > before
+    assert cluster.scene("").gangs == []
+    cluster.drop_pod(("a", "train-0"))
+    cluster.gangs.put_job("a/train", 2)
+    assert cluster.scene("").gangs == []
+
+
+def test_a_pod_of_a_job_that_names_a_group_belongs_to_that_group() -> None:
+    cluster = ClusterState()
+    cluster.gangs.put_job("a/train", 2)
+    cluster.put_pod(structs.replace(pod_facts(_member("train-0")), gang="a/g"))
+    assert [gang.name for gang in cluster.scene("").gangs] == ["a/g"]

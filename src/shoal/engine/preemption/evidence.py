@@ -8,13 +8,14 @@ does not take longer on a larger fleet; the statements about them are true, but 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 import msgspec
 import numpy as np
 
 from shoal.engine import facts
+from shoal.engine.asks import Ask
 from shoal.engine.charges import Charge
 from shoal.engine.fitter import Fitter
 from shoal.engine.preemption.candidates import Candidates, Mask, is_willing
@@ -42,6 +43,8 @@ class NodeShortage(msgspec.Struct, frozen=True):
     """(resource, amount in the engine's units) to be freed at least."""
     pods: tuple[str, ...]
     """Whose end would free it."""
+    ports: tuple[int, ...] = ()
+    """Host ports that these pods hold, to be freed as well."""
 
 
 def hindrance(fitter: Fitter, claim: Preemptor, policy: VictimPolicy, now_s: float) -> Code | None:
@@ -115,6 +118,8 @@ class PreemptionTrials:
         cluster, ledger = self._cluster, self._fitter.ledger
         rows = sorted(set(candidates.row[found].tolist()), key=lambda row: int(cluster.rank[row]))
         lacking = {row: -np.maximum(cluster.free[row], 0) for row in rows}
+        held = {row: [cluster.pods[pod].ask for pod in self._of_row(candidates, found, row)] for row in rows}
+        ports: dict[int, set[int]] = {row: set() for row in rows}
         for index in found:
             ledger.evict(candidates.keys[index])
         mark = ledger.mark()
@@ -123,15 +128,20 @@ class PreemptionTrials:
             allocation = cluster.pods[pod]
             if allocation.row in lacking:
                 lacking[allocation.row] += allocation.charge.taken
+                ports[allocation.row] |= _shared_ports(allocation.ask, held[allocation.row])
         names = {facts.GPU_MILLI: GPU_COMPUTE, **cluster.resources.names}
         return tuple(
             NodeShortage(
                 cluster.names[row],
                 tuple((name, int(lacking[row][column])) for column, name in names.items() if lacking[row][column] > 0),
-                tuple(candidates.keys[index] for index in found if candidates.row.item(index) == row),
+                self._of_row(candidates, found, row),
+                tuple(sorted(ports[row])),
             )
             for row in rows
         )
+
+    def _of_row(self, candidates: Candidates, found: list[int], row: int) -> tuple[str, ...]:
+        return tuple(candidates.keys[index] for index in found if candidates.row.item(index) == row)
 
     def _lower(self, candidates: Candidates) -> Mask:
         return candidates.eligible(self._claim.priority, self._claim.queue, self._own)
@@ -177,3 +187,9 @@ class PreemptionTrials:
         most = _NEAREST + 2 * len(self._claim.pods)
         nearest: Rows = np.sort(rows[np.lexsort((cluster.rank[rows], gap))[:most]])
         return nearest
+
+
+def _shared_ports(ask: Ask, others: Iterable[Ask]) -> set[int]:
+    """Host ports that it asks for and one of the others has."""
+    there = [port for other in others for port in other.host_ports]
+    return {port.port for port in ask.host_ports if any(port.conflicts(each) for each in there)}

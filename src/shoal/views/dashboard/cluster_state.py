@@ -141,7 +141,7 @@ class ClusterState:
             events=sorted(self._events, key=lambda event: event.at, reverse=True),
             footer=footer,
             now_s=now_s,
-            queues=self.queues.queues(),
+            queues=self.queues.queues(self.gangs.refused()),
             workloads=self.queues.without_pods(waiting, self._namespace),
             gangs=self.gangs.all(self._namespace),
             warnings=self._warnings.all(),
@@ -167,7 +167,7 @@ class ClusterState:
             pods = sorted(self._held.get(subject.name, {}).values(), key=lambda pod: (-pod.gpus, pod.address))
             return NodeDetail(self._tiles.get(subject.name) or self._tile(subject.name), pods)
         if subject.kind == "queue":
-            return self.queues.detail(subject.name, self.gangs.all())
+            return self.queues.detail(subject.name, self.gangs.all(), self.gangs.refused())
         if subject.kind == "gang":
             gang = self.gangs.get(subject.name)
             pods = [self._explained(pod) for pod in self.gangs.pods(subject.name)]

@@ -51,7 +51,9 @@ class DashboardPod(msgspec.Struct, frozen=True):
     created: str
     is_ending: bool = False
     gang: str = ""
-    """As namespace/name; empty for a pod on its own."""
+    """As namespace/name; empty for a pod that names no gang."""
+    job: str = ""
+    """The Job that made it, as namespace/name; empty if there is none, or if the pod names a gang."""
     gang_needs: int = 0
     """How many pods of the gang must run together, if the pod itself says so."""
     queue: str = ""
@@ -172,6 +174,8 @@ class GroupFacts(msgspec.Struct, frozen=True):
     needs: int
     queue: str
     why: str
+    is_refused: bool = False
+    """Whether KAI's queue keeps it back."""
 
     @property
     def full_name(self) -> str:

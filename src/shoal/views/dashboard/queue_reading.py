@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.engine.queues.disciplines.kai.unschedulable_reasons import NOT_READY
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
 from shoal.views.dashboard.facts import GroupFacts, QueueFacts, QuotaFacts, WorkloadFacts
@@ -237,8 +238,8 @@ def volcano_queue(data: bytes) -> QueueFacts:
         shown(found.metadata.name),
         shown(spec.parent),
         _gpus_first(quotas),
-        status.pending + status.inqueue,
-        status.running,
+        status.pending,
+        status.inqueue + status.running,
         "" if status.state in ("", "Open") else shown(f"its state is {status.state}"),
     )
 
@@ -292,6 +293,7 @@ def group(data: bytes) -> GroupFacts:
         max(0, found.spec.min_member, of_policy),
         shown(found.spec.queue),
         "" if refused is None else shown(refused.message),
+        any(_is_refusal(one) and one.reason != NOT_READY for one in found.status.scheduling_conditions),
     )
 
 

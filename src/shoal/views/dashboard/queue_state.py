@@ -1,4 +1,4 @@
-"""Stores the queues, Workloads and PodGroups of a cluster, and the gangs that pods form.
+"""Stores the queues, Workloads and PodGroups of a cluster, and the gangs that pods and Jobs form.
 
 A change costs the change: a gang is summed up again only when one of its pods or its PodGroup has changed.
 """
@@ -6,7 +6,8 @@ A change costs the change: a gang is summed up again only when one of its pods o
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from msgspec import structs
@@ -24,6 +25,8 @@ from shoal.views.dashboard.facts import (
 _MOST_WORKLOADS = 2_000
 """How many waiting Workloads a user looks through."""
 _MOST_OF_QUEUE = 200
+_MADE = ("Volcano/default", "Volcano/root")
+"""The keys of the queues that Volcano makes when it starts."""
 
 
 class QueueState:
@@ -67,9 +70,11 @@ class QueueState:
         if self._by_owner.get((before.namespace, before.owner)) == address:
             del self._by_owner[before.namespace, before.owner]
 
-    def queues(self) -> list[QueueFacts]:
-        """Volcano's own `root` and `default` are left out while no work uses them."""
-        return [queue for _, queue in sorted(self._queues.items()) if queue.kind == "ClusterQueue" or queue.is_used]
+    def queues(self, refused: Mapping[str, int]) -> list[QueueFacts]:
+        """Volcano's own `root` and `default` are left out while no work uses them. `refused`: how many gangs each queue
+        of KAI keeps back, which its status does not say."""
+        shown = (queue for _, queue in sorted(self._queues.items()) if queue.key not in _MADE or queue.is_used)
+        return [_with_pending(queue, refused) for queue in shown]
 
     def without_pods(self, waiting: Sequence[DashboardPod], namespace: str = "") -> list[WorkloadFacts]:
         """The Workloads that wait, the oldest first, but for those whose gated pods are among `waiting`.
@@ -94,10 +99,11 @@ class QueueState:
         """The name of its ClusterQueue; empty if its LocalQueue does not exist."""
         return workload.cluster_queue or self._local.get((workload.namespace, workload.queue), "")
 
-    def detail(self, key: str, gangs: Sequence[GangFacts]) -> QueueDetail | None:
+    def detail(self, key: str, gangs: Sequence[GangFacts], refused: Mapping[str, int]) -> QueueDetail | None:
         queue = self._queues.get(key)
         if queue is None:
             return None
+        queue = _with_pending(queue, refused)
         if queue.kind != "ClusterQueue":
             return QueueDetail(queue, gangs=[gang for gang in gangs if gang.queue == queue.name][:_MOST_OF_QUEUE])
         mine = [one for one in self._workloads.values() if self.queue_of(one) == queue.name]
@@ -105,6 +111,10 @@ class QueueState:
         pending = [one for one in mine if one.state == "pending"]
         admitted = [one for one in mine if one.state == "admitted"]
         return QueueDetail(queue, pending[:_MOST_OF_QUEUE], admitted[:_MOST_OF_QUEUE])
+
+
+def _with_pending(queue: QueueFacts, refused: Mapping[str, int]) -> QueueFacts:
+    return structs.replace(queue, pending=refused.get(queue.name, 0)) if queue.kind == "KAI" else queue
 
 
 class GangState:
@@ -115,17 +125,37 @@ class GangState:
         self._pods: dict[str, dict[Address, DashboardPod]] = {}
         self._known: dict[str, GangFacts] = {}
         """Those that are still right."""
+        self._jobs: dict[str, int] = {}
+        """Jobs that are gangs, as namespace/name, with the number of pods that must run together."""
+        self._job_pods: dict[str, dict[Address, DashboardPod]] = {}
+        """By their Job, the pods that name no gang."""
 
     def move(self, before: DashboardPod | None, after: DashboardPod | None) -> None:
-        if before is not None and before.gang and (after is None or after.gang != before.gang):
-            pods = self._pods[before.gang]
-            del pods[before.address]
-            if not pods:
-                del self._pods[before.gang]
-            self._known.pop(before.gang, None)
-        if after is not None and after.gang:
-            self._pods.setdefault(after.gang, {})[after.address] = after
-            self._known.pop(after.gang, None)
+        _move(self._job_pods, (_job_of(before), before), (_job_of(after), after))
+        left, entered = self._gang_of(before), self._gang_of(after)
+        _move(self._pods, (left, before), (entered, after))
+        self._known.pop(left, None)
+        self._known.pop(entered, None)
+
+    def put_job(self, name: str, needs: int) -> None:
+        """The Job is a gang."""
+        if self._jobs.get(name) == needs:
+            return
+        self.drop_job(name)
+        self._jobs[name] = needs
+        self.changes += 1
+        for pod in self._job_pods.get(name, {}).values():
+            _move(self._pods, ("", None), (name, pod))
+        self._known.pop(name, None)
+
+    def drop_job(self, name: str) -> None:
+        """The Job is gone, or is no gang."""
+        if self._jobs.pop(name, None) is None:
+            return
+        self.changes += 1
+        for pod in self._job_pods.get(name, {}).values():
+            _move(self._pods, (name, pod), ("", None))
+        self._known.pop(name, None)
 
     def put_group(self, group: GroupFacts) -> None:
         self._groups[group.full_name] = group
@@ -147,6 +177,12 @@ class GangState:
         active = (gang for gang in gangs if gang.running or gang.waiting or gang.name not in self._pods)
         return sorted(active, key=lambda gang: (not gang.waiting, gang.created, gang.name))
 
+    def refused(self) -> Counter[str]:
+        """How many gangs with waiting pods are kept back by each queue of KAI."""
+        names = (group.full_name for group in self._groups.values() if group.is_refused)
+        gangs = (self._known.get(name) or self._gang(name) for name in names)
+        return Counter(gang.queue for gang in gangs if gang.waiting)
+
     def get(self, name: str) -> GangFacts | None:
         return self._gang(name) if name in self._groups or name in self._pods else None
 
@@ -158,9 +194,10 @@ class GangState:
         active = [pod for pod in pods if pod.phase in ("Pending", "Running")]
         waiting = [pod for pod in active if pod.waits and not pod.node]
         refused = next((pod.why for pod in waiting if pod.why), "")
+        least = (group.needs if group is not None else 0) or self._jobs.get(name, 0)
         found = self._known[name] = GangFacts(
             name=name,
-            needs=(group.needs if group is not None else 0) or max((pod.gang_needs for pod in pods), default=0),
+            needs=least or max((pod.gang_needs for pod in pods), default=0),
             running=sum(pod.phase == "Running" for pod in active),
             waiting=len(waiting),
             gpus=sum(pod.gpus for pod in active),
@@ -170,3 +207,26 @@ class GangState:
             created=min((pod.created for pod in pods), default=""),
         )
         return found
+
+    def _gang_of(self, pod: DashboardPod | None) -> str:
+        if pod is None:
+            return ""
+        return pod.gang or (pod.job if pod.job in self._jobs else "")
+
+
+def _job_of(pod: DashboardPod | None) -> str:
+    return pod.job if pod is not None and not pod.gang else ""
+
+
+Place = tuple[str, DashboardPod | None]
+"""The name of a gang or of a Job, and the pod there; an empty name is no place."""
+
+
+def _move(pods: dict[str, dict[Address, DashboardPod]], before: Place, after: Place) -> None:
+    (left, old), (entered, new) = before, after
+    if old is not None and left and left != entered:
+        del pods[left][old.address]
+        if not pods[left]:
+            del pods[left]
+    if new is not None and entered:
+        pods.setdefault(entered, {})[new.address] = new

@@ -46,6 +46,7 @@ class Camel(msgspec.Struct, rename="camel"):
 class OwnerName(Camel):
     kind: str = ""
     name: str = ""
+    controller: bool = False
 
 
 class Meta(Camel):
@@ -227,6 +228,7 @@ def pod_facts(data: bytes) -> DashboardPod:
         created=shown(meta.creation_timestamp),
         is_ending=meta.deletion_timestamp is not None,
         gang=shown(f"{meta.namespace}/{gang}") if gang else "",
+        job="" if gang else _job(meta),
         gang_needs=max(
             _number(meta.annotations.get(KUEUE_TOTAL_ANNOTATION, "0"), _MOST_ASKED),
             _number(meta.labels.get(LIGHT_MINIMUM_LABEL, "0"), _MOST_ASKED),
@@ -272,6 +274,11 @@ def _gang(pod: _PodJson) -> str:
             if there[key]:
                 return there[key]
     return ""
+
+
+def _job(meta: Meta) -> str:
+    owner = next((one for one in meta.owner_references if one.controller), None)
+    return shown(f"{meta.namespace}/{owner.name}") if owner is not None and owner.kind == "Job" else ""
 
 
 def _queue(meta: Meta) -> str:
