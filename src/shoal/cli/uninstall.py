@@ -13,7 +13,6 @@ from shoal.cli.option_groups import with_options
 from shoal.units.visible_text import visible
 
 if TYPE_CHECKING:
-    from shoal.install.release import Release
     from shoal.wiring.installation.cluster_writer import ClusterWriter
 
 
@@ -58,9 +57,10 @@ def uninstall(
 
 async def _removed(writer: ClusterWriter, name: str, options: UninstallOptions) -> str:
     from shoal.cli.installation_access import progress_line
+    from shoal.wiring.installation.release_store import release_to_remove
     from shoal.wiring.installation.removal import RemovalRequest, Remover
 
-    release = await _release(writer, name, options.namespace)
+    release = await release_to_remove(writer, name, options.namespace)
     remover = Remover(writer, progress_line)
     planned = await remover.plan(release)
     counts = dict(planned.with_objects)
@@ -78,24 +78,6 @@ async def _removed(writer: ClusterWriter, name: str, options: UninstallOptions) 
     if kept:
         typer.echo("to remove them too: shoal uninstall --delete-objects", err=True)
     return f"release {release.name} is removed from the namespace {release.namespace}"
-
-
-async def _release(writer: ClusterWriter, name: str, namespace: str) -> Release:
-    """Without a record, what the labels of a half-removed release say. Raises UserError."""
-    from shoal.install.release import INSTANCE, MANAGED_BY, NAME, Release
-    from shoal.units.errors import UserError
-    from shoal.wiring.installation.release_store import installed_record
-
-    try:
-        record = await installed_record(writer, name, namespace)
-    except UserError:
-        left = await writer.labelled(f"{MANAGED_BY}=shoal,{INSTANCE}={name or NAME}")
-        if not left:
-            raise
-        inside = next((one.namespace for one, _ in left if one.namespace not in ("", "kube-system")), "")
-        own = next((one.name for one, _ in left if one.kind == "Namespace"), "")
-        return Release(name or NAME, namespace or own or inside or "shoal-system")
-    return record.release
 
 
 def _always(_name: str, _number: int) -> bool:

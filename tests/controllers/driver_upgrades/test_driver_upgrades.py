@@ -19,6 +19,7 @@ from shoal.operator.upgrades.figures import UpgradeFigures
 
 _LIMITED = {"podDeletion": {"timeoutSeconds": 60}}
 _BUDGET = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+_GROUP = {"name": "train", "min-available": "2"}
 _NO_DISRUPTION = {"currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 0, "expectedPods": 1}
 
 
@@ -134,6 +135,25 @@ async def test_a_pod_without_a_controller_stops_the_upgrade_with_its_name(tmp_pa
         (said,) = await messages(run, "gpu-0", "DriverUpgradeFailed")
         assert "pod default/alone without a controller would not be made again; set force" in said
         assert "alone" in await pod_names(run)
+
+
+@virtual
+async def test_the_data_of_a_pod_protects_its_gang_on_other_nodes(tmp_path: Path) -> None:
+    async with upgrading_cluster(tmp_path, "gpu-0") as run:
+        group = {f"pod-group.scheduling.sigs.k8s.io/{name}": value for name, value in _GROUP.items()}
+        await run.cluster.create(NODES, {"metadata": {"name": "other"}})
+        await run.add_pod("first", "gpu-0", gpus=2, labels=group)
+        await run.add_pod("second", "other", gpus=2, volumes=[{"name": "data", "emptyDir": {}}], labels=group)
+        await run.set_policy()
+        await run.publish("2")
+
+        async def has_failed() -> bool:
+            return (await run.states()).get("gpu-0") == "upgrade-failed"
+
+        await run.cluster.until(has_failed)
+        (said,) = await messages(run, "gpu-0", "DriverUpgradeFailed")
+        assert "pod default/second would lose the data of emptyDir volumes; set deleteEmptyDir" in said
+        assert {"first", "second"} <= await pod_names(run)
 
 
 async def add_budgeted_pod(run: UpgradingCluster, *, gpus: int) -> None:

@@ -212,6 +212,52 @@ async def test_a_daemon_set_of_another_owner_is_not_taken_over_and_is_named(tmp_
 
 
 @virtual
+async def test_a_change_that_leaves_the_policy_ready_is_reported_as_seen(tmp_path: Path) -> None:
+    async with operated_cluster(tmp_path) as cluster:
+        await policy(cluster)
+        await cluster.pass_time(5)
+        await make_ready(cluster)
+        await cluster.pass_time(10)
+        assert (await status(cluster))[0] == "ready"
+        await cluster.patch(CLUSTER_POLICIES, "cluster-policy", {"spec": {"dcgmExporter": {"enabled": False}}})
+        await cluster.pass_time(10)
+        found = await cluster.get(CLUSTER_POLICIES, "cluster-policy")
+        assert EXPORTER not in await daemon_sets(cluster)
+        assert found["status"]["state"] == "ready"
+        seen = {one["observedGeneration"] for one in found["status"]["conditions"]}
+        assert seen == {found["metadata"]["generation"]}
+
+
+@virtual
+async def test_a_runtime_class_of_the_distribution_is_used_and_survives_the_policy(tmp_path: Path) -> None:
+    async with operated_cluster(tmp_path, starts=False) as cluster:
+        await cluster.create(RUNTIME_CLASSES, {"metadata": {"name": "nvidia"}, "handler": "nvidia"})
+        start_operator(cluster)
+        await policy(cluster)
+        await cluster.pass_time(5)
+        await make_ready(cluster)
+        await cluster.pass_time(6)
+        assert (await status(cluster))[0] == "ready"
+        meta = (await cluster.get(RUNTIME_CLASSES, "nvidia"))["metadata"]
+        assert "ownerReferences" not in meta
+        assert "labels" not in meta
+        assert "ownerReferences" in (await cluster.get(RUNTIME_CLASSES, "nvidia-cdi"))["metadata"]
+
+
+@virtual
+async def test_a_runtime_class_of_another_handler_is_named_and_not_changed(tmp_path: Path) -> None:
+    async with operated_cluster(tmp_path, starts=False) as cluster:
+        await cluster.create(RUNTIME_CLASSES, {"metadata": {"name": "nvidia"}, "handler": "other"})
+        start_operator(cluster)
+        await policy(cluster)
+        await cluster.pass_time(5)
+        state, reason, message = await status(cluster)
+        assert (state, reason) == ("notReady", "ReconcileFailed")
+        assert message.startswith("RuntimeClass nvidia: exists, was not created by the operator and has other content")
+        assert (await cluster.get(RUNTIME_CLASSES, "nvidia"))["handler"] == "other"
+
+
+@virtual
 async def test_the_oldest_policy_applies_and_the_other_is_ignored_until_it_is_deleted(tmp_path: Path) -> None:
     async with operated_cluster(tmp_path) as cluster:
         await policy(cluster)

@@ -266,10 +266,13 @@ class DriverUpgrades:
         else:
             removal = policy.pod_deletion
             found = leaving_pods(on_node, removal, is_meant=lambda item: self._work.has_gpus("/".join(item.key)))
-        if found.problem:
-            self._removals.refuse(node, action, found.problem)
+        # What protects a pod of the node protects its gang on other nodes.
+        gang = leaving_pods(self._mates(found.pods), removal)
+        problem = found.problem or gang.problem
+        if problem:
+            self._removals.refuse(node, action, problem)
             return
-        mates = list(self._mates(found.pods))
+        mates = gang.pods
         nodes = {node, *(name for item in mates for name in nodes_of(item))}
         request = RemovalRequest(action, (*found.pods, *mates), tuple(sorted(nodes)), removal.timeout_s)
         self._removals.start(node, request)

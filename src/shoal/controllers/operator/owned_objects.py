@@ -1,8 +1,9 @@
 """Keeps the objects of the components as they are desired: writes those that differ, and deletes the others.
 
 Guarantees: an object that is as desired is not written, also after a restart; a change by another client is undone;
-only objects with the operator's label and a ClusterPolicy or an NVIDIADriver as owner are deleted; an object of another
-owner is never taken over when it is created.
+only objects with the operator's label and a ClusterPolicy or an NVIDIADriver as owner are deleted; an object that
+another client created gets neither the label nor the owner, so that it stays when the policy is deleted. If it says
+what is desired, such as a RuntimeClass of the distribution, it is used.
 
 Rejected: comparing only a hash of the desired object in an annotation. A change by another client would remain.
 """
@@ -32,7 +33,7 @@ from shoal.client.kind import (
     Kind,
 )
 from shoal.client.port import Deletion, Patch, Select
-from shoal.client.refusals import NotFoundError
+from shoal.client.refusals import NotFoundError, RefusedError
 from shoal.client.wanted_fields import says
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -52,7 +53,8 @@ OWNED_KINDS = (
     DAEMON_SETS,
 )
 _BY_NAME = {one.name: one for one in (*OWNED_KINDS, SERVICE_MONITORS, NAMESPACES)}
-OURS = Select(labels="app.kubernetes.io/managed-by=shoal-operator")
+MANAGED_BY, MANAGER = "app.kubernetes.io/managed-by", "shoal-operator"
+OURS = Select(labels=f"{MANAGED_BY}={MANAGER}")
 HASH = "shoal.dev/desired-hash"
 _OWNERS = ("ClusterPolicy", "NVIDIADriver")
 _VOLATILE = ("resourceVersion", "generation", "managedFields")
@@ -119,11 +121,34 @@ class OwnedObjects:
         present = informer.get(*key)
         if present is not None and self._is_right(kind, present, wanted, digest):
             return
-        # An object that another client created is not taken over; fields of our own objects are.
+        if present is None and await self._is_there_already(kind, key, wanted):
+            return
+        # Fields of our own objects are taken over.
         patch = Patch("apply", wanted, force=present is not None)
         item = await self._context.api.patch(kind, *key, patch)
         informer.learn(item)
         self._right[kind, key] = _Right(digest, _content(item), item.version)
+
+    async def _is_there_already(self, kind: Kind, key: Key, wanted: Obj) -> bool:
+        """Whether another client created it, as it is desired. Raises RefusedError if it is another object.
+
+        An apply alone would not conflict with equal fields, and would make the policy the owner.
+        """
+        try:
+            present = (await self._context.api.get(kind, *key)).obj()
+        except NotFoundError:
+            return False
+        meta = present["metadata"]
+        owners = {one["uid"] for one in wanted["metadata"]["ownerReferences"]}
+        is_owned = any(one.get("uid") in owners for one in meta.get("ownerReferences") or ())
+        if is_owned or (meta.get("labels") or {}).get(MANAGED_BY) == MANAGER:
+            return False
+        content = {name: value for name, value in wanted.items() if name not in ("apiVersion", "kind", "metadata")}
+        if says(present, content):
+            return True
+        raise RefusedError(
+            "exists, was not created by the operator and has other content; delete it, and the operator creates its own"
+        )
 
     async def remove_others(self, wanted: Collection[tuple[str, str]], kept: Collection[str]) -> None:
         """Delete what is not `wanted` (kind and name). `kept`: components of which nothing is deleted."""

@@ -55,6 +55,9 @@ class Policies:
         moment = WriteTime(clock.text(), clock.seconds(), generation)
         for name, says in status.conditions():
             conditions.put(after, name, says, moment)
+        for one in after["conditions"] if generation else ():
+            # Also of conditions that remain as they were: clients wait for the generation that the operator has seen.
+            one["observedGeneration"] = generation
         changes = conditions.difference(before, after)
         if not changes:
             return

@@ -30,12 +30,20 @@ from shoal.client.kind import (
 )
 from shoal.client.port import Patch
 from shoal.client.refusals import ForbiddenError, NotFoundError
+from shoal.data.permissions import ELECTION_NAMESPACE
 from shoal.install.inventory import REMOVING
 from shoal.install.manifest import STAGES, Address, stage_of
-from shoal.install.release import INSTANCE, MANAGED_BY, Release
+from shoal.install.release import MANAGED_BY, Release
 from shoal.install.written_fields import removal_patch
+from shoal.units.errors import UserError, Where
 from shoal.wiring.installation.cluster_writer import ClusterWriter
-from shoal.wiring.installation.release_store import find_record, record_address, save_record
+from shoal.wiring.installation.release_store import (
+    find_record,
+    record_address,
+    save_record,
+    selector_of,
+    subject_namespaces,
+)
 from shoal.wiring.installation.written_objects import remove_written_objects
 
 Obj = dict[str, Any]
@@ -67,14 +75,15 @@ class Remover:
         self._report = report
 
     async def plan(self, release: Release) -> RemovalPlan:
-        """From the record and the labels: each may be missing after an interruption."""
+        """From the record and the labels: each may be missing after an interruption. Raises UserError if the labels are
+        those of a release of another namespace."""
         record = await find_record(self._writer, release.name, release.namespace)
-        selector = f"{MANAGED_BY}=shoal,{INSTANCE}={release.name}"
         found = {
             address: obj
-            for address, obj in await self._writer.labelled(selector)
-            if address.namespace in ("", release.namespace, "kube-system")
+            for address, obj in await self._writer.labelled(selector_of(release.name))
+            if address.namespace in ("", release.namespace, ELECTION_NAMESPACE)
         }
+        _check_namespace(release, found.values())
         for address in record.inventory if record is not None else ():
             obj = await self._writer.find(address)
             if obj is not None and release.owns(obj["metadata"].get("labels") or {}):
@@ -82,8 +91,8 @@ class Remover:
         found.pop(record_address(release.name, release.namespace), None)
         counted: list[tuple[Address, int]] = []
         for address, obj in found.items():
-            if address.kind == _DEFINITION and obj["spec"]["group"] != "nvidia.com":
-                number = await self._number_of_objects(obj)
+            if address.kind == _DEFINITION:
+                number = await self._number_of_objects(obj, release)
                 if number:
                     counted.append((address, number))
         ordered = sorted(found, key=_rank, reverse=True)
@@ -123,12 +132,14 @@ class Remover:
         asks = request.deletes_objects
         return [one for one, number in planned.with_objects if asks is None or not asks(one.name, number)]
 
-    async def _number_of_objects(self, definition: Obj) -> int:
+    async def _number_of_objects(self, definition: Obj, release: Release) -> int:
+        """Without those of the release."""
         spec = definition["spec"]
         stored = next(one["name"] for one in spec["versions"] if one["storage"])
         names = spec["names"]
         kind = Kind(spec["group"], stored, names["plural"], names["kind"], is_namespaced=spec["scope"] == "Namespaced")
-        return len(await self._writer.all(kind))
+        objects = await self._writer.all(kind)
+        return sum(not release.owns(one["metadata"].get("labels") or {}) for one in objects)
 
     async def _stop_conversion(self, release: Release, going: Iterable[Address]) -> None:
         """Definitions that stay must not lead to Shoal's webhook, or their objects could not be read."""
@@ -226,6 +237,15 @@ class Remover:
 
 def _is_owned(obj: Obj, kind: str) -> bool:
     return any(one.get("kind") == kind for one in obj["metadata"].get("ownerReferences") or ())
+
+
+def _check_namespace(release: Release, objects: Iterable[Obj]) -> None:
+    spaces = {inside for obj in objects for inside in subject_namespaces(obj)}
+    if spaces and release.namespace not in spaces:
+        other = min(spaces)
+        what = f"release {release.name} is in the namespace {other} and not in {release.namespace}"
+        fix = f"remove it with: shoal uninstall {release.name} -n {other}"
+        raise UserError(what, where=Where(path="--namespace"), fix=fix)
 
 
 def _rank(address: Address) -> int:
