@@ -73,11 +73,7 @@ def test_the_values_that_devices_have_are_named_where_none_has_the_one_that_is_c
 def test_the_devices_the_node_and_the_users_of_an_allocated_claim_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shared = claim("t/shared")
-    shared["status"] = {
-        "allocation": {"devices": {"results": [result("gpu-0")]}},
-        "reservedFor": [{"resource": "pods", "name": "first", "uid": "1"}],
-    }
+    shared = allocated(claim("t/shared"), "gpu-0", pod="first")
     waits = claimer("t/p", "shared") | {"spec": claimer("t/p", "shared")["spec"] | {"nodeSelector": {"pool": "m"}}}
     world = [node("n"), node("m", labels={"pool": "m"}), device_class(), gpu_slice("n", 2), shared, waits]
     shared["status"]["allocation"]["nodeSelector"] = {
