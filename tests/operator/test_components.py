@@ -193,3 +193,11 @@ def test_the_most_frequent_system_and_runtime_of_the_nodes_with_gpus_count() -> 
     assert (facts.gpu_nodes, facts.systems, facts.runtime) == (3, ("ubuntu22.04", "debian12"), "containerd")
     assert facts.has_labels
     assert not fleet_facts([OperatorNode("x", {PCI.partition(".")[0]: "true"})]).has_labels
+
+
+def test_labels_of_the_policy_do_not_replace_those_by_which_the_operator_knows_its_objects() -> None:
+    foreign = {"app.kubernetes.io/managed-by": "somebody", "release": "prom"}
+    built = Built({"dcgmExporter": {"serviceMonitor": {"enabled": True, "additionalLabels": foreign}}})
+    labels = built.get("ServiceMonitor", "nvidia-dcgm-exporter")["metadata"]["labels"]
+    assert labels["app.kubernetes.io/managed-by"] == "shoal-operator"
+    assert labels["release"] == "prom"

@@ -44,6 +44,7 @@ from shoal.controllers.driver_upgrades.upgrade_facts import (
     template_labels,
     upgrade_node,
 )
+from shoal.operator.policy.active import PolicyCandidate
 from shoal.operator.upgrades.decision import NodeAction, UpgradeDecision
 from shoal.operator.upgrades.figures import UpgradeFigures, upgrade_figures
 from shoal.operator.upgrades.nodes import UpgradeNode
@@ -179,7 +180,7 @@ class DriverUpgrades:
         """The upgrade policy of the oldest ClusterPolicy; None: no drivers are upgraded."""
         items = sorted(
             self._context.informers.of(CLUSTER_POLICIES),
-            key=lambda item: (item.read(_PolicyHead).metadata.creation_timestamp, item.name),
+            key=lambda item: PolicyCandidate(item.name, item.read(_PolicyHead).metadata.creation_timestamp).rank,
         )
         if not items:
             return None

@@ -68,7 +68,8 @@ class OperatedNodes:
             self.loop.wake(("", new.metadata.name))
 
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
-        for name in node_of(after or before) if (after or before) is not None else ():  # type: ignore[arg-type]
+        item = after or before
+        for name in () if item is None else node_of(item):
             self.loop.wake(("", name), _GATHER_S)
 
     def _wake_all(self) -> None:

@@ -186,7 +186,8 @@ def _service(build: Building, component: Component, port_name: str, port: int) -
 def _service_monitor(build: Building, exporter: ExporterFields) -> Obj:
     fields = exporter.service_monitor
     found = named("monitoring.coreos.com/v1", "ServiceMonitor", EXPORTER.name, build.namespace, EXPORTER.name)
-    found["metadata"]["labels"] |= {"app": EXPORTER.name, **fields.additional_labels}
+    # The operator knows its objects by their own labels, which the policy cannot change.
+    found["metadata"]["labels"] = {"app": EXPORTER.name, **fields.additional_labels, **found["metadata"]["labels"]}
     endpoint: Obj = {
         "port": _PORT_NAME,
         "path": "/metrics",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from shoal.operator.components.build import Building, Rule, access, daemon_set
@@ -77,9 +79,9 @@ def sandbox_objects(build: Building, part: SandboxPart) -> list[Obj]:
         is_on_host_network=operand.host_network,
         pull_secrets=operand.image_pull_secrets,
     )
-    strategy = "OnDelete" if part.is_on_delete else ""
+    strategy: Literal["", "OnDelete"] = "OnDelete" if part.is_on_delete else ""
     rights = access(build, part.component, everywhere=part.rules)
-    return [*rights, daemon_set(build, part.component, pod, strategy)]  # type: ignore[arg-type]
+    return [*rights, daemon_set(build, part.component, pod, strategy)]
 
 
 def sandbox_operand(spec: ClusterPolicySpec, component: Component) -> Operand:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
@@ -50,8 +51,8 @@ def read_cluster_policy(written: Any, where: Where | None = None) -> ReadPolicy:
     driver = given.get("driver", {})
     if "upgradePolicy" in driver:
         parse_upgrade_policy(driver["upgradePolicy"], place.below("driver").below("upgradePolicy"))
-    warnings = [*unknown_fields(given, ClusterPolicySpec, "spec"), *_ineffective(given)]
-    return ReadPolicy(spec, tuple(warnings[:_MOST_WARNINGS]))
+    warnings = chain(unknown_fields(given, ClusterPolicySpec, "spec"), _ineffective(given))
+    return ReadPolicy(spec, tuple(islice(warnings, _MOST_WARNINGS)))
 
 
 def converted(given: Mapping[str, Any], type_: type[T], place: Where) -> T:
