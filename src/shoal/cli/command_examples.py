@@ -40,6 +40,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal pack --policy Shoal,FGD,BestFit --plot out.svg",
         "shoal pack --nodes nodes.csv --pods pods.csv",
     ),
+    "size": (
+        "shoal size Llama-3.1-70B --context 8192 --concurrency 32",
+        "shoal size --params 13e9 --dtype int4 --gpu L4",
+        "shoal size Mistral-7B --train lora -o wide",
+    ),
     "demo": ("shoal demo", "shoal demo --nodes 500 --out packing.svg"),
     "up": (
         'eval "$(shoal up --detach)"',

@@ -66,6 +66,12 @@ _ENTRIES = (
         _DECIDE,
         "Watch a GPU fleet being packed in the terminal; leaves a picture comparing policies.",
     ),
+    CommandEntry(
+        "size",
+        "shoal.cli.size:size",
+        _DECIDE,
+        "Tell which GPUs hold a model, how fast they serve or train it, and what they cost.",
+    ),
     CommandEntry("bench", "shoal.cli.bench:app", _DECIDE, "Measure the speed of decisions and the quality of packing."),
     CommandEntry(
         "up",
