@@ -34,6 +34,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "queue diff": ("shoal queue diff -f now.yaml -f proposed.yaml",),
     "top": ("shoal top", "shoal top --watch", "shoal top -f snapshot.json -o wide"),
+    "explain": ("shoal explain nvidia.com/mig.config.state", "shoal explain CUDA out of memory", "shoal explain h100"),
+    "xid": ("shoal xid 48",),
     "snapshot": ("shoal snapshot --file monday.json", "shoal snapshot --file - -o yaml"),
     "pack": (
         "shoal pack -f snapshot.json",

@@ -43,6 +43,18 @@ _ENTRIES = (
         "Show what the GPUs are doing: per model, per holder, per node, and how much of what is free is fragments.",
     ),
     CommandEntry(
+        "explain",
+        "shoal.cli.explain:explain",
+        _LOOK,
+        "Explain a term, a label, a resource, a metric or an error in a paragraph, without a cluster.",
+    ),
+    CommandEntry(
+        "xid",
+        "shoal.cli.explain:xid",
+        _LOOK,
+        "Tell what an Xid error of a GPU means, which programs it ends, and what to do.",
+    ),
+    CommandEntry(
         "snapshot",
         "shoal.cli.snapshot:snapshot",
         _LOOK,
