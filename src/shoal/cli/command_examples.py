@@ -26,7 +26,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal get nodes p5-0 -o wide",
         "shoal get pods -o custom-columns=POD:.pod,GPUS:.gpus --sort-by .gpus",
     ),
-    "advise": ("shoal advise -f manifests/", "shoal advise --live -A -o wide"),
+    "lint": (
+        "shoal lint manifests/",
+        "helm template chart/ | shoal lint -",
+        "shoal lint --live -o wide",
+        "shoal lint . -o sarif --baseline known.json",
+    ),
     "queue": (
         "shoal queue",
         "shoal queue team-a --workloads",

@@ -25,10 +25,10 @@ _ENTRIES = (
         "List pods, gangs, queues, workloads or nodes, with what they wait for.",
     ),
     CommandEntry(
-        "advise",
-        "shoal.cli.advise:advise",
+        "lint",
+        "shoal.cli.lint:lint",
         _LOOK,
-        "Warn about objects that are valid and do something else than intended.",
+        "Warn about objects that are wrong, or are valid and do something else than intended.",
     ),
     CommandEntry(
         "queue",
@@ -186,7 +186,7 @@ class Commands(LazyGroup):
     )
     instead: Mapping[str, str] = {
         "describe": "why",
-        "explain": "why",
+        "advise": "lint",
         "list": "get",
         "ls": "get",
         "nodes": "get nodes",
