@@ -36,13 +36,13 @@ from shoal.install.manifest import STAGES, Address, stage_of
 from shoal.install.release import MANAGED_BY, Release
 from shoal.install.written_fields import removal_patch
 from shoal.units.errors import UserError, Where
+from shoal.wiring.installation.bound_releases import subject_namespaces
 from shoal.wiring.installation.cluster_writer import ClusterWriter
 from shoal.wiring.installation.release_store import (
     find_record,
     record_address,
     save_record,
     selector_of,
-    subject_namespaces,
 )
 from shoal.wiring.installation.written_objects import remove_written_objects
 
