@@ -56,7 +56,13 @@ def status(
 
 async def _status(writer: ClusterWriter, name: str, namespace: str) -> InstallationStatus:
     from shoal.client.kind import DAEMON_SETS, DEPLOYMENTS, NODES
-    from shoal.install.progress_rows import InstallationStatus, component_rows, first_problem, node_rows
+    from shoal.install.progress_rows import (
+        InstallationStatus,
+        component_rows,
+        failed_upgrade,
+        first_problem,
+        node_rows,
+    )
     from shoal.wiring.installation.facts_reader import POLICIES
     from shoal.wiring.installation.release_store import installed_record
 
@@ -76,6 +82,7 @@ async def _status(writer: ClusterWriter, name: str, namespace: str) -> Installat
         nodes,
         next((str((one.get("status") or {}).get("state", "unknown")) for one in policies), ""),
         first_problem(record.state, components, nodes),
+        failed_upgrade(record),
     )
 
 
@@ -102,6 +109,8 @@ def _show(found: InstallationStatus, *, is_wide: bool) -> None:
         rows = [(*row, more) for row, more in zip(rows, stages, strict=True)]
     if rows:
         shown.print(_table(columns, rows))
+    if found.failed_upgrade:
+        typer.echo(visible(f"failed upgrade: {found.failed_upgrade}"))
     typer.echo(visible(f"first problem: {found.problem}") if found.problem else "everything is ready")
 
 

@@ -15,6 +15,7 @@ from build.virtual_time import virtual
 from shoal.client.kind import DEPLOYMENTS, NODES
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.install.inventory import DEPLOYED, FAILED, ReleaseRecord
+from shoal.install.progress_rows import failed_upgrade
 from shoal.install.release import FIELD_MANAGER, Release
 from shoal.install.values.reading import ValuesText, read_values
 from shoal.units.errors import UserError
@@ -93,12 +94,19 @@ async def test_an_upgrade_that_is_not_ready_returns_to_the_revision_before(tmp_p
         with pytest.raises(NotReadyError) as caught:
             await tried.installer.upgrade(prepared, rolls_back=True)
         assert "workloads: Deployment gpu-operator/shoal" in str(caught.value)
-        assert str(caught.value).endswith("revision 1 is in force again")
+        assert str(caught.value).endswith("revision 1 is in force again; shoal status shows what failed")
         assert await tried.image() == before
         record = await tried.record()
         assert (record.state, record.current.number, record.current.values) == (DEPLOYED, 1, kept)
         names = {one.kind for one in record.inventory}
         assert "PodDisruptionBudget" in names
+        assert failed_upgrade(record).startswith(
+            "image.tag=bad, replicas=1: workloads: Deployment gpu-operator/shoal: "
+        )
+        await tried.installer.apply(await tried.prepared(*QUICK))
+        assert (await tried.record()).failed == record.failed
+        await tried.installer.upgrade(await tried.prepared("replicas=1", kept=kept), rolls_back=True)
+        assert failed_upgrade(await tried.record()) == ""
 
 
 @virtual
@@ -107,7 +115,9 @@ async def test_a_failed_upgrade_can_be_kept_and_completed(tmp_path: Path) -> Non
         await tried.installer.apply(await tried.prepared(*QUICK))
         with pytest.raises(NotReadyError):
             await tried.installer.upgrade(await tried.prepared(*QUICK, "image.tag=bad"), rolls_back=False)
-        assert (await tried.record()).state == FAILED
+        record = await tried.record()
+        assert record.state == FAILED
+        assert failed_upgrade(record).startswith("the same values: workloads: ")
         await tried.installer.upgrade(await tried.prepared(*QUICK, "image.tag=good"), rolls_back=True)
         record = await tried.record()
         assert (record.state, record.current.number) == (DEPLOYED, 2)

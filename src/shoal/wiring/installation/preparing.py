@@ -74,17 +74,19 @@ class Preparation(msgspec.Struct, frozen=True):
             former, number = present.current, number + 1
         if former is not None:
             state = UPGRADING
+        is_unchanged = present.state == DEPLOYED and is_same
         return ReleaseRecord(
             present.name,
             present.namespace,
             # An installation that changes nothing writes nothing, so that clients may repeat it all the time.
-            DEPLOYED if present.state == DEPLOYED and is_same else state,
+            DEPLOYED if is_unchanged else state,
             present.created_namespace or created,
             present.has_other_process,
             present.had_gpu_labels,
             tuple(dict.fromkeys((*inventory, *present.inventory))),
             msgspec.structs.replace(revision, number=number),
             former,
+            present.failed if is_unchanged else None,
         )
 
 

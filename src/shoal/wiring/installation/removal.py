@@ -102,7 +102,9 @@ class Remover:
         """What stays, because the user keeps it."""
         release = request.release
         record = await find_record(self._writer, release.name, release.namespace)
-        if record is not None and record.state != REMOVING:
+        if record is not None and record.state == REMOVING:
+            self._report(f"release {release.name}: its removal was interrupted and is completed now")
+        elif record is not None:
             await save_record(self._writer, record.with_state(REMOVING))
         has_other_process = record is not None and record.has_other_process
         kept = self._kept(request, planned)
@@ -121,7 +123,7 @@ class Remover:
                 await self._until_components_end(release.namespace)
             if stage == "workloads" and not has_other_process:
                 await remove_written_objects(self._writer, release.namespace)
-            self._report(f"{stage}: {len(addresses)} removed")
+            self._report(f"{stage}: {len(addresses)} removed" if addresses else f"{stage}: nothing is left")
         await self._until_gone([one for one in going if one.kind == _DEFINITION])
         await self._remove_namespace(release, planned)
         return kept
