@@ -10,6 +10,7 @@ import typer
 from shoal.cli.cluster_access import AccessOptions, announce
 from shoal.cli.exit_codes import FAILED
 from shoal.cli.option_groups import with_options
+from shoal.cli.release_options import ReleaseOptions
 from shoal.cli.values_options import ValuesOptions
 from shoal.units.errors import UserError, Where
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class UpgradeOptions:
-    namespace: Annotated[
-        str, typer.Option("-n", "--namespace", metavar="NAME", help="The namespace of the release; by default any.")
-    ] = ""
     rollback: Annotated[bool, typer.Option("--rollback", help="Apply the former revision again.")] = False
     reset_values: Annotated[
         bool, typer.Option("--reset-values", help="Start from the defaults instead of the present values.")
@@ -39,10 +37,8 @@ class UpgradeOptions:
 
 @with_options
 def upgrade(
-    release: Annotated[
-        str, typer.Argument(metavar="[RELEASE]", help="The name of the release.", show_default=False)
-    ] = "",
     *,
+    named: ReleaseOptions,
     options: UpgradeOptions,
     values: ValuesOptions,
     access: AccessOptions,
@@ -60,13 +56,13 @@ def upgrade(
     announce(connected, changes=not options.diff)
 
     async def work(writer: ClusterWriter, version: str) -> str:
-        return await _upgraded(writer, version, release, options, values)
+        return await _upgraded(writer, version, named, options, values)
 
     typer.echo(installing(connected, work))
 
 
 async def _upgraded(
-    writer: ClusterWriter, version: str, name: str, options: UpgradeOptions, values: ValuesOptions
+    writer: ClusterWriter, version: str, named: ReleaseOptions, options: UpgradeOptions, values: ValuesOptions
 ) -> str:
     from shoal import __version__
     from shoal.cli.install import seconds, show_differences
@@ -77,7 +73,7 @@ async def _upgraded(
     from shoal.wiring.installation.release_store import installed_record
 
     installer = Installer(writer, progress_line, Patience(options.wait, seconds(options.timeout)))
-    record = await installed_record(writer, name, options.namespace)
+    record = await installed_record(writer, named.release, named.namespace)
     if options.rollback:
         latest = await installer.roll_back(record)
         return f"release {record.name} has revision {latest.current.number}, with the values of the former one"

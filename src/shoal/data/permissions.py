@@ -257,6 +257,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "driver-upgrades": (
         *FACTS,
         f"{READ} clusterpolicies @nvidia.com",
+        f"{READ} misplacedclusterpolicies @config.openshift.io",
         f"{READ} controllerrevisions @apps",
         # Cordons nodes, and writes the state of their upgrade.
         "patch nodes",
