@@ -23,6 +23,7 @@ from shoal.wiring.installation.gpu_test import GpuTest
 from shoal.wiring.installation.preparing import Preparation
 from shoal.wiring.installation.release_store import save_record
 from shoal.wiring.installation.stage_waits import NotReadyError, StageWaits
+from shoal.wiring.installation.stored_versions import store_in_new_versions
 
 Obj = dict[str, Any]
 _NAMESPACE, _DEFINITIONS, _STACK = STAGES[0], STAGES[1], STAGES[-1]
@@ -109,6 +110,8 @@ class Installer:
         waits = StageWaits(self._writer, self._report, self._writer.clock.seconds() + self._patience.timeout_s)
         try:
             await self._apply_stages(record, work, waits)
+            definitions = [address_of(obj) for obj in work.objects if stage_of(obj["kind"]) == _DEFINITIONS]
+            await store_in_new_versions(self._writer, definitions, self._report)
             if work.tested is not None and self._patience.waits:
                 await GpuTest(self._writer, self._report, waits).run(record.release, work.tested)
         except NotReadyError as error:

@@ -44,6 +44,7 @@ from shoal.wiring.installation.release_store import (
     save_record,
     selector_of,
 )
+from shoal.wiring.installation.stored_versions import defined_kind
 from shoal.wiring.installation.written_objects import remove_written_objects
 
 Obj = dict[str, Any]
@@ -136,11 +137,7 @@ class Remover:
 
     async def _number_of_objects(self, definition: Obj, release: Release) -> int:
         """Without those of the release."""
-        spec = definition["spec"]
-        stored = next(one["name"] for one in spec["versions"] if one["storage"])
-        names = spec["names"]
-        kind = Kind(spec["group"], stored, names["plural"], names["kind"], is_namespaced=spec["scope"] == "Namespaced")
-        objects = await self._writer.all(kind)
+        objects = await self._writer.all(defined_kind(definition))
         return sum(not release.owns(one["metadata"].get("labels") or {}) for one in objects)
 
     async def _stop_conversion(self, release: Release, going: Iterable[Address]) -> None:
