@@ -12,9 +12,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from build.small_clusters import ADMIN, SmallCluster, small_cluster
 from shoal.client.kind import DEPLOYMENTS, NODES
 from shoal.client.port import Api
+from shoal.embedded.apiserver.foreign.definitions import storing_the_oldest
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.install.inventory import ReleaseRecord
 from shoal.install.release import FIELD_MANAGER, Release
@@ -25,6 +28,7 @@ from shoal.wiring.installation.facts_reader import POLICIES
 from shoal.wiring.installation.preparing import InstallRequest, Preparation, prepare
 from shoal.wiring.installation.release_store import find_record
 
+Obj = dict[str, Any]
 RELEASE = Release("prod", "gpu-operator", "0.2.0")
 QUICK = ("crds.projects={gpu-operator}", "controllers={scheduler}", "smokeTest.enabled=false")
 
@@ -87,3 +91,23 @@ async def upgraded(folder: Path) -> AsyncIterator[Upgraded]:
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
+
+
+def with_older_definitions(prepared: Preparation) -> Preparation:
+    """As by a release that did not know the newest version of the kinds of Kueue, nor a field of the ClusterPolicy."""
+    objects = tuple(
+        _older_definition(one) if one["kind"] == "CustomResourceDefinition" else one for one in prepared.plan.applied
+    )
+    return replace(prepared, plan=replace(prepared.plan, applied=objects))
+
+
+def _older_definition(definition: Obj) -> Obj:
+    spec, name = definition["spec"], definition["metadata"]["name"]
+    if name == "clusterpolicies.nvidia.com":
+        fields = spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        del fields["properties"]["kataManager"]
+        fields.pop("x-kubernetes-preserve-unknown-fields", None)
+    if spec["group"] == "kueue.x-k8s.io" and "v1beta1" in [one["name"] for one in spec["versions"]]:
+        older = [one for one in spec["versions"] if one["name"] != "v1beta2"]
+        return storing_the_oldest({**definition, "spec": {**spec, "versions": older}})
+    return definition

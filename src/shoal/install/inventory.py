@@ -27,6 +27,8 @@ _PREFIX = "shoal-release-"
 _LARGEST_BYTES = 8 * 1024 * 1024
 """Of the objects of a revision, uncompressed."""
 INSTALLING, DEPLOYED, FAILED, UPGRADING, REMOVING = "installing", "deployed", "failed", "upgrading", "uninstalling"
+ROLLING_BACK = "rolling back"
+"""The current revision is one that was ready before, and is applied again."""
 
 
 class Revision(msgspec.Struct, frozen=True):

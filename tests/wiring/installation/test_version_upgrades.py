@@ -5,19 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from build.killed_writes import KilledApi
-from build.upgraded_releases import Upgraded, upgraded
+from build.upgraded_releases import Upgraded, upgraded, with_older_definitions
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
 from shoal.client.item import Item
 from shoal.client.kind import DEFINITIONS, Kind
 from shoal.client.refusals import ForbiddenError
-from shoal.embedded.apiserver.foreign.definitions import storing_the_oldest
 from shoal.install.inventory import DEPLOYED
 from shoal.install.release import Release
-from shoal.wiring.installation.preparing import Preparation
 
 Obj = dict[str, Any]
 OLD, NEW = Release("prod", "gpu-operator", "0.1.4"), Release("prod", "gpu-operator", "0.2.0")
@@ -36,26 +32,6 @@ class _WithoutUpdates(KilledApi):
         raise ForbiddenError(f"{kind.plural} is forbidden")
 
 
-def _older(prepared: Preparation) -> Preparation:
-    """As by a release that did not know the newest version of the kinds of Kueue, nor a field of the ClusterPolicy."""
-    objects = tuple(
-        _older_definition(one) if one["kind"] == "CustomResourceDefinition" else one for one in prepared.plan.applied
-    )
-    return replace(prepared, plan=replace(prepared.plan, applied=objects))
-
-
-def _older_definition(definition: Obj) -> Obj:
-    spec, name = definition["spec"], definition["metadata"]["name"]
-    if name == "clusterpolicies.nvidia.com":
-        fields = spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-        del fields["properties"]["kataManager"]
-        fields.pop("x-kubernetes-preserve-unknown-fields", None)
-    if spec["group"] == "kueue.x-k8s.io" and "v1beta1" in [one["name"] for one in spec["versions"]]:
-        older = [one for one in spec["versions"] if one["name"] != "v1beta2"]
-        return storing_the_oldest({**definition, "spec": {**spec, "versions": older}})
-    return definition
-
-
 async def _stored(tried: Upgraded) -> tuple[str, list[str]]:
     found = await tried.cluster.get(DEFINITIONS, _FLAVORS)
     storing = next(one["name"] for one in found["spec"]["versions"] if one["storage"])
@@ -63,7 +39,7 @@ async def _stored(tried: Upgraded) -> tuple[str, list[str]]:
 
 
 async def _install_old(tried: Upgraded) -> None:
-    await tried.installer.apply(_older(await tried.prepared(*VALUES, "replicas=3", release=OLD)))
+    await tried.installer.apply(with_older_definitions(await tried.prepared(*VALUES, "replicas=3", release=OLD)))
     flavor = {"metadata": {"name": "a100"}, "spec": {"nodeLabels": {"gpu": "a100"}}}
     await tried.cluster.create(FLAVORS["v1beta1"], flavor)
 

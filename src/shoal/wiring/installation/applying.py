@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.install.inventory import DEPLOYED, FAILED, UPGRADING, FailedRevision, ReleaseRecord, Revision
+from shoal.install.inventory import DEPLOYED, FAILED, ROLLING_BACK, FailedRevision, ReleaseRecord, Revision
 from shoal.install.manifest import STAGES, Address, address_of, stage_of
 from shoal.install.values.reading import ChartValues
 from shoal.units.errors import UserError, Where
@@ -83,8 +83,11 @@ class Installer:
     async def roll_back(self, record: ReleaseRecord) -> ReleaseRecord:
         """Apply the objects of the former revision as they were recorded. Raises UserError without one.
 
-        Definitions are not rolled back: a newer one serves the older versions.
+        Definitions are not rolled back: a newer one serves the older versions. A way back that was interrupted is
+        completed.
         """
+        if record.state == ROLLING_BACK:
+            return await self._return_to(record, record.current)
         if record.former is None:
             what = f"release {record.name} has no former revision"
             raise UserError(
@@ -99,7 +102,7 @@ class Installer:
         wanted = {*definitions, *map(address_of, target.objects)}
         stale = [one for one in reversed(record.inventory) if one not in wanted]
         inventory = tuple(dict.fromkeys((*map(address_of, target.objects), *record.inventory)))
-        starting = msgspec.structs.replace(record, state=UPGRADING, inventory=inventory)
+        starting = msgspec.structs.replace(record, state=ROLLING_BACK, inventory=inventory)
         return await self._carry_out(starting, Work(target.objects, tuple(stale)))
 
     async def _carry_out(self, record: ReleaseRecord, work: Work) -> ReleaseRecord:

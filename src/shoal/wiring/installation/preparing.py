@@ -6,7 +6,16 @@ from typing import Any
 
 import msgspec
 
-from shoal.install.inventory import DEPLOYED, INSTALLING, UPGRADING, InstallPlan, ReleaseRecord, Revision, plan
+from shoal.install.inventory import (
+    DEPLOYED,
+    INSTALLING,
+    ROLLING_BACK,
+    UPGRADING,
+    InstallPlan,
+    ReleaseRecord,
+    Revision,
+    plan,
+)
 from shoal.install.manifest import address_of, manifest
 from shoal.install.preflight.checks import adapted, findings
 from shoal.install.preflight.facts import ClusterFacts, Finding
@@ -70,7 +79,7 @@ class Preparation(msgspec.Struct, frozen=True):
             )
         former, number, state = present.former, present.current.number, INSTALLING
         is_same = _content(present.current) == _content(revision)
-        if present.state == DEPLOYED and not is_same:
+        if present.state in (DEPLOYED, ROLLING_BACK) and not is_same:
             former, number = present.current, number + 1
         if former is not None:
             state = UPGRADING
