@@ -103,8 +103,8 @@ async def test_an_upgrade_killed_at_any_write_is_completed_by_the_next(tmp_path:
 @virtual
 async def test_an_upgrade_killed_at_any_write_can_be_reverted(tmp_path: Path) -> None:
     writes, _ = await _finished(tmp_path, _upgrade)
-    # The first write is the record, without which nothing was begun.
-    for at in list(_some(writes, is_done=True, step=9))[1:]:
+    # The first two writes are the namespace and the record, without which nothing was begun.
+    for at in (one for one in _some(writes, is_done=True, step=9) if one > 2):
         async with small_cluster(tmp_path, [namespace_controller]) as cluster:
             await _install_old(cluster)
             with pytest.raises(KilledError):
@@ -124,7 +124,8 @@ async def test_an_upgrade_killed_at_any_write_can_be_reverted(tmp_path: Path) ->
 @virtual
 async def test_a_way_back_killed_at_any_write_is_completed_by_the_next(tmp_path: Path) -> None:
     writes, _ = await _finished(tmp_path, _upgrade, _roll_back)
-    for at in _some(writes, is_done=True, step=9):
+    # After the last write, the way back is complete, and the next one would turn round.
+    for at in _some(writes - 1, is_done=True, step=9):
         async with small_cluster(tmp_path, [namespace_controller]) as cluster:
             await _install_old(cluster)
             await _upgrade(cluster, _as_installer(cluster))
