@@ -117,8 +117,10 @@ class UpgradingCluster:
     # -- the other programs -------------------------------------------------------------------------------------------
 
     async def prepare(self, names: tuple[str, ...], *, has_validator: bool) -> None:
-        definition = next(one for one in definitions() if one["metadata"]["name"] == "clusterpolicies.nvidia.com")
-        await self.cluster.create(DEFINITIONS, definition)
+        kinds = ("clusterpolicies.nvidia.com", "misplacedclusterpolicies.config.openshift.io")
+        for definition in definitions():
+            if definition["metadata"]["name"] in kinds:
+                await self.cluster.create(DEFINITIONS, definition)
         for set_name, labels in (("driver", DRIVER_APP), *((("validator", VALIDATOR_APP),) if has_validator else ())):
             template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
             spec = {"selector": {"matchLabels": labels}, "template": template, "updateStrategy": {"type": "OnDelete"}}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from shoal.install.differences import differences
-from shoal.install.inventory import DEPLOYED, ReleaseRecord, Revision, from_api, plan, to_api
+from shoal.install.inventory import DEPLOYED, FailedRevision, ReleaseRecord, Revision, from_api, plan, to_api
 from shoal.install.manifest import Address, address_of
 from shoal.install.release import Release
 from shoal.units.errors import UserError
@@ -27,9 +28,11 @@ def test_a_record_is_read_as_it_was_written() -> None:
     wide = Address("v1", "Namespace", "", "ns")
     revision = Revision(2, "1.1", {"mig": {"strategy": "mixed"}}, (_obj("ConfigMap", "a"),))
     record = ReleaseRecord("prod", "ns", DEPLOYED, True, True, False, (wide, address), revision, Revision(1, "1.0"))
+    record = replace(record, failed=FailedRevision("1.2", {"replicas": 3}, "workloads: 0 of 3 pods ready"))
     written = to_api(record)
     assert written["metadata"]["name"] == "shoal-release-prod"
     assert written["data"]["revision"] == "2"
+    assert written["data"]["failed"] == "workloads: 0 of 3 pods ready"
     assert from_api(written) == record
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from build.operator_objects import Built
-from shoal.data.permissions import lines_of
+from shoal.data.permissions import IN_NAMESPACE, lines_of
 from shoal.data.role_lines import rules
 
 NVIDIA = {"repository": "nvcr.io/nvidia", "image": "i", "version": "v"}
@@ -28,9 +28,23 @@ def _granted(some: Any) -> set[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("case", POLICIES)
 def test_the_operator_may_itself_do_what_it_allows_to_a_component(case: str) -> None:
-    own = _granted(rules(lines_of(("operator",))))
+    everywhere = _granted(rules(lines_of(("operator",))))
+    inside = everywhere | _granted(rules(IN_NAMESPACE["operator"]))
     objects = Built(POLICIES[case]).objects
     roles = {name: one for (kind, name), one in objects.items() if kind in ("Role", "ClusterRole")}
     assert roles
     for name, role in roles.items():
+        own = inside if role["kind"] == "Role" else everywhere
         assert _granted(role["rules"]) - own == set(), name
+
+
+def test_the_operator_changes_no_object_of_other_namespaces_but_pods() -> None:
+    changing = {"create", "delete", "patch", "update"}
+    changed = {
+        (group, resource) for group, resource, verb in _granted(rules(lines_of(("operator",)))) if verb in changing
+    }
+    assert {resource for _, resource in changed} == {
+        *("clusterpolicies/finalizers", "clusterpolicies/status", "nvidiadrivers/finalizers", "nvidiadrivers/status"),
+        *("clusterrolebindings", "clusterroles", "events", "nodes", "nodes/status", "runtimeclasses"),
+        *("pods", "pods/devices", "pods/eviction", "pods/status"),
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -10,6 +10,7 @@ from shoal.cli.cluster_access import AccessOptions, announce, named
 from shoal.cli.exit_codes import FAILED
 from shoal.cli.formats import TABLES, TableOutput, checked
 from shoal.cli.option_groups import with_options
+from shoal.cli.release_options import ReleaseOptions
 from shoal.units.visible_text import visible
 
 if TYPE_CHECKING:
@@ -21,13 +22,8 @@ if TYPE_CHECKING:
 
 @with_options
 def status(
-    release: Annotated[
-        str, typer.Argument(metavar="[RELEASE]", help="The name of the release.", show_default=False)
-    ] = "",
     *,
-    namespace: Annotated[
-        str, typer.Option("-n", "--namespace", metavar="NAME", help="The namespace of the release; by default any.")
-    ] = "",
+    chosen: ReleaseOptions,
     output: TableOutput = TABLES[0],
     access: AccessOptions,
 ) -> None:
@@ -43,7 +39,7 @@ def status(
     announce(connected)
 
     async def work(writer: ClusterWriter, _: str) -> InstallationStatus:
-        return await _status(writer, release, namespace)
+        return await _status(writer, chosen)
 
     found = installing(connected, work)
     if output in FOR_PROGRAMS:
@@ -54,13 +50,19 @@ def status(
         raise typer.Exit(FAILED)
 
 
-async def _status(writer: ClusterWriter, name: str, namespace: str) -> InstallationStatus:
+async def _status(writer: ClusterWriter, chosen: ReleaseOptions) -> InstallationStatus:
     from shoal.client.kind import DAEMON_SETS, DEPLOYMENTS, NODES
-    from shoal.install.progress_rows import InstallationStatus, component_rows, first_problem, node_rows
+    from shoal.install.progress_rows import (
+        InstallationStatus,
+        component_rows,
+        failed_upgrade,
+        first_problem,
+        node_rows,
+    )
     from shoal.wiring.installation.facts_reader import POLICIES
     from shoal.wiring.installation.release_store import installed_record
 
-    record = await installed_record(writer, name, namespace)
+    record = await installed_record(writer, chosen.release, chosen.namespace)
     policies = await writer.all(POLICIES)
     spaces = {record.namespace, *((one.get("status") or {}).get("namespace", "") for one in policies)} - {""}
     deployments = [one for space in sorted(spaces) for one in await writer.all(DEPLOYMENTS, "", space)]
@@ -76,6 +78,7 @@ async def _status(writer: ClusterWriter, name: str, namespace: str) -> Installat
         nodes,
         next((str((one.get("status") or {}).get("state", "unknown")) for one in policies), ""),
         first_problem(record.state, components, nodes),
+        failed_upgrade(record),
     )
 
 
@@ -102,6 +105,8 @@ def _show(found: InstallationStatus, *, is_wide: bool) -> None:
         rows = [(*row, more) for row, more in zip(rows, stages, strict=True)]
     if rows:
         shown.print(_table(columns, rows))
+    if found.failed_upgrade:
+        typer.echo(visible(f"failed upgrade: {found.failed_upgrade}"))
     typer.echo(visible(f"first problem: {found.problem}") if found.problem else "everything is ready")
 
 

@@ -10,6 +10,7 @@ import typer
 
 from shoal.cli.cluster_access import AccessOptions, announce
 from shoal.cli.option_groups import with_options
+from shoal.cli.release_options import ReleaseOptions
 from shoal.units.visible_text import visible
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class UninstallOptions:
-    namespace: Annotated[
-        str, typer.Option("-n", "--namespace", metavar="NAME", help="The namespace of the release; by default any.")
-    ] = ""
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be removed; remove nothing.")] = False
     keep_definitions: Annotated[
         bool, typer.Option("--keep-crds", help="Keep all CustomResourceDefinitions and their objects.")
@@ -32,10 +30,8 @@ class UninstallOptions:
 
 @with_options
 def uninstall(
-    release: Annotated[
-        str, typer.Argument(metavar="[RELEASE]", help="The name of the release.", show_default=False)
-    ] = "",
     *,
+    named: ReleaseOptions,
     options: UninstallOptions,
     access: AccessOptions,
 ) -> None:
@@ -50,17 +46,17 @@ def uninstall(
     announce(connected, changes=not options.dry_run)
 
     async def work(writer: ClusterWriter, _: str) -> str:
-        return await _removed(writer, release, options)
+        return await _removed(writer, named, options)
 
     typer.echo(installing(connected, work))
 
 
-async def _removed(writer: ClusterWriter, name: str, options: UninstallOptions) -> str:
+async def _removed(writer: ClusterWriter, named: ReleaseOptions, options: UninstallOptions) -> str:
     from shoal.cli.installation_access import progress_line
     from shoal.wiring.installation.release_store import release_to_remove
     from shoal.wiring.installation.removal import RemovalRequest, Remover
 
-    release = await release_to_remove(writer, name, options.namespace)
+    release = await release_to_remove(writer, named.release, named.namespace)
     remover = Remover(writer, progress_line)
     planned = await remover.plan(release)
     counts = dict(planned.with_objects)

@@ -10,23 +10,31 @@ import typer
 from shoal.cli.cluster_access import AccessOptions, announce
 from shoal.cli.exit_codes import FAILED
 from shoal.cli.option_groups import with_options
+from shoal.cli.release_options import ReleaseOptions
 from shoal.cli.values_options import ValuesOptions
 from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
+    from shoal.install.inventory import ReleaseRecord
+    from shoal.wiring.installation.applying import Installer
     from shoal.wiring.installation.cluster_writer import ClusterWriter
+    from shoal.wiring.installation.preparing import InstallRequest
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpgradeOptions:
-    namespace: Annotated[
-        str, typer.Option("-n", "--namespace", metavar="NAME", help="The namespace of the release; by default any.")
-    ] = ""
     rollback: Annotated[bool, typer.Option("--rollback", help="Apply the former revision again.")] = False
     reset_values: Annotated[
         bool, typer.Option("--reset-values", help="Start from the defaults instead of the present values.")
     ] = False
     diff: Annotated[bool, typer.Option("--diff", help="Print what would change in the cluster; apply nothing.")] = False
+    rehearse: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse",
+            help="Upgrade a copy of the cluster in this process; print what would change or fail, and apply nothing.",
+        ),
+    ] = False
     keep_failed: Annotated[
         bool, typer.Option("--keep-failed", help="Do not return to the present revision if the upgrade is not ready.")
     ] = False
@@ -39,10 +47,8 @@ class UpgradeOptions:
 
 @with_options
 def upgrade(
-    release: Annotated[
-        str, typer.Argument(metavar="[RELEASE]", help="The name of the release.", show_default=False)
-    ] = "",
     *,
+    named: ReleaseOptions,
     options: UpgradeOptions,
     values: ValuesOptions,
     access: AccessOptions,
@@ -56,35 +62,34 @@ def upgrade(
 
     if options.rollback and values.are_given:
         raise UserError("is given with values", where=Where(path="--rollback"), fix="leave out the values")
+    if options.rehearse and options.diff:
+        raise UserError("is given with --diff", where=Where(path="--rehearse"), fix="leave out one of the two")
     connected = access.access()
-    announce(connected, changes=not options.diff)
+    announce(connected, changes=not (options.diff or options.rehearse))
 
     async def work(writer: ClusterWriter, version: str) -> str:
-        return await _upgraded(writer, version, release, options, values)
+        return await _upgraded(writer, version, named, options, values)
 
     typer.echo(installing(connected, work))
 
 
 async def _upgraded(
-    writer: ClusterWriter, version: str, name: str, options: UpgradeOptions, values: ValuesOptions
+    writer: ClusterWriter, version: str, named: ReleaseOptions, options: UpgradeOptions, values: ValuesOptions
 ) -> str:
-    from shoal import __version__
     from shoal.cli.install import seconds, show_differences
     from shoal.cli.installation_access import progress_line, show_findings
-    from shoal.install.release import Release
     from shoal.wiring.installation.applying import Installer, Patience
-    from shoal.wiring.installation.preparing import InstallRequest, prepare
+    from shoal.wiring.installation.preparing import prepare
     from shoal.wiring.installation.release_store import installed_record
 
     installer = Installer(writer, progress_line, Patience(options.wait, seconds(options.timeout)))
-    record = await installed_record(writer, name, options.namespace)
+    record = await installed_record(writer, named.release, named.namespace)
+    if options.rehearse:
+        return await _rehearsed(writer, version, record, options, values)
     if options.rollback:
         latest = await installer.roll_back(record)
         return f"release {record.name} has revision {latest.current.number}, with the values of the former one"
-    kept = None if options.reset_values else record.current.values
-    release = Release(record.name, record.namespace, __version__)
-    request = InstallRequest(release, values.read(kept), version, takes_ownership=options.take_ownership)
-    prepared = await prepare(writer, request)
+    prepared = await prepare(writer, _request(version, record, options, values))
     show_findings(prepared.findings)
     if options.diff:
         await show_differences(writer, prepared)
@@ -94,3 +99,44 @@ async def _upgraded(
         raise typer.Exit(FAILED)
     latest = await installer.upgrade(prepared, rolls_back=not options.keep_failed)
     return f"release {record.name} has revision {latest.current.number} in the namespace {record.namespace}"
+
+
+def _request(version: str, record: ReleaseRecord, options: UpgradeOptions, values: ValuesOptions) -> InstallRequest:
+    from shoal import __version__
+    from shoal.install.release import Release
+    from shoal.wiring.installation.preparing import InstallRequest
+
+    kept = None if options.reset_values else record.current.values
+    release = Release(record.name, record.namespace, __version__)
+    return InstallRequest(release, values.read(kept), version, takes_ownership=options.take_ownership)
+
+
+async def _rehearsed(
+    writer: ClusterWriter, version: str, record: ReleaseRecord, options: UpgradeOptions, values: ValuesOptions
+) -> str:
+    """Exits with a failure if the upgrade would fail."""
+    from shoal.cli.installation_access import show_findings
+    from shoal.cli.rehearsed_changes import show_rehearsal
+    from shoal.wiring.installation.preparing import prepare
+    from shoal.wiring.installation.rehearsal import rehearse
+    from shoal.wiring.installation.release_store import installed_record
+
+    request = _request(version, record, options, values)
+    if not options.rollback:
+        found = await prepare(writer, request)
+        show_findings(found.findings)
+        if found.errors:
+            typer.echo("shoal: nothing was rehearsed: correct the errors above", err=True)
+            raise typer.Exit(FAILED)
+
+    async def act(copy: ClusterWriter, installer: Installer) -> None:
+        if options.rollback:
+            await installer.roll_back(await installed_record(copy, record.name, record.namespace))
+        else:
+            await installer.upgrade(await prepare(copy, request), rolls_back=False)
+
+    rehearsal = await rehearse(writer, writer.clock, record.release, act)
+    show_rehearsal(rehearsal)
+    if rehearsal.failures:
+        raise typer.Exit(FAILED)
+    return "the upgrade would be carried out; nothing was changed"

@@ -244,25 +244,20 @@ PARTS: dict[str, tuple[str, ...]] = {
         # The components are owned by the policy: some clusters guard who may keep an owner from going.
         "update clusterpolicies/finalizers,nvidiadrivers/finalizers @nvidia.com",
         f"{READ} misplacedclusterpolicies @config.openshift.io",
-        f"create,delete,{READ},patch,update configmaps,serviceaccounts,services",
-        f"create,delete,{READ},patch,update daemonsets @apps",
         f"create,delete,{READ},patch,update runtimeclasses @node.k8s.io",
-        f"create,delete,{READ},patch,update servicemonitors @monitoring.coreos.com",
-        f"create,delete,{READ},patch,update clusterrolebindings,clusterroles,rolebindings,roles {_RBAC}",
-        # The labels by which components are placed, and the level of pod security of the operator's namespace.
-        "get,patch namespaces",
-        f"{READ},patch nodes",
-        f"{READ} pods",
+        f"create,delete,{READ},patch,update clusterrolebindings,clusterroles {_RBAC}",
+        f"{READ},patch,update nodes",
         # What the components may do: a role can be given by those only who have it.
-        "update nodes",
-        "create,delete,patch,update pods",
+        f"delete,{READ} pods",
         "create pods/eviction",
         "patch nodes/status,pods/status",
         "update pods/devices",
+        f"{READ} daemonsets @apps",
     ),
     "driver-upgrades": (
         *FACTS,
         f"{READ} clusterpolicies @nvidia.com",
+        f"{READ} misplacedclusterpolicies @config.openshift.io",
         f"{READ} controllerrevisions @apps",
         # Cordons nodes, and writes the state of their upgrade.
         "patch nodes",
@@ -285,6 +280,16 @@ ELECTION = ("create leases @coordination.k8s.io", "get,update,watch leases @coor
 
 IN_NAMESPACE: dict[str, tuple[str, ...]] = {
     "gatekeeper": ("create secrets", "get,update secrets =shoal-webhook-papers", "get services =shoal-webhook"),
+    "operator": (
+        f"create,delete,{READ},patch,update configmaps,serviceaccounts,services",
+        f"create,delete,{READ},patch,update daemonsets @apps",
+        f"create,delete,{READ},patch,update servicemonitors @monitoring.coreos.com",
+        f"create,delete,{READ},patch,update rolebindings,roles {_RBAC}",
+        # The level of pod security.
+        "get,patch namespaces",
+        # For the components.
+        "create,patch,update pods",
+    ),
 }
 """By part, in the namespace of Shoal's own objects."""
 

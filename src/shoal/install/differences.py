@@ -20,7 +20,7 @@ class Difference(NamedTuple):
     desired: Any
 
     def __str__(self) -> str:
-        return f"{self.path}: {_shown(self.present)} -> {_shown(self.desired)}"
+        return f"{self.path}: {shown(self.present)} -> {shown(self.desired)}"
 
 
 def differences(desired: Any, present: Any, path: str = "") -> Iterator[Difference]:
@@ -72,6 +72,6 @@ def _key_of(listed: list[Any]) -> str:
     return ""
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     text = "absent" if value is None else str(value)
     return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 3]}..."

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,11 +21,14 @@ from shoal.install.release import INSTANCE, Release
 from shoal.units.errors import UserError, Where
 
 Obj = dict[str, Any]
+T = TypeVar("T")
 COMPONENT = "release"
 _PREFIX = "shoal-release-"
 _LARGEST_BYTES = 8 * 1024 * 1024
 """Of the objects of a revision, uncompressed."""
 INSTALLING, DEPLOYED, FAILED, UPGRADING, REMOVING = "installing", "deployed", "failed", "upgrading", "uninstalling"
+ROLLING_BACK = "rolling back"
+"""The current revision is one that was ready before, and is applied again."""
 
 
 class Revision(msgspec.Struct, frozen=True):
@@ -35,6 +38,15 @@ class Revision(msgspec.Struct, frozen=True):
     """As the user gave them."""
     objects: tuple[Obj, ...] = ()
     """Without definitions, which are not rolled back."""
+
+
+class FailedRevision(msgspec.Struct, frozen=True):
+    """A revision that was not ready in time."""
+
+    version: str = ""
+    values: Obj = {}
+    """As the user gave them."""
+    reason: str = ""
 
 
 class ReleaseRecord(msgspec.Struct, frozen=True):
@@ -52,6 +64,8 @@ class ReleaseRecord(msgspec.Struct, frozen=True):
     current: Revision = Revision()
     former: Revision | None = None
     """The revision that `--rollback` applies."""
+    failed: FailedRevision | None = None
+    """The last one that failed, until another one is ready."""
 
     @property
     def release(self) -> Release:
@@ -80,6 +94,9 @@ def to_api(record: ReleaseRecord) -> Obj:
     packed = {"current": _packed(record.current)}
     if record.former is not None:
         packed["former"] = _packed(record.former)
+    if record.failed is not None:
+        data["failed"] = record.failed.reason
+        packed["failedRevision"] = _packed(record.failed)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data, "binaryData": packed}
 
 
@@ -98,8 +115,9 @@ def from_api(config_map: Obj) -> ReleaseRecord:
             data.get("hasOtherProcess") == "true",
             data.get("hadGpuLabels") != "false",
             inventory,
-            _unpacked(packed["current"]),
-            _unpacked(packed["former"]) if "former" in packed else None,
+            _unpacked(packed["current"], Revision),
+            _unpacked(packed["former"], Revision) if "former" in packed else None,
+            _unpacked(packed["failedRevision"], FailedRevision) if "failedRevision" in packed else None,
         )
     except (KeyError, ValueError, zlib.error, msgspec.MsgspecError) as error:
         what = f"is not the record of a release: {error}"
@@ -113,14 +131,14 @@ def _address(line: str) -> Address:
     return Address(*parts)
 
 
-def _packed(revision: Revision) -> str:
+def _packed(revision: Revision | FailedRevision) -> str:
     return base64.b64encode(zlib.compress(msgspec.json.encode(revision), 9)).decode()
 
 
-def _unpacked(text: str) -> Revision:
+def _unpacked(text: str, kind: type[T]) -> T:
     unpacking = zlib.decompressobj()
     data = unpacking.decompress(base64.b64decode(text, validate=True), _LARGEST_BYTES)
-    return msgspec.json.decode(data, type=Revision)
+    return msgspec.json.decode(data, type=kind)
 
 
 class InstallPlan(msgspec.Struct, frozen=True):

@@ -7,8 +7,11 @@ from typing import Any
 
 import msgspec
 
+from shoal.install.differences import shown
+from shoal.install.inventory import ReleaseRecord
 from shoal.install.preflight.node_checks import is_gpu_node
 from shoal.install.readiness import waits_for
+from shoal.install.values.known import flat
 
 Obj = dict[str, Any]
 STAGES_ANNOTATION = "shoal.dev/gpu-stages"
@@ -28,6 +31,7 @@ _DAEMON_SETS = (
     ("node status exporter", "nvidia-node-status-exporter"),
 )
 _GPU = "nvidia.com/"
+_MOST_CHANGES = 5
 _DRIVER_VERSION = "nvidia.com/cuda.driver-version.full"
 
 
@@ -66,6 +70,21 @@ class InstallationStatus(msgspec.Struct, frozen=True):
     """The state of the ClusterPolicy."""
     problem: str = ""
     """The first thing to look at; empty if all is well."""
+    failed_upgrade: str = ""
+    """Of a revision that was not ready in time: its values that differ from the present ones, and the reason."""
+
+
+def failed_upgrade(record: ReleaseRecord) -> str:
+    failed = record.failed
+    if failed is None:
+        return ""
+    before, after = dict(flat(record.current.values)), dict(flat(failed.values))
+    changed = [f"{path}={shown(value)}" for path, value in after.items() if before.get(path) != value]
+    changed += [f"{path}=null" for path in before if path not in after]
+    version = [f"version {failed.version}"] if failed.version != record.current.version else []
+    what = ", ".join([*version, *changed[:_MOST_CHANGES]]) or "the same values"
+    more = f" and {len(changed) - _MOST_CHANGES} others" if len(changed) > _MOST_CHANGES else ""
+    return f"{what}{more}: {failed.reason}"
 
 
 def component_rows(deployments: Sequence[Obj], daemon_sets: Sequence[Obj]) -> Iterator[ComponentRow]:

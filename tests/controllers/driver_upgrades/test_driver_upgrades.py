@@ -12,7 +12,7 @@ from build.ruled_clusters import RuledCluster
 from build.stormy_api import StormyApi
 from build.upgrading_clusters import KilledAtWrite, UpgradingCluster, upgrading_cluster
 from build.virtual_time import virtual
-from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
+from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES
 from shoal.client.kind import DISRUPTION_BUDGETS, NODES, PODS
 from shoal.install.objects.permissions import RoleSubjects, manifests
 from shoal.operator.upgrades.figures import UpgradeFigures
@@ -57,6 +57,31 @@ async def test_a_new_driver_reaches_node_after_node_and_one_is_cordoned_at_a_tim
         said = await messages(run, "gpu-0", "DriverUpgrade")
         assert "The driver upgrade is in state cordon-required: the upgrade starts" in said
         assert "The driver upgrade is in state upgrade-done: upgraded" in said
+
+
+@virtual
+async def test_a_policy_of_the_group_of_openshift_upgrades_drivers_too(tmp_path: Path) -> None:
+    async with upgrading_cluster(tmp_path) as run:
+        spec = {"driver": {"upgradePolicy": {"autoUpgrade": True}}}
+        await run.cluster.create(MISPLACED_CLUSTER_POLICIES, {"metadata": {"name": "gpu-cluster-policy"}, "spec": spec})
+        await run.publish("2")
+        await run.cluster.pass_time(5)
+        await run.until_all("upgrade-done")
+        assert set((await run.drivers()).values()) == {"2"}
+
+
+@virtual
+async def test_a_policy_that_the_operator_refuses_upgrades_no_driver(tmp_path: Path) -> None:
+    async with upgrading_cluster(tmp_path) as run:
+        await run.set_policy(maxParallelUpgrades=1)
+        await run.until_all("upgrade-done")
+        wrong = {"spec": {"driver": {"upgradePolicy": {"maxUnavailable": "some"}}}}
+        await run.cluster.patch(CLUSTER_POLICIES, "cluster-policy", wrong)
+        await run.publish("2")
+        await run.cluster.pass_time(60)
+        assert set((await run.drivers()).values()) == {"1"}
+        said = await messages(run, "cluster-policy", "InvalidUpgradePolicy")
+        assert "spec.driver.upgradePolicy" in said[0]
 
 
 @virtual

@@ -18,8 +18,7 @@ async def test_nothing_is_refused(tmp_path: Path) -> None:
     async with ruled_cluster(tmp_path, "gpu-operator", "prometheus") as ruled:
         cluster = ruled.cluster
         await established(cluster)
-        await ruled.apply(manifests(("operator",), RoleSubjects(user="ann")))
-        await cluster.create(NAMESPACES, {"metadata": {"name": SPACE}})
+        await ruled.apply(manifests(("operator",), RoleSubjects(SPACE, user="ann")))
         await cluster.create(NODES, gpu_node("gpu-0", **{"nvidia.com/mig.capable": "true"}))
         operator = OperatorProcess(cluster, ruled.way_in("ann"))
         image = {"repository": "nvcr.io/nvidia", "enabled": True}

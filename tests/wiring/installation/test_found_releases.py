@@ -87,6 +87,42 @@ async def test_a_record_that_a_user_of_another_namespace_writes_is_not_taken(tmp
 
 
 @virtual
+async def test_a_record_that_a_user_of_another_namespace_writes_blocks_no_installation(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, [namespace_controller]) as cluster:
+        await cluster.create(NAMESPACES, {"metadata": {"name": "team"}})
+        await _write_record(cluster, "other")
+        writer = ClusterWriter(InsideApi(cluster.plane, ADMIN, FIELD_MANAGER), cluster.clock)
+        request = InstallRequest(RELEASE, VALUES, "v1.36.0")
+        assert [one.what for one in (await prepare(writer, request)).errors] == []
+        there = InstallRequest(Release("shoal", "team", "0.2.0"), VALUES, "v1.36.0")
+        errors = (await prepare(writer, there)).errors
+        assert [one.what for one in errors] == ["Shoal is installed already, as release other in the namespace team"]
+
+
+@virtual
+async def test_the_permissions_of_a_release_keep_a_second_one_from_being_installed(tmp_path: Path) -> None:
+    async with installed(tmp_path) as (_, writer):
+        request = InstallRequest(Release("second", "team", "0.2.0"), VALUES, "v1.36.0")
+        whats = [one.what for one in (await prepare(writer, request)).errors]
+        assert "Shoal is installed already, as release shoal in the namespace gpu-operator" in whats
+
+
+@virtual
+async def test_a_record_without_permissions_is_taken_only_in_a_namespace_that_the_user_names(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, [namespace_controller]) as cluster:
+        await cluster.create(NAMESPACES, {"metadata": {"name": "team"}})
+        await _write_record(cluster, RELEASE.name)
+        writer = ClusterWriter(InsideApi(cluster.plane, ADMIN, FIELD_MANAGER), cluster.clock)
+        for name in ("", RELEASE.name):
+            with pytest.raises(UserError, match="name the release: shoal -n team"):
+                await installed_record(writer, name)
+            with pytest.raises(UserError, match="name it: -n team"):
+                await release_to_remove(writer, name)
+            assert (await installed_record(writer, name, "team")).namespace == "team"
+            assert (await release_to_remove(writer, name, "team")).namespace == "team"
+
+
+@virtual
 async def test_the_definition_of_objects_that_users_wrote_is_kept_without_a_question(tmp_path: Path) -> None:
     async with installed(tmp_path) as (cluster, writer):
         await cluster.create(NVIDIA_DRIVERS, {"metadata": {"name": "mine"}, "spec": {}})

@@ -98,6 +98,21 @@ async def test_a_half_installed_release_is_removed_completely(tmp_path: Path, is
 
 
 @virtual
+async def test_completing_a_removal_says_that_it_was_interrupted(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, [namespace_controller]) as cluster:
+        await _install(cluster, _as_installer(cluster))
+        with pytest.raises(KilledError):
+            await _remove(cluster, KilledApi(_as_installer(cluster), 6))
+        told: list[str] = []
+        remover = Remover(_writer(cluster, _as_installer(cluster)), told.append)
+        await remover.remove(RemovalRequest(RELEASE), await remover.plan(RELEASE))
+        assert told[:2] == [
+            "release prod: its removal was interrupted and is completed now",
+            "GPU stack: nothing is left",
+        ]
+
+
+@virtual
 @pytest.mark.parametrize("is_done", [False, True])
 async def test_a_removal_killed_at_any_write_is_completed_by_the_next(tmp_path: Path, is_done: bool) -> None:
     writes, expected = await _number_of_writes(tmp_path, removes=True)

@@ -15,15 +15,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-import msgspec
 from msgspec import structs
 
+from shoal.client.cluster_policies import ranked_policies
 from shoal.client.context import Context
-from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
+from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES
 from shoal.client.item import Item, Key, Obj
-from shoal.client.kind import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
+from shoal.client.kind import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS, Kind
 from shoal.client.kubelet.pod_facts import nodes_of
 from shoal.client.loop import Loop
 from shoal.client.port import Deletion, Patch
@@ -44,7 +43,7 @@ from shoal.controllers.driver_upgrades.upgrade_facts import (
     template_labels,
     upgrade_node,
 )
-from shoal.operator.policy.active import PolicyCandidate
+from shoal.operator.policy.reading import read_cluster_policy
 from shoal.operator.upgrades.decision import NodeAction, UpgradeDecision
 from shoal.operator.upgrades.figures import UpgradeFigures, upgrade_figures
 from shoal.operator.upgrades.nodes import UpgradeNode
@@ -63,29 +62,6 @@ _AGAIN_S = 15.0
 """The time between passes while a node is in progress, for waits with a limit."""
 _COMPONENTS = "components-by-node"
 _REMOVALS = (NodeAction.EVICT_GPU_PODS, NodeAction.DRAIN)
-
-
-class _Switch(msgspec.Struct, frozen=True):
-    enabled: bool = False
-
-
-class _DriverSpec(msgspec.Struct, frozen=True, rename="camel"):
-    enabled: bool = True
-    upgrade_policy: Any = None
-
-
-class _PolicySpec(msgspec.Struct, frozen=True, rename="camel"):
-    driver: _DriverSpec = _DriverSpec()
-    sandbox_workloads: _Switch = _Switch()
-
-
-class _PolicyMeta(msgspec.Struct, frozen=True, rename="camel"):
-    creation_timestamp: str = ""
-
-
-class _UpgradedPolicy(msgspec.Struct, frozen=True):
-    metadata: _PolicyMeta = _PolicyMeta()
-    spec: _PolicySpec = _PolicySpec()
 
 
 class DriverUpgrades:
@@ -111,7 +87,8 @@ class DriverUpgrades:
         self._pods.on_change(self._pod_changed)
         for informer in (self._sets, self._revisions):
             informer.on_change(lambda _before, _after: self._wake())
-        served.when_there(CLUSTER_POLICIES, lambda _: self._start())
+        for kind in (CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES):
+            served.when_there(kind, self._start)
 
     async def run(self) -> None:
         """Until cancelled. Nothing is done before the server has ClusterPolicies."""
@@ -122,9 +99,9 @@ class DriverUpgrades:
         finally:
             await self._removals.close()
 
-    def _start(self) -> None:
-        self._loop.need(CLUSTER_POLICIES)
-        self._context.informers.of(CLUSTER_POLICIES).on_change(lambda _before, _after: self._wake())
+    def _start(self, kind: Kind) -> None:
+        self._loop.need(kind)
+        self._context.informers.of(kind).on_change(lambda _before, _after: self._wake())
         self._found.set()
         self._wake()
 
@@ -151,7 +128,7 @@ class DriverUpgrades:
             self._removals.keep_only(())
             self.figures = UpgradeFigures()
             return None
-        policy, item = found
+        policy, kind, item = found
         self._work.apply(self._watched.drain())
         now_s = int(self._context.clock.seconds())
         heads = {one.name: node_head(one) for one in self._nodes}
@@ -170,35 +147,29 @@ class DriverUpgrades:
                 continue
             except ConflictError as error:
                 conflict = error
-        self._reports.rollout(item, nodes)
+        self._reports.rollout(kind, item, nodes)
         if conflict is not None:
             raise conflict
         moved = any(one.state != by_name[one.node].state for one in done.decisions)
         return _GATHER_S if moved else _AGAIN_S if self._busy else None
 
-    def _policy(self) -> tuple[UpgradePolicy, Item] | None:
-        """The upgrade policy of the oldest ClusterPolicy; None: no drivers are upgraded."""
-        items = sorted(
-            self._context.informers.of(CLUSTER_POLICIES),
-            key=lambda item: PolicyCandidate(item.name, item.read(_PolicyHead).metadata.creation_timestamp).rank,
-        )
-        if not items:
+    def _policy(self) -> tuple[UpgradePolicy, Kind, Item] | None:
+        """The upgrade policy of the ClusterPolicy that applies; None: no drivers are upgraded."""
+        ranked = ranked_policies(self._context.informers)
+        if not ranked:
             return None
-        where = Where(obj=f"ClusterPolicy {items[0].name}", path="spec.driver.upgradePolicy")
+        kind, item = ranked[0]
+        written = item.obj().get("spec")
         try:
-            spec = items[0].read(_UpgradedPolicy).spec
-            written = spec.driver.upgrade_policy
-            if written is not None and not isinstance(written, Mapping):
-                raise UserError("must be an object", where=where)
-            policy = parse_upgrade_policy(written, where)
-        except msgspec.DecodeError as error:
-            self._reports.refused(items[0], str(error))
-            return None
+            spec = read_cluster_policy(written, Where(obj=f"ClusterPolicy {item.name}")).spec
+            # As it is written: without an upgrade policy, no driver is upgraded.
+            place = Where(obj=f"ClusterPolicy {item.name}", path="spec.driver.upgradePolicy")
+            policy = parse_upgrade_policy(((written or {}).get("driver") or {}).get("upgradePolicy"), place)
         except UserError as error:
-            self._reports.refused(items[0], str(error))
+            self._reports.refused(kind, item, str(error))
             return None
         is_on = spec.driver.enabled and not spec.sandbox_workloads.enabled and policy.is_automatic
-        return (policy, items[0]) if is_on else None
+        return (policy, kind, item) if is_on else None
 
     def _options(self) -> UpgradeOptions:
         """Nodes are validated where a DaemonSet of the validator exists."""
@@ -300,7 +271,3 @@ class DriverUpgrades:
         await self._context.api.patch(NODES, "", node.name, Patch("merge", {"metadata": metadata}))
         if changed:
             self._reports.moved(present, decision)
-
-
-class _PolicyHead(msgspec.Struct, frozen=True):
-    metadata: _PolicyMeta = _PolicyMeta()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shoal.client.context import Context
-from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
 from shoal.client.item import Item, Obj
+from shoal.client.kind import Kind
 from shoal.operator.upgrades.decision import UpgradeDecision
 from shoal.operator.upgrades.nodes import UpgradeNode
 from shoal.operator.upgrades.states import UpgradeState
@@ -32,7 +32,7 @@ class UpgradeReports:
         else:
             self._events.record(about, REASON, words)
 
-    def rollout(self, policy_item: Item, nodes: Sequence[UpgradeNode]) -> None:
+    def rollout(self, kind: Kind, policy_item: Item, nodes: Sequence[UpgradeNode]) -> None:
         """No further node starts while one has failed; said once for each set of failed nodes."""
         self._refused = ""
         failed = sorted(node.name for node in nodes if node.state == UpgradeState.FAILED)
@@ -47,15 +47,15 @@ class UpgradeReports:
             f"The driver upgrade failed on node {', '.join(failed[:_MOST_NAMES])}{more}; {waiting} nodes wait until "
             f"the driver runs there. See the Events of the node and the logs of its driver pod"
         )
-        self._events.record(_about(policy_item), STOPPED, words, type_="Warning")
+        self._events.record(_about(kind, policy_item), STOPPED, words, type_="Warning")
 
-    def refused(self, policy_item: Item, why: str) -> None:
+    def refused(self, kind: Kind, policy_item: Item, why: str) -> None:
         """The upgrade policy cannot be read; said once."""
         if why != self._refused:
             self._refused = why
-            self._events.record(_about(policy_item), INVALID, f"No driver is upgraded: {why}", type_="Warning")
+            self._events.record(_about(kind, policy_item), INVALID, f"No driver is upgraded: {why}", type_="Warning")
 
 
-def _about(item: Item) -> Obj:
+def _about(kind: Kind, item: Item) -> Obj:
     metadata = {"name": item.name, "uid": item.uid}
-    return {"kind": CLUSTER_POLICIES.name, "apiVersion": CLUSTER_POLICIES.api_version, "metadata": metadata}
+    return {"kind": kind.name, "apiVersion": kind.api_version, "metadata": metadata}

@@ -6,13 +6,13 @@ import copy
 from typing import Any
 
 from shoal.client import conditions
+from shoal.client.cluster_policies import ranked_policies
 from shoal.client.conditions import WriteTime
 from shoal.client.context import Context
-from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES
+from shoal.client.ecosystem_kinds import MISPLACED_CLUSTER_POLICIES
 from shoal.client.item import Item, Obj
 from shoal.client.kind import Kind
 from shoal.client.port import Patch
-from shoal.operator.policy.active import PolicyCandidate, ranked
 from shoal.operator.progress.policy_status import PolicyStatus
 
 
@@ -27,14 +27,7 @@ class Policies:
 
     def ranked(self) -> list[tuple[Kind, Item]]:
         """The policy that applies, and then the ignored ones."""
-        found = {}
-        for kind in (CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES):
-            for item in self._context.informers.known(kind) or ():
-                meta = item.obj()["metadata"]
-                if not meta.get("deletionTimestamp"):
-                    candidate = PolicyCandidate(item.name, str(meta.get("creationTimestamp", "")), kind.group, item.uid)
-                    found[candidate] = (kind, item)
-        return [found[one] for one in ranked(found)]
+        return ranked_policies(self._context.informers)
 
     def warn(self, kind: Kind, item: Item, reason: str, words: tuple[str, ...]) -> None:
         """Record each as an Event once, until they change."""

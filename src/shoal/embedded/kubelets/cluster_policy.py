@@ -9,7 +9,7 @@ Without a policy all ConfigMaps are searched, so that a label and a ConfigMap ar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -18,26 +18,9 @@ from shoal.client.item import Item
 from shoal.embedded.gpus import mig_manager, plugin_manager
 from shoal.operator.policy.config_remarks import config_remarks
 from shoal.operator.policy.operands import ConfigReference
+from shoal.operator.policy.reading import read_cluster_policy
 
 Obj = dict[str, Any]
-
-
-class _Component(msgspec.Struct, frozen=True):
-    config: ConfigReference | None = None
-
-
-class _Mig(msgspec.Struct, frozen=True):
-    strategy: str = ""
-
-
-class _ClusterPolicySpec(msgspec.Struct, frozen=True, rename="camel"):
-    device_plugin: _Component | None = None
-    mig_manager: _Component | None = None
-    mig: _Mig | None = None
-
-
-class _Policy(msgspec.Struct, frozen=True):
-    spec: _ClusterPolicySpec | None = None
 
 
 class ClusterPolicy(msgspec.Struct, frozen=True):
@@ -65,23 +48,12 @@ class ClusterPolicy(msgspec.Struct, frozen=True):
 
 
 def read_policy(item: Item) -> ClusterPolicy:
-    spec = item.read(_Policy).spec or _ClusterPolicySpec()
-    return ClusterPolicy(_config(spec.device_plugin), _config(spec.mig_manager), (spec.mig or _Mig()).strategy)
-
-
-def honoured(real: Iterable[Item], misplaced: Iterable[Item]) -> list[Item]:
-    """The policy that applies, followed by the ignored ones: the real kind before the misplaced one, older before
-    newer.
-    """
-    return [one for some in (real, misplaced) for one in sorted(some, key=lambda item: (_created(item), item.name))]
-
-
-def _created(item: Item) -> str:
-    return str(item.obj()["metadata"].get("creationTimestamp", ""))
-
-
-def _config(component: _Component | None) -> ConfigReference:
-    return (component.config if component is not None else None) or ConfigReference()
+    """Raises UserError for a value that the operator does not accept."""
+    written = item.obj().get("spec") or {}
+    spec = read_cluster_policy(written).spec
+    # Without a strategy in the policy, that of the machine remains.
+    strategy = spec.mig.strategy if (written.get("mig") or {}).get("strategy") else ""
+    return ClusterPolicy(spec.device_plugin.config, spec.mig_manager.config, strategy)
 
 
 def _choose(labels: dict[str, str], label: str, default: str) -> None:

@@ -12,12 +12,13 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from shoal.client.cluster_policies import ranked_policies
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES
 from shoal.client.item import Item
 from shoal.client.served import answering
-from shoal.embedded.kubelets.cluster_policy import ClusterPolicy, honoured, read_policy
-from shoal.units.errors import ShoalError
+from shoal.embedded.kubelets.cluster_policy import ClusterPolicy, read_policy
+from shoal.units.errors import ShoalError, UserError
 
 Obj = dict[str, Any]
 _FIRST_S, _LONGEST_S = 1.0, 60.0
@@ -62,7 +63,12 @@ class PolicyWatch:
         if self._task is None:
             return
         ranked = self._ranked()
-        policy = read_policy(ranked[0]) if ranked else None
+        try:
+            policy = read_policy(ranked[0]) if ranked else None
+        except UserError as error:
+            # As with the operator, the nodes stay as they are until the policy is corrected.
+            self._events.record(_about(ranked[0]), "ReconcileFailed", str(error), type_="Warning")
+            policy = self.policy
         for other in ranked[1:]:
             words = f"only one ClusterPolicy is honoured, and that is {ranked[0].name}"
             self._events.record(_about(other), "Ignored", words, type_="Warning")
@@ -71,9 +77,7 @@ class PolicyWatch:
             self._changed()
 
     def _ranked(self) -> list[Item]:
-        informers = self._context.informers
-        real, misplaced = informers.known(CLUSTER_POLICIES), informers.known(MISPLACED_CLUSTER_POLICIES)
-        return honoured(real or (), misplaced or ())
+        return [item for _, item in ranked_policies(self._context.informers)]
 
 
 def _about(item: Item) -> Obj:

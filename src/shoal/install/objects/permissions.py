@@ -50,11 +50,13 @@ def manifests(parts: Sequence[str], grant: RoleSubjects | None = None) -> list[O
 
 
 def operator_permissions(lines: tuple[str, ...], namespace: str) -> list[Obj]:
-    """An account of its own for the operator of the GPU stack, with these permissions and its Lease."""
+    """An account of its own for the operator of the GPU stack: these permissions in the whole cluster, those in its own
+    namespace, and its Lease."""
     grant = RoleSubjects(namespace, account=OPERATOR, election=(ELECTION_NAMESPACE, OPERATOR))
     return [
         _object("v1", "ServiceAccount", OPERATOR, namespace),
         *_cluster_wide(OPERATOR, (*EVERY_PART, *lines), grant),
+        *_inside(namespace, OPERATOR, IN_NAMESPACE["operator"], grant),
         *_inside(ELECTION_NAMESPACE, f"{OPERATOR}-election", _about(ELECTION, OPERATOR), grant),
     ]
 

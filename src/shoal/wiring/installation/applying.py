@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.install.inventory import DEPLOYED, FAILED, UPGRADING, ReleaseRecord, Revision
+from shoal.install.inventory import DEPLOYED, FAILED, ROLLING_BACK, FailedRevision, ReleaseRecord, Revision
 from shoal.install.manifest import STAGES, Address, address_of, stage_of
 from shoal.install.values.reading import ChartValues
 from shoal.units.errors import UserError, Where
@@ -23,6 +23,7 @@ from shoal.wiring.installation.gpu_test import GpuTest
 from shoal.wiring.installation.preparing import Preparation
 from shoal.wiring.installation.release_store import save_record
 from shoal.wiring.installation.stage_waits import NotReadyError, StageWaits
+from shoal.wiring.installation.stored_versions import store_in_new_versions
 
 Obj = dict[str, Any]
 _NAMESPACE, _DEFINITIONS, _STACK = STAGES[0], STAGES[1], STAGES[-1]
@@ -68,26 +69,32 @@ class Installer:
                 raise
             self._report(f"{error}; revision {present.current.number} is applied again")
             # Also what the failed revision has added is in its inventory.
-            latest = msgspec.structs.replace(prepared.record, former=present.former, current=present.current)
+            latest = msgspec.structs.replace(
+                prepared.record, former=present.former, current=present.current, failed=_failed(prepared.record, error)
+            )
             try:
                 await self._return_to(latest, present.current)
             except NotReadyError as second:
                 what = f"{error}; revision {present.current.number} was applied again and is not ready either: {second}"
                 raise NotReadyError(what) from None
-            raise NotReadyError(f"{error}; revision {present.current.number} is in force again") from None
+            what = f"{error}; revision {present.current.number} is in force again; shoal status shows what failed"
+            raise NotReadyError(what) from None
 
     async def roll_back(self, record: ReleaseRecord) -> ReleaseRecord:
         """Apply the objects of the former revision as they were recorded. Raises UserError without one.
 
-        Definitions are not rolled back: a newer one serves the older versions.
+        Definitions are not rolled back: a newer one serves the older versions. A way back that was interrupted is
+        completed.
         """
+        if record.state == ROLLING_BACK:
+            return await self._return_to(record, record.current)
         if record.former is None:
             what = f"release {record.name} has no former revision"
             raise UserError(
                 what, where=Where(path="--rollback"), fix="change values with: shoal upgrade --set NAME=VALUE"
             )
         target = msgspec.structs.replace(record.former, number=record.current.number + 1)
-        latest = msgspec.structs.replace(record, current=target, former=record.current)
+        latest = msgspec.structs.replace(record, current=target, former=record.current, failed=None)
         return await self._return_to(latest, target)
 
     async def _return_to(self, record: ReleaseRecord, target: Revision) -> ReleaseRecord:
@@ -95,7 +102,7 @@ class Installer:
         wanted = {*definitions, *map(address_of, target.objects)}
         stale = [one for one in reversed(record.inventory) if one not in wanted]
         inventory = tuple(dict.fromkeys((*map(address_of, target.objects), *record.inventory)))
-        starting = msgspec.structs.replace(record, state=UPGRADING, inventory=inventory)
+        starting = msgspec.structs.replace(record, state=ROLLING_BACK, inventory=inventory)
         return await self._carry_out(starting, Work(target.objects, tuple(stale)))
 
     async def _carry_out(self, record: ReleaseRecord, work: Work) -> ReleaseRecord:
@@ -106,10 +113,13 @@ class Installer:
         waits = StageWaits(self._writer, self._report, self._writer.clock.seconds() + self._patience.timeout_s)
         try:
             await self._apply_stages(record, work, waits)
+            definitions = [address_of(obj) for obj in work.objects if stage_of(obj["kind"]) == _DEFINITIONS]
+            await store_in_new_versions(self._writer, definitions, self._report)
             if work.tested is not None and self._patience.waits:
                 await GpuTest(self._writer, self._report, waits).run(record.release, work.tested)
-        except NotReadyError:
-            await save_record(self._writer, record.with_state(FAILED))
+        except NotReadyError as error:
+            failed = record.failed or _failed(record, error)
+            await save_record(self._writer, msgspec.structs.replace(record.with_state(FAILED), failed=failed))
             raise
         there = set(map(address_of, work.objects))
         # Definitions that are not applied again stay, and belong to the release.
@@ -131,6 +141,10 @@ class Installer:
                 await waits.until_ready(stage, [address_of(obj) for obj in objects], record.namespace)
             if objects:
                 self._report(f"{stage}: {_applied(len(objects), is_ready=self._patience.waits)}")
+
+
+def _failed(record: ReleaseRecord, error: NotReadyError) -> FailedRevision:
+    return FailedRevision(record.current.version, record.current.values, str(error))
 
 
 def _applied(number: int, *, is_ready: bool) -> str:

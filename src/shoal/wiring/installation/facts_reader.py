@@ -18,7 +18,6 @@ from shoal.client.kind import (
     Kind,
 )
 from shoal.client.refusals import ForbiddenError, RefusedError
-from shoal.install.inventory import COMPONENT
 from shoal.install.preflight.facts import (
     ClusterFacts,
     DefinitionFacts,
@@ -30,8 +29,9 @@ from shoal.install.preflight.facts import (
     Right,
 )
 from shoal.install.preflight.rights import EVERYTHING
-from shoal.install.release import INSTANCE, MANAGED_BY, PART
+from shoal.install.release import INSTANCE, MANAGED_BY
 from shoal.units.numbers import whole_of
+from shoal.wiring.installation.bound_releases import RECORDS, bound_releases
 from shoal.wiring.installation.cluster_writer import ClusterWriter
 
 Obj = dict[str, Any]
@@ -40,7 +40,6 @@ POLICIES = Kind("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", is_names
 _ACCESS = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", is_namespaced=False)
 _SELF = Kind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", is_namespaced=False)
 _CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap")
-RELEASES = f"{MANAGED_BY}=shoal,{PART}={COMPONENT}"
 _GPU = "nvidia.com/gpu"
 
 
@@ -69,7 +68,7 @@ class FactsReader:
                 PolicyFacts(obj["metadata"]["name"], obj["metadata"].get("labels") or {})
                 for obj in await self._listed(POLICIES)
             ),
-            releases=tuple(_release(obj) for obj in await self._listed(_CONFIG_MAPS, RELEASES)),
+            releases=await self._releases(namespace),
             priority_classes=frozenset(obj["metadata"]["name"] for obj in await self._listed(PRIORITY_CLASSES)),
         )
         return msgspec.structs.replace(facts, unread=tuple(dict.fromkeys(self._unread)))
@@ -80,6 +79,17 @@ class FactsReader:
         except ForbiddenError:
             self._unread.append(kind.plural)
             return []
+
+    async def _releases(self, namespace: str) -> tuple[ReleaseFacts, ...]:
+        """Those with permissions, and those in the namespace of the installation: a record of another namespace may
+        have been written by any user of it."""
+        try:
+            bound = await bound_releases(self._writer)
+        except ForbiddenError:
+            self._unread.append("clusterrolebindings")
+            bound = frozenset()
+        found = [_release(obj) for obj in await self._listed(_CONFIG_MAPS, RECORDS)]
+        return tuple(one for one in found if one.namespace == namespace or (one.name, one.namespace) in bound)
 
     async def _namespace(self, name: str) -> tuple[dict[str, str] | None, bool]:
         """Its labels, and whether it is being deleted."""

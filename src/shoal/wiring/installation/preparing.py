@@ -6,7 +6,16 @@ from typing import Any
 
 import msgspec
 
-from shoal.install.inventory import DEPLOYED, INSTALLING, UPGRADING, InstallPlan, ReleaseRecord, Revision, plan
+from shoal.install.inventory import (
+    DEPLOYED,
+    INSTALLING,
+    ROLLING_BACK,
+    UPGRADING,
+    InstallPlan,
+    ReleaseRecord,
+    Revision,
+    plan,
+)
 from shoal.install.manifest import address_of, manifest
 from shoal.install.preflight.checks import adapted, findings
 from shoal.install.preflight.facts import ClusterFacts, Finding
@@ -70,21 +79,23 @@ class Preparation(msgspec.Struct, frozen=True):
             )
         former, number, state = present.former, present.current.number, INSTALLING
         is_same = _content(present.current) == _content(revision)
-        if present.state == DEPLOYED and not is_same:
+        if present.state in (DEPLOYED, ROLLING_BACK) and not is_same:
             former, number = present.current, number + 1
         if former is not None:
             state = UPGRADING
+        is_unchanged = present.state == DEPLOYED and is_same
         return ReleaseRecord(
             present.name,
             present.namespace,
             # An installation that changes nothing writes nothing, so that clients may repeat it all the time.
-            DEPLOYED if present.state == DEPLOYED and is_same else state,
+            DEPLOYED if is_unchanged else state,
             present.created_namespace or created,
             present.has_other_process,
             present.had_gpu_labels,
             tuple(dict.fromkeys((*inventory, *present.inventory))),
             msgspec.structs.replace(revision, number=number),
             former,
+            present.failed if is_unchanged else None,
         )
 
 

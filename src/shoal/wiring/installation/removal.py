@@ -36,14 +36,15 @@ from shoal.install.manifest import STAGES, Address, stage_of
 from shoal.install.release import MANAGED_BY, Release
 from shoal.install.written_fields import removal_patch
 from shoal.units.errors import UserError, Where
+from shoal.wiring.installation.bound_releases import subject_namespaces
 from shoal.wiring.installation.cluster_writer import ClusterWriter
 from shoal.wiring.installation.release_store import (
     find_record,
     record_address,
     save_record,
     selector_of,
-    subject_namespaces,
 )
+from shoal.wiring.installation.stored_versions import defined_kind
 from shoal.wiring.installation.written_objects import remove_written_objects
 
 Obj = dict[str, Any]
@@ -102,7 +103,9 @@ class Remover:
         """What stays, because the user keeps it."""
         release = request.release
         record = await find_record(self._writer, release.name, release.namespace)
-        if record is not None and record.state != REMOVING:
+        if record is not None and record.state == REMOVING:
+            self._report(f"release {release.name}: its removal was interrupted and is completed now")
+        elif record is not None:
             await save_record(self._writer, record.with_state(REMOVING))
         has_other_process = record is not None and record.has_other_process
         kept = self._kept(request, planned)
@@ -121,7 +124,7 @@ class Remover:
                 await self._until_components_end(release.namespace)
             if stage == "workloads" and not has_other_process:
                 await remove_written_objects(self._writer, release.namespace)
-            self._report(f"{stage}: {len(addresses)} removed")
+            self._report(f"{stage}: {len(addresses)} removed" if addresses else f"{stage}: nothing is left")
         await self._until_gone([one for one in going if one.kind == _DEFINITION])
         await self._remove_namespace(release, planned)
         return kept
@@ -134,11 +137,7 @@ class Remover:
 
     async def _number_of_objects(self, definition: Obj, release: Release) -> int:
         """Without those of the release."""
-        spec = definition["spec"]
-        stored = next(one["name"] for one in spec["versions"] if one["storage"])
-        names = spec["names"]
-        kind = Kind(spec["group"], stored, names["plural"], names["kind"], is_namespaced=spec["scope"] == "Namespaced")
-        objects = await self._writer.all(kind)
+        objects = await self._writer.all(defined_kind(definition))
         return sum(not release.owns(one["metadata"].get("labels") or {}) for one in objects)
 
     async def _stop_conversion(self, release: Release, going: Iterable[Address]) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import structs
 
 from shoal.client.item import Item, Listed, Obj, WatchEvent, item_of
-from shoal.client.kind import Kind
+from shoal.client.kind import NAMESPACES, Kind
 from shoal.client.port import EVERYTHING, GENTLY, Batch, Batches, Deletion, Patch, Select, ServedKind
 from shoal.client.refusals import refusal_of
 from shoal.embedded.apiserver import status
@@ -168,7 +168,9 @@ class InsideApi:
             raise status.method_not_supported(kind.plural, kind.group)
         named = name or name_asked_for(confined_to.fields)
         fields = fields_asked_for(confined_to.fields)
-        asked = RequestInfo(verb, kind.group, kind.version, kind.plural, subresource, namespace, named, fields=fields)
+        # As in the path of a Namespace: a Role inside it may allow requests about it.
+        space = name if kind == NAMESPACES else namespace
+        asked = RequestInfo(verb, kind.group, kind.version, kind.plural, subresource, space, named, fields=fields)
         verdict = self._context.authorizer.allows(self._actor, asked)
         if not verdict.allowed:
             raise refusal(self._actor, asked, verdict)
