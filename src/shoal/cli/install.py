@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from shoal.wiring.installation.cluster_writer import ClusterWriter
     from shoal.wiring.installation.preparing import InstallRequest, Preparation
 
-IMAGES, VALUES = "images", "values"
+IMAGES, VALUES, CHECK = "images", "values", "check"
 """Words in place of a name."""
+OBSERVING = "observe.enabled=true"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class InstallOptions:
     observe: Annotated[
         bool,
         typer.Option(
-            "--observe", help="Check the cluster and explain what waits in it; change nothing, with read access only."
+            "--observe", help="Install only the observer, which may read, explains what waits, and decides nothing."
         ),
     ] = False
     take_ownership: Annotated[
@@ -61,7 +62,8 @@ def install(
         str,
         typer.Argument(
             metavar="[RELEASE]",
-            help="The name of the release, by default shoal; or images or values: what it needs, all options.",
+            help="The name of the release, by default shoal; or check: the findings alone; images: those that it "
+            "needs; values: all options.",
             show_default=False,
         ),
     ] = "",
@@ -86,19 +88,26 @@ def install(
 
         typer.echo(documented_values(), nl=False)
         return
-    if options.observe:
-        from shoal.cli.observing import observe
+    if release == CHECK:
+        from shoal.cli.installation_check import check
 
-        observe(access, options.namespace, values.read())
+        check(access, options.namespace, values.read())
         return
     from shoal.wiring.installation.applying import Patience
     from shoal.wiring.installation.preparing import InstallRequest
 
-    request = InstallRequest(_release(release, options), values.read(), takes_ownership=options.take_ownership)
+    if options.observe:
+        values = replace(values, set_=[*(values.set_ or ()), OBSERVING])
+    chosen = values.read()
+    request = InstallRequest(_release(release, options), chosen, takes_ownership=options.take_ownership)
     patience = Patience(options.wait, seconds(options.timeout))
     connected = access.access()
     announce(connected, changes=not (options.dry_run or options.diff))
     carry_out(connected, request, options, patience)
+    if options.observe and not (options.dry_run or options.diff):
+        from shoal.cli.installation_check import show_waiting
+
+        show_waiting(access)
 
 
 def carry_out(access: Access, request: InstallRequest, options: InstallOptions, patience: Patience) -> None:
@@ -184,7 +193,7 @@ def _release(name: str, options: InstallOptions) -> Release:
     return Release(chosen, options.namespace, __version__)
 
 
-def seconds(text: str) -> float:
+def seconds(text: str, option: str = "--timeout") -> float:
     from shoal.units.durations import DurationError, nanoseconds
     from shoal.units.errors import excerpt
 
@@ -194,5 +203,5 @@ def seconds(text: str) -> float:
     except DurationError:
         found = -1
     if found <= 0:
-        raise UserError(f"{excerpt(text)} is not a duration", where=Where(path="--timeout"), fix="as in 90s or 10m")
+        raise UserError(f"{excerpt(text)} is not a duration", where=Where(path=option), fix="as in 90s or 10m")
     return found / 10**9
