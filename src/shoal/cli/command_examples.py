@@ -66,6 +66,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal install",
         "shoal install check                  # look first; nothing is changed",
         "shoal install --observe              # only explain what waits",
+        "shoal install --adopt kueue --dry-run",
         "shoal install prod -n gpu-operator -f values.yaml --set driver.enabled=false",
         "shoal install --dry-run | kubectl diff -f -",
         "shoal install images                 # for a registry of your own",

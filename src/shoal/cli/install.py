@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from shoal.cli.adoption import AdoptOptions
 from shoal.cli.cluster_access import AccessOptions, announce
 from shoal.cli.exit_codes import FAILED
 from shoal.cli.formats import FOR_PROGRAMS, checked
@@ -52,8 +53,8 @@ class InstallOptions:
     # Options of helm that are always so here.
     create_namespace: Annotated[bool, typer.Option("--create-namespace", hidden=True)] = True
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FORMAT", help="Of --dry-run and images: yaml or json.")
-    ] = "yaml"
+        str, typer.Option("-o", "--output", metavar="FORMAT", help="Of --dry-run, --adopt and images: yaml or json.")
+    ] = ""
 
 
 @with_options
@@ -69,6 +70,7 @@ def install(
     ] = "",
     *,
     options: InstallOptions,
+    adoption: AdoptOptions,
     values: ValuesOptions,
     access: AccessOptions,
 ) -> None:
@@ -77,11 +79,12 @@ def install(
     The options have the names of NVIDIA's chart of the GPU operator. An interrupted installation is completed by the
     same command.
     """
-    checked(options.output, FOR_PROGRAMS)
+    if options.output:
+        checked(options.output, FOR_PROGRAMS)
     if release == IMAGES:
         from shoal.cli.installed_images import print_images
 
-        print_images(values.read(), options.output)
+        print_images(values.read(), options.output or "yaml")
         return
     if release == VALUES:
         from shoal.install.values.documented import documented_values
@@ -96,6 +99,8 @@ def install(
     from shoal.wiring.installation.applying import Patience
     from shoal.wiring.installation.preparing import InstallRequest
 
+    if options.observe and adoption.is_given:
+        raise UserError("is given with --adopt", where=Where(path="--observe"), fix="leave out one of the two")
     if options.observe:
         values = replace(values, set_=[*(values.set_ or ()), OBSERVING])
     chosen = values.read()
@@ -103,6 +108,20 @@ def install(
     patience = Patience(options.wait, seconds(options.timeout))
     connected = access.access()
     announce(connected, changes=not (options.dry_run or options.diff))
+    if adoption.is_given:
+        from shoal.cli.adoption import Adoption, adopt, revert
+        from shoal.install.adoption.projects import adopted_project
+
+        asked = Adoption(
+            adopted_project(adoption.adopt),
+            request,
+            patience,
+            options.output,
+            options.dry_run or options.diff,
+            values.are_given,
+        )
+        (revert if adoption.revert else adopt)(connected, asked)
+        return
     carry_out(connected, request, options, patience)
     if options.observe and not (options.dry_run or options.diff):
         from shoal.cli.installation_check import show_waiting

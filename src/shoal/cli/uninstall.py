@@ -56,6 +56,7 @@ def uninstall(
 
 
 async def _removed(writer: ClusterWriter, name: str, options: UninstallOptions) -> str:
+    from shoal.cli.adoption import revert_all
     from shoal.cli.installation_access import progress_line
     from shoal.wiring.installation.release_store import release_to_remove
     from shoal.wiring.installation.removal import RemovalRequest, Remover
@@ -64,6 +65,7 @@ async def _removed(writer: ClusterWriter, name: str, options: UninstallOptions) 
     remover = Remover(writer, progress_line)
     planned = await remover.plan(release)
     counts = dict(planned.with_objects)
+    await revert_all(writer, release, is_dry=options.dry_run)
     if options.dry_run:
         for address in planned.addresses:
             note = f" ({counts[address]} objects)" if address in counts else ""
