@@ -85,3 +85,19 @@ def test_wrong_input_is_one_line_before_any_request(
 def test_a_cluster_that_does_not_answer_is_one_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--request-timeout", "1s"]) == 1
     assert "127.0.0.1:1" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("install", "--revert"), "--revert: is given without --adopt; name the project"),
+        (("install", "--adopt", "kueu"), "--adopt: project kueu cannot be adopted; did you mean kueue?"),
+        (("install", "--adopt", "kai", "--observe"), "--observe: is given with --adopt"),
+    ],
+)
+def test_wrong_options_of_an_adoption_are_one_line(
+    arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err

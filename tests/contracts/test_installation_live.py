@@ -284,10 +284,27 @@ def test_a_generated_name_works_for_every_command(installation: Installation) ->
     assert "is removed" in installation.ok("uninstall")
 
 
-def test_observing_explains_what_waits_and_writes_nothing(installation: Installation) -> None:
+def test_a_check_explains_what_waits_and_writes_nothing(installation: Installation) -> None:
     before = installation.objects()
-    out = installation.ok("install", "--observe", "-n", installation.namespace)
+    out = installation.ok("install", "check", "-n", installation.namespace)
     assert "wait:" in out or "waits:" in out or out == "no pod waits for a node\n"
+    assert installation.objects() == before
+
+
+def test_an_observer_is_installed_alone_and_later_replaced_by_the_whole(installation: Installation) -> None:
+    before = installation.objects()
+    out = installation.ok("install", "--observe", "-n", installation.namespace, "--no-wait")
+    assert "wait:" in out or "waits:" in out or "no pod waits for a node\n" in out
+    names = {name.rpartition("/")[2] for name in installation.objects().keys() - before.keys()}
+    names -= {installation.namespace, "default", "kube-root-ca.crt"}
+    assert names == {"shoal-observer", "shoal-observer-metrics", "shoal-release-shoal"}
+    status = json.loads(installation.run("status", "-o", "json")[1])
+    assert [one["component"] for one in status["components"]] == ["observer"]
+    installation.ok("upgrade", "--no-wait", "--set", "observe.enabled=false,smokeTest.enabled=false")
+    there = {name.rpartition("/")[2] for name in installation.objects()}
+    assert "cluster-policy" in there
+    assert not {name for name in there if "observer" in name}
+    installation.ok("uninstall", "--delete-objects")
     assert installation.objects() == before
 
 

@@ -20,6 +20,7 @@ from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure
 from shoal.telemetry.queues import QueueMetrics
 from shoal.telemetry.unadmitted import UnadmittedFigure
+from shoal.wiring.observed_waits import ObservedWaits
 from shoal.wiring.telemetry import Measured, Telemetry
 
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
@@ -52,6 +53,7 @@ def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
     telemetry.follow_work_queues(lambda: ())
     telemetry.follow_operator(OperatorFigures())
     telemetry.follow_driver_upgrades(UpgradeFigures)
+    ObservedWaits(telemetry.registry)
     there = {one.head.name: one.head for one in telemetry.registry.read()}
     rows = [line.split(" | ") for line in METRICS.splitlines() if re.match(r"\| `(\w+)`", line)]
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]

@@ -43,6 +43,11 @@ VALUES = {
         "managerConfig:\n  controllerManagerConfigYaml: |\n    apiVersion: config.kueue.x-k8s.io/v1beta2\n"
         "    kind: Configuration\n    manageJobsWithoutQueueName: true\n"
     ),
+    "the observer alone": "{observe: {enabled: true}}",
+    "the observer with values": (
+        "{observe: {enabled: true, interval: 5m}, networkPolicies: {enabled: false}, imagePullSecrets: [a], labels: "
+        "{team: ml}, metrics: {serviceMonitor: {enabled: true}}, tolerations: [{operator: Exists}], image: {tag: t1}}"
+    ),
     "names of guides": (
         "{nodeFeatureDiscovery: {enabled: false}, mig: {config: all-1g.10gb}, mps: {enabled: true, replicas: 8}, "
         "toolkit: {version: 1.17.4}}"
@@ -83,7 +88,14 @@ def changed(option: Option) -> Any:
     return [{"name": "a"}] if isinstance(option.default, list) else {"a": "b"}
 
 
-_CHECKED = ("operator.enabled", "controllers", "config", "managerConfig.controllerManagerConfigYaml", "crds.projects")
+_CHECKED = (
+    "operator.enabled",
+    "controllers",
+    "config",
+    "managerConfig.controllerManagerConfigYaml",
+    "crds.projects",
+    "observe.enabled",
+)
 """Their values have rules, or leave out what the others set."""
 
 
@@ -96,12 +108,15 @@ def test_every_option_has_the_effect_that_it_has_in_shoal_install() -> None:
 
 
 @pytest.mark.parametrize("text", VALUES.values(), ids=VALUES.keys())
-def test_shoal_run_accepts_the_configuration_and_the_arguments_of_the_pods_for(text: str, tmp_path: Path) -> None:
+def test_the_pods_programs_accept_their_configuration_and_arguments_for(text: str, tmp_path: Path) -> None:
     objects = rendered(yaml.safe_load(text) or {})
     configs = {one["metadata"]["name"]: one["data"] for one in objects if one["kind"] == "ConfigMap"}
     pods = [one["spec"]["template"]["spec"] for one in objects if one["kind"] == "Deployment"]
     assert pods
     for pod in pods:
+        if pod["serviceAccountName"] == "shoal-observer":
+            assert main([*pod["containers"][0]["args"], "--help"]) == 0
+            continue
         config = configs[pod["volumes"][0]["configMap"]["name"]]
         (container,) = pod["containers"]
         arguments = container["args"]

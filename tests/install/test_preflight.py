@@ -316,3 +316,10 @@ def test_what_could_not_be_read_is_said_and_errors_come_first() -> None:
     found = _found(unread=("nodes",), version="v1.20.0", nodes=(FoundNode("cpu"),))
     assert [one.level for one in found] == ["error", "warning", "note"]
     assert "nodes" in found[1].what
+
+
+def test_the_level_of_a_namespace_that_the_release_created_is_no_error() -> None:
+    """An observer has the level `restricted`; the GPU stack that replaces it changes the level."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    assert [one.check for one in _found(namespace_labels=labels)] == ["namespace"]
+    assert _found(namespace_labels={**labels, **RELEASE.labels("namespace")}) == []

@@ -33,6 +33,7 @@ _POLLS = {
 }
 """Files that wait in real time, each for a process that a test cannot hold or move on."""
 _VIRTUAL = {
+    "build/adopted_clusters.py": "the polls of a played controller",
     "build/candidates.py": "delays of an API in elections",
     "build/odd_writers.py": "writers that wait until the test lets them go on",
     "build/ruled_clusters.py": "the time that a policy takes to be read",

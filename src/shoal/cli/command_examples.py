@@ -73,9 +73,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal run --context staging --controllers scheduler,queues",
         "shoal run --config shoal.yaml --log-format json",
     ),
+    "observe": ("shoal observe", "shoal observe --interval 30s --metrics-address 127.0.0.1:9090"),
     "install": (
         "shoal install",
-        "shoal install --observe              # look first; nothing is changed",
+        "shoal install check                  # look first; nothing is changed",
+        "shoal install --observe              # only explain what waits",
+        "shoal install --adopt kueue --dry-run",
         "shoal install prod -n gpu-operator -f values.yaml --set driver.enabled=false",
         "shoal install --dry-run | kubectl diff -f -",
         "shoal install images                 # for a registry of your own",

@@ -146,6 +146,12 @@ _ENTRIES = (
         "Run Shoal on a cluster: place pods, admit jobs through queues, explain.",
     ),
     CommandEntry(
+        "observe",
+        "shoal.cli.observe:observe",
+        _RUN,
+        "Explain why the pods of a cluster wait, as metrics and JSON; change nothing.",
+    ),
+    CommandEntry(
         "agent",
         "shoal.cli.agent:app",
         _RUN,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from shoal.cli.adoption import AdoptOptions
 from shoal.cli.cluster_access import AccessOptions, announce
 from shoal.cli.exit_codes import FAILED
 from shoal.cli.formats import FOR_PROGRAMS, checked
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from shoal.wiring.installation.cluster_writer import ClusterWriter
     from shoal.wiring.installation.preparing import InstallRequest, Preparation
 
-IMAGES, VALUES = "images", "values"
+IMAGES, VALUES, CHECK = "images", "values", "check"
 """Words in place of a name."""
+OBSERVING = "observe.enabled=true"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class InstallOptions:
     observe: Annotated[
         bool,
         typer.Option(
-            "--observe", help="Check the cluster and explain what waits in it; change nothing, with read access only."
+            "--observe", help="Install only the observer, which may read, explains what waits, and decides nothing."
         ),
     ] = False
     take_ownership: Annotated[
@@ -51,8 +53,8 @@ class InstallOptions:
     # Options of helm that are always so here.
     create_namespace: Annotated[bool, typer.Option("--create-namespace", hidden=True)] = True
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FORMAT", help="Of --dry-run and images: yaml or json.")
-    ] = "yaml"
+        str, typer.Option("-o", "--output", metavar="FORMAT", help="Of --dry-run, --adopt and images: yaml or json.")
+    ] = ""
 
 
 @with_options
@@ -61,12 +63,14 @@ def install(
         str,
         typer.Argument(
             metavar="[RELEASE]",
-            help="The name of the release, by default shoal; or images or values: what it needs, all options.",
+            help="The name of the release, by default shoal; or check: the findings alone; images: those that it "
+            "needs; values: all options.",
             show_default=False,
         ),
     ] = "",
     *,
     options: InstallOptions,
+    adoption: AdoptOptions,
     values: ValuesOptions,
     access: AccessOptions,
 ) -> None:
@@ -75,30 +79,54 @@ def install(
     The options have the names of NVIDIA's chart of the GPU operator. An interrupted installation is completed by the
     same command.
     """
-    checked(options.output, FOR_PROGRAMS)
+    if options.output:
+        checked(options.output, FOR_PROGRAMS)
     if release == IMAGES:
         from shoal.cli.installed_images import print_images
 
-        print_images(values.read(), options.output)
+        print_images(values.read(), options.output or "yaml")
         return
     if release == VALUES:
         from shoal.install.values.documented import documented_values
 
         typer.echo(documented_values(), nl=False)
         return
-    if options.observe:
-        from shoal.cli.observing import observe
+    if release == CHECK:
+        from shoal.cli.installation_check import check
 
-        observe(access, options.namespace, values.read())
+        check(access, options.namespace, values.read())
         return
     from shoal.wiring.installation.applying import Patience
     from shoal.wiring.installation.preparing import InstallRequest
 
-    request = InstallRequest(_release(release, options), values.read(), takes_ownership=options.take_ownership)
+    if options.observe and adoption.is_given:
+        raise UserError("is given with --adopt", where=Where(path="--observe"), fix="leave out one of the two")
+    if options.observe:
+        values = replace(values, set_=[*(values.set_ or ()), OBSERVING])
+    chosen = values.read()
+    request = InstallRequest(_release(release, options), chosen, takes_ownership=options.take_ownership)
     patience = Patience(options.wait, seconds(options.timeout))
     connected = access.access()
     announce(connected, changes=not (options.dry_run or options.diff))
+    if adoption.is_given:
+        from shoal.cli.adoption import Adoption, adopt, revert
+        from shoal.install.adoption.projects import adopted_project
+
+        asked = Adoption(
+            adopted_project(adoption.adopt),
+            request,
+            patience,
+            options.output,
+            options.dry_run or options.diff,
+            values.are_given,
+        )
+        (revert if adoption.revert else adopt)(connected, asked)
+        return
     carry_out(connected, request, options, patience)
+    if options.observe and not (options.dry_run or options.diff):
+        from shoal.cli.installation_check import show_waiting
+
+        show_waiting(access)
 
 
 def carry_out(access: Access, request: InstallRequest, options: InstallOptions, patience: Patience) -> None:
@@ -184,7 +212,7 @@ def _release(name: str, options: InstallOptions) -> Release:
     return Release(chosen, options.namespace, __version__)
 
 
-def seconds(text: str) -> float:
+def seconds(text: str, option: str = "--timeout") -> float:
     from shoal.units.durations import DurationError, nanoseconds
     from shoal.units.errors import excerpt
 
@@ -194,5 +222,5 @@ def seconds(text: str) -> float:
     except DurationError:
         found = -1
     if found <= 0:
-        raise UserError(f"{excerpt(text)} is not a duration", where=Where(path="--timeout"), fix="as in 90s or 10m")
+        raise UserError(f"{excerpt(text)} is not a duration", where=Where(path=option), fix="as in 90s or 10m")
     return found / 10**9

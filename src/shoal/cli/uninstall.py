@@ -52,6 +52,7 @@ def uninstall(
 
 
 async def _removed(writer: ClusterWriter, named: ReleaseOptions, options: UninstallOptions) -> str:
+    from shoal.cli.adoption import revert_all
     from shoal.cli.installation_access import progress_line
     from shoal.wiring.installation.release_store import release_to_remove
     from shoal.wiring.installation.removal import RemovalRequest, Remover
@@ -60,6 +61,7 @@ async def _removed(writer: ClusterWriter, named: ReleaseOptions, options: Uninst
     remover = Remover(writer, progress_line)
     planned = await remover.plan(release)
     counts = dict(planned.with_objects)
+    await revert_all(writer, release, is_dry=options.dry_run)
     if options.dry_run:
         for address in planned.addresses:
             note = f" ({counts[address]} objects)" if address in counts else ""

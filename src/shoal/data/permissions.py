@@ -273,6 +273,22 @@ NAMED = ("operator", DRIVER_UPGRADES)
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 
+_LOOK = "get,list"
+OBSERVER = (
+    *(line.replace(READ, _LOOK, 1) for line in FACTS),
+    f"{_LOOK} limitranges,resourcequotas",
+    f"{_LOOK} runtimeclasses @node.k8s.io",
+    f"{_LOOK} admissionchecks,clusterqueues,cohorts,localqueues,resourceflavors {_KUEUE}",
+    f"{_LOOK} workloadpriorityclasses,workloads {_KUEUE}",
+    f"{_LOOK} queues @scheduling.run.ai,scheduling.volcano.sh",
+    f"{_LOOK} leaderworkersets @leaderworkerset.x-k8s.io",
+    *(f"{_LOOK} {plurals} @{group}" for group, plurals in _JOB_KINDS),
+    "get configmaps =kueue-manager-config",
+    # By what settings Shoal decides, and whether Kueue runs.
+    "get leases @coordination.k8s.io =c1f6bfd2.kueue.x-k8s.io,shoal",
+)
+"""Of `shoal observe`, in the whole cluster: no verb that writes, and no Secret."""
+
 EVERY_PART = (EVENTS,)
 
 ELECTION = ("create leases @coordination.k8s.io", "get,update,watch leases @coordination.k8s.io =shoal")

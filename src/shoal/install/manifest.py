@@ -13,8 +13,15 @@ from shoal.data.permissions import PARTS
 from shoal.install.cluster_policy import cluster_policy, component_configs, default_driver
 from shoal.install.objects.agent_access import OPERAND_ACCOUNTS, agent_policies
 from shoal.install.objects.configuration import operator_config, scheduler_config, scheduling_parts
-from shoal.install.objects.deployments import OPERATOR_PART, SCHEDULER, operator_deployment, scheduler_deployment
+from shoal.install.objects.deployments import (
+    OBSERVER_PART,
+    OPERATOR_PART,
+    SCHEDULER,
+    operator_deployment,
+    scheduler_deployment,
+)
 from shoal.install.objects.network import network_objects
+from shoal.install.objects.observer import observer_objects
 from shoal.install.objects.permissions import RoleSubjects, manifests, operator_permissions
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues
@@ -66,6 +73,11 @@ def manifest(
     release: Release, values: ChartValues, definitions: Iterable[Obj] = (), nodes: int = USUAL_NODES
 ) -> list[Obj]:
     """`definitions`: CustomResourceDefinitions of the projects that the values name. Raises UserError."""
+    labels = values.get("labels")
+    if values.get("observe.enabled"):
+        observing = [(OBSERVER_PART, one) for one in observer_objects(release, values, nodes)]
+        alone = [("namespace", namespace_of(release, values)), *observing]
+        return ordered([release.labelled(obj, component, labels) for component, obj in alone])
     has_operator = values.get("operator.enabled")
     parts = scheduling_parts(values)
     config = scheduler_config(release, values)
@@ -82,7 +94,6 @@ def manifest(
         found += [(OPERATOR_PART, own), (OPERATOR_PART, operator_deployment(release, values, own, nodes))]
         found += [("gpu-stack", one) for one in component_configs(values, release.namespace)]
         found += [("gpu-stack", one) for one in (cluster_policy(values), *default_driver(values))]
-    labels = values.get("labels")
     return ordered([release.labelled(obj, component, labels) for component, obj in found])
 
 
@@ -93,6 +104,7 @@ def ordered(objects: Sequence[Obj]) -> list[Obj]:
 
 def namespace_of(release: Release, values: ChartValues) -> Obj:
     """The driver's container is privileged; without the GPU stack no pod needs more than the level `restricted`."""
-    level = "privileged" if values.get("operator.enabled") else "restricted"
+    has_stack = values.get("operator.enabled") and not values.get("observe.enabled")
+    level = "privileged" if has_stack else "restricted"
     meta: Obj = {"name": release.namespace, "labels": {ENFORCE: level}}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}

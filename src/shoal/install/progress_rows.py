@@ -16,7 +16,12 @@ from shoal.install.values.known import flat
 Obj = dict[str, Any]
 STAGES_ANNOTATION = "shoal.dev/gpu-stages"
 """Of a Node: what the operator writes about its components, as JSON."""
-_DEPLOYMENTS = (("scheduler", "shoal"), ("operator", "shoal-operator"), ("operator", "gpu-operator"))
+_DEPLOYMENTS = (
+    ("scheduler", "shoal"),
+    ("observer", "shoal-observer"),
+    ("operator", "shoal-operator"),
+    ("operator", "gpu-operator"),
+)
 _DAEMON_SETS = (
     ("discovery", "nvidia-node-feature-discovery"),
     ("driver", "nvidia-driver-daemonset"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,6 +33,7 @@ _LONGEST_LINE = 4096
 _LONGEST_HEADER = 8192
 _COMPRESSED_BYTES = 4096
 _METRICS = "/metrics"
+_SAFE = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache, no-store"}
 
 
 class MetricsEndpointSettings(msgspec.Struct, frozen=True):
@@ -44,9 +46,16 @@ class MetricsEndpoint:
     """`start` it, and `close` it; in between `address` says where it is."""
 
     def __init__(
-        self, registry: Registry, health: HealthChecks, settings: MetricsEndpointSettings, haste: Timeouts = _HASTE
+        self,
+        registry: Registry,
+        health: HealthChecks,
+        settings: MetricsEndpointSettings,
+        haste: Timeouts = _HASTE,
+        documents: Mapping[str, Callable[[], bytes]] | None = None,
     ) -> None:
+        """`documents`: further paths, each with what makes its JSON."""
         self._haste = haste
+        self._documents = documents or {}
         self._registry = registry
         self._health = health
         self._settings = settings
@@ -89,6 +98,8 @@ class MetricsEndpoint:
             return _words(503, "too many ask at once\n", {"Retry-After": "1"})
         async with self._turns:
             try:
+                if request.path in self._documents:
+                    return self._document(request.path)
                 return self._figures(request) if request.path == _METRICS else self._other(request)
             except Exception:  # noqa: BLE001 - the request needs an answer, without details
                 _log.exception("%s could not be answered", request.path)
@@ -102,14 +113,22 @@ class MetricsEndpoint:
             response.enable_compression()
         return response
 
+    def _document(self, path: str) -> web.Response:
+        body = self._documents[path]()
+        response = web.Response(body=body, content_type="application/json", headers=_SAFE)
+        if len(body) > _COMPRESSED_BYTES:
+            response.enable_compression()
+        return response
+
     def _other(self, request: web.BaseRequest) -> web.Response:
         query = request.query
         found = self._health.answer(request.path, is_verbose="verbose" in query, left_out=query.getall("exclude", []))
         if found is None:
-            return _words(404, "here are /metrics, /healthz, /livez and /readyz\n")
+            paths = ", ".join((_METRICS, *self._documents, "/healthz", "/livez"))
+            return _words(404, f"here are {paths} and /readyz\n")
         return _words(found.code, found.text)
 
 
 def _words(code: int, text: str, headers: dict[str, str] | None = None) -> web.Response:
-    safe = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache, no-store", **(headers or {})}
+    safe = {**_SAFE, **(headers or {})}
     return web.Response(status=code, text=text, content_type="text/plain", headers=safe)

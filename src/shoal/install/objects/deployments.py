@@ -7,13 +7,14 @@ from typing import Any
 
 from shoal.install.objects.configuration import CONFIG, OPERATOR_CONFIG
 from shoal.install.objects.permissions import ACCOUNT, OPERATOR
-from shoal.install.objects.requests import operator_resources, scheduler_resources
+from shoal.install.objects.requests import observer_resources, operator_resources, scheduler_resources
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
 SCHEDULER = "scheduler"
 OPERATOR_PART = "operator"
+OBSERVER_PART, OBSERVER = "observer", "shoal-observer"
 METRICS_PORT, WEBHOOK_PORT = 8080, 9443
 _USER = 65532
 _DIGEST = "shoal.dev/config-digest"
@@ -79,6 +80,17 @@ def operator_deployment(release: Release, values: ChartValues, config: Obj, node
     return _deployment(release, OPERATOR_PART, OPERATOR, 1, (pod, config))
 
 
+def observer_deployment(release: Release, values: ChartValues, nodes: int) -> Obj:
+    """It has no configuration: what it reads says how Shoal decides."""
+    container = _container(values, image_of(values, release.version), OBSERVER_PART)
+    container["args"] = ["observe", "--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
+    container["args"] += ["--interval", values.get("observe.interval")]
+    container["resources"] = values.get("resources") or observer_resources(nodes)
+    pod = _pod(values, container, OBSERVER, "")
+    pod["priorityClassName"] = values.get("priorityClassName")
+    return _deployment(release, OBSERVER_PART, OBSERVER, 1, (pod, {"data": {}}))
+
+
 def _deployment(release: Release, part: str, name: str, replicas: int, pod_and_config: tuple[Obj, Obj]) -> Obj:
     pod, config = pod_and_config
     digest = hashlib.sha256(repr(sorted(config["data"].items())).encode()).hexdigest()[:16]
@@ -127,6 +139,9 @@ def _pod(values: ChartValues, container: Obj, account: str, config: str) -> Obj:
         "containers": [container],
         "volumes": [{"name": "config", "configMap": {"name": config}}, {"name": "tmp", "emptyDir": {}}],
     }
+    if not config:
+        pod["volumes"] = pod["volumes"][1:]
+        container["volumeMounts"] = container["volumeMounts"][1:]
     for name in ("nodeSelector", "tolerations", "affinity"):
         if values.get(name):
             pod[name] = values.get(name)

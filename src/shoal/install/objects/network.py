@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shoal.install.objects.deployments import METRICS_PORT, OPERATOR_PART, SCHEDULER, WEBHOOK_PORT
+from shoal.install.objects.deployments import (
+    METRICS_PORT,
+    OBSERVER,
+    OBSERVER_PART,
+    OPERATOR_PART,
+    SCHEDULER,
+    WEBHOOK_PORT,
+)
 from shoal.install.release import PART, Release
 from shoal.install.values.reading import ChartValues
 
@@ -29,16 +36,29 @@ def network_objects(release: Release, values: ChartValues) -> Iterator[tuple[str
         spec = {"minAvailable": 1, "selector": {"matchLabels": release.selector(SCHEDULER)}}
         yield SCHEDULER, _object("policy/v1", "PodDisruptionBudget", release, "shoal", spec)
     if values.get("metrics.serviceMonitor.enabled"):
-        endpoint = {"port": "metrics", "interval": values.get("metrics.serviceMonitor.interval")}
         chosen = [SCHEDULER, OPERATOR_PART] if has_operator else [SCHEDULER]
-        spec = {
-            "endpoints": [endpoint],
-            "selector": {
-                "matchLabels": {"app.kubernetes.io/name": "shoal"},
-                "matchExpressions": [{"key": PART, "operator": "In", "values": chosen}],
-            },
-        }
-        yield SCHEDULER, _object("monitoring.coreos.com/v1", "ServiceMonitor", release, "shoal", spec)
+        yield SCHEDULER, _monitor(release, values, chosen)
+
+
+def observer_network(release: Release, values: ChartValues) -> Iterator[Obj]:
+    """Of the observer, where it is installed alone."""
+    yield _service(release, f"{OBSERVER}-metrics", OBSERVER_PART, (METRICS_PORT, "metrics"))
+    if values.get("networkPolicies.enabled"):
+        yield _policy(release, OBSERVER, OBSERVER_PART, (METRICS_PORT,))
+    if values.get("metrics.serviceMonitor.enabled"):
+        yield _monitor(release, values, [OBSERVER_PART])
+
+
+def _monitor(release: Release, values: ChartValues, parts: list[str]) -> Obj:
+    endpoint = {"port": "metrics", "interval": values.get("metrics.serviceMonitor.interval")}
+    spec = {
+        "endpoints": [endpoint],
+        "selector": {
+            "matchLabels": {"app.kubernetes.io/name": "shoal"},
+            "matchExpressions": [{"key": PART, "operator": "In", "values": parts}],
+        },
+    }
+    return _object("monitoring.coreos.com/v1", "ServiceMonitor", release, "shoal", spec)
 
 
 def _service(release: Release, name: str, part: str, port: tuple[int, str]) -> Obj:

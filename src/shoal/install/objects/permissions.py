@@ -61,6 +61,12 @@ def operator_permissions(lines: tuple[str, ...], namespace: str) -> list[Obj]:
     ]
 
 
+def observer_permissions(lines: tuple[str, ...], account: str, namespace: str) -> list[Obj]:
+    """An account that may do this alone: no Events and no Lease."""
+    grant = RoleSubjects(namespace, account=account)
+    return [_object("v1", "ServiceAccount", account, namespace), *_cluster_wide(account, lines, grant)]
+
+
 def _about(lines: tuple[str, ...], lease: str) -> tuple[str, ...]:
     return tuple(line.replace(f"={ACCOUNT}", f"={lease}") for line in lines)
 

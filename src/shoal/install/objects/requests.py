@@ -22,3 +22,9 @@ def scheduler_resources(nodes: int) -> Obj:
 def operator_resources(nodes: int) -> Obj:
     memory = 96 + nodes * 20 // 1000
     return {"requests": {"cpu": "50m", "memory": f"{memory}Mi"}, "limits": {"memory": f"{3 * memory}Mi"}}
+
+
+def observer_resources(nodes: int) -> Obj:
+    """A reading holds all objects of the cluster, and uses a core for some seconds."""
+    memory = 256 + nodes * 400 // 1000
+    return {"requests": {"cpu": "50m", "memory": f"{memory}Mi"}, "limits": {"memory": f"{2 * memory}Mi"}}

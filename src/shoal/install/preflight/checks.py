@@ -31,11 +31,14 @@ _RANK: dict[Level, int] = {"error": 0, "warning": 1, "note": 2}
 
 
 def adapted(values: ChartValues, facts: ClusterFacts) -> ChartValues:
-    """The values for this cluster: without the GPU stack beside NVIDIA's GPU operator."""
-    if other_operator(facts) is None:
+    """The values for this cluster: without the GPU stack beside NVIDIA's GPU operator, and beside an observer."""
+    is_observing = values.get("observe.enabled")
+    if other_operator(facts) is None and not is_observing:
         return values
     effective = copied(values.effective)
     effective["operator"]["enabled"] = False
+    # A pod with a GPU would be placed.
+    effective["smokeTest"]["enabled"] &= not is_observing
     return msgspec.structs.replace(values, effective=effective)
 
 

@@ -38,8 +38,10 @@ def namespace_findings(facts: ClusterFacts, values: ChartValues, release: Releas
             f"wait until it is gone; what keeps it is shown by: kubectl get namespace {name} -o yaml",
         )
         return
-    level = (facts.namespace_labels or {}).get(ENFORCE, "")
-    if values.get("operator.enabled") and level in ("baseline", "restricted"):
+    labels = facts.namespace_labels or {}
+    level = labels.get(ENFORCE, "")
+    # The level of a namespace that the release created is changed with the release.
+    if values.get("operator.enabled") and not release.owns(labels) and level in ("baseline", "restricted"):
         yield Finding(
             "error",
             "namespace",

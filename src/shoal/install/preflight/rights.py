@@ -41,7 +41,7 @@ def needed_rights(objects: Iterable[Obj]) -> list[Right]:
 
 
 def observing_rights() -> list[Right]:
-    """Of `--observe`: nothing but reading."""
+    """Of `shoal install check`: nothing but reading."""
     plurals = (*_FACTS, ("pods", ""))
     return sorted(Right(plural, group, verb) for plural, group in plurals for verb in ("get", "list"))
 

@@ -27,6 +27,8 @@ SHOAL_OPTIONS: tuple[Option, ...] = (
     _own("affinity", FREE, "The affinity of Shoal's pods."),
     _own("podDisruptionBudget.enabled", True, "Keep one of several replicas during drains."),
     _own("networkPolicies.enabled", True, "Allow only the connections that Shoal's pods need."),
+    _own("observe.enabled", False, "Install only the observer: it may read, explains what waits, and decides nothing."),
+    _own("observe.interval", "60s", "The time between two readings of the observer."),
     _own("webhook.enabled", True, "Create the Service shoal-webhook: for older Kubernetes and Kueue's versions."),
     _own("metrics.serviceMonitor.enabled", False, "Create a ServiceMonitor for Shoal's own metrics."),
     _own("metrics.serviceMonitor.interval", "30s", "Its interval."),

@@ -54,7 +54,7 @@ class FactsReader:
         facts = ClusterFacts(
             version=version,
             user=await self._user(),
-            denied=await self._denied(rights),
+            denied=await self.denied(rights),
             nodes=tuple(_node(obj) for obj in await self._listed(NODES)),
             namespace_labels=labels,
             is_namespace_terminating=is_terminating,
@@ -105,7 +105,7 @@ class FactsReader:
             return ""
         return str(((found.get("status") or {}).get("userInfo") or {}).get("username", ""))
 
-    async def _denied(self, rights: Sequence[Right]) -> tuple[Right, ...]:
+    async def denied(self, rights: Sequence[Right]) -> tuple[Right, ...]:
         if await self._may(EVERYTHING):
             return ()
         return tuple([right for right in rights if not await self._may(right)])

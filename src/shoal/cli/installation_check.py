@@ -1,4 +1,4 @@
-"""`shoal install --observe`: what an installation would find, and why pods wait now; it only reads."""
+"""`shoal install check`: what an installation would find, and why pods wait now; it only reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 20
 
 
-def observe(access: AccessOptions, namespace: str, values: ChartValues) -> None:
+def check(access: AccessOptions, namespace: str, values: ChartValues) -> None:
     """Needs the verbs get and list alone."""
     from shoal import __version__
     from shoal.cli.installation_access import installing, show_findings
@@ -41,6 +41,10 @@ def observe(access: AccessOptions, namespace: str, values: ChartValues) -> None:
         return findings(facts, suited, release, manifest(release, suited))
 
     show_findings(installing(connected, work))
+    show_waiting(access)
+
+
+def show_waiting(access: AccessOptions) -> None:
     waiting = _waiting(access)
     if not waiting:
         typer.echo("no pod waits for a node")

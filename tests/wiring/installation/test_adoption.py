@@ -1,0 +1,229 @@
+"""An adoption of Kueue: what it changes, that each interruption can be completed, and that a revert restores all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.adopted_clusters import CONTROLLER, LEASE, MUTATING, SPACE, VALIDATING, PlayedControllers, add_kueue, add_pod
+from build.depth import examples
+from build.killed_writes import KilledApi, KilledError
+from build.small_clusters import ADMIN, SmallCluster, small_cluster
+from build.virtual_time import virtual
+from build.whole_clusters import whole_cluster
+from shoal.client.kind import API_SERVICES, CONFIG_MAPS, DEFINITIONS, DEPLOYMENTS, LEASES, NAMESPACES, PODS
+from shoal.client.port import Api, Patch
+from shoal.embedded.apiserver.inside.api import InsideApi
+from shoal.install.adoption.plan import adoption_plan, record_of
+from shoal.install.adoption.projects import KUEUE
+from shoal.install.adoption.record import ADOPTED, REVERTING
+from shoal.install.release import FIELD_MANAGER, Release
+from shoal.install.values.reading import read_values
+from shoal.units.errors import UserError
+from shoal.wiring.installation.adopting import Adopter, find_adoption
+from shoal.wiring.installation.adoption_reader import AdoptionReader
+from shoal.wiring.installation.cluster_writer import ClusterWriter
+from shoal.wiring.installation.stage_waits import NotReadyError
+
+Obj = dict[str, Any]
+RELEASE = Release("shoal", "shoal-system", "0.2.0")
+
+
+def _as_installer(cluster: SmallCluster) -> Api:
+    return InsideApi(cluster.plane, ADMIN, FIELD_MANAGER)
+
+
+def _adopter(cluster: SmallCluster, api: Api, timeout_s: float = 120.0) -> tuple[ClusterWriter, Adopter]:
+    writer = ClusterWriter(api, cluster.clock)
+    return writer, Adopter(writer, RELEASE, lambda _: None, timeout_s)
+
+
+async def _adopt(cluster: SmallCluster, api: Api | None = None, timeout_s: float = 120.0) -> None:
+    writer, adopter = _adopter(cluster, api or _as_installer(cluster), timeout_s)
+    facts = await AdoptionReader(writer).read(KUEUE, SPACE, RELEASE.namespace)
+    assert adoption_plan(KUEUE, SPACE, RELEASE, facts, read_values([])).errors == []
+    await adopter.adopt(KUEUE, record_of(KUEUE, SPACE, facts))
+
+
+async def _revert(cluster: SmallCluster, api: Api | None = None) -> None:
+    writer, adopter = _adopter(cluster, api or _as_installer(cluster))
+    record = await find_adoption(writer, KUEUE.name, RELEASE.namespace)
+    if record is not None:
+        await adopter.revert(KUEUE, record)
+
+
+async def _state(cluster: SmallCluster) -> dict[str, Obj]:
+    """All objects, with the data of the Lease that Shoal reads."""
+    found = await whole_cluster(cluster.api)
+    lease = await cluster.get(LEASES, LEASE, SPACE)
+    return {**found, "lease": {"labels": lease["metadata"].get("labels")}}
+
+
+async def _prepared(cluster: SmallCluster) -> None:
+    cluster.start(PlayedControllers)
+    await cluster.create(NAMESPACES, {"metadata": {"name": RELEASE.namespace}}, "")
+    await add_kueue(cluster)
+
+
+@virtual
+async def test_an_adoption_stops_the_controllers_and_a_revert_restores_each_object(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await _prepared(cluster)
+        before = await _state(cluster)
+        await _adopt(cluster)
+        assert (await cluster.get(DEPLOYMENTS, CONTROLLER, SPACE))["spec"]["replicas"] == 0
+        assert (await cluster.get(DEPLOYMENTS, "kueueviz", SPACE))["spec"]["replicas"] == 1
+        hooks = (await cluster.get(VALIDATING, "kueue-validating", ""))["webhooks"]
+        assert [one.get("matchConditions") for one in hooks] == [
+            [{"name": "shoal.dev/adopted", "expression": "false"}],
+            None,
+        ]
+        assert (await cluster.get(MUTATING, "kueue-mutating", ""))["webhooks"][0]["matchConditions"]
+        definition = await cluster.get(DEFINITIONS, "workloads.kueue.x-k8s.io", "")
+        assert definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["name"] == "shoal-webhook"
+        services = {one["metadata"]["name"] for one in await cluster.all(API_SERVICES)}
+        assert "v1beta1.visibility.kueue.x-k8s.io" not in services
+        assert not (await cluster.get(LEASES, LEASE, SPACE))["spec"].get("holderIdentity")
+        await _revert(cluster)
+        assert await _state(cluster) == before
+
+
+@virtual
+async def test_a_second_adoption_writes_nothing_and_keeps_the_saved_state(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await _prepared(cluster)
+        await _adopt(cluster)
+        before = [
+            (item.key, item.version)
+            for kind in (DEPLOYMENTS, DEFINITIONS, CONFIG_MAPS, VALIDATING, MUTATING)
+            for item in (await cluster.api.list(kind)).items
+        ]
+        await _adopt(cluster)
+        after = [
+            (item.key, item.version)
+            for kind in (DEPLOYMENTS, DEFINITIONS, CONFIG_MAPS, VALIDATING, MUTATING)
+            for item in (await cluster.api.list(kind)).items
+        ]
+        assert after == before
+        record = await find_adoption(ClusterWriter(cluster.api, cluster.clock), "kueue", RELEASE.namespace)
+        assert record is not None
+        assert (record.state, [one.replicas for one in record.deployments]) == (ADOPTED, [2])
+
+
+async def _number_of_writes(folder: Path, *, reverts: bool) -> tuple[int, dict[str, Obj]]:
+    async with small_cluster(folder) as cluster:
+        await _prepared(cluster)
+        if reverts:
+            await _adopt(cluster)
+        counted = KilledApi(_as_installer(cluster))
+        await (_revert if reverts else _adopt)(cluster, counted)
+        return counted.writes, await _state(cluster)
+
+
+def _some(writes: int, *, is_done: bool) -> range:
+    """Every ninth write; all of them with SHOAL_DEEP=9."""
+    step = max(1, 9 // examples(1))
+    return range(1 + (4 if is_done and step > 1 else 0), writes + 1, step)
+
+
+@pytest.mark.slow
+@virtual
+@pytest.mark.parametrize("is_done", [False, True])
+async def test_an_adoption_killed_at_any_write_is_completed_and_can_be_reverted(tmp_path: Path, is_done: bool) -> None:
+    writes, expected = await _number_of_writes(tmp_path, reverts=False)
+    assert writes > 12
+    for at in _some(writes, is_done=is_done):
+        async with small_cluster(tmp_path) as cluster:
+            await _prepared(cluster)
+            before = await _state(cluster)
+            with pytest.raises(KilledError):
+                await _adopt(cluster, KilledApi(_as_installer(cluster), at, is_done=is_done))
+            await _adopt(cluster)
+            assert await _state(cluster) == expected, f"killed at write {at}"
+            await _revert(cluster)
+            assert await _state(cluster) == before, f"killed at write {at}"
+
+
+@pytest.mark.slow
+@virtual
+@pytest.mark.parametrize("is_done", [False, True])
+async def test_a_half_done_adoption_is_reverted_and_a_killed_revert_completed(tmp_path: Path, is_done: bool) -> None:
+    writes, expected = await _number_of_writes(tmp_path, reverts=True)
+    assert writes > 12
+    for at in _some(writes, is_done=is_done):
+        async with small_cluster(tmp_path) as cluster:
+            await _prepared(cluster)
+            with pytest.raises(KilledError):
+                await _adopt(cluster, KilledApi(_as_installer(cluster), min(at, 14), is_done=is_done))
+            await _revert(cluster)
+            await _adopt(cluster)
+            with pytest.raises(KilledError):
+                await _revert(cluster, KilledApi(_as_installer(cluster), at, is_done=is_done))
+            await _revert(cluster)
+            assert await _state(cluster) == expected, f"killed at write {at}"
+
+
+@virtual
+async def test_a_controller_whose_pods_do_not_end_is_named_and_nothing_else_is_taken(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await _prepared(cluster)
+        await add_pod(cluster, "manager-1", SPACE, {"control-plane": CONTROLLER})
+        with pytest.raises(
+            NotReadyError, match="pod kueue-system/manager-1 of the Deployment kueue-controller-manager"
+        ):
+            await _adopt(cluster, timeout_s=5.0)
+        holder = (await cluster.get(LEASES, LEASE, SPACE))["spec"]["holderIdentity"]
+        assert holder == "kueue-1"
+        await cluster.delete(PODS, "manager-1", namespace=SPACE)
+        await _adopt(cluster)
+
+
+@virtual
+async def test_webhooks_are_not_called_before_a_returned_controller_is_ready(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await cluster.create(NAMESPACES, {"metadata": {"name": RELEASE.namespace}}, "")
+        await add_kueue(cluster)
+        writer, adopter = _adopter(cluster, _as_installer(cluster), 60.0)
+        facts = await AdoptionReader(writer).read(KUEUE, SPACE, RELEASE.namespace)
+        for name in record_of(KUEUE, SPACE, facts).definitions:
+            await cluster.patch(
+                DEFINITIONS, name.name, {"spec": {"conversion": {"strategy": "None", "webhook": None}}}, namespace=""
+            )
+        await _adopt(cluster)
+        record = await find_adoption(writer, "kueue", RELEASE.namespace)
+        assert record is not None
+        with pytest.raises(NotReadyError, match="Deployment kueue-system/kueue-controller-manager has no ready pod"):
+            await adopter.revert(KUEUE, record)
+        assert (await cluster.get(MUTATING, "kueue-mutating", ""))["webhooks"][0]["matchConditions"]
+        spec = (await cluster.get(LEASES, LEASE, SPACE))["spec"]
+        assert spec["holderIdentity"] == "shoal-install"
+        latest = await find_adoption(writer, "kueue", RELEASE.namespace)
+        assert latest is not None
+        assert latest.state == REVERTING
+
+
+@virtual
+async def test_a_record_in_another_namespace_is_not_read(tmp_path: Path) -> None:
+    """A tenant may write ConfigMaps in a namespace of its own, with any labels."""
+    async with small_cluster(tmp_path) as cluster:
+        await _prepared(cluster)
+        labels = RELEASE.labels("adoption")
+        for namespace in ("default", RELEASE.namespace):
+            meta = {"name": "shoal-adoption-kueue", "labels": labels}
+            await cluster.create(CONFIG_MAPS, {"metadata": meta, "data": {"record.json": "{}"}}, namespace)
+        writer = ClusterWriter(cluster.api, cluster.clock)
+        assert await find_adoption(writer, "kueue", "kube-system") is None
+        with pytest.raises(UserError, match="is not the record of an adoption"):
+            await find_adoption(writer, "kueue", RELEASE.namespace)
+
+
+@virtual
+async def test_a_lease_of_a_leader_that_works_is_not_taken_by_a_revert(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await _prepared(cluster)
+        await _adopt(cluster)
+        await cluster.api.patch(LEASES, SPACE, LEASE, Patch("merge", {"spec": {"holderIdentity": "kueue-2"}}))
+        await _revert(cluster)
+        assert (await cluster.get(LEASES, LEASE, SPACE))["spec"]["holderIdentity"] == "kueue-2"

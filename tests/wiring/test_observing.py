@@ -1,0 +1,108 @@
+"""The observer: it reads with its own role alone, sends no write request, and publishes why pods wait."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from build.killed_writes import KilledApi
+from build.live_schedulers import add_node, pod
+from build.ruled_clusters import ruled_cluster
+from build.virtual_time import virtual
+from shoal.cli.observe import waiting_of
+from shoal.client.http.access import Access
+from shoal.client.kind import PODS
+from shoal.client.port import Api, Patch
+from shoal.client.refusals import LeaseEndedError
+from shoal.data.permissions import OBSERVER
+from shoal.data.role_lines import rules
+from shoal.install.manifest import manifest
+from shoal.install.release import Release
+from shoal.install.values.reading import ValuesText, read_values
+from shoal.prometheus.exposition import text_of
+from shoal.prometheus.registry import Registry
+from shoal.store.snapshot.kinds import WANTED
+from shoal.views.pod_list import PodLine
+from shoal.wiring.observed_waits import ObservedWaits
+from shoal.wiring.observing import Observer
+
+USER = "system:serviceaccount:shoal-system:shoal-observer"
+ACCESS = Access("https://127.0.0.1:1", "the cluster")
+VALUES = read_values([ValuesText("--set", "observe.enabled=true")])
+RELEASE = Release("shoal", "shoal-system", "0.2.0")
+
+
+async def _look(api: Api) -> list[PodLine]:
+    return await waiting_of(api, ACCESS)
+
+
+def test_the_account_of_the_observer_has_no_verb_that_writes() -> None:
+    objects = manifest(RELEASE, VALUES)
+    granted = {verb for one in objects for rule in one.get("rules", ()) for verb in rule["verbs"]}
+    assert granted == {"get", "list"}
+    roles = {(one["kind"], one["roleRef"]["name"]) for one in objects if one["kind"].endswith("Binding")}
+    assert roles == {("ClusterRoleBinding", "shoal-observer")}
+    assert not [rule for rule in rules(OBSERVER) if "secrets" in rule.get("resources", ())]
+
+
+def test_every_kind_of_a_snapshot_may_be_listed() -> None:
+    may = {
+        (group, resource)
+        for rule in rules(OBSERVER)
+        if "list" in rule["verbs"] and "resourceNames" not in rule
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    assert {(kind.group, kind.plural) for kind in WANTED} <= may
+
+
+@virtual
+async def test_waiting_pods_are_explained_with_the_role_of_the_observer_and_no_write(tmp_path: Path) -> None:
+    async with ruled_cluster(tmp_path) as ruled:
+        await ruled.apply([one for one in manifest(RELEASE, VALUES) if "rbac" in one["apiVersion"]])
+        await add_node(ruled.cluster, "n1", gpus=8)
+        await ruled.cluster.create(PODS, pod("big", gpus=16))
+        counted = KilledApi(ruled.way_in(USER))
+        registry = Registry()
+        waits = ObservedWaits(registry)
+        assert waits.fault
+        pause_s = await Observer(counted, ruled.cluster.clock, _look, waits, 60.0).read_once()
+        assert (counted.writes, ruled.refused, waits.fault) == (0, [], "")
+        assert pause_s >= 60.0
+        document = msgspec.json.decode(waits.document())
+        (line,) = document["pods"]
+        assert (line["pod"], document["waiting"]) == ("default/big", 1)
+        assert line["code"]
+        text = text_of(registry.read()).decode()
+        sample = f'shoal_observed_waiting_pods{{namespace="default",queue="",reason="{line["code"]}"}} 1'
+        assert sample in text
+        assert "shoal_observed_waiting_gpus" in text
+
+
+@virtual
+async def test_a_write_of_the_observer_does_not_leave_the_process(tmp_path: Path) -> None:
+    async with ruled_cluster(tmp_path) as ruled:
+        counted = KilledApi(ruled.cluster.api)
+
+        async def writes(api: Api) -> list[PodLine]:
+            await api.patch(PODS, "default", "a", Patch("merge", {}))
+            return []
+
+        waits = ObservedWaits(Registry())
+        observer = Observer(counted, ruled.cluster.clock, writes, waits, 60.0)
+        await observer.read_once()
+        assert counted.writes == 0
+        assert waits.fault == str(LeaseEndedError())
+
+
+async def test_a_failed_reading_keeps_the_former_answer() -> None:
+    registry = Registry()
+    waits = ObservedWaits(registry)
+    waits.publish([PodLine("a/b", "waits", 1.0, {}, "", [], "q", "NotEnoughGpus", "words")], 5.0, 0.1)
+    waits.failed("the server does not answer")
+    assert waits.fault == ""
+    text = text_of(registry.read()).decode()
+    assert 'shoal_observed_waiting_pods{namespace="a",queue="q",reason="NotEnoughGpus"} 1' in text
+    assert "shoal_observed_failures_total 1" in text
+    assert "shoal_observed_timestamp_seconds 5" in text
