@@ -19,7 +19,7 @@ from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Admission, Kubelet
 from shoal.agent.kubelet.launches import limits_of
 from shoal.agent.kubelet.machine import this_machine
-from shoal.agent.kubelet.mounts import may_mount
+from shoal.agent.kubelet.mounts import no_mounts
 from shoal.agent.kubelet.node import RUNTIME_LABEL, NodeDescription, NodeOfThisMachine
 from shoal.agent.kubelet.pod_on_node import RUNTIME_CLASSES, NodeParts
 from shoal.agent.kubelet.pod_store import PodStore
@@ -212,7 +212,7 @@ def admission(labels_of: Callable[[str], Mapping[str, str]], runtime: ProcessRun
             if no_containers:
                 words = f"pods with runtimeClassName: {RUNTIME_CLASS} run as processes"
                 return Refused("RuntimeNotAvailable", f"this node runs no containers: {no_containers}; {words}")
-            unfit = unsupported_in_containers(pod, may_mount=may_mount())
+            unfit = unsupported_in_containers(pod, no_mounts())
             return Refused("UnsupportedByContainers", unfit) if unfit else None
         problem = runtime.problem()
         if problem:
@@ -221,7 +221,7 @@ def admission(labels_of: Callable[[str], Mapping[str, str]], runtime: ProcessRun
         if labels_of(namespace).get(LABEL) != ALLOWED:
             words = f"process pods are not allowed in the namespace {namespace}; an administrator allows them with: "
             return Refused("ProcessPodsNotAllowed", f"{words}kubectl label namespace {namespace} {LABEL}={ALLOWED}")
-        words = unsupported(pod, user)
+        words = unsupported(pod, user, no_mounts())
         if words:
             return Refused("UnsupportedByProcessPods", words)
         for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
