@@ -52,7 +52,8 @@ class Kubelet:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._removals: dict[str, asyncio.Task[None]] = {}
         """Of what the runtimes have of deleted pods, by uid."""
-        self._capacity = NodeCapacity(parts.allocatable())
+        # Devices, which come and go, are counted by `parts.gpus`.
+        self._capacity = NodeCapacity({name: text for name, text in parts.allocatable().items() if "/" not in name})
         self._writes: Writes[str] = Writes(parts.clock, _WRITERS, self._write)
         self._volumes = VolumeUpdates(parts.clock, self.all, lambda: SourceReader(parts.api))
         self._storage = StorageWatch(parts.clock, self.all, self.evict)
