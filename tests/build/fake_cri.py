@@ -67,6 +67,7 @@ class FakeCri:
         self.commands: list[tuple[str, ...]] = []
         """Those that were run in containers."""
         self.used: dict[str, tuple[int, int, int]] = {}
+        self.written: dict[str, int] = {}
         """By container: the time in nanoseconds, those of processors, and bytes of memory."""
         self.holds_commands = False
         """Whether commands in containers do not end now."""
@@ -262,7 +263,10 @@ class FakeCri:
                 attributes = messages.ContainerAttributes(id=one.id, metadata=one.metadata, labels=one.labels)
                 used = messages.CpuUsage(timestamp=at, usage_core_nano_seconds=messages.UInt64Value(value=cpu))
                 kept = messages.MemoryUsage(timestamp=at, working_set_bytes=messages.UInt64Value(value=memory))
-                found.append(messages.ContainerStats(attributes=attributes, cpu=used, memory=kept))
+                layer = messages.FilesystemUsage(used_bytes=messages.UInt64Value(value=self.written.get(one.id, 0)))
+                found.append(
+                    messages.ContainerStats(attributes=attributes, cpu=used, memory=kept, writable_layer=layer)
+                )
         return messages.ListContainerStatsResponse(stats=found)
 
     def _ReopenContainerLog(self, request: messages.ReopenContainerLogRequest) -> messages.ReopenContainerLogResponse:

@@ -146,6 +146,9 @@ class MemoryRuntime:
     async def attach(self, key: RunKey, *, has_input: bool, tty: bool) -> Command:
         raise AssertionError(key)
 
+    async def written(self, keys: Sequence[RunKey]) -> Mapping[RunKey, int]:
+        raise AssertionError(keys)
+
     async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
         return {key: Consumption(self._clock.seconds(), 0.0, 0) for key in keys}
 

@@ -47,7 +47,7 @@ class KubeletOnCri:
         self.runtime = CriRuntime(self.calls, Owner("o", pods), context.clock, "fake", groups)
         gpus = NodeGpus(None)
         launcher = ContainerLauncher(
-            self.runtime, Images(self.calls, context.clock), GpuAccess(None, gpus, CdiFolder())
+            self.runtime, Images(self.calls, context.clock), GpuAccess(lambda: None, gpus, CdiFolder())
         )
         described = NodeDescription(ThisMachine(NODE, 4, 8 << 30, 100 << 30, ADDRESS), "process", "fake://1.0")
 

@@ -29,6 +29,9 @@ class NoRuntime:
     async def attach(self, key: RunKey, *, has_input: bool, tty: bool) -> Command:
         raise AssertionError(key)
 
+    async def written(self, keys: Sequence[RunKey]) -> Mapping[RunKey, int]:
+        raise AssertionError(keys)
+
     async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
         raise AssertionError(keys)
 

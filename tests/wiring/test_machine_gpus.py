@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,23 @@ from shoal.agent.kubelet.node import NodeDescription, NodeOfThisMachine
 from shoal.client.kind import NODES, PODS
 from shoal.units.errors import UserError
 from shoal.wiring.gpu_driver import open_driver
-from shoal.wiring.machine_gpus import MachineGpus, open_machine_gpus
+from shoal.wiring.machine_gpus import GpuScene, MachineGpus, Named, OpenGpus, open_machine_gpus
 
 GPU = "nvidia.com/gpu"
 MACHINE = ThisMachine("n", 8, 16 << 30, 100 << 30, "127.0.0.1")
+
+
+def scene_of(cluster: SmallCluster, node: NodeOfThisMachine, named: Named = lambda _: None) -> GpuScene:
+    informer = cluster.informers.of(NODES)
+
+    def labels() -> Mapping[str, str]:
+        item = informer.get("", "n")
+        return (item.obj()["metadata"].get("labels") or {}) if item is not None else {}
+
+    def tell(reason: str, message: str) -> None:
+        raise AssertionError(reason, message)
+
+    return GpuScene(cluster.api, cluster.clock, node.name, node.wake, named, labels, tell)
 
 
 class Running:
@@ -32,11 +45,14 @@ class Running:
         self.driver = ChangingDriver(open_driver("dgx-h100"))
         self.listed = self.driver.list
         self.health = watched(self.driver)
-        self.gpus = MachineGpus(self.driver, self.health)
+        self.gpus = MachineGpus(OpenGpus(self.driver, self.health))
 
     def describe(self) -> NodeDescription:
         resources, healthy = self.gpus.node.capacity(), self.gpus.node.allocatable()
         return NodeDescription(MACHINE, "process", resources=resources, healthy=healthy)
+
+    def scene(self, node: NodeOfThisMachine, named: Named) -> GpuScene:
+        return scene_of(self.cluster, node, named)
 
     async def amounts(self) -> tuple[str, str, str]:
         """Capacity, allocatable, and the status of the condition."""
@@ -55,14 +71,8 @@ async def running(folder: Path) -> AsyncIterator[Running]:
         pod = await cluster.create(PODS, {"metadata": {"name": "train"}, "spec": spec})
         uid = pod["metadata"]["uid"]
         assert found.gpus.node.admit(gpu_pod(uid, 8)) is None
-        report = found.gpus.reporting(
-            cluster.api,
-            cluster.clock,
-            node.name,
-            node.wake,
-            lambda one: PodUser("default", "train") if one == uid else None,
-        )
-        tasks = [asyncio.ensure_future(node.run()), asyncio.ensure_future(report())]
+        scene = found.scene(node, lambda one: PodUser("default", "train") if one == uid else None)
+        tasks = [asyncio.ensure_future(node.run()), asyncio.ensure_future(found.gpus.run(scene))]
         await cluster.pass_time(1.0)
         try:
             yield found
@@ -111,8 +121,7 @@ async def test_a_gpu_that_has_failed_before_the_start_is_reported_by_an_event(tm
         machine.health.read()
         node = NodeOfThisMachine(cluster.api, cluster.clock, machine.describe)
         await node.register()
-        report = machine.gpus.reporting(cluster.api, cluster.clock, "n", node.wake, lambda _: None)
-        task = asyncio.ensure_future(report())
+        task = asyncio.ensure_future(machine.gpus.run(machine.scene(node, lambda _: None)))
         await cluster.pass_time(2.0)
         assert await machine.amounts() == ("8", "7", "False")
         assert reasons(await cluster.events("n")) == ["GPUUnhealthy"]

@@ -45,6 +45,14 @@ RuntimeEndpoint = Annotated[
         help="The socket of this machine's container runtime, or none; by default that of containerd or CRI-O.",
     ),
 ]
+GpuConfigPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--gpu-config",
+        metavar="PATH",
+        help="The device plugin's configuration of this machine: a file, or a folder for the Node's label.",
+    ),
+]
 WithContention = Annotated[
     bool, typer.Option("--contention/--no-contention", help="Whether pods that share a GPU slow each other down.")
 ]
@@ -98,6 +106,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     is_this_machine: bool = False
     """This machine is a node, beside the simulated ones."""
     runtime_endpoint: str = ""
+    gpu_config: Path | None = None
     snapshot: Path | None = None
     """The objects to start with."""
     clock: str = ""
@@ -111,6 +120,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += [] if self.scheduler is USUAL_SCHEDULER else ["--scheduler", self.scheduler.value]
         words += ["--this-machine"] if self.is_this_machine else []
         words += ["--runtime-endpoint", absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
+        words += ["--gpu-config", str(self.gpu_config.expanduser().absolute())] if self.gpu_config is not None else []
         words += ["--from", str(self.snapshot.expanduser().absolute())] if self.snapshot is not None else []
         words += self._of_nodes()
         return [*words, "--processes"] if self.is_split else words
@@ -177,6 +187,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             snapshot=start,
             this_machine=folder / "this-machine" if self.is_this_machine and folder is not None else None,
             runtime_endpoint=self.runtime_endpoint,
+            gpu_config=self.gpu_config,
         )
 
     def _check_this_machine(self) -> None:
@@ -184,6 +195,12 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise UserError("--speed does not go with --this-machine: processes run in real time")
         if self.is_this_machine and self.is_split:
             raise UserError("--processes does not go with --this-machine")
+        if self.gpu_config is not None:
+            if not self.is_this_machine:
+                raise UserError("--gpu-config is only for --this-machine")
+            from shoal.wiring.gpu_configs import check_gpu_config
+
+            check_gpu_config(self.gpu_config)
         if self.runtime_endpoint and not self.is_this_machine:
             raise UserError("--runtime-endpoint is only for --this-machine")
         if self.runtime_endpoint:

@@ -12,7 +12,7 @@ import typer
 
 from shoal.cli.agent_options import FakeMachine
 from shoal.cli.cluster_folder import cluster_folder
-from shoal.cli.embedded_options import RuntimeEndpoint, absolute_socket
+from shoal.cli.embedded_options import GpuConfigPath, RuntimeEndpoint, absolute_socket
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where, excerpt
@@ -45,6 +45,7 @@ class JoinOptions:
     ] = None
     fake: FakeMachine = ""
     runtime_endpoint: RuntimeEndpoint = ""
+    gpu_config: GpuConfigPath = None
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once the node is ready.")] = False
     notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None
 
@@ -56,6 +57,7 @@ class JoinOptions:
         """The arguments of a process that continues as this node."""
         words = ["--state", str(self.folder())]
         words += ["--fake", self.fake] if self.fake else []
+        words += ["--gpu-config", str(self.gpu_config.expanduser().absolute())] if self.gpu_config is not None else []
         return words + (["--runtime-endpoint", absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else [])
 
 
@@ -75,6 +77,11 @@ def join(
     """
     logs.set_up()
 
+    if options.gpu_config is not None:
+        from shoal.wiring.gpu_configs import check_gpu_config
+
+        check_gpu_config(options.gpu_config)
+
     from shoal.agent.kubelet.node_identity import NodeIdentity
     from shoal.wiring.joined_machine import Reports, RunOptions, run_joined
 
@@ -86,7 +93,7 @@ def join(
         else:
             cluster = _continued(cluster, server, options, identity)
         if not options.detach:
-            run = RunOptions(options.fake, options.runtime_endpoint)
+            run = RunOptions(options.fake, options.runtime_endpoint, options.gpu_config)
             reports = Reports(partial(_ready, options.notify), lambda what: typer.echo(f"shoal: {what}", err=True))
             run_joined(cluster, identity, run, reports)
     if options.detach:

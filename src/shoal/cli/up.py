@@ -23,6 +23,7 @@ from shoal.cli.embedded_options import (
     USUAL_SCHEDULER,
     USUAL_SOFTWARE,
     EmbeddedOptions,
+    GpuConfigPath,
     GpuSoftwareOption,
     MetricsPort,
     RuntimeEndpoint,
@@ -114,6 +115,7 @@ class UpOptions:
         bool, typer.Option("--this-machine", help="Make this machine a node that runs real pods.")
     ] = False
     runtime_endpoint: RuntimeEndpoint = ""
+    gpu_config: GpuConfigPath = None
     controllers: Annotated[
         bool, typer.Option("--controllers/--no-controllers", help="Run the controllers that make pods of workloads.")
     ] = True
@@ -155,6 +157,7 @@ class UpOptions:
             is_split=self.processes,
             is_this_machine=self.this_machine,
             runtime_endpoint=self.runtime_endpoint,
+            gpu_config=self.gpu_config,
             snapshot=self.snapshot,
         )
 

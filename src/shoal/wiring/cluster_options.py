@@ -45,6 +45,9 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     runtime_endpoint: str = ""
     """The socket of this machine's container runtime; empty: that of an installed one; `none`: no container runs."""
 
+    gpu_config: Path | None = None
+    """The configuration of the device plugin of this machine."""
+
     @property
     def is_alone(self) -> bool:
         """No controllers or nodes run beside the server."""

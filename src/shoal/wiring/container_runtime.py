@@ -70,7 +70,7 @@ def chosen_socket(endpoint: str, recorded: Path, pod: str) -> tuple[Path, str]:
 
 
 async def open_containers(
-    tasks: ProcessTasks, chosen: tuple[Path, str], folder: Path, driver: GpuDriver | None, gpus: NodeGpus
+    tasks: ProcessTasks, chosen: tuple[Path, str], folder: Path, driver: Callable[[], GpuDriver | None], gpus: NodeGpus
 ) -> Containers:
     """`chosen`: the socket, and why it cannot be used; `folder`: has a folder for each pod."""
     socket, refusal = chosen

@@ -21,7 +21,8 @@ from shoal.wiring.gpu_driver import compute_modes
 if TYPE_CHECKING:
     from shoal.agent.dra.claim_sharing import ClaimSharing
 
-_STATE = "shoal.json"
+MPS_STATE = "shoal.json"
+"""The file in the folder of MPS with the daemons that were started."""
 
 
 class SharingOptions(msgspec.Struct, frozen=True):
@@ -40,7 +41,7 @@ def mps_sharing(
     program = options.mps_control or ("" if fake else PROGRAM)
     if not program:
         return None
-    state = MpsStateFile(Path(root) / _STATE)
+    state = MpsStateFile(Path(root) / MPS_STATE)
     daemons = MpsDaemons(MpsParts(MpsControl(program), compute_modes(fake), state, monotonic))
 
     def now() -> MpsSettings:
@@ -57,7 +58,7 @@ def claim_sharing(fake: str, options: SharingOptions, root: str) -> ClaimSharing
     program = options.mps_control or ("" if fake else PROGRAM)
     daemons = None
     if program:
-        state = MpsStateFile(Path(root) / _STATE)
+        state = MpsStateFile(Path(root) / MPS_STATE)
         daemons = MpsDaemons(MpsParts(MpsControl(program), compute_modes(fake), state, monotonic))
 
     def set_slice(uuid: str, interval: TimeSlice) -> None:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
@@ -33,6 +34,7 @@ class RunOptions(msgspec.Struct, frozen=True):
 
     fake_gpus: str = ""
     runtime_endpoint: str = ""
+    gpu_config: Path | None = None
 
 
 class Reports(msgspec.Struct, frozen=True):
@@ -61,7 +63,12 @@ def run_joined(cluster: JoinedCluster, identity: NodeIdentity, options: RunOptio
             return client_for(tasks, access, _SETTINGS)
 
         machine = MachineOfNode(
-            cluster.node, options.fake_gpus, identity.authority(), own.namespace_labels, options.runtime_endpoint
+            name=cluster.node,
+            fake_gpus=options.fake_gpus,
+            client_ca=identity.authority(),
+            namespace_labels=own.namespace_labels,
+            runtime_endpoint=options.runtime_endpoint,
+            gpu_config=options.gpu_config,
         )
         started = await start_this_machine(tasks, client, identity.folder, machine)
         tasks.start("caches", tasks.informers.run)

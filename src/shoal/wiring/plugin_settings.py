@@ -27,9 +27,14 @@ class SettingsReader:
     """
 
     def __init__(
-        self, given: Mapping[str, Any], most_mps_clients: Callable[[], int] = lambda: MOST_MPS_CLIENTS
+        self,
+        given: Mapping[str, Any],
+        most_mps_clients: Callable[[], int] = lambda: MOST_MPS_CLIENTS,
+        defaults: PluginFlags | None = None,
     ) -> None:
+        """`defaults`: what the file does not set; None: as NVIDIA's charts install the plugin."""
         self._given, self._most_mps_clients = given, most_mps_clients
+        self._defaults = defaults or PluginFlags(mps_root=DEFAULT_MPS_ROOT)
 
     def read(self, text: str = "") -> tuple[PluginSettings, tuple[str, ...]]:
         """The settings, and notes about what is ignored. Raises `PluginConfigError`."""
@@ -37,7 +42,7 @@ class SettingsReader:
 
     def settings(self, file: PluginFile) -> tuple[PluginSettings, tuple[str, ...]]:
         flags = msgspec.structs.replace(file.flags, plugin={**file.flags.plugin, **self._given})
-        chosen, defaults = msgspec.structs.replace(file, flags=flags), PluginFlags(mps_root=DEFAULT_MPS_ROOT)
+        chosen, defaults = msgspec.structs.replace(file, flags=flags), self._defaults
         most = self._most_mps_clients() if chosen.sharing == "mps" else MOST_MPS_CLIENTS
         config = started_config(chosen, defaults, most)
         used = flags.over(defaults)

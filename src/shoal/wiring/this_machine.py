@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.kubelet import Admission, Kubelet
 from shoal.agent.kubelet.launches import limits_of
 from shoal.agent.kubelet.machine import this_machine
-from shoal.agent.kubelet.mounts import may_mount
+from shoal.agent.kubelet.mounts import no_mounts
 from shoal.agent.kubelet.node import RUNTIME_LABEL, NodeDescription, NodeOfThisMachine
 from shoal.agent.kubelet.pod_on_node import RUNTIME_CLASSES, NodeParts
 from shoal.agent.kubelet.pod_store import PodStore
@@ -28,12 +28,13 @@ from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.process.support import ALLOWED, LABEL, RUNTIME_CLASS, ProcessUser, unsupported
 from shoal.agent.kubelet.stopping import stop_all
 from shoal.agent.kubelet.usage import UsageOfPods
+from shoal.agent.plugin.node_label import read_config_label
 from shoal.client.clock import WallClock
 from shoal.client.context import Context
 from shoal.client.http.access import Access
 from shoal.client.http.api import KubeApi
 from shoal.client.informers import Informers
-from shoal.client.kind import CONFIG_MAPS, ENDPOINTS, NAMESPACES
+from shoal.client.kind import CONFIG_MAPS, ENDPOINTS, NAMESPACES, NODES
 from shoal.client.port import Api
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.devices.pod_refusal import Refused
@@ -42,7 +43,8 @@ from shoal.embedded.kubelets.endpoint import api_server_trust
 from shoal.embedded.kubelets.endpoint.endpoint import Endpoint, EndpointSettings, Ports
 from shoal.embedded.kubelets.node_view import MeasuredNodes, Usage
 from shoal.wiring.container_runtime import chosen_socket, open_containers, remove_unknown_pods
-from shoal.wiring.machine_gpus import MachineGpus, open_machine_gpus
+from shoal.wiring.gpu_configs import ConfigMaps, plugin_config_maps
+from shoal.wiring.machine_gpus import GpuScene, MachineGpus, open_machine_gpus
 from shoal.wiring.measured_nodes import AllNodes
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.this_machine_view import ThisMachineView
@@ -84,6 +86,8 @@ class MachineOfNode(msgspec.Struct, frozen=True):
     """The labels of a namespace, by name, where the node may not read all namespaces."""
     runtime_endpoint: str = ""
     """The user's choice of the container runtime's socket."""
+    gpu_config: Path | None = None
+    """The configuration of the device plugin: a file, or a folder with one for each kind of node."""
     others: MeasuredNodes | None = None
     """Further nodes whose usage is served with that of this one."""
 
@@ -101,7 +105,12 @@ async def start_this_machine(
     runtime = ProcessRuntime(pods)
     found = await open_machine_gpus(what.fake_gpus)
     tasks.at_end(found.end)
-    gpus, labels = found.node, await asyncio.to_thread(found.labels)
+    api = client(machine.name)
+    maps = None if what.namespace_labels is not None else _plugin_configs(tasks.informers)
+    mps_root = str(folder / "mps")
+    found.configure(what.gpu_config, maps, mps_root, await read_config_label(api, machine.name))
+    await asyncio.to_thread(found.read_metadata)
+    gpus = found.node
     store = PodStore(pods)
     socket = chosen_socket(what.runtime_endpoint, folder / "runtime-endpoint", _stored_in_containers(store))
     containers = await open_containers(tasks, socket, pods, found.driver, gpus)
@@ -112,12 +121,9 @@ async def start_this_machine(
         machine,
         RUNTIME_CLASS,
         containers.version,
-        labels=labels,
-        annotations=annotations,
         kubelet_port=ports.kubelet_port,
     )
     processes = ProcessLauncher(runtime, gpus)
-    api = client(machine.name)
     context = tasks.context("kubelet", api)
     kubelets: list[Kubelet] = []
     parts = NodeParts(
@@ -138,6 +144,8 @@ async def start_this_machine(
         return msgspec.structs.replace(
             described,
             containers_problem=containers.problem(),
+            labels=found.metadata.labels,
+            annotations={**found.metadata.annotations, **annotations},
             resources=gpus.capacity(),
             healthy=gpus.allocatable(),
         )
@@ -151,7 +159,7 @@ async def start_this_machine(
     view.measured = UsageOfPods(context.clock, kubelet.all)
     tasks.start("the usage of pods", view.measured.run)
     tasks.start("the kubelet of this machine", kubelet.run)
-    tasks.start("the health of the GPUs", _reports(found, kubelet, context, node))
+    tasks.start("the GPUs", partial(_run_gpus, found, kubelet, context, node))
     tasks.start("removal of unknown pods", partial(remove_unknown_pods, containers, kubelet, tasks.informers))
     if containers.images is not None:
         report = partial(_tell_of_node, context, node)
@@ -165,21 +173,24 @@ async def start_this_machine(
     return StartedMachine(machine.name, ports, ca, view, kubelet.has_taken_over)
 
 
-def _reports(
-    gpus: MachineGpus, kubelet: Kubelet, context: Context, node: NodeOfThisMachine
-) -> Callable[[], Awaitable[None]]:
+async def _run_gpus(gpus: MachineGpus, kubelet: Kubelet, context: Context, node: NodeOfThisMachine) -> None:
     def named(uid: str) -> PodUser | None:
         pod = kubelet.by_uid(uid)
         return None if pod is None else PodUser(pod.run.namespace, pod.run.name)
 
-    report = gpus.reporting(context.api, context.clock, node.name, node.wake, named)
+    def labels() -> Mapping[str, str]:
+        item = context.informers.of(NODES).get("", node.name)
+        return (item.obj()["metadata"].get("labels") or {}) if item is not None else {}
 
-    async def run() -> None:
-        # The Node exists then.
-        await kubelet.has_taken_over.wait()
-        await report()
+    # The Node exists then.
+    await kubelet.has_taken_over.wait()
+    tell = partial(_tell_of_node, context, node)
+    await gpus.run(GpuScene(context.api, context.clock, node.name, node.wake, named, labels, tell))
 
-    return run
+
+def _plugin_configs(informers: Informers) -> ConfigMaps:
+    maps = informers.of(CONFIG_MAPS)
+    return lambda: plugin_config_maps({f"{item.namespace}/{item.name}": item.obj() for item in maps})
 
 
 def _tell_of_node(context: Context, node: NodeOfThisMachine, reason: str, message: str) -> None:
@@ -212,7 +223,7 @@ def admission(labels_of: Callable[[str], Mapping[str, str]], runtime: ProcessRun
             if no_containers:
                 words = f"pods with runtimeClassName: {RUNTIME_CLASS} run as processes"
                 return Refused("RuntimeNotAvailable", f"this node runs no containers: {no_containers}; {words}")
-            unfit = unsupported_in_containers(pod, may_mount=may_mount())
+            unfit = unsupported_in_containers(pod, no_mounts())
             return Refused("UnsupportedByContainers", unfit) if unfit else None
         problem = runtime.problem()
         if problem:
@@ -221,7 +232,7 @@ def admission(labels_of: Callable[[str], Mapping[str, str]], runtime: ProcessRun
         if labels_of(namespace).get(LABEL) != ALLOWED:
             words = f"process pods are not allowed in the namespace {namespace}; an administrator allows them with: "
             return Refused("ProcessPodsNotAllowed", f"{words}kubectl label namespace {namespace} {LABEL}={ALLOWED}")
-        words = unsupported(pod, user)
+        words = unsupported(pod, user, no_mounts())
         if words:
             return Refused("UnsupportedByProcessPods", words)
         for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
@@ -244,7 +255,7 @@ async def stop_pods_of_this_machine(folder: Path, access: Access) -> None:
     try:
         if _stored_in_containers(store):
             socket = chosen_socket("", folder / "runtime-endpoint", _stored_in_containers(store))
-            containers = await open_containers(tasks, socket, pods, None, NodeGpus(None))
+            containers = await open_containers(tasks, socket, pods, lambda: None, NodeGpus(None))
             boxed = containers.launcher.runtime
             await stop_all(lambda pod: processes if is_process_pod(pod) else boxed, store)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar
 
 from shoal.agent.kubelet.kubelet import Kubelet
@@ -12,6 +12,7 @@ from shoal.agent.kubelet.runtime import ByteStream, Command, RunKey, StartRefuse
 from shoal.agent.kubelet.usage import MeasuredUse, UsageOfPods
 from shoal.client.item import Obj
 from shoal.client.kubelet.pod_status import status_of
+from shoal.client.kubelet.probe_result import ProbeResult
 from shoal.embedded.apiserver.streams.terminal import CommandOutput
 from shoal.embedded.kubelets.node_view import LogLine, NodeView, Usage
 from shoal.units.errors import TemporaryError, UserError
@@ -88,6 +89,10 @@ class ThisMachineView:
             if used:
                 found.append((_shown(pod), used))
         return found
+
+    def probe_counts(self) -> Sequence[tuple[Obj, Mapping[ProbeResult, int]]]:
+        pods = self.kubelet.all().values() if self.kubelet is not None else ()
+        return [(pod.pod, pod.probed) for pod in pods if pod.probed]
 
     def dcgm(self) -> str:
         return ""

@@ -172,7 +172,7 @@ async def _start_this_machine(
     def client(node: str) -> Api:
         return _as(plane, Actor(f"system:node:{node}", ("system:nodes", _AUTHENTICATED)), "kubelet")
 
-    machine = MachineOfNode(runtime_endpoint=options.runtime_endpoint, others=others)
+    machine = MachineOfNode(runtime_endpoint=options.runtime_endpoint, gpu_config=options.gpu_config, others=others)
     started = await start_this_machine(tasks, client, folder, machine)
     await tasks.nodes_ready((started.node,), _PATIENCE_S, has_lifecycle=bool(options.controllers))
     return started

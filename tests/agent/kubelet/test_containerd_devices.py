@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,7 @@ async def test_device_nodes_are_those_of_the_allocated_gpus(runtime: CriRuntime,
     key = RunKey(tmp_path.name, "main", 0)
     gpus, expected = allocated(key.pod, tmp_path / "root")
 
-    access = GpuAccess(open_driver("dgx-h100"), gpus, CdiFolder(None, tmp_path / "root"))
+    access = GpuAccess(partial(open_driver, "dgx-h100"), gpus, CdiFolder(None, tmp_path / "root"))
 
     assert await seen(runtime, access, key) == expected
 
@@ -111,7 +112,7 @@ async def test_cdi_names_are_those_of_the_allocated_gpus(
     key = RunKey(tmp_path.name, "main", 0)
     gpus, expected = allocated(key.pod, tmp_path / "root")
 
-    access = GpuAccess(open_driver("dgx-h100"), gpus, CdiFolder(containerd.folder / "cdi", tmp_path / "root"))
+    access = GpuAccess(partial(open_driver, "dgx-h100"), gpus, CdiFolder(containerd.folder / "cdi", tmp_path / "root"))
 
     assert await seen(runtime, access, key) == expected
 

@@ -29,7 +29,7 @@ def access(root: Path, specifications: Path | None = None) -> GpuAccess:
     (library.parent / "libcuda.so.1").symlink_to(library.name)
     (root / "dev").mkdir()
     (root / "dev/nvidiactl").touch()
-    return GpuAccess(driver, gpus, CdiFolder(specifications, root))
+    return GpuAccess(lambda: driver, gpus, CdiFolder(specifications, root))
 
 
 def test_device_nodes_and_files_are_given_where_the_runtime_reads_no_specification(tmp_path: Path) -> None:
@@ -75,6 +75,6 @@ def test_a_container_without_gpus_sees_none(tmp_path: Path) -> None:
 
 
 def test_without_a_driver_nothing_is_added() -> None:
-    found = GpuAccess(None, NodeGpus(None), CdiFolder()).of("u", "main")
+    found = GpuAccess(lambda: None, NodeGpus(None), CdiFolder()).of("u", "main")
 
     assert not found.environment

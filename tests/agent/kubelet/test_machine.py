@@ -32,4 +32,5 @@ def test_the_files_of_a_machine_become_the_resources_of_a_node(tmp_path: Path) -
     assert (found.kernel, found.system, found.machine_id) == ("6.1.0", "Debian GNU/Linux 12", "abc")
     assert found.capacity()["memory"] == "8388608Ki"
     assert found.allocatable()["cpu"] == "15900m"
+    assert int(found.allocatable()["ephemeral-storage"].removesuffix("Ki")) <= found.disk_bytes * 9 // 10 // 1024
     assert found.allocatable()["memory"] == f"{8388608 - 256 * 1024}Ki"

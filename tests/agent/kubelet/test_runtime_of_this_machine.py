@@ -36,7 +36,7 @@ def cri(tmp_path: Path) -> Iterator[FakeCri]:
 
 async def opened(cluster: SmallCluster, socket: Path, folder: Path) -> tuple[Containers, ProcessTasks]:
     tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
-    return await open_containers(tasks, (socket, ""), folder, None, NodeGpus(None)), tasks
+    return await open_containers(tasks, (socket, ""), folder, lambda: None, NodeGpus(None)), tasks
 
 
 async def test_a_runtime_that_answers_is_named_with_its_version(

@@ -13,6 +13,7 @@ from shoal.agent.kubelet.process.process_usage import ProcessUse, all_processes,
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.runtime import Consumption, Launch, RunKey
 from shoal.agent.kubelet.usage import MeasuredUse, UsageOfPods, consumption_of_machine, use_since
+from shoal.embedded.kubelets.endpoint.node_figures import NodeStats
 from shoal.embedded.kubelets.node_view import Usage
 from shoal.wiring.this_machine_view import ThisMachineView
 
@@ -93,5 +94,36 @@ async def test_containers_are_measured_by_their_runtime(tmp_path: Path) -> None:
         await usage.measure()
 
         assert usage.of(RunKey(uid, "main", 0)) == MeasuredUse(500, 6000, 15.0)
+        where = f'container="main",id="",image="app:1",name="{id_}",namespace="default",pod="busy"'
+        text = NodeStats().cadvisor(view, later_s).decode()
+        assert f'\ncontainer_cpu_usage_seconds_total{{{where},cpu="total"}} 15' in text
+        assert f"\ncontainer_memory_working_set_bytes{{{where}}} 6000" in text
+        assert f"\ncontainer_start_time_seconds{{{where}}} " in text
+        assert "container_memory_rss" not in text
+        names = 'container="main",namespace="default",pod="busy"'
+        text = NodeStats().resource(view, later_s).decode()
+        assert f"\ncontainer_cpu_usage_seconds_total{{{names}}} 15" in text
+        assert f"\ncontainer_memory_working_set_bytes{{{names}}} 6000" in text
         [(pod, used)] = view.pod_usage()
         assert (pod["metadata"]["name"], used) == ("busy", {"main": Usage(500, 6000, 15.0)})
+
+
+@pytest.mark.slow
+async def test_probes_of_containers_are_counted_by_their_result(tmp_path: Path) -> None:
+    async with kubelet_on_cri(tmp_path) as machine:
+        good, bad = ({"exec": {"command": [word]}, "periodSeconds": 1} for word in ("true", "false"))
+        probes = {"readinessProbe": good, "livenessProbe": {**bad, "failureThreshold": 1000}}
+        uid = await machine.create("probed", "serve", container=probes)
+        await machine.until_ready("probed")
+        view = ThisMachineView("machine", Usage(4000, 1 << 30))
+        view.kubelet = machine.kubelet
+        pod = machine.kubelet.by_uid(uid)
+        assert pod is not None
+        await machine.until(lambda: len(pod.probed) == 2)
+
+        text = NodeStats().probes(view, machine.cluster.clock.seconds()).decode()
+
+        names = f'prober_probe_total{{container="main",namespace="default",pod="probed",pod_uid="{uid}"'
+        assert f'\n{names},probe_type="Readiness",result="successful"}} ' in text
+        assert f'\n{names},probe_type="Liveness",result="failed"}} ' in text
+        assert 'result="successful"}' not in text.partition('probe_type="Liveness"')[2].partition("\n")[0]

@@ -68,7 +68,7 @@ async def test_a_container_does_not_choose_its_gpus_by_variables_unless_it_is_pr
 ) -> None:
     async with kubelet_on_cri(tmp_path) as machine:
         driver = open_driver("dgx-h100")
-        access = GpuAccess(driver, NodeGpus(watched(driver)), CdiFolder(None, tmp_path))
+        access = GpuAccess(lambda: driver, NodeGpus(watched(driver)), CdiFolder(None, tmp_path))
         launcher = ContainerLauncher(machine.runtime, Images(machine.calls, machine.cluster.clock), access)
 
         obj = pod(0, securityContext={"privileged": is_privileged})

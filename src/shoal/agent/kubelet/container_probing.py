@@ -11,6 +11,7 @@ from shoal.agent.kubelet.pod_scene import PodScene
 from shoal.agent.kubelet.probes import check_once, verdicts
 from shoal.agent.kubelet.runtime import RunKey
 from shoal.client.kubelet.pod_run import ContainerRun
+from shoal.client.kubelet.probe_result import ProbeResult
 
 Obj = dict[str, Any]
 
@@ -57,7 +58,11 @@ class ContainerProbing:
         scene, probe = self._scene, spec[name]
 
         async def check() -> str | None:
-            return await check_once(probe, spec, scene.runtime, self._key(), scene.address)
+            fault = await check_once(probe, spec, scene.runtime, self._key(), scene.address)
+            if fault is not None:
+                kind = name.removesuffix("Probe").capitalize()
+                scene.probed[ProbeResult(self._one.name, kind, "failed" if fault else "successful")] += 1
+            return fault
 
         await verdicts(probe, check, scene.clock.sleep, decide)
 

@@ -19,6 +19,7 @@ from shoal.agent.kubelet.pod_on_node import NodeParts, PodOnNode
 from shoal.agent.kubelet.pod_worker import PodWorker
 from shoal.agent.kubelet.runtime import RunKey
 from shoal.agent.kubelet.source_reader import SourceReader
+from shoal.agent.kubelet.storage_watch import StorageWatch
 from shoal.agent.kubelet.volume_updates import VolumeUpdates
 from shoal.api.partial import PartialNode
 from shoal.api.pod_phases import TERMINAL_PHASES
@@ -29,6 +30,7 @@ from shoal.client.kubelet.admission import NodeCapacity, misplaced
 from shoal.client.kubelet.pod_facts import PartialPod, PodFacts, summary_of
 from shoal.client.kubelet.pod_run import PodRun, new_run
 from shoal.client.kubelet.pod_status import status_of
+from shoal.client.kubelet.storage_limits import EVICTED
 from shoal.client.kubelet.writes import Writes
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import NotFoundError, StaleError
@@ -36,7 +38,7 @@ from shoal.devices.pod_refusal import Refused
 
 Obj = dict[str, Any]
 _log = logging.getLogger("shoal.agent.kubelet")
-_WRITERS = 8
+_WRITERS, _EVICTION_GRACE_S = 8, 1.0
 Admission = Callable[[Obj], Refused | None]
 """The refusal of a pod by the runtime, if it cannot run it."""
 
@@ -50,9 +52,11 @@ class Kubelet:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._removals: dict[str, asyncio.Task[None]] = {}
         """Of what the runtimes have of deleted pods, by uid."""
-        self._capacity = NodeCapacity(parts.allocatable())
+        # Devices, which come and go, are counted by `parts.gpus`.
+        self._capacity = NodeCapacity({name: text for name, text in parts.allocatable().items() if "/" not in name})
         self._writes: Writes[str] = Writes(parts.clock, _WRITERS, self._write)
         self._volumes = VolumeUpdates(parts.clock, self.all, lambda: SourceReader(parts.api))
+        self._storage = StorageWatch(parts.clock, self.all, self.evict)
         self._is_running = self._is_following = False
         self.has_taken_over = asyncio.Event()
         """Set when the pods of an earlier process are known."""
@@ -79,7 +83,7 @@ class Kubelet:
         await self._node.register()
         self._writes = Writes(self._parts.clock, _WRITERS, self._write)
         self._is_running = True
-        steady = (asyncio.ensure_future(self._node.run()), asyncio.ensure_future(self._volumes.run()))
+        steady = [asyncio.ensure_future(one.run()) for one in (self._node, self._volumes, self._storage)]
         try:
             self._take_over()
             self.has_taken_over.set()
@@ -145,6 +149,12 @@ class Kubelet:
         self._parts.gpus.release(uid)
         self.report(uid)
         await pod.end()
+
+    def evict(self, uid: str, message: str) -> None:
+        """End a pod that uses more than it may."""
+        pod, worker = self._pods.get(uid), self._workers.get(uid)
+        if pod is not None and worker is not None and worker.fail(EVICTED, message, _EVICTION_GRACE_S):
+            pod.tell(EVICTED, message, warns=True)
 
     def _stop(self, uid: str, grace_s: float) -> None:
         worker, pod = self._workers.get(uid), self._pods[uid]

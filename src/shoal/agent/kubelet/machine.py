@@ -16,6 +16,8 @@ _PODS = 250
 _MIB = 1024 * 1024
 _RESERVED_MILLI, _RESERVED_BYTES = 100, 256 * _MIB
 """What Shoal's own processes keep of the machine."""
+_USABLE_PERCENT = 90
+"""Of the disk, as the kubelet reserves a tenth by its usual threshold of `nodefs.available`."""
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -52,6 +54,7 @@ class ThisMachine(msgspec.Struct, frozen=True):
             **self.capacity(),
             "cpu": f"{max(self.cores * 1000 - _RESERVED_MILLI, 0)}m",
             "memory": f"{memory // 1024}Ki",
+            "ephemeral-storage": f"{self.disk_bytes * _USABLE_PERCENT // 100 // 1024}Ki",
         }
 
     def architecture(self) -> str:

@@ -11,11 +11,20 @@ from pathlib import Path
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
+_CAPABILITIES, _MOUNTING = re.compile(r"^CapEff:\t([0-9a-f]{1,16})$", re.MULTILINE), 1 << 21
 _NO_SUID_NO_DEVICES, _BIND, _DETACH = 2 | 4, 4096, 2
 
 
-def may_mount() -> bool:
-    return os.geteuid() == 0
+def no_mounts(status: Path = Path("/proc/self/status")) -> str:
+    """Why this process cannot mount file systems; empty if it can. `status`: the kernel's description of it."""
+    found = None
+    with suppress(OSError):
+        found = _CAPABILITIES.search(status.read_text())
+    if found is not None and int(found[1], 16) & _MOUNTING:
+        return ""
+    if os.geteuid() == 0:
+        return "needs the capability CAP_SYS_ADMIN, which Shoal does not have"
+    return "needs root: the user who started Shoal may not mount file systems"
 
 
 def mounted_below(folder: Path, mounts: Path = _MOUNTS) -> Sequence[Path]:

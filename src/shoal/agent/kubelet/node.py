@@ -16,6 +16,7 @@ from shoal.client.kubelet.leases import Leases
 from shoal.client.kubelet.node_conditions import NodeVerdict, conditions
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import AlreadyExistsError, ForbiddenError, RefusedError
+from shoal.devices.feature_labels import COMING_AND_GOING
 from shoal.units.errors import TemporaryError
 
 Obj = dict[str, Any]
@@ -109,6 +110,8 @@ class NodeOfThisMachine:
     def __init__(self, api: Api, clock: Clock, describe: Callable[[], NodeDescription]) -> None:
         self._api, self._clock, self._describe = api, clock, describe
         self._uid = ""
+        self._written: dict[str, set[str]] = {"labels": set(), "annotations": set()}
+        """The names of what this process wrote last."""
         self._due = asyncio.Event()
         self._leases = Leases(api, clock, _LEASE_S, lambda _: self._uid)
 
@@ -124,6 +127,7 @@ class NodeOfThisMachine:
         try:
             created = await self._api.create(NODES, body)
             self._uid = created.uid
+            self._written = {field: {*described.head()[field]} for field in self._written}
         except AlreadyExistsError:
             await self._correct_taint(described)
             await self.write()
@@ -146,11 +150,21 @@ class NodeOfThisMachine:
         described, name = self._describe(), self.name
         found = await self._api.get(NODES, "", name)
         self._uid = found.uid
-        head = described.head()
-        body = {"metadata": {"labels": head["labels"], "annotations": head["annotations"]}}
+        body = {"metadata": self._own_metadata(described.head(), found.obj()["metadata"])}
         await self._api.patch(NODES, "", name, Patch("merge", body))
         status = described.status(found.obj().get("status") or {}, self._clock.seconds())
         await self._api.patch(NODES, "", name, Patch("strategic", {"status": status}), "status")
+
+    def _own_metadata(self, head: Obj, before: Obj) -> Obj:
+        """Labels and annotations, and those that no longer apply as null, which a merge patch removes."""
+        written: Obj = {}
+        for field in ("labels", "annotations"):
+            own, there = head[field], before.get(field) or {}
+            by_layout = {one for one in there if one.startswith(COMING_AND_GOING)}
+            gone = ((self._written[field] & there.keys()) | by_layout) - own.keys()
+            written[field] = {**own, **dict.fromkeys(gone)}
+            self._written[field] = {*own}
+        return written
 
     async def run(self) -> None:
         """Write the status periodically until cancelled."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from shoal.client.kubelet.environment import Surroundings
 from shoal.client.kubelet.pod_facts import PodFacts
 from shoal.client.kubelet.pod_fields import Addresses
 from shoal.client.kubelet.pod_run import PodRun
+from shoal.client.kubelet.probe_result import ProbeResult
 from shoal.client.kubelet.references import MissingSourceError, references_of, volume_references_of
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
@@ -66,6 +68,7 @@ class PodOnNode:
         self.clock = parts.clock
         self._launcher = parts.launcher_of(pod)
         self.stopping = asyncio.Event()
+        self.probed = Counter[ProbeResult]()
         self._launching = asyncio.Lock()
         """The containers of a pod share its volumes."""
         self._tokens = PodTokens(parts.api, parts.clock)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any, Protocol
 
 from shoal.agent.kubelet.runtime import Launch, PodRuntime, RunKey
 from shoal.client.clock import Clock
 from shoal.client.kubelet.pod_facts import PodFacts
 from shoal.client.kubelet.pod_run import PodRun
+from shoal.client.kubelet.probe_result import ProbeResult
 
 Obj = dict[str, Any]
 
@@ -18,6 +20,8 @@ class PodScene(Protocol):
     facts: PodFacts
     clock: Clock
     stopping: asyncio.Event
+    probed: Counter[ProbeResult]
+    """The probes since the start of this process."""
 
     @property
     def runtime(self) -> PodRuntime: ...

@@ -61,11 +61,15 @@ class PodWorker:
             self._stop.cancel()
         self._stop = asyncio.ensure_future(self._stopped(grace_s))
 
-    def fail(self, reason: str, message: str) -> None:
+    def fail(self, reason: str, message: str, grace_s: float | None = None) -> bool:
+        """Stop the pod, which fails. `grace_s`: shorter than its own. Returns whether it had not ended before."""
         run = self._scene.run
-        if not run.is_over and not run.phase:
-            run.phase, run.reason, run.message = "Failed", reason, message
-            self.stop(float(self._scene.facts.spec.termination_grace_period_seconds))
+        if run.is_over or run.phase:
+            return False
+        own_s = float(self._scene.facts.spec.termination_grace_period_seconds)
+        run.phase, run.reason, run.message = "Failed", reason, message
+        self.stop(own_s if grace_s is None else min(grace_s, own_s))
+        return True
 
     async def _stopped(self, grace_s: float) -> None:
         since_s = self._scene.run.stop_since_s or self._scene.clock.seconds()
@@ -131,5 +135,5 @@ class PodWorker:
         if limit_s is None:
             return None
         words = "Pod was active on the node longer than the specified deadline"
-        ring: Callable[[], None] = lambda: self.fail("DeadlineExceeded", words)  # noqa: E731
+        ring: Callable[[], object] = lambda: self.fail("DeadlineExceeded", words)  # noqa: E731
         return scene.clock.call_later(scene.run.admitted_s + limit_s - scene.clock.seconds(), ring)

@@ -153,6 +153,10 @@ class PodRuntime(Protocol):
         """Of those runs that are running. Raises TemporaryError."""
         ...
 
+    async def written(self, keys: Sequence[RunKey]) -> Mapping[RunKey, int]:
+        """The bytes that running containers have written to file systems of their own. Raises TemporaryError."""
+        ...
+
     def log_files(self, key: RunKey) -> Sequence[Path]:
         """The files of its log, oldest first."""
         ...

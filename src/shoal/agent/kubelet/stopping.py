@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from shoal.agent.kubelet.mounts import unmount_below
 from shoal.agent.kubelet.pod_store import PodStore, StoredPod
 from shoal.agent.kubelet.runtime import PodRuntime, RunKey
 
@@ -22,6 +23,7 @@ async def stop_all(runtime_of: Callable[[Obj], PodRuntime], store: PodStore, gra
             key = RunKey(run.uid, one.name, one.restarts)
             if one.is_alive and await runtime.find(key) is not None:
                 await runtime.stop(key, grace_s)
+        await asyncio.to_thread(unmount_below, store.folder_of(run.uid))
         await runtime.remove(run.uid)
         store.remove(run.uid)
 

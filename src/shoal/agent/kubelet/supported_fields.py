@@ -102,6 +102,17 @@ def unsupported_fields(pod: Obj, what: str, more: frozenset[str] = frozenset()) 
         yield from _of_container(container, where, what)
 
 
+def unsupported_media(pod: Obj, no_mounts: str) -> Iterator[str]:
+    """The emptyDirs with a medium that they cannot have. `no_mounts`: why no file system can be mounted; empty if one
+    can."""
+    for volume in pod["spec"].get("volumes") or ():
+        medium = (volume.get("emptyDir") or {}).get("medium") or ""
+        if medium not in ("", "Memory"):
+            yield f"spec.volumes[{volume['name']}]: medium {medium} of an emptyDir is not supported; use Memory"
+        if medium == "Memory" and no_mounts:
+            yield f"spec.volumes[{volume['name']}]: medium Memory {no_mounts}"
+
+
 def containers_of(pod: Obj) -> Iterator[tuple[str, Obj]]:
     """Each container, with the path of its spec."""
     for part in ("initContainers", "containers"):
@@ -116,8 +127,6 @@ def _of_container(container: Obj, where: str, what: str) -> Iterator[str]:
     for resource in {**(resources.get("requests") or {}), **(resources.get("limits") or {})}:
         if resource.startswith("hugepages-"):
             yield f"{where}.resources: {resource} is not supported for {what}"
-    if "ephemeral-storage" in (resources.get("limits") or {}):
-        yield f"{where}.resources.limits: ephemeral-storage is not enforced for {what}"
     for name, hook in (container.get("lifecycle") or {}).items():
         if name not in _HOOKS:
             yield f"{where}.lifecycle.{name} is not supported for {what}"

@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from shoal.agent.mig.held_devices import has_claims, held_devices
+from shoal.agent.mig.held_devices import DevicesInUse, has_claims, held_devices
 from shoal.agent.mig.layout_change import Change, NodeMig
 from shoal.client.clock import Clock
 from shoal.client.kind import NODES, PODS
@@ -71,6 +71,8 @@ class MigSettings(msgspec.Struct, frozen=True):
     """The UUIDs of devices in claims of pods. Raises `TemporaryError` if they are not known now. None: no claims get
     devices of this node.
     """
+    held: Callable[[], DevicesInUse] | None = None
+    """The devices in use, where this process gives them to pods; None: the objects of the pods say it."""
     creates_on_demand: bool = True
     """Whether the device plugin advertises what is created for the scheduler's requests."""
     is_inline: bool = False
@@ -124,6 +126,9 @@ class MigLabelController:
         self._handled = handled if is_done else (handled[0], {})
 
     async def _look_for_held(self) -> None:
+        if self._settings.held is not None:
+            self._mig.held = self._settings.held()
+            return
         pods = await self._api.list(PODS, "", Select(fields=f"spec.nodeName={self._settings.node}"))
         objects = [item.obj() for item in pods.items]
         held, claimed = held_devices(objects), self._settings.claimed

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from shoal.client.kubelet.probe_result import ProbeResult
 from shoal.embedded.apiserver.streams.live_command import LiveCommand
 from shoal.embedded.apiserver.streams.terminal import CommandOutput
 
@@ -117,6 +118,10 @@ class RealNodeView(Protocol):
         ...
 
     async def forward_ports(self, pod_uid: str) -> ForwardedPorts: ...
+
+    def probe_counts(self) -> Sequence[tuple[Obj, Mapping[ProbeResult, int]]]:
+        """Pods, with the number of their probes by result."""
+        ...
 
 
 class NodeViews(Protocol):

@@ -1,7 +1,7 @@
 """Provides the volumes of a pod for containers, whose users differ from the user of this process.
 
 An emptyDir may be written by every user of the pod. With `fsGroup` the volumes of the pod belong to that group. An
-emptyDir with the medium Memory is a file system in memory, with its own size limit; it is unmounted with the pod.
+emptyDir in memory is unmounted with the pod.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from shoal.agent.kubelet.mounts import mount_memory
-from shoal.agent.kubelet.volumes import FileAccess, Tokens, VolumeFault, kind_of, provide
+from shoal.agent.kubelet.memory_volumes import mount_if_in_memory
+from shoal.agent.kubelet.volumes import FileAccess, Tokens, kind_of, provide
 from shoal.client.kubelet.environment import Surroundings
-from shoal.units.quantity import Quantity
 
 Obj = dict[str, Any]
 _EVERY_USER, _TOKEN_MODE = 0o777, 0o644
@@ -31,24 +30,14 @@ def provide_for_containers(pod: Obj, folder: Path, around: Surroundings, tokens:
         path = folder / volume["name"]
         if kind_of(volume) != "emptyDir":
             continue
-        empty, is_new = volume.get("emptyDir") or {}, not path.exists()
+        is_new = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
-        if empty.get("medium") == "Memory" and not path.is_mount():
-            _mount_memory(path, empty.get("sizeLimit"), volume["name"])
+        mount_if_in_memory(volume, path, _EVERY_USER)
         if is_new:
             path.chmod(_EVERY_USER)
             if access.group is not None:
                 _give(path, access.group)
     return provide(pod, folder, around, tokens, access)
-
-
-def _mount_memory(path: Path, limit: Any, name: str) -> None:
-    options = f"mode=0777,size={Quantity.parse(str(limit)).nano // 1_000_000_000}" if limit else "mode=0777"
-    try:
-        mount_memory(path, options)
-    except OSError as error:
-        words = f'MountVolume.SetUp failed for volume "{name}" : mount failed: {error.strerror}'
-        raise VolumeFault(words) from None
 
 
 def _give(path: Path, group: int) -> None:

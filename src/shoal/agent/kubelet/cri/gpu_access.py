@@ -15,7 +15,7 @@ import msgspec
 from shoal.agent.cdi.driver_files import driver_files
 from shoal.agent.cdi.spec_file import write_spec
 from shoal.agent.kubelet.container_settings import ContainerMount
-from shoal.agent.kubelet.gpus import CONFIG, NodeGpus
+from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.runtime import StartRefused
 from shoal.devices.allocation_answer import AnswerSettings, answer_of
 from shoal.devices.cdi_devices import PLUGIN_KIND, CdiInput, indexes_of, node_spec, nodes_of
@@ -46,21 +46,21 @@ class CdiFolder(msgspec.Struct, frozen=True):
 class GpuAccess:
     def __init__(
         self,
-        driver: GpuDriver | None,
+        driver: Callable[[], GpuDriver | None],
         gpus: NodeGpus,
         cdi: CdiFolder,
         capabilities: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
-        """`capabilities`: the minor numbers of MIG capabilities."""
+        """`driver`: None while there is none. `capabilities`: the minor numbers of MIG capabilities."""
         self._driver, self._gpus, self._cdi, self._capabilities = driver, gpus, cdi, capabilities
 
     def of(self, uid: str, container: str) -> Access:
         """Raises StartRefused."""
-        devices = self._gpus.devices(uid, container)
-        if self._driver is None or not devices:
-            return Access({} if self._driver is None else _VOID)
+        driver, devices = self._driver(), self._gpus.devices(uid, container)
+        if driver is None or not devices:
+            return Access({} if driver is None else _VOID)
         try:
-            return self._access(self._driver, uid, container)
+            return self._access(driver, uid, container)
         except (TemporaryError, UserError) as error:
             raise StartRefused(
                 "CreateContainerError", f"the GPUs of the container are not available: {error}"
@@ -82,15 +82,19 @@ class GpuAccess:
             given = msgspec.structs.replace(given, files=msgspec.structs.replace(given.files, hook=""))
         spec = node_spec(given, PLUGIN_KIND)
         flags = PluginFlags(
-            device_list_strategy=("cdi-cri",) if self._cdi.path else ("envvar",), pass_device_specs=True
+            device_list_strategy=("cdi-cri",) if self._cdi.path else ("envvar",),
+            pass_device_specs=True,
+            mps_root=self._gpus.mps_root,
         )
-        settings = AnswerSettings(flags, CONFIG, indexes_of(given.gpus), nodes_of(given))
+        settings = AnswerSettings(flags, self._gpus.config, indexes_of(given.gpus), nodes_of(given))
         answer = answer_of(devices, settings, uid)
+        environment = {**answer.environment, **_VOID}
+        own = tuple(ContainerMount(one.container, Path(one.host), one.read_only) for one in answer.mounts)
         if self._cdi.path is not None:
             write_spec(spec, self._cdi.path / f"{PLUGIN_KIND.replace('/', '-')}.json")
-            return Access(_VOID, cdi=answer.cdi)
+            return Access(environment, own, cdi=answer.cdi)
         edits = spec.container_edits or ContainerEdits()
         mounts = tuple(
             ContainerMount(one.container_path, Path(one.host_path), _READ_ONLY in one.options) for one in edits.mounts
         )
-        return Access(_VOID, mounts, (*edits.device_nodes, *answer.nodes))
+        return Access(environment, (*mounts, *own), (*edits.device_nodes, *answer.nodes))

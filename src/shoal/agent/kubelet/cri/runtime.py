@@ -154,17 +154,30 @@ class CriRuntime:
         return found.id
 
     async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
-        try:
-            listed = await self._calls.stats({OWN: self._owner.id})
-        except CallFailedError as error:
-            raise TemporaryError(str(error), _RETRY_S) from None
-        found, wanted = {}, {*keys}
-        for one in listed:
-            labels = one.attributes.labels
-            key = RunKey(labels[POD], labels[_CONTAINER], int(labels[_ATTEMPT]))
-            if key in wanted and one.cpu.timestamp:
+        found = {}
+        for key, one in (await self._stats({OWN: self._owner.id}, keys)).items():
+            if one.cpu.timestamp:
                 cpu_s = one.cpu.usage_core_nano_seconds.value / _NANO
                 found[key] = Consumption(one.cpu.timestamp / _NANO, cpu_s, one.memory.working_set_bytes.value)
+        return found
+
+    async def written(self, keys: Sequence[RunKey]) -> Mapping[RunKey, int]:
+        pods = {key.pod for key in keys}
+        labels = {OWN: self._owner.id, **({POD: pods.pop()} if len(pods) == 1 else {})}
+        found = await self._stats(labels, keys) if keys else {}
+        return {key: one.writable_layer.used_bytes.value for key, one in found.items()}
+
+    async def _stats(self, labels: dict[str, str], keys: Sequence[RunKey]) -> Mapping[RunKey, messages.ContainerStats]:
+        try:
+            listed = await self._calls.stats(labels)
+        except CallFailedError as error:
+            raise TemporaryError(str(error), _RETRY_S) from None
+        wanted, found = {*keys}, {}
+        for one in listed:
+            said = one.attributes.labels
+            key = RunKey(said[POD], said[_CONTAINER], int(said[_ATTEMPT]))
+            if key in wanted:
+                found[key] = one
         return found
 
     def log_files(self, key: RunKey) -> Sequence[Path]:

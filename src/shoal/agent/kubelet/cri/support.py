@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shoal.agent.kubelet.supported_fields import containers_of, unsupported_fields
+from shoal.agent.kubelet.supported_fields import containers_of, unsupported_fields, unsupported_media
 
 Obj = dict[str, Any]
 _WHAT = "containers on this node"
@@ -33,17 +33,16 @@ _CONTAINER_SECURITY = frozenset(
         "seccompProfile",
     }
 )
-_NEEDS_ROOT = "needs root: the user who started Shoal may not mount file systems"
 _USUAL_PROC = "Default"
 
 
-def unsupported(pod: Obj, *, may_mount: bool) -> str:
-    """What the pod requests that a container cannot have: the first field and why; empty if it can run. `may_mount`:
-    this user may mount file systems."""
-    return next(_unsupported(pod, may_mount), "")
+def unsupported(pod: Obj, no_mounts: str) -> str:
+    """What the pod requests that a container cannot have: the first field and why; empty if it can run. `no_mounts`:
+    why this user cannot mount file systems; empty if it can."""
+    return next(_unsupported(pod, no_mounts), "")
 
 
-def _unsupported(pod: Obj, may_mount: bool) -> Iterator[str]:
+def _unsupported(pod: Obj, no_mounts: str) -> Iterator[str]:
     spec = pod["spec"]
     yield from unsupported_fields(pod, _WHAT, _CONTAINER)
     if (spec.get("resources") or {}).get("limits"):
@@ -51,27 +50,15 @@ def _unsupported(pod: Obj, may_mount: bool) -> Iterator[str]:
     if spec.get("dnsPolicy") == "None":
         yield f"spec.dnsPolicy: None is not supported for {_WHAT}: they have the name servers of the node"
     yield from _security(spec.get("securityContext") or {}, "spec.securityContext", _POD_SECURITY)
-    for volume in spec.get("volumes") or ():
-        yield from _empty(volume, may_mount)
+    yield from unsupported_media(pod, no_mounts)
     for where, container in containers_of(pod):
         own = container.get("securityContext") or {}
         yield from _security(own, f"{where}.securityContext", _CONTAINER_SECURITY)
         for mount in container.get("volumeMounts") or ():
             if mount.get("recursiveReadOnly") not in (None, "Disabled"):
                 yield f"{where}.volumeMounts[{mount['name']}]: recursiveReadOnly is not supported"
-            if not may_mount and any(mount.get(field) for field in ("subPath", "subPathExpr")):
-                yield f"{where}.volumeMounts[{mount['name']}]: subPath {_NEEDS_ROOT}"
-
-
-def _empty(volume: Obj, may_mount: bool) -> Iterator[str]:
-    empty, name = volume.get("emptyDir") or {}, volume["name"]
-    medium = empty.get("medium") or ""
-    if medium not in ("", "Memory"):
-        yield f"spec.volumes[{name}]: medium {medium} of an emptyDir is not supported; use Memory"
-    if medium == "Memory" and not may_mount:
-        yield f"spec.volumes[{name}]: medium Memory {_NEEDS_ROOT}"
-    if empty.get("sizeLimit") and not medium:
-        yield f"spec.volumes[{name}]: sizeLimit of an emptyDir is only enforced with medium Memory"
+            if no_mounts and any(mount.get(field) for field in ("subPath", "subPathExpr")):
+                yield f"{where}.volumeMounts[{mount['name']}]: subPath {no_mounts}"
 
 
 def _security(context: Obj, where: str, supported: frozenset[str]) -> Iterator[str]:

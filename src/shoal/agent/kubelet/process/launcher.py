@@ -9,14 +9,17 @@ from typing import Any
 
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.kubelet.launches import LaunchInputs, limits_of, termination_file
+from shoal.agent.kubelet.memory_volumes import mount_if_in_memory
+from shoal.agent.kubelet.mounts import unmount_below
 from shoal.agent.kubelet.process.runtime import ProcessRuntime
 from shoal.agent.kubelet.runtime import Launch
 from shoal.agent.kubelet.subpaths import SubPath, sub_path_of
-from shoal.agent.kubelet.volumes import Tokens, has_content, provide, refresh
+from shoal.agent.kubelet.volumes import Tokens, has_content, kind_of, provide, refresh
 from shoal.client.kubelet.environment import Surroundings, environment_of, words_of
 from shoal.client.kubelet.pod_fields import Addresses
 
 Obj = dict[str, Any]
+_OWN_FOLDER = 0o755
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -31,7 +34,7 @@ class ProcessLauncher:
         spec, folder = inputs.container, inputs.folder
         addresses = Addresses(inputs.node_address, inputs.node_address)
         around = Surroundings(addresses, inputs.allocatable, inputs.sources)
-        paths = await asyncio.to_thread(provide, inputs.pod, folder / "volumes", around, inputs.tokens)
+        paths = await asyncio.to_thread(_volumes, inputs.pod, folder / "volumes", around, inputs.tokens)
         work = folder / "work"
         work.mkdir(parents=True, exist_ok=True)
         root = folder / "mounts" / inputs.name
@@ -47,11 +50,21 @@ class ProcessLauncher:
     async def refresh(self, pod: Obj, folder: Path, around: Surroundings, tokens: Tokens) -> None:
         await asyncio.to_thread(refresh, pod, folder / "volumes", around, tokens)
 
-    async def end(self, uid: str, folder: Path) -> None:
-        """Ended processes have nothing but files."""
+    async def end(self, uid: str, folder: Path) -> None:  # noqa: ARG002 - ended processes have nothing else
+        await asyncio.to_thread(unmount_below, folder)
 
-    async def remove(self, uid: str, folder: Path) -> None:  # noqa: ARG002 - the folder has nothing but files
+    async def remove(self, uid: str, folder: Path) -> None:
+        await asyncio.to_thread(unmount_below, folder)
         await self.runtime.remove(uid)
+
+
+def _volumes(pod: Obj, folder: Path, around: Surroundings, tokens: Tokens) -> dict[str, Path]:
+    """Raises VolumeFault and OSError."""
+    for volume in pod["spec"].get("volumes") or ():
+        if kind_of(volume) == "emptyDir":
+            (folder / volume["name"]).mkdir(parents=True, exist_ok=True)
+            mount_if_in_memory(volume, folder / volume["name"], _OWN_FOLDER)
+    return provide(pod, folder, around, tokens)
 
 
 def _given(inputs: LaunchInputs, work: Path, root: Path, volumes: Mapping[str, Path]) -> dict[str, str]:

@@ -211,6 +211,9 @@ class ProcessRuntime:
     async def consumption(self, keys: Sequence[RunKey]) -> Mapping[RunKey, Consumption]:
         return await asyncio.to_thread(self._consumption, keys)
 
+    async def written(self, keys: Sequence[RunKey]) -> Mapping[RunKey, int]:  # noqa: ARG002 - they have none
+        return {}
+
     def log_files(self, key: RunKey) -> Sequence[Path]:
         folder = self._of(key)
         return [path for path in (folder / "log.1", folder / "log") if path.exists()]

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.agent.kubelet.supported_fields import containers_of, unsupported_fields
+from shoal.agent.kubelet.supported_fields import containers_of, unsupported_fields, unsupported_media
 
 Obj = dict[str, Any]
 RUNTIME_CLASS = "process"
@@ -31,19 +31,17 @@ class ProcessUser(msgspec.Struct, frozen=True):
     gid: int
 
 
-def unsupported(pod: Obj, user: ProcessUser) -> str:
-    """What the pod requests that a process cannot have: the first field and why; empty if it can run."""
-    return next(_unsupported(pod, user), "")
+def unsupported(pod: Obj, user: ProcessUser, no_mounts: str) -> str:
+    """What the pod requests that a process cannot have: the first field and why; empty if it can run. `no_mounts`: why
+    this user cannot mount file systems; empty if it can."""
+    return next(_unsupported(pod, user, no_mounts), "")
 
 
-def _unsupported(pod: Obj, user: ProcessUser) -> Iterator[str]:
+def _unsupported(pod: Obj, user: ProcessUser, no_mounts: str) -> Iterator[str]:
     spec = pod["spec"]
     yield from unsupported_fields(pod, _WHAT)
     yield from _security(spec.get("securityContext") or {}, "spec.securityContext", user)
-    for volume in spec.get("volumes") or ():
-        empty = volume.get("emptyDir") or {}
-        if empty.get("medium") or empty.get("sizeLimit"):
-            yield f"spec.volumes[{volume['name']}]: medium and sizeLimit of an emptyDir are not supported"
+    yield from unsupported_media(pod, no_mounts)
     for where, container in containers_of(pod):
         yield from _container(container, where, user)
 

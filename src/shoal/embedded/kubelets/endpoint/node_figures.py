@@ -2,7 +2,7 @@
 
 Names and labels are the kubelet's. The usage of simulated containers is a constant rate from start to end, and the CPU
 time of their node is accumulated between two reads, so that it never decreases when a pod ends. A node with real pods
-has what was measured, and nothing of containers where only simulated values exist: in cAdvisor's metrics and of probes.
+has what was measured and counted; what is not measured is absent, as the label `id` of a container's cgroup.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ _HELP = {
     "cpu_usage_seconds_total": "Cumulative cpu time consumed by the {} in core-seconds",
     "memory_working_set_bytes": "Current working set of the {} in bytes",
 }
+_SIMULATED_MEMORY = (
+    ("container_memory_rss", "Size of RSS in bytes."),
+    ("container_memory_usage_bytes", "Current memory usage in bytes, including all memory."),
+)
 _Numbers = list[tuple[tuple[str, ...], float]]
 _Running = tuple[Obj, Obj, Usage, float]
 """A pod, the specification of a running container, its usage, and its start time in seconds."""
@@ -87,23 +91,21 @@ class NodeStats:
         return text_of(readings)
 
     def cadvisor(self, node: NodeView, now_s: float) -> bytes:
-        running = [] if isinstance(node, RealNodeView) else list(_running(node, now_s))
+        is_real = isinstance(node, RealNodeView)
         used_s: _Numbers = [(("", "/", "", "", "", "", "total"), self._processor_s(node, now_s))]
         kept: _Numbers = [(("", "/", "", "", "", ""), node.usage().memory_bytes)]
         started: _Numbers = []
-        for pod, spec, used, since_s in running:
-            where = _place(pod, spec)
+        for pod, spec, used, since_s in _running(node, now_s):
+            where = _place(pod, spec, has_group=not is_real)
             used_s.append(((*where, "total"), _value(_FIELDS[0], used, now_s - since_s)))
             kept.append((where, used.memory_bytes))
             started.append((where, since_s))
         words = "Cumulative cpu time consumed in seconds."
         readings = [_reading("counter", f"container_{_FIELDS[0]}", words, (*_CADVISOR, "cpu"), used_s)]
-        for name, words in (
-            ("container_memory_rss", "Size of RSS in bytes."),
-            ("container_memory_usage_bytes", "Current memory usage in bytes, including all memory."),
-            ("container_memory_working_set_bytes", "Current working set in bytes."),
-        ):
+        for name, words in _SIMULATED_MEMORY if not is_real else ():
             readings.append(_reading("gauge", name, words, _CADVISOR, kept))
+        words = "Current working set in bytes."
+        readings.append(_reading("gauge", f"container_{_FIELDS[1]}", words, _CADVISOR, kept))
         words = "Start time of the container since unix epoch in seconds."
         readings.append(_reading("gauge", "container_start_time_seconds", words, _CADVISOR, started))
         size = node.size()
@@ -114,19 +116,9 @@ class NodeStats:
         return text_of(readings)
 
     def probes(self, node: NodeView, now_s: float) -> bytes:
-        found: _Numbers = []
-        for pod, spec, _, since_s in () if isinstance(node, RealNodeView) else _running(node, now_s):
-            is_ready = bool((_status(pod, spec["name"]) or {}).get("ready"))
-            for field, kind in _PROBES.items():
-                probe = spec.get(field)
-                # A startup probe is not sent again once it has succeeded.
-                count = 1 if kind == "Startup" else _sent(probe, now_s - since_s)
-                if probe and count:
-                    result = "failed" if kind == "Readiness" and not is_ready else "successful"
-                    _, *names = _names(pod, "")
-                    found.append(((spec["name"], *names, pod["metadata"]["uid"], kind, result), count))
+        found = _counted_probes(node) if isinstance(node, RealNodeView) else _simulated_probes(node, now_s)
         words = "Cumulative number of a liveness, readiness or startup probe for a container by result."
-        return text_of((_reading("counter", "prober_probe_total", words, _PROBE, found),))
+        return text_of((_reading("counter", "prober_probe_total", words, _PROBE, list(found)),))
 
     def _processor_s(self, node: NodeView, now_s: float) -> float:
         used = node.usage()
@@ -136,6 +128,26 @@ class NodeStats:
         total_s += max(now_s - before_s, 0.0) * used.cpu_milli / 1000
         self._processor[node.name] = (now_s, total_s)
         return total_s
+
+
+def _counted_probes(node: RealNodeView) -> Iterator[tuple[tuple[str, ...], float]]:
+    for pod, counts in node.probe_counts():
+        _, *names = _names(pod, "")
+        for one, count in counts.items():
+            yield (one.container, *names, pod["metadata"]["uid"], one.kind, one.result), count
+
+
+def _simulated_probes(node: NodeView, now_s: float) -> Iterator[tuple[tuple[str, ...], float]]:
+    for pod, spec, _, since_s in _running(node, now_s):
+        is_ready = bool((_status(pod, spec["name"]) or {}).get("ready"))
+        for field, kind in _PROBES.items():
+            probe = spec.get(field)
+            # A startup probe is not sent again once it has succeeded.
+            count = 1 if kind == "Startup" else _sent(probe, now_s - since_s)
+            if probe and count:
+                result = "failed" if kind == "Readiness" and not is_ready else "successful"
+                _, *names = _names(pod, "")
+                yield (spec["name"], *names, pod["metadata"]["uid"], kind, result), count
 
 
 def _running(node: NodeView, now_s: float) -> Iterator[_Running]:
@@ -162,14 +174,14 @@ def _names(pod: Obj, container: str) -> tuple[str, ...]:
     return container, metadata.get("namespace", ""), metadata["name"]
 
 
-def _place(pod: Obj, spec: Obj) -> tuple[str, ...]:
+def _place(pod: Obj, spec: Obj, *, has_group: bool) -> tuple[str, ...]:
     """The cgroup path and names of a container, as labels of cAdvisor."""
     name, namespace, pod_name = _names(pod, spec["name"])
     identity = str((_status(pod, name) or {}).get("containerID", "")).partition("://")[2]
     group = (
         f"/kubepods.slice/kubepods-pod{pod['metadata']['uid'].replace('-', '_')}.slice/cri-containerd-{identity}.scope"
     )
-    return name, group, spec.get("image", ""), identity, namespace, pod_name
+    return name, group if has_group else "", spec.get("image", ""), identity, namespace, pod_name
 
 
 def _value(field: str, used: Usage, ran_s: float) -> float:
