@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from depth import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.build.depth import examples
 
 from shoal.autoscale.requirements import (
     WELL_KNOWN,
