@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from depth import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.depth import examples
 from shoal.autoscale.requirements import (
     WELL_KNOWN,
     AdmittedValues,
