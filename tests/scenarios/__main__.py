@@ -21,6 +21,7 @@ from .exporter import results as exporter
 from .kueue import results as kueue
 from .kueue.results import Options, results_of_case
 from .mig import results as mig
+from .nodes import results as nodes
 from .requirements import results as requirements
 from .result import Result, said
 from .run import decide
@@ -78,6 +79,7 @@ _FAMILIES: Mapping[str, tuple[str, Callable[[dict[str, Any]], list[Result]]]] = 
     exporter.FAMILY: (exporter.FAMILY, exporter.results_of_case),
     mig.FAMILY: (mig.FAMILY, mig.results_of_case),
     labels.FAMILY: (labels.FAMILY, labels.results_of_case),
+    nodes.FAMILY: (nodes.FAMILY, nodes.results_of_case),
     preferred.FAMILY: (preferred.FAMILY, preferred.results_of_case),
     requirements.FAMILY: (requirements.FAMILY, requirements.results_of_case),
     sharing.FAMILY: (sharing.FAMILY, sharing.results_of_case),
