@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from shoal.api.node import Node, NodeStatus
 from shoal.api.pod import Pod
@@ -106,12 +107,13 @@ class ExistingNodes:
         self.open: list[ExistingNode] = sorted(
             (each for each in every if not each.is_deleting), key=lambda each: (not each.is_initialized, each.name)
         )
-        self.domain_nodes: list[DomainNode] = []
+        self.domain_nodes: dict[str, DomainNode] = {}
         self.residents: list[ResidentPod] = []
         self._requirements: dict[int, RequirementSet] = {}
         self._taints: dict[int, tuple[Taint, ...]] = {}
         self._soft: dict[int, tuple[Taint, ...]] = {}
         self._row_names: dict[int, str] = {}
+        self._allowed: NDArray[np.bool_] | None = None
         for number, daemon_set in enumerate(daemon_sets):
             meta = daemon_set.metadata
             self._intake.apply(DaemonSetSeen(f"{meta.key}#{number}", daemon_set_ask(daemon_set)))
@@ -120,7 +122,9 @@ class ExistingNodes:
             self._add(rank, each, node)
         for each in every:
             if each.is_deleting:
-                self.domain_nodes.append(DomainNode(each.name, each.node.metadata.labels, each.node.spec.taints))
+                labels = each.node.metadata.labels
+                requirements = requirements_of_labels(labels)
+                self.domain_nodes[each.name] = DomainNode(each.name, labels, requirements, each.node.spec.taints)
             self._count_residents(each)
 
     def _add(self, rank: int, existing: ExistingNode, node: Node) -> None:
@@ -135,7 +139,7 @@ class ExistingNodes:
         soft = tuple(taint for taint in node.spec.taints if taint.effect in _SOFT)
         if soft:
             self._soft[row] = soft
-        self.domain_nodes.append(DomainNode(existing.name, labels, node.spec.taints))
+        self.domain_nodes[existing.name] = DomainNode(existing.name, labels, self._requirements[row], node.spec.taints)
         for pod in existing.pods:
             if not pod.is_finished():
                 owner = pod.metadata.controller()
@@ -157,6 +161,14 @@ class ExistingNodes:
                 )
             )
 
+    def exclude(self, names: Iterable[str]) -> None:
+        """These nodes take no pods until others are excluded."""
+        rows = [row for name in names if (row := self.cluster.row_of.get(name)) is not None]
+        self._allowed = None
+        if rows:
+            self._allowed = np.ones(self.cluster.rows, np.bool_)
+            self._allowed[rows] = False
+
     def prepare(self, ask: Ask) -> None:
         """Compile the request before the first placement: the record keeps its width from then on."""
         self.cluster.charge(ask)
@@ -164,6 +176,8 @@ class ExistingNodes:
     def feasible(self, ask: Ask, tolerations: tuple[Toleration, ...]) -> list[int]:
         """The rows on which the engine would place the pod, in the order in which they are tried."""
         rows = self._placement.shape(self.cluster.charge(ask)).feasible()
+        if self._allowed is not None:
+            rows = rows[self._allowed.take(rows)]
         ordered = rows[np.argsort(self.cluster.rank.take(rows), kind="stable")].tolist()
         if not self._soft:
             return list(ordered)
@@ -172,7 +186,7 @@ class ExistingNodes:
     def first(self, ask: Ask) -> int | None:
         """The first of them, where no other rule matters."""
         shape = self._placement.shape(self.cluster.charge(ask))
-        row = shape.best()
+        row = shape.best() if self._allowed is None else shape.best_where(self._allowed, None)
         return None if row < 0 else row
 
     @property

@@ -9,12 +9,13 @@ A gang is planned as a whole: unless all its pods that are needed find a place w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 
+from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.api.pod import Pod
 from shoal.api.taints import Taint
 from shoal.api.topology import HOSTNAME_LABEL
@@ -30,7 +31,7 @@ from shoal.autoscale.nodes.pools import NodePool, by_precedence
 from shoal.autoscale.nodes.templates import DaemonPods, PoolTemplate
 from shoal.autoscale.nodes.topology_domains import TopologyDomains
 from shoal.autoscale.nodes.volumes import Volumes
-from shoal.autoscale.requirements import RequirementSet, only
+from shoal.autoscale.requirements import only
 
 _NO_POOL: Final = "there is no pool that pods may use"
 _SOFT: Final = "PreferNoSchedule"
@@ -60,7 +61,7 @@ def plan_nodes(given: PlanningInput) -> NodePlan:
 
 
 class NodePlanner:
-    """One planning; `plan` may be called once."""
+    """Plans for one state of a cluster; each planning leaves no trace, so that several can be compared."""
 
     def __init__(self, given: PlanningInput) -> None:
         self._given = given
@@ -80,9 +81,8 @@ class NodePlanner:
             template.name: PoolLimits(template, [each for each in given.nodes if each.pool == template.name])
             for template in self.templates
         }
-        self._domains = TopologyDomains(
-            _provided(self.templates), self._existing.domain_nodes, self._existing.residents, given.namespace_labels
-        )
+        self._provided = _provided(self.templates)
+        self._domains = self._domains_without(())
         soft = self._existing.has_soft_taints or any(
             taint.effect == _SOFT for template in self.templates for taint in template.pool.taints
         )
@@ -96,37 +96,52 @@ class NodePlanner:
         self._undo: list[Callable[[], None]] = []
         self._made = 0
 
-    def plan(self) -> NodePlan:
-        """Place the pods, then choose a type for each planned node."""
-        pods, gangs = self._read_pods()
-        for pod in (*pods, *(member for members in gangs for member in members)):
-            self._prepare(pod)
-        queue: list[list[PlannedPod]] = sorted(
-            [*([pod] for pod in pods), *(sorted(members, key=lambda pod: pod.order) for members in gangs)],
-            key=lambda unit: unit[0].order,
-        )
+    def plan(self, pods: Sequence[Pod] | None = None, excluded: Collection[str] = ()) -> NodePlan:
+        """Place the pods, then choose a type for each planned node. `excluded`: nodes that are removed first."""
+        self._nodes, self._of_pool, self._placed, self._refusals = [], {}, {}, {}
+        self._domains = self._domains_without(excluded)
+        self._existing.exclude(excluded)
+        for limits in self._limits.values():
+            limits.reset(excluded)
+        queue = self._read_units(self._given.pods if pods is None else pods)
+        for unit in queue:
+            for pod in unit:
+                self._prepare(pod)
         while queue:
             left = [unit for unit in queue if not self._add_unit(unit)]
             if len(left) == len(queue):
                 break
             queue = left
-        return self._result()
+        result = self._result()
+        self._roll_back(0)
+        return result
 
-    def _read_pods(self) -> tuple[list[PlannedPod], list[list[PlannedPod]]]:
-        alone: list[PlannedPod] = []
+    def _domains_without(self, excluded: Collection[str]) -> TopologyDomains:
+        existing = self._existing
+        return TopologyDomains(
+            self._provided, existing.domain_nodes, existing.residents, self._given.namespace_labels, excluded
+        )
+
+    def _read_units(self, pods: Sequence[Pod]) -> list[list[PlannedPod]]:
+        """Single pods, and gangs, in the order in which they are planned."""
+        units: list[list[PlannedPod]] = []
         gangs: dict[str, list[PlannedPod]] = {}
-        for pod in self._given.pods:
+        for pod in pods:
+            key = pod_key(pod)
             alternatives = self._given.volumes.alternatives(pod)
-            key = f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}"
             if key in self._given.forbidden:
                 self._refusals[key] = PodRefusal(key, reason=self._given.forbidden[key])
             elif isinstance(alternatives, str):
                 self._refusals[key] = PodRefusal(key, reason=alternatives)
+            elif (gang := self._given.gangs.get(key)) is not None:
+                if gang not in gangs:
+                    units.append(gangs.setdefault(gang, []))
+                gangs[gang].append(self._shapes.of(pod, alternatives))
             else:
-                planned = self._shapes.of(pod, alternatives)
-                gang = self._given.gangs.get(key)
-                (alone if gang is None else gangs.setdefault(gang, [])).append(planned)
-        return alone, list(gangs.values())
+                units.append([self._shapes.of(pod, alternatives)])
+        for members in gangs.values():
+            members.sort(key=lambda pod: pod.order)
+        return sorted(units, key=lambda unit: unit[0].order)
 
     def _prepare(self, pod: PlannedPod) -> None:
         """Compile the requests before anything is placed: the engine's record keeps its width from then on."""
@@ -318,6 +333,11 @@ class NodePlanner:
         )
 
 
+def pod_key(pod: Pod) -> str:
+    """Namespace and name, as plans name pods."""
+    return f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{pod.metadata.name}"
+
+
 def _least_price(template: PoolTemplate, node: PlannedNode, number: int) -> float:
     return float(template.prices[node.offers & (template.type_of == number)].min())
 
@@ -329,6 +349,3 @@ def _provided(templates: Iterable[PoolTemplate]) -> dict[str, dict[str, list[tup
             for value in values:
                 found.setdefault(key, {}).setdefault(value, []).append(template.pool.taints)
     return found
-
-
-__all__ = ["NodePlanner", "PlanningInput", "RequirementSet", "plan_nodes"]

@@ -24,21 +24,21 @@ class PoolLimits:
 
     def __init__(self, template: PoolTemplate, nodes: Iterable[ExistingNode]) -> None:
         self._template = template
-        self.left: dict[str, int] = dict(template.pool.limits)
         by_name = {one.name: one for one in template.types}
-        for node in nodes:
-            self._subtract_existing(node, by_name.get(node.instance_type))
+        limits = template.pool.limits
+        self._usage = {node.name: _usage(limits, node, by_name.get(node.instance_type)) for node in nodes}
+        self._all: dict[str, int] = dict(limits)
+        for usage in self._usage.values():
+            for name, amount in usage.items():
+                self._all[name] -= amount
+        self.left: dict[str, int] = dict(self._all)
 
-    def _subtract_existing(self, existing: ExistingNode, instance: InstanceType | None) -> None:
-        capacity = amounts(existing.node.status.capacity)
-        for name in self.left:
-            if name == NODES_LIMIT:
-                self.left[name] -= 1
-            elif name == SPEND_LIMIT:
-                self.left[name] -= _price_milli(existing, instance)
-            else:
-                promised = 0 if instance is None else instance.capacity.get(name, 0)
-                self.left[name] -= capacity.get(name, 0) or promised
+    def reset(self, excluded: Iterable[str] = ()) -> None:
+        """Forget the planned nodes, and count the nodes that exist but for the excluded ones."""
+        self.left = dict(self._all)
+        for node in excluded if self.left else ():
+            for name, amount in self._usage.get(node, {}).items():
+                self.left[name] += amount
 
     def within(self) -> Flags:
         """The offerings that one more node may have."""
@@ -74,6 +74,20 @@ class PoolLimits:
     def text(self) -> str:
         """What is left, for messages."""
         return ", ".join(f"{name}: {_shown(name, left)} left" for name, left in sorted(self.left.items()))
+
+
+def _usage(limits: Iterable[str], existing: ExistingNode, instance: InstanceType | None) -> dict[str, int]:
+    capacity = amounts(existing.node.status.capacity) if limits else {}
+    usage = {}
+    for name in limits:
+        if name == NODES_LIMIT:
+            usage[name] = 1
+        elif name == SPEND_LIMIT:
+            usage[name] = _price_milli(existing, instance)
+        else:
+            promised = 0 if instance is None else instance.capacity.get(name, 0)
+            usage[name] = capacity.get(name, 0) or promised
+    return usage
 
 
 def _price_milli(existing: ExistingNode, instance: InstanceType | None) -> int:

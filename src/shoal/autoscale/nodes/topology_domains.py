@@ -6,7 +6,7 @@ nodes. Required anti-affinity works both ways: the pods that it selects keep awa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -18,7 +18,6 @@ from shoal.api.topology import HOSTNAME_LABEL
 from shoal.autoscale.nodes.pod_variants import PodShape, PodVariant
 from shoal.autoscale.nodes.topology_groups import EVERY_NODE, GroupKind, NodeFilter, TopologyGroup
 from shoal.autoscale.requirements import ANY, RequirementSet, current_label
-from shoal.autoscale.requirements.requirement_set import requirements_of_labels
 
 
 class ResidentPod(msgspec.Struct, frozen=True):
@@ -36,6 +35,8 @@ class DomainNode(msgspec.Struct, frozen=True):
 
     name: str
     labels: Mapping[str, str]
+    requirements: RequirementSet
+    """Exactly its labels."""
     taints: tuple[Taint, ...] = ()
 
 
@@ -54,15 +55,18 @@ class TopologyDomains:
     def __init__(
         self,
         provided: Mapping[str, Mapping[str, list[tuple[Taint, ...]]]],
-        nodes: Iterable[DomainNode],
-        residents: Iterable[ResidentPod],
+        nodes: Mapping[str, DomainNode],
+        residents: Sequence[ResidentPod],
         namespace_labels: Mapping[str, Mapping[str, str]],
+        excluded: Collection[str] = (),
     ) -> None:
-        """`provided`: by label, the values that pools can provide, with the taints of each pool that can."""
+        """`provided`: by label, the values that pools can provide, with the taints of each pool that can. `excluded`:
+        nodes that are removed, and the pods on them.
+        """
         self._provided = provided
-        self._nodes = {node.name: node for node in nodes}
-        self._node_requirements = {name: requirements_of_labels(node.labels) for name, node in self._nodes.items()}
-        self._residents = [each for each in residents if each.node in self._nodes]
+        self._nodes = nodes
+        self._excluded = excluded
+        self._residents = residents
         self._namespace_labels = namespace_labels
         self._groups: dict[tuple[object, ...], TopologyGroup] = {}
         self._inverse: dict[tuple[object, ...], TopologyGroup] = {}
@@ -73,6 +77,8 @@ class TopologyDomains:
         self._selected: dict[tuple[int, int], bool] = {}
         self._inverse_of_shape: dict[int, tuple[TopologyGroup, ...]] = {}
         for resident in self._residents:
+            if not resident.anti_affinity or resident.node in excluded:
+                continue
             for term in resident.anti_affinity:
                 group = self._inverse_group(term, resident.namespace, resident.labels)
                 domain = self._domain(self._nodes[resident.node], group.key)
@@ -246,9 +252,9 @@ class TopologyDomains:
             if any(group.filter.tolerates(taints) for taints in providers):
                 group.register((domain,))
         for name, node in self._nodes.items():
-            if group.filter.counts(self._node_requirements[name], node.taints):
-                domain = self._domain(node, group.key)
-                group.register(() if domain is None else (domain,))
+            if name not in self._excluded and group.filter.counts(node.requirements, node.taints):
+                here = self._domain(node, group.key)
+                group.register(() if here is None else (here,))
         if group.key == HOSTNAME_LABEL:
             group.register(self._hosts)
 
@@ -258,9 +264,9 @@ class TopologyDomains:
         for resident in self._residents:
             node = self._nodes[resident.node]
             home = self._domain(node, group.key)
-            if home is None or not group.selects(resident.namespace, resident.labels):
+            if home is None or node.name in self._excluded or not group.selects(resident.namespace, resident.labels):
                 continue
-            if group.filter.counts(self._node_requirements[node.name], node.taints):
+            if group.filter.counts(node.requirements, node.taints):
                 group.add((home,))
         for placement in self._placed:
             group.add(self._counted(group, placement))
