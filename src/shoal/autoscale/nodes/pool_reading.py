@@ -62,7 +62,7 @@ def _pool(raw: Raw, where: Where, *, has_defaults: bool) -> NodePool:
     node: Raw = template.get("spec") or {}
     at = where.below("spec")
     labels = {current_label(key): str(value) for key, value in _labels(template).items()}
-    expire = _duration(node.get("expireAfter"), at.below("template.spec.expireAfter"))
+    expire = duration_s(node.get("expireAfter"), at.below("template.spec.expireAfter"))
     return NodePool(
         name=str(raw["metadata"]["name"]),
         requirements=requirements_of(node.get("requirements") or (), at.below("template.spec.requirements")),
@@ -74,7 +74,7 @@ def _pool(raw: Raw, where: Where, *, has_defaults: bool) -> NodePool:
         replicas=spec.get("replicas"),
         disruption=_disruption(spec.get("disruption") or {}, at.below("disruption"), has_defaults=has_defaults),
         expire_after_s=_DEFAULT_EXPIRY_S if has_defaults and "expireAfter" not in node else expire,
-        termination_grace_s=_duration(
+        termination_grace_s=duration_s(
             node.get("terminationGracePeriod"), at.below("template.spec.terminationGracePeriod")
         ),
     )
@@ -128,7 +128,7 @@ def _disruption(raw: Raw, where: Where, *, has_defaults: bool) -> DisruptionRule
         )
     after: float | None = 0.0
     if raw.get("consolidateAfter") is not None:
-        after = _duration(raw["consolidateAfter"], where.below("consolidateAfter"))
+        after = duration_s(raw["consolidateAfter"], where.below("consolidateAfter"))
     budgets = raw.get("budgets")
     read = tuple(_budget(each, where.below(f"budgets[{index}]")) for index, each in enumerate(budgets or ()))
     return DisruptionRules(policy, after, _DEFAULT_BUDGETS if budgets is None and has_defaults else read)
@@ -147,11 +147,11 @@ def _budget(raw: Raw, where: Where) -> DisruptionBudget:
         nodes=str(raw.get("nodes", "10%")),
         reasons=cast(tuple[DisruptionReason, ...], reasons),
         schedule=str(raw.get("schedule") or ""),
-        duration_s=_duration(raw.get("duration"), where.below("duration")),
+        duration_s=duration_s(raw.get("duration"), where.below("duration")),
     )
 
 
-def _duration(raw: Any, where: Where) -> float | None:
+def duration_s(raw: Any, where: Where) -> float | None:
     """Seconds; None where there is no end."""
     if raw is None or raw == _NEVER:
         return None
