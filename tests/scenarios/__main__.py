@@ -18,6 +18,7 @@ from . import judge, nodescore
 from .case import Case
 from .devices import labels, preferred, sharing
 from .disruption import results as disruption
+from .expanders import results as expanders
 from .exporter import results as exporter
 from .kueue import results as kueue
 from .kueue.results import Options, results_of_case
@@ -81,6 +82,7 @@ _FAMILIES: Mapping[str, tuple[str, Callable[[dict[str, Any]], list[Result]]]] = 
     mig.FAMILY: (mig.FAMILY, mig.results_of_case),
     labels.FAMILY: (labels.FAMILY, labels.results_of_case),
     disruption.FAMILY: (disruption.FAMILY, disruption.results_of_case),
+    expanders.FAMILY: (expanders.FAMILY, expanders.results_of_case),
     nodes.FAMILY: (nodes.FAMILY, nodes.results_of_case),
     preferred.FAMILY: (preferred.FAMILY, preferred.results_of_case),
     requirements.FAMILY: (requirements.FAMILY, requirements.results_of_case),
