@@ -25,7 +25,7 @@ from shoal.autoscale.disruption.candidates import (
     consolidation_blocker,
 )
 from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMethod
-from shoal.autoscale.disruption.protection import DisruptionLimit
+from shoal.autoscale.disruption.protection import DisruptionLimit, is_rescheduled
 from shoal.autoscale.disruption.replacement import cheaper_replacement, without_dearer_types
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType
@@ -59,6 +59,10 @@ class NodeDisruption:
         self._planner: NodePlanner | None = None
         self._starting = {node.name for node in given.planning.nodes if not node.is_initialized}
         self._pending = {pod_key(pod) for pod in given.planning.pods}
+        self._leaving = tuple(
+            pod for node in given.planning.nodes if node.is_deleting for pod in node.pods if is_rescheduled(pod)
+        )
+        """Pods of nodes that are being deleted need a place too."""
         self._gang_nodes = _gang_nodes(given.planning.gangs, given.planning.nodes)
 
     def decide(self, method: DisruptionMethod) -> DisruptionDecision:
@@ -234,9 +238,10 @@ class NodeDisruption:
             kept |= dict.fromkeys(names, f"gang {split} would be split")
             return None
         moved = tuple(pod for candidate in removed for pod in candidate.rescheduled)
-        plan = self._plan((*self._given.planning.pods, *moved), names)
+        plan = self._plan((*self._given.planning.pods, *self._leaving, *moved), names)
         refused = [each.pod for each in plan.pending if each.pod not in self._pending]
-        waiting = [pod for pod, node in plan.placed.items() if node in self._starting and pod not in self._pending]
+        may_wait = self._pending | {pod_key(pod) for pod in self._leaving}
+        waiting = [pod for pod, node in plan.placed.items() if node in self._starting and pod not in may_wait]
         if refused or waiting:
             why = f"pod {(refused or waiting)[0]} would have no place"
             kept |= dict.fromkeys(names, why if refused else f"{why} on a node that has started")

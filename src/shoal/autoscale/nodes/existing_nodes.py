@@ -15,6 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.api.node import Node, NodeStatus
 from shoal.api.pod import Pod
 from shoal.api.resources import amounts
@@ -114,9 +115,8 @@ class ExistingNodes:
         self._soft: dict[int, tuple[Taint, ...]] = {}
         self._row_names: dict[int, str] = {}
         self._allowed: NDArray[np.bool_] | None = None
-        for number, daemon_set in enumerate(daemon_sets):
-            meta = daemon_set.metadata
-            self._intake.apply(DaemonSetSeen(f"{meta.key}#{number}", daemon_set_ask(daemon_set)))
+        for daemon_set in daemon_sets:
+            self._intake.apply(DaemonSetSeen(daemon_set.metadata.key, daemon_set_ask(daemon_set)))
         for rank, each in enumerate(self.open):
             node = as_it_will_be(each, pools.get(each.pool), types.get(each.pool, {}).get(each.instance_type))
             self._add(rank, each, node)
@@ -143,7 +143,8 @@ class ExistingNodes:
         for pod in existing.pods:
             if not pod.is_finished():
                 owner = pod.metadata.controller()
-                daemon = owner.name if owner is not None and owner.kind == _DAEMON_SET else ""
+                is_daemon = owner is not None and owner.kind == _DAEMON_SET
+                daemon = f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{owner.name}" if owner and is_daemon else ""
                 self._intake.apply(PodBound(_key(existing, pod), ask_of_pod(pod), existing.name, daemon_set=daemon))
 
     def _count_residents(self, existing: ExistingNode) -> None:
@@ -154,7 +155,7 @@ class ExistingNodes:
             apart = affinity.pod_anti_affinity if affinity is not None else None
             self.residents.append(
                 ResidentPod(
-                    pod.metadata.namespace or "default",
+                    pod.metadata.namespace or DEFAULT_NAMESPACE,
                     pod.metadata.labels,
                     existing.name,
                     apart.required if apart is not None else (),
@@ -215,4 +216,4 @@ class ExistingNodes:
 
 
 def _key(existing: ExistingNode, pod: Pod) -> str:
-    return f"{pod.metadata.namespace or 'default'}/{pod.metadata.name}@{existing.name}"
+    return f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{pod.metadata.name}@{existing.name}"

@@ -185,10 +185,10 @@ class PlannedPod(msgspec.Struct, frozen=True):
     uid: str = ""
 
     @property
-    def order(self) -> tuple[int, int, float, str, str]:
+    def order(self) -> tuple[int, int, float, str]:
         """The largest cpu first, then memory, then age."""
         amounts = self.shape.amounts
-        return (-amounts.get("cpu", 0), -amounts.get("memory", 0), self.created_s, self.uid, self.key)
+        return (-amounts.get("cpu", 0), -amounts.get("memory", 0), self.created_s, self.uid)
 
 
 class PodShapes:

@@ -40,16 +40,18 @@ class Volumes:
     def alternatives(self, pod: Pod) -> tuple[Alternative, ...] | str:
         """What nodes must satisfy, one of the alternatives; or the reason why the pod must wait."""
         found: list[tuple[Alternative, ...]] = []
+        namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
-                name = volume.persistent_volume_claim.claim_name
+                allowed = self._of_claim(namespace, volume.persistent_volume_claim.claim_name)
             elif volume.ephemeral is not None:
                 name = f"{pod.metadata.name}-{volume.name}"
-                if (pod.metadata.namespace or DEFAULT_NAMESPACE, name) not in self._claims:
-                    continue
+                if (namespace, name) in self._claims:
+                    allowed = self._of_claim(namespace, name)
+                else:
+                    allowed = self._of_class(name, volume.ephemeral.volume_claim_template.spec.storage_class_name)
             else:
                 continue
-            allowed = self._of_claim(pod.metadata.namespace or DEFAULT_NAMESPACE, name)
             if isinstance(allowed, str):
                 return allowed
             found.append(allowed)
@@ -65,7 +67,10 @@ class Volumes:
         if volume_name := spec.get("volumeName"):
             volume = self._volumes.get(volume_name)
             return ANYWHERE if volume is None else _of_volume(volume)
-        class_name = spec.get("storageClassName")
+        return self._of_class(name, spec.get("storageClassName"))
+
+    def _of_class(self, name: str, class_name: str | None) -> tuple[Alternative, ...] | str:
+        """What the class of a claim that is not bound allows."""
         if class_name is None:
             class_name = self._default_class
         if not class_name:
