@@ -17,10 +17,14 @@ from shoal.units.errors import ShoalError
 from . import judge, nodescore
 from .case import Case
 from .devices import labels, preferred, sharing
+from .disruption import results as disruption
+from .expanders import results as expanders
 from .exporter import results as exporter
 from .kueue import results as kueue
 from .kueue.results import Options, results_of_case
 from .mig import results as mig
+from .nodes import results as nodes
+from .requirements import results as requirements
 from .result import Result, said
 from .run import decide
 from .scope import contested, out_of_scope
@@ -77,7 +81,11 @@ _FAMILIES: Mapping[str, tuple[str, Callable[[dict[str, Any]], list[Result]]]] = 
     exporter.FAMILY: (exporter.FAMILY, exporter.results_of_case),
     mig.FAMILY: (mig.FAMILY, mig.results_of_case),
     labels.FAMILY: (labels.FAMILY, labels.results_of_case),
+    disruption.FAMILY: (disruption.FAMILY, disruption.results_of_case),
+    expanders.FAMILY: (expanders.FAMILY, expanders.results_of_case),
+    nodes.FAMILY: (nodes.FAMILY, nodes.results_of_case),
     preferred.FAMILY: (preferred.FAMILY, preferred.results_of_case),
+    requirements.FAMILY: (requirements.FAMILY, requirements.results_of_case),
     sharing.FAMILY: (sharing.FAMILY, sharing.results_of_case),
     upgrade.FAMILY: (upgrade.FAMILY, upgrade.results_of_case),
 }

@@ -64,8 +64,18 @@ class ClaimedVolume(ApiStruct, frozen=True):
     claim_name: str = ""
 
 
+class ClaimTemplateSpec(ApiStruct, frozen=True):
+    storage_class_name: str | None = None
+
+
+class ClaimTemplate(ApiStruct, frozen=True):
+    spec: ClaimTemplateSpec = field(default_factory=ClaimTemplateSpec)
+
+
 class EphemeralVolume(ApiStruct, frozen=True):
     """The claim itself says which claim is made."""
+
+    volume_claim_template: ClaimTemplate = field(default_factory=ClaimTemplate)
 
 
 class PodVolume(ApiStruct, frozen=True):

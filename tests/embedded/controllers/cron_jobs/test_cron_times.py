@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.embedded.controllers.cron_jobs.schedule import ScheduleError, read_schedule
+from shoal.units.schedules import ScheduleError, read_schedule
 from shoal.embedded.controllers.cron_jobs.schedule_times import (
     NeverTwiceError,
     ScheduleTimes,

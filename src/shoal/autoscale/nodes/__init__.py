@@ -1,0 +1,1 @@
+"""Which nodes are provisioned, and which pods they are for."""

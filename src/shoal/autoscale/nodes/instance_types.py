@@ -1,0 +1,68 @@
+"""Represents what a cloud offers: instance types with their capacity and labels, and the offerings of each.
+
+An offering is a type in one zone under one capacity type, with its price. A type is only usable as one of its
+available offerings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL, ZONE_LABEL
+
+ON_DEMAND: Final = "on-demand"
+SPOT: Final = "spot"
+RESERVED: Final = "reserved"
+CAPACITY_BLOCK: Final = "capacity-block"
+
+PAID_ALREADY: Final = frozenset({RESERVED, CAPACITY_BLOCK})
+"""Capacity types that cost the same whether they are used or not."""
+
+_LAUNCH_ORDER: Final = {CAPACITY_BLOCK: 0, RESERVED: 1, SPOT: 2, ON_DEMAND: 3}
+
+
+def launch_rank(capacity_type: str) -> int:
+    """The order in which capacity types are launched: what is paid already first, then spot."""
+    return _LAUNCH_ORDER.get(capacity_type, len(_LAUNCH_ORDER))
+
+
+class Offering(msgspec.Struct, frozen=True):
+    """A type in one zone under one capacity type."""
+
+    zone: str
+    capacity_type: str
+    price: float
+    """Per hour."""
+    is_available: bool = True
+    labels: Mapping[str, str] = {}
+    """Further labels that only this offering has, for example of its reservation."""
+    left: int | None = None
+    """How many of a reservation are left; None where there is no such limit."""
+
+    def label(self, key: str) -> str | None:
+        if key == ZONE_LABEL:
+            return self.zone
+        if key == CAPACITY_TYPE_LABEL:
+            return self.capacity_type
+        return self.labels.get(key)
+
+
+class InstanceType(msgspec.Struct, frozen=True):
+    """A machine type. Amounts are in base units, cpu in thousandths of a core."""
+
+    name: str
+    capacity: Mapping[str, int]
+    overhead: Mapping[str, int] = {}
+    """What system and kubelet keep for themselves."""
+    labels: Mapping[str, tuple[str, ...]] = {}
+    """The values that a label may have on a node of this type; a label that only other types have is absent."""
+    offerings: tuple[Offering, ...] = ()
+    annotations: Mapping[str, str] = {}
+    """Of its nodes, as far as they describe devices."""
+
+    def allocatable(self) -> dict[str, int]:
+        """What pods may use."""
+        return {name: max(amount - self.overhead.get(name, 0), 0) for name, amount in self.capacity.items()}

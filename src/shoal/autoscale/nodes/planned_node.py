@@ -1,0 +1,163 @@
+"""Represents a node that the plan provisions: its pods, and the types, zones and capacity types that it may still have.
+
+Every pod narrows what the node may be. The type is chosen at the end, so a node can still take any pod that some of
+its possible types can hold.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.autoscale.nodes.catalog import Flags
+from shoal.autoscale.nodes.instance_types import Offering, launch_rank
+from shoal.autoscale.nodes.pod_variants import PlannedPod, PodVariant, VariantChoice
+from shoal.autoscale.nodes.templates import PoolTemplate
+from shoal.autoscale.nodes.topology_domains import TopologyDomains
+from shoal.autoscale.requirements import RequirementSet, only
+from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL
+from shoal.engine.asks import HostPort
+from shoal.engine.charges import Charge
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a node, or the next node of a pool, does not take a pod."""
+
+    reason: str
+    is_final: bool = True
+    """Whether the same pod would be refused again: rules about other pods may allow it later."""
+
+
+class NarrowedNode(msgspec.Struct, frozen=True):
+    """A planned node as it would be with one more pod."""
+
+    requirements: RequirementSet
+    offers: Flags
+    types: Flags
+    used: NDArray[np.int64]
+
+
+class PlannedNode:
+    """A node that does not exist yet."""
+
+    __slots__ = ("charges", "host_ports", "index", "name", "offers", "pods", "refused", "requirements", "types", "used")
+
+    def __init__(self, name: str, index: int, requirements: RequirementSet, template: PoolTemplate) -> None:
+        self.name = name
+        self.index = index
+        self.requirements = requirements
+        self.offers: Flags = template.usable
+        self.types: Flags = template.types_of(template.usable)
+        self.used: NDArray[np.int64] | None = None
+        self.pods: list[PlannedPod] = []
+        self.charges: list[Charge] = []
+        self.host_ports: tuple[HostPort, ...] = template.host_ports
+        self.refused: set[tuple[int, int]] = set()
+        """Shapes and variants that it cannot take any more."""
+
+
+def narrowed(
+    node: PlannedNode,
+    template: PoolTemplate,
+    pod: PlannedPod,
+    variant: PodVariant,
+    choice: VariantChoice,
+    domains: TopologyDomains,
+    *,
+    keeps_min_values: bool,
+) -> NarrowedNode | Refusal:
+    """The node with one more pod, or why it does not take it."""
+    taint = template.untolerated(variant.tolerations)
+    if taint is not None:
+        return Refusal(f"the pod does not tolerate taint {taint}")
+    if any(port.conflicts(taken) for port in variant.host_ports for taken in node.host_ports):
+        return Refusal("a host port of the pod is taken")
+    key = node.requirements.incompatible_key(choice.requirements, template.undefined)
+    if key is not None:
+        return Refusal(f"label {key} is {node.requirements.get(key)}, the pod wants {choice.requirements.get(key)}")
+    requirements = node.requirements.with_all(choice.requirements)
+    changed: set[str] = set(choice.requirements)
+    is_final = True
+    if domains.concerns(pod.shape, variant):
+        is_final = False
+        added = domains.narrowed(pod.shape, variant, choice.strict, requirements)
+        if added is None or not requirements.is_compatible(added, template.undefined):
+            return Refusal("rules about other pods allow no topology domain", is_final=False)
+        requirements = requirements.with_all(added)
+        changed |= set(added)
+    offers = node.offers & template.mask(requirements, changed) if changed else node.offers
+    if not offers.any():
+        return Refusal("no offering satisfies the requirements", is_final)
+    return _fitting(node, template, variant, requirements, offers, is_final=is_final, keeps=keeps_min_values)
+
+
+def _fitting(
+    node: PlannedNode,
+    template: PoolTemplate,
+    variant: PodVariant,
+    requirements: RequirementSet,
+    offers: Flags,
+    *,
+    is_final: bool,
+    keeps: bool,
+) -> NarrowedNode | Refusal:
+    catalog = template.catalog
+    charge = catalog.charge(variant.ask)
+    types = template.types_of(offers) & node.types
+    types &= catalog.suitable(variant.ask, template.rows)
+    if not types.any():
+        return Refusal("no instance type has the devices", is_final)
+    types &= catalog.enough(template.rows, node.used, charge)
+    if not types.any():
+        return Refusal("no instance type has enough resources", is_final)
+    if charge.ask.devices is not None or charge.ask.claims:
+        trial = catalog.needs_trial(template.rows, charge)
+        for other in dict.fromkeys(node.charges):
+            trial = trial | catalog.needs_trial(template.rows, other)
+    else:
+        trial = np.zeros(len(types), np.bool_)
+    for number in np.flatnonzero(types & trial):
+        types[number] = catalog.can_hold(int(template.rows[number]), [*node.charges, charge])
+    offers = offers & types[template.type_of]
+    types = template.types_of(offers)
+    if not types.any():
+        return Refusal("no instance type has enough devices", is_final)
+    if keeps and not template.has_enough_values(types, requirements.min_values()):
+        return Refusal("too few instance types are left for minValues", is_final)
+    taken = catalog.taken(charge)
+    used = taken if node.used is None else _sum(node.used, taken)
+    return NarrowedNode(requirements, offers, types, used)
+
+
+def _sum(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    if len(one) < len(other):
+        one, other = other, one
+    total = one.copy()
+    total[: len(other)] += other
+    return total
+
+
+def cheapest(template: PoolTemplate, offers: Flags, left: dict[Offering, int] | None = None) -> int | None:
+    """The offering that is launched: what is paid already first, then the lowest price."""
+    best, best_order = None, None
+    for index in np.flatnonzero(offers):
+        offering = template.offerings[index]
+        if left is not None and offering.left is not None and left.get(offering, offering.left) <= 0:
+            continue
+        is_paid = launch_rank(offering.capacity_type) < launch_rank("spot")
+        order = (
+            launch_rank(offering.capacity_type) if is_paid else 9,
+            offering.price,
+            launch_rank(offering.capacity_type),
+            template.types[template.type_of[index]].name,
+            offering.zone,
+        )
+        if best_order is None or order < best_order:
+            best, best_order = int(index), order
+    return best
+
+
+def bound_to(requirements: RequirementSet, capacity_type: str) -> RequirementSet:
+    """The requirements, with one capacity type."""
+    return requirements.with_values(CAPACITY_TYPE_LABEL, only(capacity_type))

@@ -1,0 +1,351 @@
+"""Plans the nodes for pending pods.
+
+Pods are taken in order, the largest first. Each goes to a node that exists, else to the planned node with the fewest
+pods that takes it, else to a new node of the heaviest pool that can serve it. A pod that finds no place gives up its
+preferences one after the other. Pods that were refused are tried again as long as any pod finds a place.
+
+A gang is planned as a whole: unless all its pods that are needed find a place within all limits, none of them does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from shoal.api.meta import DEFAULT_NAMESPACE
+from shoal.api.pod import Pod
+from shoal.api.taints import Taint
+from shoal.api.topology import HOSTNAME_LABEL
+from shoal.api.workloads import DaemonSet
+from shoal.autoscale.nodes.catalog import Catalog
+from shoal.autoscale.nodes.existing_nodes import ExistingNode, ExistingNodes
+from shoal.autoscale.nodes.instance_types import InstanceType, Offering
+from shoal.autoscale.nodes.plan import NewNode, NodePlan, PlanningSettings, PodRefusal
+from shoal.autoscale.nodes.planned_node import NarrowedNode, PlannedNode, Refusal, cheapest, narrowed
+from shoal.autoscale.nodes.pod_variants import PlannedPod, PodShapes, PodVariant, VariantChoice
+from shoal.autoscale.nodes.pool_limits import PoolLimits
+from shoal.autoscale.nodes.pools import NodePool, by_precedence
+from shoal.autoscale.nodes.templates import DaemonPods, PoolTemplate
+from shoal.autoscale.nodes.topology_domains import TopologyDomains
+from shoal.autoscale.nodes.volumes import Volumes
+from shoal.autoscale.requirements import only
+
+_NO_POOL: Final = "there is no pool that pods may use"
+_SOFT: Final = "PreferNoSchedule"
+
+
+class PlanningInput(msgspec.Struct, frozen=True):
+    """Everything that a planning depends on."""
+
+    pools: tuple[NodePool, ...]
+    types: Mapping[str, tuple[InstanceType, ...]]
+    """What each pool may choose from, by its name."""
+    nodes: tuple[ExistingNode, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    volumes: Volumes = Volumes()
+    namespace_labels: Mapping[str, Mapping[str, str]] = {}
+    gangs: Mapping[str, str] = {}
+    """The gang of each pod that belongs to one, by the pod's namespace and name."""
+    forbidden: Mapping[str, str] = {}
+    """Pods for which nothing is provisioned, and why: quota forbids them, or their gang is not complete."""
+    settings: PlanningSettings = PlanningSettings()
+
+
+def plan_nodes(given: PlanningInput) -> NodePlan:
+    """What to provision for the pending pods."""
+    return NodePlanner(given).plan()
+
+
+class NodePlanner:
+    """Plans for one state of a cluster; each planning leaves no trace, so that several can be compared."""
+
+    def __init__(self, given: PlanningInput) -> None:
+        self._given = given
+        self._keeps_min_values = given.settings.min_values_policy == "Strict"
+        pools = [pool for pool in by_precedence(given.pools) if not pool.is_static]
+        by_name = {pool.name: {one.name: one for one in given.types.get(pool.name, ())} for pool in given.pools}
+        labels = {key for types in given.types.values() for one in types for key in one.labels}
+        daemon_pods = [DaemonPods(each) for each in given.daemon_sets]
+        self._catalog = Catalog()
+        self.templates = [
+            PoolTemplate(self._catalog, pool, given.types.get(pool.name, ()), labels, daemon_pods) for pool in pools
+        ]
+        self._existing = ExistingNodes(
+            given.nodes, {pool.name: pool for pool in given.pools}, by_name, given.daemon_sets
+        )
+        self._limits = {
+            template.name: PoolLimits(template, [each for each in given.nodes if each.pool == template.name])
+            for template in self.templates
+        }
+        self._provided = _provided(self.templates)
+        self._domains = self._domains_without(())
+        soft = self._existing.has_soft_taints or any(
+            taint.effect == _SOFT for template in self.templates for taint in template.pool.taints
+        )
+        self._shapes = PodShapes(
+            respects_preferences=given.settings.preference_policy == "Respect", has_soft_taints=soft
+        )
+        self._nodes: list[PlannedNode] = []
+        self._of_pool: dict[str, PoolTemplate] = {}
+        self._placed: dict[str, str] = {}
+        self._refusals: dict[str, PodRefusal] = {}
+        self._undo: list[Callable[[], None]] = []
+        self._made = 0
+
+    def plan(self, pods: Sequence[Pod] | None = None, excluded: Collection[str] = ()) -> NodePlan:
+        """Place the pods, then choose a type for each planned node. `excluded`: nodes that are removed first."""
+        self._nodes, self._of_pool, self._placed, self._refusals = [], {}, {}, {}
+        self._domains = self._domains_without(excluded)
+        self._existing.exclude(excluded)
+        for limits in self._limits.values():
+            limits.reset(excluded)
+        queue = self._read_units(self._given.pods if pods is None else pods)
+        for unit in queue:
+            for pod in unit:
+                self._prepare(pod)
+        while queue:
+            left = [unit for unit in queue if not self._add_unit(unit)]
+            if len(left) == len(queue):
+                break
+            queue = left
+        result = self._result()
+        self._roll_back(0)
+        return result
+
+    def _domains_without(self, excluded: Collection[str]) -> TopologyDomains:
+        existing = self._existing
+        return TopologyDomains(
+            self._provided, existing.domain_nodes, existing.residents, self._given.namespace_labels, excluded
+        )
+
+    def _read_units(self, pods: Sequence[Pod]) -> list[list[PlannedPod]]:
+        """Single pods, and gangs, in the order in which they are planned."""
+        units: list[list[PlannedPod]] = []
+        gangs: dict[str, list[PlannedPod]] = {}
+        for pod in pods:
+            key = pod_key(pod)
+            alternatives = self._given.volumes.alternatives(pod)
+            if key in self._given.forbidden:
+                self._refusals[key] = PodRefusal(key, reason=self._given.forbidden[key])
+            elif isinstance(alternatives, str):
+                self._refusals[key] = PodRefusal(key, reason=alternatives)
+            elif (gang := self._given.gangs.get(key)) is not None:
+                if gang not in gangs:
+                    units.append(gangs.setdefault(gang, []))
+                gangs[gang].append(self._shapes.of(pod, alternatives))
+            else:
+                units.append([self._shapes.of(pod, alternatives)])
+        for members in gangs.values():
+            members.sort(key=lambda pod: pod.order)
+        return sorted(units, key=lambda unit: unit[0].order)
+
+    def _prepare(self, pod: PlannedPod) -> None:
+        """Compile the requests before anything is placed: the engine's record keeps its width from then on."""
+        first = pod.shape.first
+        self._catalog.charge(first.ask)
+        self._existing.prepare(first.choices[0].ask)
+        self._domains.watch(pod.shape)
+
+    # -- placing -----------------------------------------------------------------------------------------------
+
+    def _add_unit(self, unit: Sequence[PlannedPod]) -> bool:
+        """Place a pod, or all pods of a gang or none of them."""
+        mark = len(self._undo)
+        for pod in unit:
+            if not self._add(pod):
+                self._roll_back(mark)
+                for other in unit:
+                    if other is not pod:
+                        self._refusals[other.key] = PodRefusal(other.key, reason=f"no place for {pod.key} of its gang")
+                return False
+        for pod in unit:
+            self._refusals.pop(pod.key, None)
+        return True
+
+    def _roll_back(self, mark: int) -> None:
+        while len(self._undo) > mark:
+            self._undo.pop()()
+
+    def _add(self, pod: PlannedPod) -> bool:
+        number = 0
+        refusals: dict[str, str] = {}
+        while (variant := pod.shape.variant(number)) is not None:
+            for choice in variant.choices:
+                if self._to_existing(pod, variant, choice) or self._to_planned(pod, number, variant, choice):
+                    return True
+                refusals = {}
+                if self._to_new(pod, variant, choice, refusals):
+                    return True
+            number += 1
+        self._refusals[pod.key] = PodRefusal(pod.key, refusals, "" if self.templates else _NO_POOL)
+        return False
+
+    def _to_existing(self, pod: PlannedPod, variant: PodVariant, choice: VariantChoice) -> bool:
+        existing, shape = self._existing, pod.shape
+        if not self._domains.concerns(shape, variant) and not existing.has_soft_taints:
+            row = existing.first(choice.ask)
+            if row is None:
+                return False
+            self._record_existing(pod, row, choice)
+            return True
+        for row in existing.feasible(choice.ask, variant.tolerations):
+            requirements = existing.requirements_of(row)
+            added = self._domains.narrowed(shape, variant, choice.strict, requirements)
+            if added is not None and requirements.is_compatible(added):
+                self._record_existing(pod, row, choice)
+                return True
+        return False
+
+    def _record_existing(self, pod: PlannedPod, row: int, choice: VariantChoice) -> None:
+        existing = self._existing
+        existing.place(pod.key, row, choice.ask)
+        self._placed[pod.key] = existing.name_of(row)
+        take_back = self._domains.record(pod.shape, existing.requirements_of(row), existing.taints_of(row), frozenset())
+
+        def undo() -> None:
+            take_back()
+            del self._placed[pod.key]
+            existing.remove(pod.key)
+
+        self._undo.append(undo)
+
+    def _to_planned(self, pod: PlannedPod, number: int, variant: PodVariant, choice: VariantChoice) -> bool:
+        known = (pod.shape.number, number)
+        candidates = [node for node in self._nodes if known not in node.refused]
+        candidates.sort(key=lambda node: len(node.pods))
+        for node in candidates:
+            template = self._of_pool[node.name]
+            found = narrowed(
+                node, template, pod, variant, choice, self._domains, keeps_min_values=self._keeps_min_values
+            )
+            if isinstance(found, NarrowedNode):
+                self._record_planned(pod, node, template, variant, found)
+                return True
+            if found.is_final and len(variant.choices) == 1:
+                node.refused.add(known)
+        return False
+
+    def _to_new(self, pod: PlannedPod, variant: PodVariant, choice: VariantChoice, refusals: dict[str, str]) -> bool:
+        for template in self.templates:
+            refusal = self._to_new_of(template, pod, variant, choice)
+            if refusal is None:
+                return True
+            refusals[template.name] = refusal
+        return False
+
+    def _to_new_of(
+        self, template: PoolTemplate, pod: PlannedPod, variant: PodVariant, choice: VariantChoice
+    ) -> str | None:
+        """Plan another node of the pool for the pod, or say why not."""
+        limits = self._limits[template.name]
+        within = limits.within()
+        if not template.usable.any():
+            return "no instance type and offering satisfies the requirements of the pool"
+        if not within.any():
+            return f"the limits of the pool are reached ({limits.text()})"
+        name = f"planned-{self._made}"
+        self._domains.add_host(name)
+        requirements = template.requirements.with_values(HOSTNAME_LABEL, only(name))
+        node = PlannedNode(name, self._made, requirements, template)
+        node.offers = node.offers & within
+        node.types = template.types_of(node.offers)
+        found = narrowed(node, template, pod, variant, choice, self._domains, keeps_min_values=self._keeps_min_values)
+        if isinstance(found, Refusal):
+            self._domains.forget_host(name)
+            if within.all() or not template.usable.any():
+                return found.reason
+            return f"{found.reason} within the limits of the pool ({limits.text()})"
+        self._made += 1
+        self._nodes.append(node)
+        self._of_pool[name] = template
+
+        def undo() -> None:
+            self._nodes.remove(node)
+            del self._of_pool[name]
+            self._domains.forget_host(name)
+
+        self._undo.append(undo)
+        self._record_planned(pod, node, template, variant, found)
+        self._undo.append(limits.subtract(found.types, found.offers))
+        return None
+
+    def _record_planned(
+        self, pod: PlannedPod, node: PlannedNode, template: PoolTemplate, variant: PodVariant, found: NarrowedNode
+    ) -> None:
+        before = (node.requirements, node.offers, node.types, node.used, node.host_ports, set(node.refused))
+        node.requirements, node.offers, node.types, node.used = (
+            found.requirements,
+            found.offers,
+            found.types,
+            found.used,
+        )
+        node.host_ports = (*node.host_ports, *variant.host_ports)
+        node.pods.append(pod)
+        node.charges.append(self._catalog.charge(variant.ask))
+        take_back = self._domains.record(pod.shape, found.requirements, template.pool.taints, template.undefined)
+
+        def undo() -> None:
+            take_back()
+            node.pods.pop()
+            node.charges.pop()
+            node.requirements, node.offers, node.types, node.used, node.host_ports, node.refused = before
+
+        self._undo.append(undo)
+
+    # -- the result --------------------------------------------------------------------------------------------
+
+    def _result(self) -> NodePlan:
+        left: dict[Offering, int] = {}
+        new = [self._new_node(node, left) for node in self._nodes]
+        return NodePlan(
+            tuple(node for node in new if node is not None),
+            dict(self._placed),
+            tuple(self._refusals[key] for key in sorted(self._refusals)),
+        )
+
+    def _new_node(self, node: PlannedNode, left: dict[Offering, int]) -> NewNode | None:
+        template = self._of_pool[node.name]
+        index = cheapest(template, node.offers, left)
+        if index is None:
+            return None
+        offering = template.offerings[index]
+        if offering.left is not None:
+            left[offering] = left.get(offering, offering.left) - 1
+        chosen = template.types[template.type_of[index]]
+        numbers = sorted(
+            np.flatnonzero(node.types).tolist(),
+            key=lambda number: (_least_price(template, node, number), template.types[number].name),
+        )
+        offers = [template.offerings[each] for each in np.flatnonzero(node.offers)]
+        return NewNode(
+            template.name,
+            node.requirements,
+            tuple(template.types[number] for number in numbers),
+            chosen,
+            offering,
+            tuple(pod.key for pod in node.pods),
+            tuple(sorted({each.zone for each in offers})),
+            tuple(sorted({each.capacity_type for each in offers})),
+        )
+
+
+def pod_key(pod: Pod) -> str:
+    """Namespace and name, as plans name pods."""
+    return f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{pod.metadata.name}"
+
+
+def _least_price(template: PoolTemplate, node: PlannedNode, number: int) -> float:
+    return float(template.prices[node.offers & (template.type_of == number)].min())
+
+
+def _provided(templates: Iterable[PoolTemplate]) -> dict[str, dict[str, list[tuple[Taint, ...]]]]:
+    found: dict[str, dict[str, list[tuple[Taint, ...]]]] = {}
+    for template in templates:
+        for key, values in template.provided().items():
+            for value in values:
+                found.setdefault(key, {}).setdefault(value, []).append(template.pool.taints)
+    return found

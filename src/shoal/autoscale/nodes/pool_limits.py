@@ -1,0 +1,104 @@
+"""Keeps what a pool may still provision.
+
+A planned node counts with the largest of the types that it may still be, resource by resource, so no choice of types
+can exceed a limit. The limit of spending counts with the dearest of its offerings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from shoal.api.resources import amounts
+from shoal.autoscale.nodes.catalog import Flags
+from shoal.autoscale.nodes.existing_nodes import ExistingNode
+from shoal.autoscale.nodes.instance_types import InstanceType
+from shoal.autoscale.nodes.pools import NODES_LIMIT, SPEND_LIMIT
+from shoal.autoscale.nodes.templates import PoolTemplate
+from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL, ZONE_LABEL
+
+
+class PoolLimits:
+    """What is left of the limits of one pool."""
+
+    def __init__(self, template: PoolTemplate, nodes: Iterable[ExistingNode]) -> None:
+        self._template = template
+        by_name = {one.name: one for one in template.types}
+        limits = template.pool.limits
+        self._usage = {node.name: _usage(limits, node, by_name.get(node.instance_type)) for node in nodes}
+        self._all: dict[str, int] = dict(limits)
+        for usage in self._usage.values():
+            for name, amount in usage.items():
+                self._all[name] -= amount
+        self.left: dict[str, int] = dict(self._all)
+
+    def reset(self, excluded: Iterable[str] = ()) -> None:
+        """Forget the planned nodes, and count the nodes that exist but for the excluded ones."""
+        self.left = dict(self._all)
+        for node in excluded if self.left else ():
+            for name, amount in self._usage.get(node, {}).items():
+                self.left[name] += amount
+
+    def within(self) -> Flags:
+        """The offerings that one more node may have."""
+        template = self._template
+        allowed = np.ones(len(template.offerings), np.bool_)
+        for name, left in self.left.items():
+            if name == NODES_LIMIT:
+                allowed &= left > 0
+            elif name == SPEND_LIMIT:
+                allowed &= np.rint(template.prices * 1000).astype(np.int64) <= left
+            else:
+                fits = np.array([one.capacity.get(name, 0) <= left for one in template.types], np.bool_)
+                allowed &= fits[template.type_of] if len(fits) else False
+        return allowed
+
+    def subtract(self, types: Flags, offers: Flags) -> Callable[[], None]:
+        """Count a planned node; returns what undoes that."""
+        before = dict(self.left)
+        template = self._template
+        for name in self.left:
+            if name == NODES_LIMIT:
+                self.left[name] -= 1
+            elif name == SPEND_LIMIT:
+                self.left[name] -= int(np.rint(template.prices[offers].max() * 1000))
+            else:
+                self.left[name] -= max(template.types[number].capacity.get(name, 0) for number in np.flatnonzero(types))
+
+        def undo() -> None:
+            self.left = before
+
+        return undo
+
+    def text(self) -> str:
+        """What is left, for messages."""
+        return ", ".join(f"{name}: {_shown(name, left)} left" for name, left in sorted(self.left.items()))
+
+
+def _usage(limits: Iterable[str], existing: ExistingNode, instance: InstanceType | None) -> dict[str, int]:
+    capacity = amounts(existing.node.status.capacity) if limits else {}
+    usage = {}
+    for name in limits:
+        if name == NODES_LIMIT:
+            usage[name] = 1
+        elif name == SPEND_LIMIT:
+            usage[name] = _price_milli(existing, instance)
+        else:
+            promised = 0 if instance is None else instance.capacity.get(name, 0)
+            usage[name] = capacity.get(name, 0) or promised
+    return usage
+
+
+def _price_milli(existing: ExistingNode, instance: InstanceType | None) -> int:
+    labels = existing.node.metadata.labels
+    for offering in instance.offerings if instance is not None else ():
+        if (offering.zone, offering.capacity_type) == (labels.get(ZONE_LABEL), labels.get(CAPACITY_TYPE_LABEL)):
+            return round(offering.price * 1000)
+    return 0
+
+
+def _shown(name: str, left: int) -> str:
+    if name in ("cpu", SPEND_LIMIT):
+        return f"{max(left, 0) / 1000:g}"
+    return str(max(left, 0))
