@@ -18,6 +18,7 @@ from . import judge, nodescore
 from .case import Case
 from .devices import labels, preferred, sharing
 from .exporter import results as exporter
+from .hpa import results as hpa
 from .kueue import results as kueue
 from .kueue.results import Options, results_of_case
 from .mig import results as mig
@@ -49,7 +50,7 @@ def results_of_file(file: Path, options: Options) -> list[Result]:
     is_kueue = "scenarios" in document
     cases = document.get("scenarios" if is_kueue else "cases") or []
     judged: Callable[[dict[str, Any]], list[Result]]
-    family, judged = _FAMILIES.get(str(document.get("family")), (_FAMILY, _alone))
+    family, judged = _FAMILIES.get(str(document.get("family") or document.get("group")), (_FAMILY, _alone))
     if is_kueue:
         family, judged = kueue.FAMILY, partial(results_of_case, options=options)
     return [
@@ -75,6 +76,7 @@ def _alone(raw: dict[str, Any]) -> list[Result]:
 
 _FAMILIES: Mapping[str, tuple[str, Callable[[dict[str, Any]], list[Result]]]] = {
     exporter.FAMILY: (exporter.FAMILY, exporter.results_of_case),
+    hpa.FAMILY: (hpa.FAMILY, hpa.results_of_case),
     mig.FAMILY: (mig.FAMILY, mig.results_of_case),
     labels.FAMILY: (labels.FAMILY, labels.results_of_case),
     preferred.FAMILY: (preferred.FAMILY, preferred.results_of_case),
