@@ -19,6 +19,7 @@ from .case import Case
 from .devices import labels, preferred, sharing
 from .exporter import results as exporter
 from .hpa import results as hpa
+from .keda import results as keda
 from .kueue import results as kueue
 from .kueue.results import Options, results_of_case
 from .mig import results as mig
@@ -77,6 +78,7 @@ def _alone(raw: dict[str, Any]) -> list[Result]:
 _FAMILIES: Mapping[str, tuple[str, Callable[[dict[str, Any]], list[Result]]]] = {
     exporter.FAMILY: (exporter.FAMILY, exporter.results_of_case),
     hpa.FAMILY: (hpa.FAMILY, hpa.results_of_case),
+    keda.FAMILY: (keda.FAMILY, keda.results_of_case),
     mig.FAMILY: (mig.FAMILY, mig.results_of_case),
     labels.FAMILY: (labels.FAMILY, labels.results_of_case),
     preferred.FAMILY: (preferred.FAMILY, preferred.results_of_case),

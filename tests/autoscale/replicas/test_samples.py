@@ -12,8 +12,8 @@ from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
 from shoal.autoscale.replicas.samples import (
     MetricFault,
-    PodUsage,
     MetricSample,
+    PodUsage,
     container_samples,
     grouped,
     pod_samples,

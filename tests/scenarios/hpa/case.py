@@ -11,7 +11,7 @@ import msgspec
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook, to_quantity
 from shoal.autoscale.replicas.history import AutoscalerHistory, Recommendation, ScaleEvent
-from shoal.autoscale.replicas.samples import USUAL_WINDOW_S, PodUsage, MetricReading, MetricSample
+from shoal.autoscale.replicas.samples import USUAL_WINDOW_S, MetricReading, MetricSample, PodUsage
 from shoal.autoscale.replicas.spec import (
     Autoscaler,
     AutoscalerSettings,

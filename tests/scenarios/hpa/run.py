@@ -10,7 +10,7 @@ from shoal.autoscale.replicas.behavior import tolerances_of, with_defaults
 from shoal.autoscale.replicas.history import change_within, first_seen, with_event
 from shoal.autoscale.replicas.metrics import MeasuredMetric, measured
 from shoal.autoscale.replicas.proposals import PassFacts, average, utilization
-from shoal.autoscale.replicas.rate_limits import SizeBounds, PastSizes, limited, limited_without_behavior
+from shoal.autoscale.replicas.rate_limits import PastSizes, SizeBounds, limited, limited_without_behavior
 from shoal.autoscale.replicas.reconcile import (
     PassResult,
     ScaleDecision,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from shoal.api.pod import Pod
 from shoal.autoscale.replicas.behavior import Tolerances
 from shoal.autoscale.replicas.rate_limits import MAX_REPLICAS
-from shoal.autoscale.replicas.samples import MetricFault, CountedPods, MetricSample, grouped, is_ready, requests_of
+from shoal.autoscale.replicas.samples import CountedPods, MetricFault, MetricSample, grouped, is_ready, requests_of
 from shoal.autoscale.replicas.spec import AutoscalerSettings
 from shoal.units.quantity import MAX_INT64
 

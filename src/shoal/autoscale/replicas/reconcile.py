@@ -21,7 +21,7 @@ from shoal.autoscale.replicas.behavior import tolerances_of, with_defaults
 from shoal.autoscale.replicas.history import AutoscalerHistory, first_seen, with_rescale
 from shoal.autoscale.replicas.metrics import EXTERNAL, OBJECT, MeasuredMetric, UnmeasuredMetric, measured
 from shoal.autoscale.replicas.proposals import PassFacts
-from shoal.autoscale.replicas.rate_limits import SizeBounds, PastSizes, limited, limited_without_behavior
+from shoal.autoscale.replicas.rate_limits import PastSizes, SizeBounds, limited, limited_without_behavior
 from shoal.autoscale.replicas.samples import MetricReading
 from shoal.autoscale.replicas.spec import Autoscaler, AutoscalerSettings, AutoscalerStatus, Behavior
 from shoal.autoscale.replicas.stabilization import stabilized, stabilized_globally

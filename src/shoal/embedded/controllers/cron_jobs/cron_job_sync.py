@@ -23,9 +23,9 @@ from shoal.embedded.controllers.cron_jobs.cron_job import (
     reference,
     zone_of,
 )
-from shoal.embedded.controllers.cron_jobs.schedule import Schedule, ScheduleError, read_schedule
 from shoal.embedded.controllers.cron_jobs.schedule_times import NeverTwiceError, find_schedule_time, next_wake_s
 from shoal.units.errors import ConflictError, ShoalError
+from shoal.units.schedules import Schedule, ScheduleError, read_schedule
 
 
 class CronJobSync:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from shoal.embedded.controllers.cron_jobs.schedule import Schedule
+from shoal.units.schedules import Schedule
 
 _MANY = 100
 
