@@ -20,6 +20,8 @@ from .devices import labels, preferred, sharing
 from .disruption import results as disruption
 from .expanders import results as expanders
 from .exporter import results as exporter
+from .hpa import results as hpa
+from .keda import results as keda
 from .kueue import results as kueue
 from .kueue.results import Options, results_of_case
 from .mig import results as mig
@@ -53,7 +55,7 @@ def results_of_file(file: Path, options: Options) -> list[Result]:
     is_kueue = "scenarios" in document
     cases = document.get("scenarios" if is_kueue else "cases") or []
     judged: Callable[[dict[str, Any]], list[Result]]
-    family, judged = _FAMILIES.get(str(document.get("family")), (_FAMILY, _alone))
+    family, judged = _FAMILIES.get(str(document.get("family") or document.get("group")), (_FAMILY, _alone))
     if is_kueue:
         family, judged = kueue.FAMILY, partial(results_of_case, options=options)
     return [
@@ -79,6 +81,8 @@ def _alone(raw: dict[str, Any]) -> list[Result]:
 
 _FAMILIES: Mapping[str, tuple[str, Callable[[dict[str, Any]], list[Result]]]] = {
     exporter.FAMILY: (exporter.FAMILY, exporter.results_of_case),
+    hpa.FAMILY: (hpa.FAMILY, hpa.results_of_case),
+    keda.FAMILY: (keda.FAMILY, keda.results_of_case),
     mig.FAMILY: (mig.FAMILY, mig.results_of_case),
     labels.FAMILY: (labels.FAMILY, labels.results_of_case),
     disruption.FAMILY: (disruption.FAMILY, disruption.results_of_case),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from shoal.autoscale.replicas.behavior import DEFAULT_SCALE_DOWN, DEFAULT_SCALE_UP
 from shoal.embedded.apiserver.field_errors import bad_value, not_supported, required
 from shoal.embedded.apiserver.kinds.complaints import NEGATIVE, Errors, Obj
 from shoal.units.quantity import Quantity
@@ -15,17 +18,14 @@ _KINDS = ("Pods", "Percent")
 def default_behavior(behavior: Obj) -> None:
     """Both directions are spelt out as soon as one of them is."""
     up = behavior.setdefault("scaleUp", {})
-    up.setdefault("stabilizationWindowSeconds", 0)
-    up.setdefault("selectPolicy", "Max")
+    up.setdefault("stabilizationWindowSeconds", DEFAULT_SCALE_UP.stabilization_window_seconds)
+    up.setdefault("selectPolicy", DEFAULT_SCALE_UP.select_policy)
     if not up.get("policies"):
-        up["policies"] = [
-            {"type": "Pods", "value": 4, "periodSeconds": 15},
-            {"type": "Percent", "value": 100, "periodSeconds": 15},
-        ]
+        up["policies"] = list(msgspec.to_builtins(DEFAULT_SCALE_UP.policies))
     down = behavior.setdefault("scaleDown", {})
-    down.setdefault("selectPolicy", "Max")
+    down.setdefault("selectPolicy", DEFAULT_SCALE_DOWN.select_policy)
     if not down.get("policies"):
-        down["policies"] = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
+        down["policies"] = list(msgspec.to_builtins(DEFAULT_SCALE_DOWN.policies))
 
 
 def check_behavior(behavior: Obj, path: str, errors: Errors) -> None:

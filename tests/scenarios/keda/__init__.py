@@ -1,0 +1,1 @@
+"""Runs the cases about ScaledObjects of KEDA."""
