@@ -25,7 +25,7 @@ _WEEKS = {**WITH_DAYS, "w": 7 * WITH_DAYS["d"]}
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _UNIX = re.compile(r"[0-9]{1,12}")
-_FIX = "write a duration (30d), a name (today, yesterday, week, lastweek, month, lastmonth), a month (2026-10), or FROM,TO"
+_FIX = "write a duration (30d), today, yesterday, week, lastweek, month, lastmonth, a month (2026-10), or FROM,TO"
 
 
 class TimeWindow(NamedTuple):

@@ -1,8 +1,8 @@
 """Money as exact decimals: reading, and rounding to cents without losing one.
 
-An amount is a `Decimal` in the currency of the prices. It is rounded once, where it is shown: `rounded` rounds the parts
-of a total so that their sum is the rounded total. Rejected: binary floating point, in which ten times 0.1 is not 1, and
-rounding of each part alone, after which a statement of many lines differs from its invoice.
+An amount is a `Decimal` in the currency of the prices. It is rounded once, where it is shown: `rounded` rounds the
+parts of a total so that their sum is the rounded total. Rejected: binary floating point, in which ten times 0.1 is not
+1, and rounding of each part alone, after which a statement of many lines differs from its invoice.
 """
 
 from __future__ import annotations
