@@ -1,11 +1,11 @@
 """Puts every moment of every part of a machine into exactly one class.
 
-`booting` time is overhead; `not-ready` time and broken devices are unhealthy, also while a pod holds them. What a holding has is
-startup until its containers run, then active or idle as its use says; without a record of its use it is `unmeasured`.
-The free part of a device is fragmented where no request that waits or is usual fits there, else unallocated; it is
-`unknown` while nothing was recorded. CPU and memory follow the same classes, except that their free part is never
-fragmented. The sum over all classes is the price of the machine, exactly: costs are whole numbers, and what a division
-leaves over goes to the last class of its sum.
+`booting` time is overhead; `not-ready` time and broken devices are unhealthy, also while a pod holds them. What a
+holding has is startup until its containers run, then active or idle as its use says; without a record of its use it is
+`unmeasured`. The free part of a device is fragmented where no request that waits or is usual fits there, else
+unallocated; it is `unknown` while nothing was recorded. CPU and memory follow the same classes, except that their free
+part is never fragmented. The sum over all classes is the price of the machine, exactly: costs are whole numbers, and
+what a division leaves over goes to the last class of its sum.
 """
 
 from __future__ import annotations

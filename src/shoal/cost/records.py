@@ -59,7 +59,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """A pod, and for whom it runs."""
+    """A pod, and the job, queue and team that it runs for."""
 
     pod: str
     namespace: str = ""
