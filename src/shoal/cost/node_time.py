@@ -10,7 +10,7 @@ what a division leaves over goes to the last class of its sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -40,184 +40,202 @@ CLASSES: tuple[TimeClass, ...] = (
     "unknown",
 )
 ACTIVE, IDLE, UNMEASURED, STARTUP, FRAGMENTED, UNALLOCATED, UNHEALTHY, OVERHEAD, UNKNOWN = range(len(CLASSES))
-NO_HOLDER = -1
 GPU, CPU, MEMORY, GPU_TIME, USED = range(5)
 """The fields of a sum: cost times share of the GPUs, the CPUs, the memory; time times share; used cost times share."""
 
 
-class NodeSums(NamedTuple):
-    """By holding (its number, or NO_HOLDER), class and day: costs in units of the machine's price times shares."""
+class Shape(NamedTuple):
+    """What the shares of each part of a machine add up to; sums of machines of one shape can be added."""
 
-    gpu_whole: int
-    cpu_whole: int
-    memory_whole: int
-    """What the shares of each part add up to."""
-    sums: dict[tuple[int, int, int], list[int]]
+    gpu: int
+    cpu: int
+    memory: int
+
+
+def shape_of(machine: Machine) -> Shape:
+    return Shape(FULL_SHARE * len(machine.devices) or 1, machine.cpu_milli or 1, machine.memory_mib or 1)
+
+
+Sums = dict[tuple[str, int, int], list[int]]
+"""By group, day and class: costs of a machine's price times shares."""
+
+
+class GroupedHolding(NamedTuple):
+    holding: Holding
+    group: str
 
 
 class _Held:
     """A holding on the machine at hand."""
 
-    __slots__ = ("cpu", "end", "holding", "memory", "number", "running", "share", "shares", "start", "uses")
+    __slots__ = ("cpu", "end", "group", "is_overhead", "memory", "running", "shares", "start", "uses")
 
-    def __init__(self, number: int, holding: Holding, machine: Machine, end_ms: int) -> None:
-        self.number = number
-        self.holding = holding
-        self.start = max(holding.start_ms, machine.start_ms)
+    def __init__(self, given: GroupedHolding, machine: Machine, start_ms: int, end_ms: int) -> None:
+        holding = given.holding
+        self.group = given.group
+        self.is_overhead = holding.holder.is_overhead
+        self.start = max(holding.start_ms, start_ms)
         self.end = end_ms if holding.end_ms is None else min(holding.end_ms, end_ms)
         self.running = self.end if holding.running_ms is None else holding.running_ms
         indexes = {device: at for at, device in enumerate(machine.devices)}
         self.shares = [(indexes[one.device], one.share) for one in holding.devices if one.device in indexes]
-        self.share = sum(share for _, share in self.shares)
         self.cpu, self.memory = holding.cpu_milli, holding.memory_mib
         self.uses = sorted(holding.uses, key=lambda use: use.start_ms)
 
 
+_Parts = tuple[int, int, int]
+"""Shares of the GPUs, the CPUs and the memory."""
+
+
+class _State(NamedTuple):
+    """The parts of a machine between two changes of what is held, broken, wanted or recorded."""
+
+    held: list[tuple[_Held, _Parts]]
+    others: list[tuple[int, _Parts]]
+    """Classes of what no pod holds."""
+
+
 class NodeTime:
-    """The sums of one machine over a window; `days` are the moments at which the days of the window begin."""
+    """Adds the classes of one machine over a window to `sums`; `days` are the moments at which its days begin."""
 
     def __init__(
-        self,
-        machine: Machine,
-        holdings: Iterable[tuple[int, Holding]],
-        curve: PriceCurve,
-        days: Sequence[int],
-        end_ms: int,
+        self, machine: Machine, holdings: Iterable[GroupedHolding], curve: PriceCurve, days: Sequence[int], end_ms: int
     ) -> None:
         self._machine = machine
         self._curve = curve
         self._days = days
         self._end = end_ms if machine.end_ms is None else min(end_ms, machine.end_ms)
         self._start = max(machine.start_ms, days[0])
-        self._held = [_Held(number, holding, machine, self._end) for number, holding in holdings]
-        self._gpu_whole = FULL_SHARE * len(machine.devices)
-        self.sums: dict[tuple[int, int, int], list[int]] = {}
+        held = (_Held(one, machine, self._start, self._end) for one in holdings)
+        self._held = sorted((one for one in held if one.start < one.end), key=lambda one: one.start)
 
-    def counted(self, wanted: Sequence[WantedRequest], gaps: Sequence[Span]) -> NodeSums:
-        machine = self._machine
-        if self._start < self._end:
-            self._sweep(wanted, gaps)
-        return NodeSums(self._gpu_whole or 1, machine.cpu_milli or 1, machine.memory_mib or 1, self.sums)
-
-    def _sweep(self, wanted: Sequence[WantedRequest], gaps: Sequence[Span]) -> None:
-        order = sorted((one for one in self._held if one.end > self._start), key=lambda one: one.start)
-        cuts = self._cuts(order, wanted, gaps)
+    def add_to(self, sums: Sums, free_group: str, wanted: Sequence[WantedRequest], gaps: Sequence[Span]) -> None:
+        if self._start >= self._end:
+            return
+        changes = self._changes(wanted, gaps)
+        cuts = self._cuts(changes)
         day, upcoming, active = 0, 0, list[_Held]()
+        state = _State([], [])
         for start, end in pairwise(cuts):
             while day + 1 < len(self._days) and self._days[day + 1] <= start:
                 day += 1
-            while upcoming < len(order) and order[upcoming].start <= start:
-                active.append(order[upcoming])
-                upcoming += 1
-            active = [one for one in active if one.end > start]
-            self._segment(start, end, day, active, wanted, gaps)
+            if start in changes:
+                active = [one for one in active if one.end > start]
+                while upcoming < len(self._held) and self._held[upcoming].start <= start:
+                    active.append(self._held[upcoming])
+                    upcoming += 1
+                state = self._state(start, active, wanted, gaps)
+            cost, length = self._curve.units(start, end), end - start
+            for held, parts in state.held:
+                _add_held(sums, held, day, start, (cost, length), parts)
+            for kind, parts in state.others:
+                _add(sums, (free_group, day, kind), cost, length, parts)
 
-    def _cuts(self, order: Iterable[_Held], wanted: Iterable[WantedRequest], gaps: Iterable[Span]) -> list[int]:
+    def _changes(self, wanted: Iterable[WantedRequest], gaps: Iterable[Span]) -> set[int]:
         machine = self._machine
-        found: set[int | None] = {self._start, self._end, *self._days}
-        for one in order:
-            found.update((one.start, one.running, one.end))
-            for use in one.uses:
-                found.update((use.start_ms, use.end_ms))
+        found: set[int | None] = {self._start, self._end}
+        for held in self._held:
+            found.update((held.start, held.end))
         for spans in (machine.conditions, machine.broken, wanted, gaps):
             for span in spans:
                 found.update((span.start_ms, span.end_ms))
-        return sorted(at for at in found if at is not None and self._start <= at <= self._end)
+        return {at for at in found if at is not None and self._start <= at <= self._end}
 
-    def _segment(
-        self,
-        start: int,
-        end: int,
-        day: int,
-        active: Sequence[_Held],
-        wanted: Sequence[WantedRequest],
-        gaps: Sequence[Span],
-    ) -> None:
-        machine, length = self._machine, end - start
-        cost = self._curve.units(start, end)
+    def _cuts(self, changes: set[int]) -> list[int]:
+        found = {*changes, *self._days}
+        for held in self._held:
+            found.add(held.running)
+            for use in held.uses:
+                found.update((use.start_ms, use.end_ms))
+        return sorted(at for at in found if self._start <= at <= self._end)
+
+    def _state(self, at: int, active: Sequence[_Held], wanted: Sequence[WantedRequest], gaps: Sequence[Span]) -> _State:
+        machine = self._machine
+        whole = shape_of(machine)
         for condition in machine.conditions:
-            if _covers(condition.start_ms, condition.end_ms, start):
-                whole = OVERHEAD if condition.condition == "booting" else UNHEALTHY
-                parts = (self._gpu_whole, machine.cpu_milli or 1, machine.memory_mib or 1)
-                self._add(NO_HOLDER, whole, day, (cost, length), parts)
-                return
+            if _covers(condition.start_ms, condition.end_ms, at):
+                kind = OVERHEAD if condition.condition == "booting" else UNHEALTHY
+                return _State([], [(kind, whole)])
         broken = {
             machine.devices.index(one.device)
             for one in machine.broken
-            if one.device in machine.devices and _covers(one.start_ms, one.end_ms, start)
+            if one.device in machine.devices and _covers(one.start_ms, one.end_ms, at)
         }
-        free = [0 if at in broken else FULL_SHARE for at in range(len(machine.devices))]
+        free = [0 if number in broken else FULL_SHARE for number in range(len(machine.devices))]
+        others: list[tuple[int, _Parts]] = []
         if broken:
-            self._add(NO_HOLDER, UNHEALTHY, day, (cost, length), (FULL_SHARE * len(broken), 0, 0))
-        cpu_left = (machine.cpu_milli or 1) - machine.reserved_cpu_milli
-        memory_left = (machine.memory_mib or 1) - machine.reserved_memory_mib
+            others.append((UNHEALTHY, (FULL_SHARE * len(broken), 0, 0)))
+        if machine.reserved_cpu_milli or machine.reserved_memory_mib:
+            others.append((OVERHEAD, (0, machine.reserved_cpu_milli, machine.reserved_memory_mib)))
+        cpu, memory = whole.cpu - machine.reserved_cpu_milli, whole.memory - machine.reserved_memory_mib
+        given = []
         for held in active:
             share = 0
-            for at, wish in held.shares:
-                given = min(wish, free[at])
-                free[at] -= given
-                share += given
-            cpu, memory = min(held.cpu, cpu_left), min(held.memory, memory_left)
-            cpu_left -= cpu
-            memory_left -= memory
-            self._holding(held, start, day, (cost, length), (share, cpu, memory))
-        reserved = (0, machine.reserved_cpu_milli, machine.reserved_memory_mib)
-        if any(reserved):
-            self._add(NO_HOLDER, OVERHEAD, day, (cost, length), reserved)
-        self._free(start, day, (cost, length), (free, cpu_left, memory_left), wanted, gaps)
+            for number, wish in held.shares:
+                part = min(wish, free[number])
+                free[number] -= part
+                share += part
+            parts = (share, min(held.cpu, cpu), min(held.memory, memory))
+            cpu -= parts[1]
+            memory -= parts[2]
+            given.append((held, parts))
+        is_unknown = any(_covers(gap.start_ms, gap.end_ms, at) for gap in gaps)
+        others += _free(free, (cpu, memory), None if is_unknown else _asked(wanted, at))
+        return _State(given, others)
 
-    def _holding(self, held: _Held, start: int, day: int, at: tuple[int, int], parts: tuple[int, int, int]) -> None:
-        if held.holding.holder.is_overhead:
-            self._add(held.number, OVERHEAD, day, at, parts)
-        elif start < held.running:
-            self._add(held.number, STARTUP, day, at, parts)
-        else:
-            for use in held.uses:
-                if use.start_ms <= start < use.end_ms:
-                    cost, length = at
-                    busy = cost * use.active_ppm // PPM, length * use.active_ppm // PPM
-                    if use.active_ppm:
-                        self._add(held.number, ACTIVE, day, busy, parts)
-                        used = self.sums[held.number, ACTIVE, day]
-                        used[USED] += cost * use.used_ppm // PPM * parts[0]
-                    if use.active_ppm < PPM:
-                        self._add(held.number, IDLE, day, (cost - busy[0], length - busy[1]), parts)
-                    return
-            self._add(held.number, UNMEASURED, day, at, parts)
 
-    def _free(
-        self,
-        start: int,
-        day: int,
-        at: tuple[int, int],
-        left: tuple[list[int], int, int],
-        wanted: Sequence[WantedRequest],
-        gaps: Sequence[Span],
-    ) -> None:
-        free, cpu, memory = left
-        if any(_covers(gap.start_ms, gap.end_ms, start) for gap in gaps):
-            self._add(NO_HOLDER, UNKNOWN, day, at, (sum(free), cpu, memory))
+def _add_held(sums: Sums, held: _Held, day: int, start: int, costs: tuple[int, int], parts: _Parts) -> None:
+    cost, length = costs
+    group = held.group
+    if held.is_overhead:
+        _add(sums, (group, day, OVERHEAD), cost, length, parts)
+        return
+    if start < held.running:
+        _add(sums, (group, day, STARTUP), cost, length, parts)
+        return
+    for use in held.uses:
+        if use.start_ms <= start < use.end_ms:
+            busy, busy_length = cost * use.active_ppm // PPM, length * use.active_ppm // PPM
+            if use.active_ppm:
+                found = _add(sums, (group, day, ACTIVE), busy, busy_length, parts)
+                found[USED] += cost * use.used_ppm // PPM * parts[0]
+            if use.active_ppm < PPM:
+                _add(sums, (group, day, IDLE), cost - busy, length - busy_length, parts)
             return
-        usable = sum(free)
-        if usable and wanted:
-            asked = [one for one in wanted if _covers(one.start_ms, one.end_ms, start)]
-            usable = usable_share(free, cpu, memory, asked) if asked else usable
-        if usable or cpu or memory:
-            self._add(NO_HOLDER, UNALLOCATED, day, at, (usable, cpu, memory))
-        if fragments := sum(free) - usable:
-            self._add(NO_HOLDER, FRAGMENTED, day, at, (fragments, 0, 0))
+    _add(sums, (group, day, UNMEASURED), cost, length, parts)
 
-    def _add(self, number: int, kind: int, day: int, at: tuple[int, int], parts: tuple[int, int, int]) -> None:
-        cost, length = at
-        gpu, cpu, memory = parts
-        found = self.sums.get((number, kind, day))
-        if found is None:
-            self.sums[number, kind, day] = [cost * gpu, cost * cpu, cost * memory, length * gpu, 0]
-            return
-        found[GPU] += cost * gpu
-        found[CPU] += cost * cpu
-        found[MEMORY] += cost * memory
-        found[GPU_TIME] += length * gpu
+
+def _add(sums: Sums, key: tuple[str, int, int], cost: int, length: int, parts: _Parts) -> list[int]:
+    gpu, cpu, memory = parts
+    found = sums.get(key)
+    if found is None:
+        found = sums[key] = [cost * gpu, cost * cpu, cost * memory, length * gpu, 0]
+        return found
+    found[GPU] += cost * gpu
+    found[CPU] += cost * cpu
+    found[MEMORY] += cost * memory
+    found[GPU_TIME] += length * gpu
+    return found
+
+
+def _asked(wanted: Iterable[WantedRequest], at_ms: int) -> list[WantedRequest]:
+    return [one for one in wanted if _covers(one.start_ms, one.end_ms, at_ms)]
+
+
+def _free(
+    free: Sequence[int], left: tuple[int, int], asked: Sequence[WantedRequest] | None
+) -> Iterator[tuple[int, _Parts]]:
+    """Classes of the free parts. `left`: of CPU and memory; `asked`: None where nothing was recorded."""
+    cpu, memory = left
+    total = sum(free)
+    if asked is None:
+        yield UNKNOWN, (total, cpu, memory)
+        return
+    usable = usable_share(free, cpu, memory, asked) if asked and total else total
+    if usable or cpu or memory:
+        yield UNALLOCATED, (usable, cpu, memory)
+    if total > usable:
+        yield FRAGMENTED, (total - usable, 0, 0)
 
 
 def usable_share(free: Sequence[int], cpu_milli: int, memory_mib: int, wanted: Iterable[WantedRequest]) -> int:

@@ -13,7 +13,20 @@ from decimal import Decimal
 
 import msgspec
 
-from shoal.cost.node_time import CLASSES, CPU, GPU, GPU_TIME, MEMORY, NO_HOLDER, USED, NodeTime, TimeClass
+from shoal.cost.node_time import (
+    CLASSES,
+    CPU,
+    GPU,
+    GPU_TIME,
+    MEMORY,
+    USED,
+    GroupedHolding,
+    NodeTime,
+    Shape,
+    Sums,
+    TimeClass,
+    shape_of,
+)
 from shoal.cost.price_curves import PriceCurve, amount
 from shoal.cost.records import FULL_SHARE, PPM, Holder, Holding, Machine, Records, WantedRequest
 from shoal.cost.weights import WeightMode, Weights, weights_of
@@ -77,29 +90,22 @@ def statement(
     mode: WeightMode = "model",
 ) -> list[CostRow]:
     """`curves`: the price of each machine by its name. Raises KeyError for a machine without a price."""
-    end_ms = period.window.end_ms
-    by_machine: dict[str, list[tuple[int, Holding]]] = {}
-    for number, holding in enumerate(records.holdings):
-        by_machine.setdefault(holding.machine, []).append((number, holding))
+    by_machine: dict[str, list[Holding]] = {}
+    for holding in records.holdings:
+        by_machine.setdefault(holding.machine, []).append(holding)
     wanted = [one for one in records.wanted if _touches(one, period.window)]
-    sums: dict[tuple[str, int, int], dict[_Shape, list[int]]] = {}
+    by_shape: dict[_Shape, Sums] = {}
     for machine in records.machines:
-        held = by_machine.get(machine.name, [])
-        time = NodeTime(machine, held, curves[machine.name], period.days, end_ms)
-        counted = time.counted(wanted, records.gaps)
+        held = [GroupedHolding(one, group_of(one, machine)) for one in by_machine.get(machine.name, ())]
         weights = weights_of(machine.model, len(machine.devices), machine.cpu_milli, machine.memory_mib, mode)
-        shape = (counted.gpu_whole, counted.cpu_whole, counted.memory_whole, weights)
-        groups = {number: group_of(holding, machine) for number, holding in held}
-        groups[NO_HOLDER] = group_of(None, machine)
-        for (number, kind, day), values in counted.sums.items():
-            shapes = sums.setdefault((groups[number], day, kind), {})
-            total = shapes.get(shape)
-            if total is None:
-                shapes[shape] = values
-            else:
-                for at, value in enumerate(values):
-                    total[at] += value
-    return [_row(group, day, CLASSES[kind], shapes) for (group, day, kind), shapes in sorted(sums.items())]
+        sums = by_shape.setdefault((shape_of(machine), weights), {})
+        time = NodeTime(machine, held, curves[machine.name], period.days, period.window.end_ms)
+        time.add_to(sums, group_of(None, machine), wanted, records.gaps)
+    by_key: dict[tuple[str, int, int], list[tuple[_Shape, list[int]]]] = {}
+    for shape, sums in by_shape.items():
+        for key, values in sums.items():
+            by_key.setdefault(key, []).append((shape, values))
+    return [_row(group, day, CLASSES[kind], found) for (group, day, kind), found in sorted(by_key.items())]
 
 
 def total(rows: Iterable[CostRow]) -> Decimal:
@@ -133,16 +139,16 @@ def merged(rows: Iterable[CostRow], key: Callable[[CostRow], tuple[str, int, str
     return [CostRow(*at, *values) for at, values in sorted(found.items())]
 
 
-_Shape = tuple[int, int, int, Weights]
+_Shape = tuple[Shape, Weights]
 
 
-def _row(group: str, day: int, kind: TimeClass, shapes: Mapping[_Shape, Sequence[int]]) -> CostRow:
+def _row(group: str, day: int, kind: TimeClass, found: Iterable[tuple[_Shape, Sequence[int]]]) -> CostRow:
     gpu = cpu = memory = used = hours = Decimal(0)
-    for (gpu_whole, cpu_whole, memory_whole, weights), values in shapes.items():
-        gpu += amount(values[GPU], weights.gpu, gpu_whole * PPM)
-        cpu += amount(values[CPU], weights.cpu, cpu_whole * PPM)
-        memory += amount(values[MEMORY], weights.memory, memory_whole * PPM)
-        used += amount(values[USED], weights.gpu, gpu_whole * PPM)
+    for (whole, weights), values in found:
+        gpu += amount(values[GPU], weights.gpu, whole.gpu * PPM)
+        cpu += amount(values[CPU], weights.cpu, whole.cpu * PPM)
+        memory += amount(values[MEMORY], weights.memory, whole.memory * PPM)
+        used += amount(values[USED], weights.gpu, whole.gpu * PPM)
         hours += EXACT.divide(Decimal(values[GPU_TIME]), FULL_SHARE * HOUR_MS)
     return CostRow(group, day, kind, gpu + cpu + memory, gpu, cpu, memory, used, hours)
 
