@@ -87,7 +87,7 @@ _Parts = tuple[int, int, int]
 """Shares of the GPUs, the CPUs and the memory."""
 
 
-class _State(NamedTuple):
+class _NodeState(NamedTuple):
     """The parts of a machine between two changes of what is held, broken, wanted or recorded."""
 
     held: list[tuple[_Held, _Parts]]
@@ -115,7 +115,7 @@ class NodeTime:
         changes = self._changes(wanted, gaps)
         cuts = self._cuts(changes)
         day, upcoming, active = 0, 0, list[_Held]()
-        state = _State([], [])
+        state = _NodeState([], [])
         for start, end in pairwise(cuts):
             while day + 1 < len(self._days) and self._days[day + 1] <= start:
                 day += 1
@@ -149,13 +149,15 @@ class NodeTime:
                 found.update((use.start_ms, use.end_ms))
         return sorted(at for at in found if self._start <= at <= self._end)
 
-    def _state(self, at: int, active: Sequence[_Held], wanted: Sequence[WantedRequest], gaps: Sequence[Span]) -> _State:
+    def _state(
+        self, at: int, active: Sequence[_Held], wanted: Sequence[WantedRequest], gaps: Sequence[Span]
+    ) -> _NodeState:
         machine = self._machine
         whole = shape_of(machine)
         for condition in machine.conditions:
             if _covers(condition.start_ms, condition.end_ms, at):
                 kind = OVERHEAD if condition.condition == "booting" else UNHEALTHY
-                return _State([], [(kind, whole)])
+                return _NodeState([], [(kind, whole)])
         broken = {
             machine.devices.index(one.device)
             for one in machine.broken
@@ -181,7 +183,7 @@ class NodeTime:
             given.append((held, parts))
         is_unknown = any(_covers(gap.start_ms, gap.end_ms, at) for gap in gaps)
         others += _free(free, (cpu, memory), None if is_unknown else _asked(wanted, at))
-        return _State(given, others)
+        return _NodeState(given, others)
 
 
 def _add_held(sums: Sums, held: _Held, day: int, start: int, costs: tuple[int, int], parts: _Parts) -> None:

@@ -18,18 +18,18 @@ Capacity = Literal["on-demand", "spot", "reserved", "on-premises"]
 Condition = Literal["booting", "not-ready"]
 
 
-class Span(msgspec.Struct, frozen=True):
+class Span(msgspec.Struct, frozen=True, array_like=True):
     start_ms: int
     end_ms: int | None = None
 
 
-class BrokenDevice(msgspec.Struct, frozen=True):
+class BrokenDevice(msgspec.Struct, frozen=True, array_like=True):
     device: str
     start_ms: int
     end_ms: int | None = None
 
 
-class MachineCondition(msgspec.Struct, frozen=True):
+class MachineCondition(msgspec.Struct, frozen=True, array_like=True):
     """A machine is ready where no condition says otherwise."""
 
     condition: Condition
@@ -37,7 +37,7 @@ class MachineCondition(msgspec.Struct, frozen=True):
     end_ms: int | None = None
 
 
-class Machine(msgspec.Struct, frozen=True):
+class Machine(msgspec.Struct, frozen=True, array_like=True):
     """A node, from the moment it is paid for to the moment it is gone."""
 
     name: str
@@ -58,7 +58,7 @@ class Machine(msgspec.Struct, frozen=True):
     broken: tuple[BrokenDevice, ...] = ()
 
 
-class Holder(msgspec.Struct, frozen=True):
+class Holder(msgspec.Struct, frozen=True, array_like=True):
     """A pod, and the job, queue and team that it runs for."""
 
     pod: str
@@ -72,7 +72,7 @@ class Holder(msgspec.Struct, frozen=True):
     """A pod of a DaemonSet or of the cluster itself."""
 
 
-class DeviceShare(msgspec.Struct, frozen=True):
+class DeviceShare(msgspec.Struct, frozen=True, array_like=True):
     device: str
     """The physical GPU."""
     share: int = FULL_SHARE
@@ -80,7 +80,7 @@ class DeviceShare(msgspec.Struct, frozen=True):
     """The MIG instance or the replica, where it is not the whole GPU."""
 
 
-class Use(msgspec.Struct, frozen=True):
+class Use(msgspec.Struct, frozen=True, array_like=True):
     """How much of an interval a holding was used, in parts of a million."""
 
     start_ms: int
@@ -91,7 +91,7 @@ class Use(msgspec.Struct, frozen=True):
     """The mean utilisation."""
 
 
-class Holding(msgspec.Struct, frozen=True):
+class Holding(msgspec.Struct, frozen=True, array_like=True):
     """What a pod held of a machine, from its binding to its end."""
 
     holder: Holder
@@ -109,7 +109,7 @@ class Holding(msgspec.Struct, frozen=True):
     """The part of it that exceeded the nominal quota of its queue."""
 
 
-class WantedRequest(msgspec.Struct, frozen=True):
+class WantedRequest(msgspec.Struct, frozen=True, array_like=True):
     """What a pod that waits or a usual pod needs of one node."""
 
     gpus: int = 0
@@ -122,7 +122,7 @@ class WantedRequest(msgspec.Struct, frozen=True):
     end_ms: int | None = None
 
 
-class Records(msgspec.Struct, frozen=True):
+class Records(msgspec.Struct, frozen=True, array_like=True):
     machines: tuple[Machine, ...] = ()
     holdings: tuple[Holding, ...] = ()
     wanted: tuple[WantedRequest, ...] = ()
