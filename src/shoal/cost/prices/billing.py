@@ -1,0 +1,66 @@
+"""The invoice that prices and machines give: a curve for each machine, and the lines that belong to no machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+import msgspec
+
+from shoal.cost.price_curves import PriceCurve, amount
+from shoal.cost.prices.commitments import COVERED, blended
+from shoal.cost.prices.machine_prices import MachinePrices
+from shoal.cost.prices.on_premises import HOURS_PER_MONTH
+from shoal.cost.prices.price_file import PriceFile
+from shoal.cost.records import Machine
+from shoal.units.calendar_windows import HOUR_MS, TimeWindow
+
+
+class OtherLine(msgspec.Struct, frozen=True):
+    start_ms: int
+    kind: str
+    name: str
+    amount: Decimal
+
+
+class Billing(msgspec.Struct, frozen=True):
+    curves: dict[str, PriceCurve]
+    others: list[OtherLine]
+
+    def invoice(self, machines: Sequence[Machine], window: TimeWindow) -> Decimal:
+        """The sum of all machines and other lines, computed without regard to holders."""
+        found = sum((one.amount for one in self.others), Decimal(0))
+        for machine in machines:
+            start = max(machine.start_ms, window.start_ms)
+            end = window.end_ms if machine.end_ms is None else min(machine.end_ms, window.end_ms)
+            if start < end:
+                found += amount(self.curves[machine.name].units(start, end))
+        return found
+
+
+def billing(machines: Sequence[Machine], prices: MachinePrices, file: PriceFile, window: TimeWindow) -> Billing:
+    curves = prices.curves()
+    others = [
+        OtherLine(window.start_ms, "shared", one.name, one.per_month * window.length_ms / HOUR_MS / HOURS_PER_MONTH)
+        for one in file.shared_costs
+    ]
+    if file.reservations or file.savings_plans:
+        named = {one.instance_type for one in file.reservations}.union(*(plan.rates for plan in file.savings_plans))
+        lists = {
+            machine.instance_type: curves[machine.name]
+            for machine in machines
+            if machine.instance_type in named and machine.capacity in COVERED
+        }
+        found = blended(machines, lists, (file.reservations, file.savings_plans), window)
+        others += [OtherLine(start, "unused-commitment", name, unused) for start, name, unused in found.unused]
+        curves |= _covered(machines, found.rates)
+    return Billing(curves, others)
+
+
+def _covered(machines: Sequence[Machine], rates: Mapping[str, list[tuple[int, Decimal]]]) -> dict[str, PriceCurve]:
+    by_type = {name: PriceCurve(of_type) for name, of_type in rates.items()}
+    return {
+        machine.name: by_type[machine.instance_type]
+        for machine in machines
+        if machine.capacity in COVERED and machine.instance_type in by_type
+    }

@@ -1,0 +1,175 @@
+"""The billing price of every machine over time, and what is asked of the user where no price is known.
+
+The most special source holds: an entry of the price file for the node, then for the pool, then one's own machines by
+pool or model, then the spot history of a spot machine, then an entry for the instance type, then the catalogue. A price
+of a part of the time is completed by the next source. Nothing is estimated: a machine without a price is a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import msgspec
+
+from shoal.cost.price_curves import PriceCurve
+from shoal.cost.prices.on_premises import per_gpu_hour
+from shoal.cost.prices.price_file import OnPremises, PriceFile
+from shoal.cost.records import Machine
+from shoal.data.gpus import find_model
+from shoal.data.instances import catalog, find_instance
+from shoal.units.errors import UserError, Where
+
+_ALWAYS = 0
+Rates = list[tuple[int, Decimal]]
+
+
+class UnknownPrice(msgspec.Struct, frozen=True, order=True):
+    """Machines whose price the user has to write."""
+
+    instance_type: str
+    is_spot: bool
+    machine: str
+    """An example."""
+    reason: str = "has no price"
+
+    def asked(self) -> str:
+        """The lines of the price file that are missing."""
+        if not self.instance_type:
+            return f"machines: [{{node: {self.machine}, perHour: AMOUNT}}]"
+        section = "spot" if self.is_spot else "machines"
+        return f"{section}: [{{instanceType: {self.instance_type}, perHour: AMOUNT}}]"
+
+
+class MachinePrices(msgspec.Struct, frozen=True):
+    rates: dict[str, Rates]
+    """Of each machine by its name: moments, and the price per hour from then on."""
+    unknown: list[UnknownPrice]
+    notes: list[str]
+
+    def curves(self) -> dict[str, PriceCurve]:
+        return {name: PriceCurve(rates) for name, rates in self.rates.items()}
+
+    def check(self, where: Where) -> None:
+        """Raises UserError that asks for the prices that are missing."""
+        if not self.unknown:
+            return
+        names = ", ".join(
+            f"{'spot ' if one.is_spot else ''}{one.instance_type or one.machine} ({one.reason})" for one in self.unknown
+        )
+        fix = "write in the price file " + " and ".join(one.asked() for one in self.unknown)
+        raise UserError(f"no price is known of {names}", where=where, fix=fix)
+
+
+def machine_prices(
+    machines: Iterable[Machine],
+    file: PriceFile,
+    today: date,
+    measured_watts: Mapping[str, Decimal] | None = None,
+) -> MachinePrices:
+    """`measured_watts`: the mean power of a machine by its name, for own machines without watts in the file."""
+    found = MachinePrices({}, [], [])
+    unknown: dict[tuple[str, bool], UnknownPrice] = {}
+    stale: set[str] = set()
+    for machine in machines:
+        rates, reason = _rates(machine, file, measured_watts or {})
+        if rates and _holds_since(rates) <= machine.start_ms:
+            found.rates[machine.name] = rates
+            stale.update(_stale(machine, rates, today))
+        else:
+            is_spot = machine.capacity == "spot"
+            if rates:
+                reason = f"has no price before {_day(_holds_since(rates))}"
+            key = (machine.instance_type or machine.name, is_spot)
+            unknown.setdefault(key, UnknownPrice(machine.instance_type, is_spot, machine.name, reason))
+    return MachinePrices(found.rates, sorted(unknown.values()), sorted(stale))
+
+
+def list_price(instance_type: str) -> Decimal | None:
+    """Of the catalogue, per hour; None where it has none."""
+    instance = find_instance(instance_type)
+    return None if instance is None else instance.usd
+
+
+def decision_rate(machine: Machine, list_rate: Decimal, *, is_committed: bool) -> Decimal:
+    """What choosing this machine adds to the bill: nothing where a reservation that is paid for covers it."""
+    return Decimal(0) if is_committed or machine.capacity == "reserved" else list_rate
+
+
+def _rates(machine: Machine, file: PriceFile, watts: Mapping[str, Decimal]) -> tuple[Rates, str]:
+    own = next((one for one in file.on_premises if _is_of(one, machine)), None)
+    sources: list[Rates] = [
+        [(_since(one.from_ms), one.per_hour) for one in file.machines if one.node and one.node == machine.name],
+        [(_since(one.from_ms), one.per_hour) for one in file.machines if one.pool and one.pool == machine.pool],
+    ]
+    reason = "has no price"
+    if own is not None:
+        hourly = per_gpu_hour(own, _measured(machine, watts))
+        if hourly is None:
+            reason = "has neither watts in the price file nor measured power"
+        else:
+            sources.append([(_ALWAYS, hourly * max(1, len(machine.devices)))])
+    elif machine.capacity == "spot":
+        sources.append(_spot(machine, file))
+    else:
+        of_type = [one for one in file.machines if one.instance_type and one.instance_type == machine.instance_type]
+        sources.append([(_since(one.from_ms), one.per_hour) for one in of_type])
+        listed = list_price(machine.instance_type)
+        if listed is not None and file.currency == catalog().currency:
+            sources.append([(_ALWAYS, listed)])
+    return _completed(sources), reason
+
+
+def _spot(machine: Machine, file: PriceFile) -> Rates:
+    of_type = [one for one in file.spot if one.instance_type == machine.instance_type]
+    here = [one for one in of_type if one.region and one.region == machine.region]
+    chosen = here or [one for one in of_type if not one.region]
+    return [(_since(one.from_ms), one.per_hour) for one in chosen]
+
+
+def _completed(sources: Sequence[Rates]) -> Rates:
+    """The first source with rates; later ones hold before its first moment."""
+    found: Rates = []
+    for source in sources:
+        ordered = sorted(source)
+        if not found:
+            found = ordered
+        elif ordered:
+            found = [one for one in ordered if one[0] < found[0][0]] + found
+    return found
+
+
+def _stale(machine: Machine, rates: Rates, today: date) -> Iterable[str]:
+    instance = find_instance(machine.instance_type)
+    if instance is None or machine.capacity == "spot" or rates[0] != (_ALWAYS, instance.usd):
+        return
+    listed = catalog().price_date(instance)
+    if catalog().is_stale(instance, today) and listed is not None:
+        yield f"the list price of {instance.type} is of {listed}: check it, or write it in a price file"
+    if machine.region and instance.region and machine.region != instance.region:
+        yield f"the list price of {instance.type} is that of {instance.region}, nodes are in {machine.region}"
+
+
+def _is_of(own: OnPremises, machine: Machine) -> bool:
+    if own.pool:
+        return own.pool == machine.pool
+    asked, known = find_model(own.model), find_model(machine.model)
+    return own.model == machine.model or (asked is not None and asked == known)
+
+
+def _measured(machine: Machine, watts: Mapping[str, Decimal]) -> Decimal | None:
+    found = watts.get(machine.name)
+    return None if found is None else found / max(1, len(machine.devices))
+
+
+def _holds_since(rates: Rates) -> int:
+    return rates[0][0]
+
+
+def _since(at_ms: int | None) -> int:
+    return _ALWAYS if at_ms is None else at_ms
+
+
+def _day(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).date().isoformat()

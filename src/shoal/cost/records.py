@@ -1,0 +1,130 @@
+"""The input of cost accounting: which machines there were, who held what of them, and how it was used.
+
+The history gives these records, and tests write them. All intervals are half open: `start_ms` belongs to them, `end_ms`
+does not. An end of None means that it still goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+FULL_SHARE = 3_603_600
+"""A whole device. All numbers to 16, and 20, 25, 48, 50, 100, divide it, so that their shares are exact."""
+PPM = 1_000_000
+
+Capacity = Literal["on-demand", "spot", "reserved", "on-premises"]
+Condition = Literal["booting", "not-ready"]
+
+
+class Span(msgspec.Struct, frozen=True, array_like=True):
+    start_ms: int
+    end_ms: int | None = None
+
+
+class BrokenDevice(msgspec.Struct, frozen=True, array_like=True):
+    device: str
+    start_ms: int
+    end_ms: int | None = None
+
+
+class MachineCondition(msgspec.Struct, frozen=True, array_like=True):
+    """A machine is ready where no condition says otherwise."""
+
+    condition: Condition
+    start_ms: int
+    end_ms: int | None = None
+
+
+class Machine(msgspec.Struct, frozen=True, array_like=True):
+    """A node, from the moment it is paid for to the moment it is gone."""
+
+    name: str
+    start_ms: int
+    end_ms: int | None = None
+    instance_type: str = ""
+    pool: str = ""
+    region: str = ""
+    capacity: Capacity = "on-demand"
+    model: str = ""
+    devices: tuple[str, ...] = ()
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    reserved_cpu_milli: int = 0
+    """Of the operating system and the kubelet, which pods cannot get."""
+    reserved_memory_mib: int = 0
+    conditions: tuple[MachineCondition, ...] = ()
+    broken: tuple[BrokenDevice, ...] = ()
+
+
+class Holder(msgspec.Struct, frozen=True, array_like=True):
+    """A pod, and the job, queue and team that it runs for."""
+
+    pod: str
+    namespace: str = ""
+    job: str = ""
+    gang: str = ""
+    queue: str = ""
+    team: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    is_overhead: bool = False
+    """A pod of a DaemonSet or of the cluster itself."""
+
+
+class DeviceShare(msgspec.Struct, frozen=True, array_like=True):
+    device: str
+    """The physical GPU."""
+    share: int = FULL_SHARE
+    part: str = ""
+    """The MIG instance or the replica, where it is not the whole GPU."""
+
+
+class Use(msgspec.Struct, frozen=True, array_like=True):
+    """How much of an interval a holding was used, in parts of a million."""
+
+    start_ms: int
+    end_ms: int
+    active_ppm: int
+    """The part of the time with any activity."""
+    used_ppm: int
+    """The mean utilisation."""
+
+
+class Holding(msgspec.Struct, frozen=True, array_like=True):
+    """What a pod held of a machine, from its binding to its end."""
+
+    holder: Holder
+    machine: str
+    start_ms: int
+    running_ms: int | None = None
+    """When its containers were ready; before, images are pulled and models loaded. None: not yet."""
+    end_ms: int | None = None
+    devices: tuple[DeviceShare, ...] = ()
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    uses: tuple[Use, ...] = ()
+    is_preempted: bool = False
+    borrowed_ppm: int = 0
+    """The part of it that exceeded the nominal quota of its queue."""
+
+
+class WantedRequest(msgspec.Struct, frozen=True, array_like=True):
+    """What a pod that waits or a usual pod needs of one node."""
+
+    gpus: int = 0
+    share: int = 0
+    """Of one device, where no whole GPU is needed."""
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    start_ms: int | None = None
+    """Since when and until when it waits. None: always."""
+    end_ms: int | None = None
+
+
+class Records(msgspec.Struct, frozen=True, array_like=True):
+    machines: tuple[Machine, ...] = ()
+    holdings: tuple[Holding, ...] = ()
+    wanted: tuple[WantedRequest, ...] = ()
+    gaps: tuple[Span, ...] = ()
+    """When nothing was recorded: what was free then is unknown."""

@@ -1,0 +1,97 @@
+"""A history as one object: its ledger, its samples, and the records of a window for cost accounting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from shoal.cost.records import Records, Use, WantedRequest
+from shoal.store.history.file_tables import open_for_reading, open_for_writing
+from shoal.store.history.ledger import Ledger, Wait
+from shoal.store.history.samples import Retention, Samples, use_key
+from shoal.store.history.tables import Tables
+
+_USUAL = 0.01
+"""A request that at least one in a hundred pods with GPUs made is usual."""
+
+
+class UsageHistory:
+    def __init__(self, tables: Tables, retention: Retention | None = None) -> None:
+        self.tables = tables
+        self.ledger = Ledger(tables)
+        self.samples = Samples(tables, self.ledger, retention)
+
+    def records(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> Records:
+        """What happened in the window. `days` divide the records of use."""
+        uses = self.samples.uses(start_ms, end_ms, days)
+        held = []
+        for uid, one in self.ledger.holdings(start_ms, end_ms).items():
+            found = uses.get(use_key(uid))
+            held.append(one if not found else msgspec.structs.replace(one, uses=_inside(found, one.start_ms)))
+        waits = self.ledger.waits(start_ms, end_ms)
+        return Records(
+            machines=tuple(self.ledger.machines(start_ms, end_ms)),
+            holdings=tuple(held),
+            wanted=(*_waiting(waits), *_usual(waits)),
+            gaps=tuple(self.ledger.gaps(start_ms, end_ms)),
+        )
+
+    def close(self) -> None:
+        self.tables.close()
+
+
+def open_history(folder: Path, retention: Retention | None = None) -> UsageHistory:
+    """For the one process that records. Raises ConflictError while another one does, UserError for a bad folder."""
+    return UsageHistory(open_for_writing(folder), retention)
+
+
+def read_history(folder: Path) -> UsageHistory:
+    """Raises UserError where there is none."""
+    return UsageHistory(open_for_reading(folder))
+
+
+def _inside(uses: Sequence[Use], start_ms: int) -> tuple[Use, ...]:
+    """Slots of five minutes begin before the holding does."""
+    return tuple(
+        one if one.start_ms >= start_ms else msgspec.structs.replace(one, start_ms=start_ms)
+        for one in uses
+        if one.end_ms > start_ms
+    )
+
+
+def _waiting(waits: Sequence[Wait]) -> list[WantedRequest]:
+    """Pods that wait together with equal requests are one request."""
+    found: dict[tuple[int, int, int, int], list[tuple[int, int | None]]] = {}
+    for one in waits:
+        if one.gpus or one.share:
+            found.setdefault(_request(one), []).append((one.start_ms, one.end_ms))
+    return [
+        WantedRequest(*request, start_ms=start, end_ms=end)
+        for request, spans in found.items()
+        for start, end in _union(spans)
+    ]
+
+
+def _usual(waits: Sequence[Wait]) -> list[WantedRequest]:
+    """Every pod waits for a moment before it is bound, so the waits have the requests of all pods."""
+    counts = Counter(_request(one) for one in waits if one.gpus or one.share)
+    least = counts.total() * _USUAL
+    return [WantedRequest(*request) for request, count in sorted(counts.items()) if count >= least]
+
+
+def _request(one: Wait) -> tuple[int, int, int, int]:
+    return one.gpus, one.share, one.cpu_milli, one.memory_mib
+
+
+def _union(spans: Sequence[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
+    found: list[tuple[int, int | None]] = []
+    for start, end in sorted(spans, key=lambda span: span[0]):
+        if found and (found[-1][1] is None or start <= found[-1][1]):
+            last = found[-1][1]
+            found[-1] = (found[-1][0], None if last is None or end is None else max(last, end))
+        else:
+            found.append((start, end))
+    return found

@@ -1,0 +1,138 @@
+"""The ledger of a history: machines, what pods held of them, waits, and the time in which nothing was recorded.
+
+A recorder writes `LedgerChanges`: whole rows, so that writing one again changes nothing. `recorded_ms` is the moment until
+which the ledger is complete; the next recorder begins with what is open and closes the time between as a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from shoal.cost.records import Holder, Holding, Machine, Span
+from shoal.store.history.tables import StoredRow, Table, Tables
+
+_RECORDED, _SINCE = "recorded", "since"
+_LONGEST_MS = 1 << 62
+T = TypeVar("T")
+LEDGER: tuple[Table, ...] = ("machine", "holding", "wait", "gap")
+
+
+class Wait(msgspec.Struct, frozen=True, array_like=True):
+    """A pod that waited, and why."""
+
+    holder: Holder
+    start_ms: int
+    end_ms: int | None = None
+    gpus: int = 0
+    share: int = 0
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    reason: str = ""
+
+
+class LedgerChanges(msgspec.Struct):
+    """Rows by their keys, and the moment until which they are complete."""
+
+    recorded_ms: int
+    machines: dict[str, Machine] = {}
+    holdings: dict[str, Holding] = {}
+    waits: dict[str, Wait] = {}
+    gap: Span | None = None
+
+
+class OpenRows(msgspec.Struct, frozen=True):
+    machines: dict[str, Machine]
+    holdings: dict[str, Holding]
+    waits: dict[str, Wait]
+
+
+class Ledger:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def write(self, changes: LedgerChanges) -> None:
+        tables = self._tables
+        with tables.transaction():
+            tables.put("machine", (_row(key, one, "") for key, one in changes.machines.items()))
+            tables.put("holding", (_row(key, one, one.holder.namespace) for key, one in changes.holdings.items()))
+            tables.put("wait", (_row(key, one, one.holder.namespace) for key, one in changes.waits.items()))
+            if changes.gap is not None:
+                tables.put("gap", [_row(str(changes.gap.start_ms), changes.gap, "")])
+            if self.since_ms() is None:
+                tables.put("meta", [_moment(_SINCE, changes.recorded_ms)])
+            tables.put("meta", [_moment(_RECORDED, changes.recorded_ms)])
+
+    def forget(self, namespace: str) -> int:
+        """Remove the data of a namespace. What its pods held remains, without their names and labels, so that the time
+        is not counted as free. Returns the number of changed rows."""
+        tables = self._tables
+        with tables.transaction():
+            held = tables.of_tenant("holding", namespace)
+            for row in held:
+                one = msgspec.msgpack.decode(row.data, type=Holding)
+                holder = Holder(pod="", is_overhead=one.holder.is_overhead)
+                tables.put("holding", [_row(row.key, msgspec.structs.replace(one, holder=holder), "")])
+            waits = tables.of_tenant("wait", namespace)
+            tables.delete("wait", (row.key for row in waits))
+        return len(held) + len(waits)
+
+    def delete_before(self, before_ms: int) -> int:
+        return sum(self._tables.delete_ended(table, before_ms) for table in LEDGER)
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def recorded_ms(self) -> int | None:
+        """None: nothing was recorded yet."""
+        row = self._tables.get("meta", _RECORDED)
+        return None if row is None else row.start_ms
+
+    def since_ms(self) -> int | None:
+        row = self._tables.get("meta", _SINCE)
+        return None if row is None else row.start_ms
+
+    def open(self) -> OpenRows:
+        return OpenRows(
+            dict(_decoded(self._tables.open("machine"), Machine)),
+            dict(_decoded(self._tables.open("holding"), Holding)),
+            dict(_decoded(self._tables.open("wait"), Wait)),
+        )
+
+    def machines(self, start_ms: int, end_ms: int) -> list[Machine]:
+        return [one for _, one in _decoded(self._tables.overlapping("machine", start_ms, end_ms), Machine)]
+
+    def holdings(self, start_ms: int, end_ms: int) -> dict[str, Holding]:
+        """By the uid of the pod."""
+        return dict(_decoded(self._tables.overlapping("holding", start_ms, end_ms), Holding))
+
+    def waits(self, start_ms: int, end_ms: int) -> list[Wait]:
+        return [one for _, one in _decoded(self._tables.overlapping("wait", start_ms, end_ms), Wait)]
+
+    def gaps(self, start_ms: int, end_ms: int) -> list[Span]:
+        """Of the interval: also the time before the history began and after what was recorded last."""
+        found = [one for _, one in _decoded(self._tables.overlapping("gap", start_ms, end_ms), Span)]
+        since, until = self.since_ms(), self.recorded_ms()
+        if since is None or until is None:
+            return [Span(start_ms, end_ms)]
+        if start_ms < since:
+            found.insert(0, Span(start_ms, min(since, end_ms)))
+        if until < end_ms:
+            found.append(Span(max(until, start_ms), end_ms))
+        return found
+
+
+def _row(key: str, one: Machine | Holding | Wait | Span, tenant: str) -> StoredRow:
+    return StoredRow(key, one.start_ms, one.end_ms, tenant, msgspec.msgpack.encode(one))
+
+
+def _moment(key: str, at_ms: int) -> StoredRow:
+    return StoredRow(key, at_ms, _LONGEST_MS, "", b"")
+
+
+def _decoded(rows: Iterable[StoredRow], wanted: type[T]) -> Iterator[tuple[str, T]]:
+    decoder = msgspec.msgpack.Decoder(wanted)
+    return ((row.key, decoder.decode(row.data)) for row in rows)

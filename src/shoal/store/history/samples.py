@@ -1,0 +1,299 @@
+"""Samples of devices: stored as they come, compacted into blocks, and read in the resolution that fits the question.
+
+    raw      every sample, blocks of 10 minutes, kept for 2 days
+    five     means of 5 minutes, blocks of an hour, kept for 90 days
+    hour     means of an hour, kept for 2 years
+    use      how much each holding was used in each hour, kept for 2 years
+
+The pod, and with it the team, is resolved when an hour is compacted. A sample that comes twice counts once, one that is
+older than what was compacted is dropped, and a time without samples has no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.cost.records import PPM, Holding, Use
+from shoal.store.history.ledger import Ledger
+from shoal.store.history.sample_blocks import METRICS, Block, Values, decoded, encoded, joined, means
+from shoal.store.history.tables import StoredRow, Table, Tables
+from shoal.units.calendar_windows import HOUR_MS
+
+MINUTE_MS = 60_000
+DAY_MS = 24 * HOUR_MS
+_RAW_MS, _SLOT_MS = 10 * MINUTE_MS, 5 * MINUTE_MS
+_SLOTS = HOUR_MS // _SLOT_MS
+_LEVELS: tuple[tuple[Table, int], ...] = (("raw", 2 * DAY_MS), ("five", 7 * DAY_MS), ("hour", 1 << 62))
+"""Tables, and the longest window that is read from them."""
+_PARTS = 65535
+
+
+class Retention(msgspec.Struct, frozen=True):
+    raw_ms: int = 2 * DAY_MS
+    five_ms: int = 90 * DAY_MS
+    hour_ms: int = 730 * DAY_MS
+    ledger_ms: int = 730 * DAY_MS
+    most_bytes: int = 2 * 10**9
+    """Above it, the oldest samples go first; the ledger stays."""
+
+
+class DeviceSample(NamedTuple):
+    """`values` in the order of METRICS; None where something was not measured."""
+
+    device: str
+    values: Sequence[float | None]
+
+
+class Series(NamedTuple):
+    devices: list[str]
+    times_ms: NDArray[np.int64]
+    values: Values
+
+
+class Samples:
+    def __init__(self, tables: Tables, ledger: Ledger, retention: Retention | None = None) -> None:
+        self._tables = tables
+        self._ledger = ledger
+        self._retention = retention or Retention()
+        self._numbers: dict[str, int] = {}
+        self._read_devices()
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def add(self, at_ms: int, samples: Sequence[DeviceSample]) -> None:
+        compacted = self._compacted("raw")
+        if not samples or (compacted is not None and at_ms < compacted):
+            return
+        new = [one.device for one in samples if one.device not in self._numbers]
+        values = np.array([[np.nan if v is None else v for v in one.values] for one in samples], np.float32)
+        with self._tables.transaction():
+            self._register(new)
+            numbers = np.array([self._numbers[one.device] for one in samples], np.int32)
+            data = msgspec.msgpack.encode((numbers.tobytes(), values.tobytes()))
+            self._tables.put("scrape", [StoredRow(str(at_ms), at_ms, at_ms + 1, "", data)])
+
+    def compact(self, now_ms: int) -> None:
+        """Close blocks whose time is over, and delete what is too old."""
+        tables = self._tables
+        self._compact_raw(now_ms // _RAW_MS * _RAW_MS)
+        self._compact_hours(now_ms // HOUR_MS * HOUR_MS)
+        kept = self._retention
+        tables.delete_ended("raw", now_ms - kept.raw_ms)
+        tables.delete_ended("five", now_ms - kept.five_ms)
+        tables.delete_ended("hour", now_ms - kept.hour_ms)
+        tables.delete_ended("use", now_ms - kept.hour_ms)
+        self._ledger.delete_before(now_ms - kept.ledger_ms)
+        self._bound(now_ms)
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def series(self, metric: str, start_ms: int, end_ms: int) -> Series:
+        """Values of all devices: raw up to 2 days, means of 5 minutes up to 7, else of an hour. A finer level that was
+        deleted is replaced by the next."""
+        for table, longest in _LEVELS:
+            if end_ms - start_ms > longest:
+                continue
+            oldest = self._oldest(table)
+            if table != "hour" and (oldest is None or oldest > start_ms):
+                continue
+            return self._series(table, metric, start_ms, end_ms)
+        return self._series("hour", metric, start_ms, end_ms)
+
+    def uses(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> dict[int, list[Use]]:
+        """By `use_key` of the holding: hours in a row as one, divided at `days`."""
+        columns: list[NDArray[np.int64]] = []
+        for row in self._tables.overlapping("use", start_ms, end_ms):
+            found = np.frombuffer(row.data, _USE_ROW)
+            table = np.empty((5, len(found)), np.int64)
+            table[0] = found["holding"].view(np.int64)
+            table[1] = row.start_ms + found["first"].astype(np.int64) * _SLOT_MS
+            table[2] = row.start_ms + found["end"].astype(np.int64) * _SLOT_MS
+            table[3] = found["active"]
+            table[4] = found["used"]
+            columns.append(table)
+        return _merged(np.concatenate(columns, axis=1), days) if columns else {}
+
+    def power(self, start_ms: int, end_ms: int) -> dict[str, float]:
+        """The mean power of each device in watts."""
+        series = self.series("power", start_ms, end_ms)
+        known = ~np.isnan(series.values)
+        counts = known.sum(axis=1)
+        sums = np.where(known, series.values, 0).sum(axis=1, dtype=np.float64)
+        return {name: sums[at] / counts[at] for at, name in enumerate(series.devices) if counts[at]}
+
+    # internals
+
+    def _oldest(self, table: Table) -> int | None:
+        if table != "raw":
+            return self._tables.oldest(table)
+        found = [one for one in (self._tables.oldest("raw"), self._tables.oldest("scrape")) if one is not None]
+        return min(found, default=None)
+
+    def _series(self, table: Table, metric: str, start_ms: int, end_ms: int) -> Series:
+        rows = [row for row in self._tables.overlapping(table, start_ms, end_ms) if row.tenant == metric]
+        blocks = [decoded(metric, row.data) for row in rows]
+        if table == "raw":
+            blocks += self._scraped(metric, start_ms, end_ms)
+        block = joined(blocks)
+        inside = (block.times_ms >= start_ms) & (block.times_ms < end_ms)
+        self._read_devices()
+        names = {number: name for name, number in self._numbers.items()}
+        return Series([names[int(one)] for one in block.devices], block.times_ms[inside], block.values[:, inside])
+
+    def _scraped(self, metric: str, start_ms: int, end_ms: int) -> list[Block]:
+        """Samples that are in no block yet."""
+        at = METRICS.index(metric)
+        return [Block(one.devices, one.times_ms, one.values[:, at : at + 1]) for one in self._scrapes(start_ms, end_ms)]
+
+    def _scrapes(self, start_ms: int, end_ms: int) -> list[Block]:
+        """One for each moment, with a column for each metric."""
+        found = []
+        for row in self._tables.overlapping("scrape", start_ms, end_ms):
+            numbers, values = msgspec.msgpack.decode(row.data, type=tuple[bytes, bytes])
+            devices, last = np.unique(np.frombuffer(numbers, np.int32)[::-1], return_index=True)
+            table = np.frombuffer(values, np.float32).reshape(-1, len(METRICS))[::-1][last]
+            found.append(Block(devices, np.array([row.start_ms], np.int64), table))
+        return found
+
+    def _compact_raw(self, until_ms: int) -> None:
+        first = self._tables.oldest("scrape")
+        while first is not None and (start := first // _RAW_MS * _RAW_MS) < until_ms:
+            end = start + _RAW_MS
+            scrapes = self._scrapes(start, end)
+            with self._tables.transaction():
+                for at, metric in enumerate(METRICS):
+                    block = joined([Block(one.devices, one.times_ms, one.values[:, at : at + 1]) for one in scrapes])
+                    self._put("raw", metric, (start, end), block)
+                self._tables.delete_ended("scrape", end)
+                self._mark("raw", end)
+            first = self._tables.oldest("scrape")
+
+    def _compact_hours(self, until_ms: int) -> None:
+        start = self._next_hour()
+        while start is not None and start + HOUR_MS <= until_ms:
+            end = start + HOUR_MS
+            slots = range(start, end, _SLOT_MS)
+            with self._tables.transaction():
+                raw = {}
+                for metric in METRICS:
+                    rows = (row for row in self._tables.overlapping("raw", start, end) if row.tenant == metric)
+                    raw[metric] = block = joined([decoded(metric, row.data) for row in rows])
+                    if len(block.times_ms):
+                        is_peak = metric == "xid"
+                        self._put("five", metric, (start, end), means(block, slots, _SLOT_MS, is_peak=is_peak))
+                        self._put("hour", metric, (start, end), means(block, [start], HOUR_MS, is_peak=is_peak))
+                if used := self._used(raw, start):
+                    self._tables.put("use", [StoredRow(str(start), start, end, "", used)])
+                self._mark("hour", end)
+            start = self._next_hour()
+
+    def _next_hour(self) -> int | None:
+        oldest, done = self._tables.oldest("raw"), self._compacted("hour")
+        if done is None:
+            return None if oldest is None else oldest // HOUR_MS * HOUR_MS
+        newest = self._compacted("raw")
+        return done if newest is not None and newest > done else None
+
+    def _used(self, raw: Mapping[str, Block], start: int) -> bytes:
+        util, sm = raw["util"], raw["sm"]
+        if not len(util.times_ms):
+            return b""
+        measured = np.where(np.isnan(sm.values), util.values / 100, sm.values)
+        is_active = np.where(
+            np.isnan(measured), np.nan, (np.nan_to_num(util.values) > 0) | (np.nan_to_num(sm.values) > 0)
+        )
+        slots = range(start, start + HOUR_MS, _SLOT_MS)
+        used = means(Block(util.devices, util.times_ms, measured.astype(np.float32)), slots, _SLOT_MS).values
+        active = means(Block(util.devices, util.times_ms, is_active.astype(np.float32)), slots, _SLOT_MS).values
+        row_of = {int(number): at for at, number in enumerate(util.devices)}
+        found: list[tuple[int, int, int, int, int]] = []
+        for key, holding in self._ledger.holdings(start, start + HOUR_MS).items():
+            names = [one.part or one.device for one in holding.devices]
+            rows = [row_of[self._numbers[name]] for name in names if self._numbers.get(name) in row_of]
+            if rows:
+                found += _runs(use_key(key), holding, start, active[rows], used[rows])
+        return np.array(found, _USE_ROW).tobytes()
+
+    def _put(self, table: Table, metric: str, interval: tuple[int, int], block: Block) -> None:
+        start, end = interval
+        self._tables.put(table, [StoredRow(f"{metric} {start}", start, end, metric, encoded(metric, block))])
+
+    def _mark(self, table: str, at_ms: int) -> None:
+        self._tables.put("meta", [StoredRow(f"compacted {table}", at_ms, 1 << 62, "", b"")])
+
+    def _compacted(self, table: str) -> int | None:
+        row = self._tables.get("meta", f"compacted {table}")
+        return None if row is None else row.start_ms
+
+    def _register(self, names: Iterable[str]) -> None:
+        rows = []
+        for name in names:
+            if name not in self._numbers:
+                number = self._numbers[name] = len(self._numbers)
+                rows.append(StoredRow(name, number, 1 << 62, "", b""))
+        self._tables.put("device", rows)
+
+    def _read_devices(self) -> None:
+        for row in self._tables.overlapping("device", -1, 1 << 61):
+            self._numbers[row.key] = row.start_ms
+
+    def _bound(self, now_ms: int) -> None:
+        """Delete a tenth of the time of the finest level that is left, until the limit is kept."""
+        steps: list[tuple[Table, int]] = [("raw", self._retention.raw_ms), ("five", self._retention.five_ms)]
+        for table, length in steps:
+            for tenth in range(9, 0, -1):
+                if self._tables.size_bytes() <= self._retention.most_bytes:
+                    return
+                self._tables.delete_ended(table, now_ms - length * tenth // 10)
+
+
+_USE_ROW = np.dtype([("holding", "<u8"), ("first", "u1"), ("end", "u1"), ("active", "<u2"), ("used", "<u2")])
+
+
+def use_key(uid: str) -> int:
+    """The number of a holding in the records of its use."""
+    return int.from_bytes(blake2b(uid.encode(), digest_size=8).digest(), "little") >> 1
+
+
+def _runs(
+    key: int, holding: Holding, start: int, active: Values, used: Values
+) -> Iterable[tuple[int, int, int, int, int]]:
+    """Slots in a row with measurements while the pod held the devices, with their means."""
+    first = max(0, (holding.start_ms - start) // _SLOT_MS)
+    end = _SLOTS if holding.end_ms is None else min(_SLOTS, -(-(holding.end_ms - start) // _SLOT_MS))
+    is_known = ~np.all(np.isnan(active), axis=0)
+    at = first
+    while at < end:
+        run = at
+        while run < end and is_known[run]:
+            run += 1
+        if run > at:
+            parts = active[:, at:run], used[:, at:run]
+            busy, mean = (round(float(np.nanmean(part)) * _PARTS) for part in parts)
+            yield key, at, run, min(busy, _PARTS), min(mean, _PARTS)
+        at = run + 1
+
+
+def _merged(table: NDArray[np.int64], days: Sequence[int]) -> dict[int, list[Use]]:
+    order = np.lexsort((table[1], table[0]))
+    keys, first, end, active, used = table[:, order]
+    day = np.searchsorted(np.array(days, np.int64), first, side="right") if len(days) else np.zeros(len(keys), np.int64)
+    is_new = np.ones(len(keys), bool)
+    is_new[1:] = (keys[1:] != keys[:-1]) | (first[1:] != end[:-1]) | (day[1:] != day[:-1])
+    starts = np.flatnonzero(is_new)
+    length = end - first
+    total = np.add.reduceat(length, starts)
+    busy = np.add.reduceat(active * length, starts) * PPM // (total * _PARTS)
+    mean = np.add.reduceat(used * length, starts) * PPM // (total * _PARTS)
+    ends = end[np.append(starts[1:], len(keys)) - 1]
+    found: dict[int, list[Use]] = {}
+    for row in zip(*(one.tolist() for one in (keys[starts], first[starts], ends, busy, mean)), strict=True):
+        key, begin, until, busy_ppm, used_ppm = row
+        found.setdefault(key, []).append(Use(begin, until, busy_ppm, used_ppm))
+    return found
