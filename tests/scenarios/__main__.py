@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.units.errors import ShoalError
 
-from . import judge, nodescore
+from . import fairshare, judge, nodescore
 from .case import Case
 from .devices import labels, preferred, sharing
 from .exporter import results as exporter
@@ -94,6 +94,9 @@ def result_of(raw: dict[str, Any]) -> Result:
             _id_of(raw, ""), _FAMILY, "out_of_scope", reason="uses gates that are off by default, or is invalid"
         )
     expect = said(raw.get("expect") or {})
+    if raw.get("kind") == "fair-share":
+        diff = fairshare.differences(said(raw), expect)
+        return Result(_id_of(raw, ""), _FAMILY, "fail" if diff else "pass", 0 if diff else 2, diff)
     # The decision is made from a copy that has no expectation in it.
     try:
         case = msgspec.convert(said({name: value for name, value in raw.items() if name != "expect"}), Case)
