@@ -16,6 +16,7 @@ from shoal.engine.steps.allocate import allocate
 from shoal.engine.steps.consolidate import consolidate
 from shoal.engine.steps.preempt import preempt
 
+from . import kai
 from .case import Case
 from .facts import events_of
 from .profile import profile_of
@@ -45,10 +46,11 @@ class Outcome:
 
 
 def steps_of(case: Case) -> list[Step]:
+    if case.is_kai:
+        return list(kai.discipline_of(case).steps())
     steps: list[Step] = []
-    # KAI takes victims from the end of the line; Volcano's gang hook leaves gangs their minimum.
-    surplus_only = not case.is_kai and "Preemptable" in hooks(case, "gang")
-    policy = VictimPolicy(Order.NEWEST if case.is_kai else Order.LOWEST_PRIORITY, surplus_only=surplus_only)
+    # Volcano's gang hook leaves gangs their minimum.
+    policy = VictimPolicy(Order.LOWEST_PRIORITY, surplus_only="Preemptable" in hooks(case, "gang"))
     for action in case.config.actions:
         if action in ("allocate", "backfill") and allocate not in steps:
             steps.append(allocate)
