@@ -115,7 +115,8 @@ def result_of(raw: dict[str, Any]) -> Result:
     if reason and not outcome.is_peaceful(case):
         return Result(case.id, _FAMILY, "out_of_scope", reason=reason)
     diff, level = judge.differences(case, outcome, expect)
-    return Result(case.id, _FAMILY, "fail" if diff else "pass", level, diff)
+    notes = judge.device_notes(case, outcome, expect)
+    return Result(case.id, _FAMILY, "fail" if diff else "pass", level, diff, notes=notes)
 
 
 def _node_score(case: Case, expect: dict[str, Any]) -> Result:
