@@ -48,9 +48,17 @@ def _line(cycle: FairshareCycle, action: str) -> JobsByQueue[FairJob]:
 
 
 def allocate(cycle: FairshareCycle) -> None:
+    """The jobs that were promised a place come first: others have left theirs for them."""
+    departures = Departures(cycle.cluster)
+    renewed = cycle.state.renewed
+    promised = [job for job in cycle.jobs.values() if renewed and not renewed.isdisjoint(job.step)]
+    line = JobsByQueue(promised, FairJob.order, _key)
+    while (job := line.pop()) is not None:
+        if _takes_step(cycle, job, set(), departures) and not renewed.isdisjoint(job.step):
+            line.push(job)
+        line.changed(job.leaf)
     line = _line(cycle, ALLOCATE)
     stuck: set[Charge] = set()
-    departures = Departures(cycle.cluster)
     while not cycle.state.is_full() and (job := line.pop()) is not None:
         if _takes_step(cycle, job, stuck, departures) and job.step:
             line.push(job)
