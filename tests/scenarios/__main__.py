@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.units.errors import ShoalError
 
-from . import judge, nodescore
+from . import fairshare, judge, nodescore
 from .case import Case
 from .devices import labels, preferred, sharing
 from .disruption import results as disruption
@@ -106,6 +106,9 @@ def result_of(raw: dict[str, Any]) -> Result:
             _id_of(raw, ""), _FAMILY, "out_of_scope", reason="uses gates that are off by default, or is invalid"
         )
     expect = said(raw.get("expect") or {})
+    if raw.get("kind") == "fair-share":
+        diff = fairshare.differences(said(raw), expect)
+        return Result(_id_of(raw, ""), _FAMILY, "fail" if diff else "pass", 0 if diff else 2, diff)
     # The decision is made from a copy that has no expectation in it.
     try:
         case = msgspec.convert(said({name: value for name, value in raw.items() if name != "expect"}), Case)
@@ -124,7 +127,8 @@ def result_of(raw: dict[str, Any]) -> Result:
     if reason and not outcome.is_peaceful(case):
         return Result(case.id, _FAMILY, "out_of_scope", reason=reason)
     diff, level = judge.differences(case, outcome, expect)
-    return Result(case.id, _FAMILY, "fail" if diff else "pass", level, diff)
+    notes = judge.device_notes(case, outcome, expect)
+    return Result(case.id, _FAMILY, "fail" if diff else "pass", level, diff, notes=notes)
 
 
 def _node_score(case: Case, expect: dict[str, Any]) -> Result:

@@ -117,6 +117,7 @@ class Config(msgspec.Struct, rename="camel"):
     gpu_placement: str = ""
     only_plugins: list[str] = []
     plugins: dict[str, Any] = {}
+    staleness_grace_seconds: float = 60
     strategy: str = ""
     weight: float = 1
     weights: dict[str, float] = {}

@@ -16,6 +16,7 @@ from shoal.engine.steps.allocate import allocate
 from shoal.engine.steps.consolidate import consolidate
 from shoal.engine.steps.preempt import preempt
 
+from . import kai
 from .case import Case
 from .facts import events_of
 from .profile import profile_of
@@ -31,6 +32,9 @@ class Outcome:
     devices: dict[str, tuple[int, ...]] = field(default_factory=dict)
     evicted: set[str] = field(default_factory=set)
     binds: int = 0
+    most_binds: int = 0
+    """Of one cycle, as the next."""
+    most_evictions: int = 0
     restless: list[str] = field(default_factory=list)
     """Pods that changed in the cycles after the last, in which nothing should happen any more."""
 
@@ -43,12 +47,18 @@ class Outcome:
             if task.state in ("Pending", "Nominated")
         )
 
+    @property
+    def moved(self) -> set[str]:
+        """Who lost a place and has another one, or the promise of one."""
+        return {pod for pod in self.evicted if self.state[pod] in ("Running", "Bound", "Nominated")}
+
 
 def steps_of(case: Case) -> list[Step]:
+    if case.is_kai:
+        return list(kai.discipline_of(case).steps())
     steps: list[Step] = []
-    # KAI takes victims from the end of the line; Volcano's gang hook leaves gangs their minimum.
-    surplus_only = not case.is_kai and "Preemptable" in hooks(case, "gang")
-    policy = VictimPolicy(Order.NEWEST if case.is_kai else Order.LOWEST_PRIORITY, surplus_only=surplus_only)
+    # Volcano's gang hook leaves gangs their minimum.
+    policy = VictimPolicy(Order.LOWEST_PRIORITY, surplus_only="Preemptable" in hooks(case, "gang"))
     for action in case.config.actions:
         if action in ("allocate", "backfill") and allocate not in steps:
             steps.append(allocate)
@@ -77,10 +87,13 @@ def decide(case: Case) -> Outcome:
         if not last:
             _end(cluster, intake, plan, outcome)
     outcome.node.update((move.pod, move.target) for move in plan.moved)
+    outcome.node.update((name, task.node) for name, task in tasks.items() if task.state == "Failed")
     for name, holding in cluster.pods.items():
         # A pod that is on its way elsewhere is judged by where it goes.
         outcome.node.setdefault(name, cluster.names[holding.row])
         outcome.devices[name] = holding.grant.devices if holding.grant is not None else ()
+    for move in plan.moved:
+        outcome.devices[move.pod] = move.grant.devices if move.grant is not None else ()
     later = replace(outcome, state=dict(outcome.state), evicted=set(), binds=0)
     for number in range(cycles, cycles + case.config.stable_for_cycles):
         _end(cluster, intake, plan, later)
@@ -100,7 +113,10 @@ def _carry_out(cluster: Cluster, intake: Intake, plan: Plan, outcome: Outcome) -
         outcome.state[nominate.pod] = "Nominated"
     outcome.state.update((move.pod, "Nominated") for move in plan.moved)
     outcome.state.update((evict.pod, "Evicting") for evict in plan.evicted)
-    outcome.evicted.update(_ended(plan))
+    ended = _ended(plan)
+    outcome.evicted.update(ended)
+    outcome.most_binds = max(outcome.most_binds, len(plan.placed))
+    outcome.most_evictions = max(outcome.most_evictions, len(ended))
 
 
 def _end(cluster: Cluster, intake: Intake, plan: Plan, outcome: Outcome) -> None:

@@ -14,7 +14,7 @@ _NEEDS_QUEUES = {"reclaim", "enqueue"}
 
 def out_of_scope(case: Case) -> str:
     """Why the case is not ours yet; empty when it is."""
-    if case.kind == "node-score":
+    if case.kind == "node-score" or case.is_kai:
         return ""
     if case.kind != "schedule":
         return f"kind {case.kind or 'unknown'}: fair shares of queues are not computed yet"
@@ -30,6 +30,8 @@ def _admission(case: Case) -> str:
 
 def contested(case: Case) -> str:
     """Why it may matter whose turn it is among queues; it does not when everybody who waits gets a place at once."""
+    if case.is_kai:
+        return ""
     waiting = {job.queue for job in case.jobs if any(task.state in ("Pending", "Nominated") for task in job.tasks)}
     if len(waiting) > 1:
         return "pods of several queues wait: their order is a matter of fair shares"
