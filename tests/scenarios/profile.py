@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import numpy as np
 
@@ -15,17 +13,18 @@ from shoal.engine.devices.kinds import kind_of
 from shoal.engine.devices.node_devices import NodeDeviceState
 from shoal.engine.facts import CPU, GPU_MILLI
 from shoal.engine.profile import Profile
-from shoal.engine.scores.allocation import BalancedAllocation, ResourceAllocationScore
-from shoal.engine.scores.preferences import PreferredAffinity, SoftTaints
-from shoal.engine.scores.rule import BEST, NodeRule, NodeScore, Points, StaticScore
-from shoal.engine.scores.strategies import FINEST, PerResource, WeightedBinpack
+from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
+from shoal.engine.scores.preferences import PreferredAffinity
+from shoal.engine.scores.rule import NodeRule, Points, StaticScore
+from shoal.engine.scores.strategies import FINEST
 from shoal.engine.window import Window
 
 from .case import Case
+from .volcano import configuration_of
 
 
-def profile_of(case: Case, cluster: Cluster) -> Profile:
-    return _kai(case) if case.is_kai else _volcano(case)
+def profile_of(case: Case) -> Profile:
+    return _kai(case) if case.is_kai else volcano_profile(configuration_of(case))
 
 
 def _kai(case: Case) -> Profile:
@@ -87,59 +86,3 @@ class EmptiestDevice:
             return None
         forced: DeviceGrant = kind.forced(bench, ask.devices)
         return forced
-
-
-_FINER = FINEST // BEST
-"""The strategies count in hundredths of the others' points."""
-
-
-def _volcano(case: Case) -> Profile:
-    static: list[tuple[StaticScore, int]] = []
-    scores: list[tuple[NodeScore, int]] = []
-    for name, plugin in case.config.plugins.items():
-        arguments: dict[str, Any] = (plugin or {}).get("arguments") or {}
-        if name == "nodeorder":
-            weights = _node_order(arguments)
-            static += [(PreferredAffinity(), weights["nodeaffinity"]), (SoftTaints(), weights["tainttoleration"])]
-            scores += [
-                (ResourceAllocationScore("LeastAllocated"), weights["leastrequested"]),
-                (ResourceAllocationScore("MostAllocated"), weights["mostrequested"]),
-                (BalancedAllocation(), weights["balancedresource"]),
-            ]
-        elif name == "binpack":
-            scores.append((binpack(arguments), int(arguments.get("binpack.weight", arguments.get("weight", 1)))))
-        elif name == "resource-strategy-fit":
-            scores.append(
-                (per_resource(arguments.get("resources") or {}), int(arguments.get("resourceStrategyFitWeight", 1)))
-            )
-    return Profile(
-        "Volcano",
-        tuple((score, weight * _FINER) for score, weight in static if weight),
-        tuple((score, weight * _scale(score)) for score, weight in scores if weight),
-        devices=TIGHTEST,
-    )
-
-
-def _node_order(arguments: dict[str, Any]) -> dict[str, int]:
-    weights = {"nodeaffinity": 2, "tainttoleration": 3, "leastrequested": 1, "balancedresource": 1, "mostrequested": 0}
-    said = {key.lower().removesuffix("weight").removesuffix("."): int(value) for key, value in arguments.items()}
-    return weights | said
-
-
-def _scale(score: NodeScore) -> int:
-    return _FINER if isinstance(score, ResourceAllocationScore | BalancedAllocation) else 1
-
-
-def binpack(weights: dict[str, Any]) -> WeightedBinpack:
-    """Cores and memory count once unless something is said about them."""
-    plain = {key.removeprefix("binpack.").removeprefix("resources."): value for key, value in weights.items()}
-    weighed = {"cpu": 1, "memory": 1} | {
-        key: value for key, value in plain.items() if key not in ("weight", "resources")
-    }
-    return WeightedBinpack(tuple((key, int(value)) for key, value in weighed.items()))
-
-
-def per_resource(resources: dict[str, Any]) -> PerResource:
-    return PerResource(
-        tuple((name, r.get("type", "LeastAllocated"), int(r.get("weight", 1))) for name, r in resources.items())
-    )

@@ -19,7 +19,7 @@ from shoal.engine.steps.preempt import preempt
 from .case import Case
 from .facts import events_of
 from .profile import profile_of
-from .volcano import hooks
+from .volcano import discipline_of
 
 
 @dataclass
@@ -45,10 +45,11 @@ class Outcome:
 
 
 def steps_of(case: Case) -> list[Step]:
+    if not case.is_kai:
+        return list(discipline_of(case).steps())
     steps: list[Step] = []
-    # KAI takes victims from the end of the line; Volcano's gang hook leaves gangs their minimum.
-    surplus_only = not case.is_kai and "Preemptable" in hooks(case, "gang")
-    policy = VictimPolicy(Order.NEWEST if case.is_kai else Order.LOWEST_PRIORITY, surplus_only=surplus_only)
+    # KAI takes victims from the end of the line.
+    policy = VictimPolicy(Order.NEWEST)
     for action in case.config.actions:
         if action in ("allocate", "backfill") and allocate not in steps:
             steps.append(allocate)
@@ -65,7 +66,7 @@ def decide(case: Case) -> Outcome:
     intake = Intake(cluster)
     for event in events_of(case):
         intake.apply(event)
-    placement = Placement(cluster, profile_of(case, cluster))
+    placement = Placement(cluster, profile_of(case))
     steps = steps_of(case)
     tasks = {task.name: task for job in case.jobs for task in job.tasks}
     outcome = Outcome(state={name: task.state for name, task in tasks.items()})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import volcano
 from .case import Case, Job, Queue, Task
 from .claims import claimed_gpus
 
@@ -16,20 +15,17 @@ def out_of_scope(case: Case) -> str:
     """Why the case is not ours yet; empty when it is."""
     if case.kind == "node-score":
         return ""
+    if case.kind == "schedule" and not case.is_kai:
+        return ""
     if case.kind != "schedule":
         return f"kind {case.kind or 'unknown'}: fair shares of queues are not computed yet"
-    return _queues(case) or _actions(case) or _admission(case)
-
-
-def _admission(case: Case) -> str:
-    voting = any("JobEnqueued" in volcano.hooks(case, plugin) for plugin in case.config.plugins)
-    if voting and "enqueue" in case.config.actions and any(j.min_resources and not j.admitted for j in case.jobs):
-        return "whether a job is admitted is a matter of queues"
-    return ""
+    return _queues(case) or _actions(case)
 
 
 def contested(case: Case) -> str:
     """Why it may matter whose turn it is among queues; it does not when everybody who waits gets a place at once."""
+    if not case.is_kai:
+        return ""
     waiting = {job.queue for job in case.jobs if any(task.state in ("Pending", "Nominated") for task in job.tasks)}
     if len(waiting) > 1:
         return "pods of several queues wait: their order is a matter of fair shares"
