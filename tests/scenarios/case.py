@@ -120,6 +120,7 @@ class Config(msgspec.Struct, rename="camel"):
     only_plugins: list[str] = []
     plugins: dict[str, Any] = {}
     simulated_preemption: bool = False
+    staleness_grace_seconds: float = 60
     strategy: str = ""
     weight: float = 1
     weights: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What was decided against what was expected: outcome first (level 1), then places (level 2)."""
+"""What was decided against what was expected: outcomes (level 1), places (level 2), then shared devices (level 3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,30 @@ def differences(case: Case, outcome: Outcome, expect: dict[str, Any]) -> tuple[l
     if first:
         return first, 0
     second = _places(case, outcome, expect)
-    return second, 1 if second else 2
+    if second:
+        return second, 1
+    says_devices = any("gpuGroups" in job for job in expect.get("jobs", {}).values())
+    return [], 3 if says_devices and not device_notes(case, outcome, expect) else 2
+
+
+def device_notes(case: Case, outcome: Outcome, expect: dict[str, Any]) -> list[str]:
+    """Which pods share a device, where the case says so: the devices have no names in common with ours."""
+    found = []
+    ours: dict[tuple[str, str], int] = {}
+    theirs: dict[tuple[str, int], str] = {}
+    for job in case.jobs:
+        symbols = expect.get("jobs", {}).get(job.name, {}).get("gpuGroups", [])
+        for task in job.tasks if len(job.tasks) == 1 else ():
+            devices, node = outcome.devices.get(task.name, ()), outcome.node.get(task.name, "")
+            if len(symbols) != len(devices) or outcome.state[task.name] == "Pending":
+                continue
+            for symbol, device in zip(sorted(symbols), devices, strict=True):
+                if (
+                    ours.setdefault((node, symbol), device) != device
+                    or theirs.setdefault((node, device), symbol) != symbol
+                ):
+                    found.append(f"{task.name}: shares its device with others than expected ({symbol})")
+    return found
 
 
 def _outcomes(case: Case, outcome: Outcome, expect: dict[str, Any]) -> list[str]:
@@ -32,6 +55,14 @@ def _outcomes(case: Case, outcome: Outcome, expect: dict[str, Any]) -> list[str]
                 found.append(f"evicted: expected {sorted(expect['evicted'])}, got {sorted(outcome.evicted)}")
         elif any(got[job] < count for job, count in wanted.items()):
             found.append(f"evicted: expected at least {sorted(expect['evicted'])}, got {sorted(outcome.evicted)}")
+    if "movedToOtherPlacement" in expect:
+        moved = set(expect["movedToOtherPlacement"])
+        if _by_job(case, moved) != _by_job(case, outcome.moved):
+            found.append(f"moved: expected {sorted(moved)}, got {sorted(outcome.moved)}")
+    for what, most in expect.get("perCycleMax", {}).items():
+        got_most = {"binds": outcome.most_binds, "evictions": outcome.most_evictions}[what]
+        if got_most > most:
+            found.append(f"{what} of one cycle: expected at most {most}, got {got_most}")
     jobs = {job.name: job for job in case.jobs}
     for name, wanted_job in expect.get("jobs", {}).items():
         job = jobs[name]

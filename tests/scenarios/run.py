@@ -11,15 +11,11 @@ from shoal.engine.events import PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
-from shoal.engine.preemption.policy import Order, VictimPolicy
-from shoal.engine.steps.allocate import allocate
-from shoal.engine.steps.consolidate import consolidate
-from shoal.engine.steps.preempt import preempt
 
+from . import kai, volcano
 from .case import Case
 from .facts import events_of
 from .profile import profile_of
-from .volcano import discipline_of
 
 
 @dataclass
@@ -31,33 +27,21 @@ class Outcome:
     devices: dict[str, tuple[int, ...]] = field(default_factory=dict)
     evicted: set[str] = field(default_factory=set)
     binds: int = 0
+    most_binds: int = 0
+    """Of one cycle, as the next."""
+    most_evictions: int = 0
     restless: list[str] = field(default_factory=list)
     """Pods that changed in the cycles after the last, in which nothing should happen any more."""
 
-    def is_peaceful(self, case: Case) -> bool:
-        """Whether everybody who waited runs, and nobody had to make room."""
-        return not self.evicted and all(
-            self.state[task.name] in ("Running", "Bound")
-            for job in case.jobs
-            for task in job.tasks
-            if task.state in ("Pending", "Nominated")
-        )
+    @property
+    def moved(self) -> set[str]:
+        """Who lost a place and has another one, or the promise of one."""
+        return {pod for pod in self.evicted if self.state[pod] in ("Running", "Bound", "Nominated")}
 
 
 def steps_of(case: Case) -> list[Step]:
-    if not case.is_kai:
-        return list(discipline_of(case).steps())
-    steps: list[Step] = []
-    # KAI takes victims from the end of the line.
-    policy = VictimPolicy(Order.NEWEST)
-    for action in case.config.actions:
-        if action in ("allocate", "backfill") and allocate not in steps:
-            steps.append(allocate)
-        elif action == "preempt":
-            steps.append(preempt(policy))
-        elif action == "consolidation":
-            steps.append(consolidate(policy))
-    return steps
+    discipline = kai.discipline_of(case) if case.is_kai else volcano.discipline_of(case)
+    return list(discipline.steps())
 
 
 def decide(case: Case) -> Outcome:
@@ -78,10 +62,13 @@ def decide(case: Case) -> Outcome:
         if not last:
             _end(cluster, intake, plan, outcome)
     outcome.node.update((move.pod, move.target) for move in plan.moved)
+    outcome.node.update((name, task.node) for name, task in tasks.items() if task.state == "Failed")
     for name, holding in cluster.pods.items():
         # A pod that is on its way elsewhere is judged by where it goes.
         outcome.node.setdefault(name, cluster.names[holding.row])
         outcome.devices[name] = holding.grant.devices if holding.grant is not None else ()
+    for move in plan.moved:
+        outcome.devices[move.pod] = move.grant.devices if move.grant is not None else ()
     later = replace(outcome, state=dict(outcome.state), evicted=set(), binds=0)
     for number in range(cycles, cycles + case.config.stable_for_cycles):
         _end(cluster, intake, plan, later)
@@ -101,7 +88,10 @@ def _carry_out(cluster: Cluster, intake: Intake, plan: Plan, outcome: Outcome) -
         outcome.state[nominate.pod] = "Nominated"
     outcome.state.update((move.pod, "Nominated") for move in plan.moved)
     outcome.state.update((evict.pod, "Evicting") for evict in plan.evicted)
-    outcome.evicted.update(_ended(plan))
+    ended = _ended(plan)
+    outcome.evicted.update(ended)
+    outcome.most_binds = max(outcome.most_binds, len(plan.placed))
+    outcome.most_evictions = max(outcome.most_evictions, len(ended))
 
 
 def _end(cluster: Cluster, intake: Intake, plan: Plan, outcome: Outcome) -> None:

@@ -84,15 +84,12 @@ def test_an_eviction_nobody_expected_fails() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"kind": "fair-share"}, "fair shares"),
-        ({"queues": [{"name": "q", "limit": {"gpu": 1}}]}, "limit of queue q: 1 gpu, asked for 2"),
-        ({"queues": [{"name": "q", "state": "Closed"}]}, "queue q is Closed"),
-        ({"config": {"actions": ["reclaim"]}}, "only reclaim"),
+        ({"kind": "rehearse"}, "kind rehearse is not known"),
         ({"usesNonDefaultGates": True}, "gates"),
     ],
 )
 def test_a_case_that_needs_what_is_not_there_is_told_apart_with_the_reason(change: dict[str, Any], words: str) -> None:
-    result = result_of(case(source=KAI, **change))
+    result = result_of(case(**change))
     assert result.status == "out_of_scope"
     assert words in result.reason
 
@@ -122,7 +119,15 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Capt
 
 def kai(nodes: list[dict[str, Any]], jobs: list[dict[str, Any]], *actions: str, **changes: Any) -> dict[str, Any]:
     config = {"actions": list(actions) or ["allocate"], "cycles": 1, **changes.pop("config", {})}
-    return case(source=KAI, nodes=nodes, jobs=jobs, config=config, **changes)
+    return case(source=KAI, nodes=nodes, jobs=jobs, config=config, **{"queues": [kai_queue("q")], **changes})
+
+
+def kai_queue(name: str, **gpu: float) -> dict[str, Any]:
+    """Without bounds but for those of GPUs that are given."""
+    bounds = {
+        bound: {"gpu": gpu.get(bound, -1), "cpu": -1, "memory": -1} for bound in ("quota", "limit", "overQuotaWeight")
+    }
+    return {"name": name, **bounds, "overQuotaWeight": {"gpu": 1, "cpu": 1, "memory": 1}}
 
 
 def job(name: str, *tasks: dict[str, Any], order: int = 0, priority: int = 50, **more: Any) -> dict[str, Any]:
@@ -260,10 +265,35 @@ def test_a_node_without_a_hypernode_of_some_tier_is_still_below_the_next() -> No
     assert result_of(case(nodes=nodes, hyperNodes=tiers, jobs=jobs, expect=wanting(a={"bound_count": 2}))).diff == []
 
 
-@pytest.mark.parametrize(("gpus", "status"), [(2, "pass"), (1, "out_of_scope")])
-def test_turns_among_queues_matter_only_where_somebody_is_left_over(gpus: int, status: str) -> None:
-    jobs = [job(name, waiting(gpus=1), queue=name) for name in "ab"]
-    assert result_of(kai([node("n1", gpus)], jobs, expect=wanting())).status == status
+def test_moves_are_compared() -> None:
+    jobs = [job(name, on(place, gpus=1), order=order) for order, (name, place) in enumerate((("a", "n1"), ("b", "n2")))]
+    jobs.append(job("p", waiting(gpus=2), order=2))
+    expect = {**wanting(["b-0"]), "movedToOtherPlacement": ["b-0"]}
+    shape = kai([node("n1", 2), node("n2", 2)], jobs, "consolidation", expect=expect)
+    assert result_of(shape).diff == []
+    shape["expect"]["movedToOtherPlacement"] = []
+    assert result_of(shape).diff == ["moved: expected [], got ['b-0']"]
+
+
+def test_what_happens_in_one_cycle_is_bounded() -> None:
+    jobs = [job(name, waiting(gpus=1)) for name in "ab"]
+    expect = {**wanting(), "perCycleMax": {"binds": 1, "evictions": 0}}
+    result = result_of(kai([node("n1", 2)], jobs, expect=expect))
+    assert result.diff == ["binds of one cycle: expected at most 1, got 2"]
+
+
+def test_pods_that_share_a_device_are_told_by_the_symbol_of_the_case() -> None:
+    jobs = [job(name, waiting(gpuFraction=0.4), order=order) for order, name in enumerate("ab")]
+    for symbols, level in ((("0", "0"), 3), (("0", "1"), 2)):
+        wanted = {name: {"gpuGroups": [symbol]} for name, symbol in zip("ab", symbols, strict=True)}
+        assert result_of(kai([node("n1", 2)], jobs, expect=wanting(**wanted))).level == level
+
+
+def test_a_division_that_differs_is_told_with_both_numbers() -> None:
+    queues = [{"name": "a", "quota": 1, "limit": -1, "overQuotaWeight": 1, "requested": 3}]
+    shape = {"kind": "fair-share", "queues": queues, "resource": "gpu", "total": 2}
+    expect = {"fairShare": {"a": 3}, "remaining": 0}
+    assert result_of(case(**shape, expect=expect)).diff == ["fair share of a: expected 3, got 2"]
 
 
 @pytest.mark.parametrize(
@@ -292,6 +322,6 @@ def test_more_strategies_are_known(strategy: str, best: str) -> None:
 
 
 @pytest.mark.skipif(not OPEN_CASES.is_dir(), reason="the open cases are not here")
-def test_every_open_case_that_needs_no_queue_passes() -> None:
+def test_every_open_case_that_counts_passes() -> None:
     failed = {result.id: result.diff for result in results_of([OPEN_CASES / "schedulers"]) if result.status == "fail"}
     assert failed == {}

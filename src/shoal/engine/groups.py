@@ -63,6 +63,12 @@ class GroupFacts(msgspec.Struct, frozen=True):
     """Its pods yield all together or not at all, also those above the minimum."""
     has_fixed_minimum: bool = False
     """Whether the API server lets no one change the minimum."""
+    created_s: float = 0.0
+    """When its object was created."""
+    succeeded: int = 0
+    """Pods of it that have ended with success."""
+    stale_since_s: float | None = None
+    """Since when fewer of its pods run than it needs, where that was recorded."""
     unreadable: str = ""
     """The fault of its definition: its pods wait until that is corrected."""
 

@@ -59,6 +59,13 @@ class Code(StrEnum):
     FORBIDDEN = "Forbidden"
     """An API server would not create the pod."""
 
+    OVER_LIMIT = "OverLimit"
+    """A queue is at its limit."""
+    OVER_QUOTA = "NonPreemptibleOverQuota"
+    """Work that is never preempted stays within the quota of its queue."""
+    STALE = "StaleGang"
+    """Fewer pods of the gang run than it needs, and have for too long."""
+
     NEVER_PREEMPTS = "NeverPreempts"
     NO_VICTIMS = "NoVictims"
     ONLY_HIGHER = "OnlyHigherPriority"

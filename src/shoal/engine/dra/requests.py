@@ -31,6 +31,8 @@ class Option(msgspec.Struct, frozen=True, cache_hash=True):
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: Amounts = ()
     """What each device must have, or give of itself where it is shared."""
+    device_class: str = ""
+    """By which GPUs are told apart from other devices where queues count them."""
 
 
 class Request(msgspec.Struct, frozen=True, cache_hash=True):
@@ -108,4 +110,6 @@ class ClaimFacts(msgspec.Struct, frozen=True):
     """Where the allocation says that it can be used; without it the devices say so."""
     reserved: frozenset[str] = frozenset()
     """Pods (namespace/name) that may use it; names of nothing we know count just as well."""
+    queue: str = ""
+    """The queue that its label names."""
     trouble: str = ""

@@ -37,13 +37,18 @@ class AfterTerminations:
         """Moved earlier in this round: in this view they are on their new nodes, so that their capacity is not taken.
         """
 
+    @property
+    def departs(self) -> bool:
+        """Whether these facts differ from those of now: some pod has left its place."""
+        return bool(self._left or self._leave or self._withdraw)
+
     def fits(self, claim: Preemptor) -> bool | None:
         """Whether the claimant finds its place ahead, where it is then promised; None when it would find it now."""
         ledger = self._state.ledger
         mark = ledger.mark()
         if not claim.place(self._state.fitter):
             return False
-        if not (self._left or self._leave or self._withdraw):
+        if not self.departs:
             ledger.rollback(mark)
             return None
         self.nomination(mark)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from shoal.api.claim_requests import DeviceAsk, DeviceClaim, DeviceRequest, ExactRequest
 from shoal.api.claims import ResourceClaim
 from shoal.api.device_names import full_name
+from shoal.api.groups.kai import QUEUE_LABEL
 from shoal.api.slices import Attribute, Device, DeviceTraits, Reach, ResourceSlice
 from shoal.engine.dra.devices import Attribute as Value
 from shoal.engine.dra.devices import Binding, Consumption, DeviceFacts, SliceFacts
@@ -102,6 +103,7 @@ def _request(request: DeviceRequest, sets: DeviceSets, faults: list[str]) -> Req
                 admin=isinstance(ask, ExactRequest) and ask.admin_access,
                 tolerations=ask.tolerations,
                 capacity=tuple(sorted((each, amount.nano) for each, amount in amounts.items())),
+                device_class=ask.device_class_name,
             )
         )
     return Request(request.name, tuple(options))
@@ -118,6 +120,7 @@ def claim_facts(claim: ResourceClaim, sets: DeviceSets) -> ClaimFacts:
         allocation=None if allocation is None else _picks(claim),
         reach=None if allocation is None else allocation.node_selector,
         reserved=frozenset(f"{namespace}/{each.name}" for each in claim.status.reserved_for),
+        queue=claim.metadata.labels.get(QUEUE_LABEL, ""),
         trouble=_trouble(claim, fault),
     )
 

@@ -175,11 +175,11 @@ def amounts_of(ask: Ask) -> Amounts:
     """The requests as KAI counts them: a MIG instance counts its compute slices."""
     gpu = ask.gpu_milli
     if isinstance(ask.devices, MigTiles):
-        gpu = sum(_slices(profile) * count * 1000 for profile, count in ask.devices.tiles)
+        gpu = sum(compute_slices(profile) * count * 1000 for profile, count in ask.devices.tiles)
     return {"gpu": gpu, "cpu": ask.request("cpu"), "memory": ask.request("memory")}
 
 
-def _slices(profile: str) -> int:
+def compute_slices(profile: str) -> int:
     """1, 1 and 3 for `1g.5gb`, `mig-1g.5gb` and `1c.3g.40gb`; 0 for text that is not a profile."""
     found = _COMPUTE.search(profile)
     return int(found[1]) if found is not None else 0

@@ -1,0 +1,257 @@
+"""Holds what the steps of one cycle of the fair-share discipline share: queues, jobs, shares, and an account that
+follows the ledger.
+
+Whatever a step places or takes off is charged to the job's queue and its ancestors, and is undone with the ledger, so
+that a failed trial leaves neither placements nor amounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from shoal.engine.charges import Charge
+from shoal.engine.cycle_state import CycleState
+from shoal.engine.device_demand import COMPUTE, DeviceGrant, MemoryShares, VirtualGpus
+from shoal.engine.gangs.attempt import place_gang
+from shoal.engine.gangs.next_pods import GangDemand, PodsToPlace
+from shoal.engine.gangs.search import Search
+from shoal.engine.pods import PodAllocation
+from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob, jobs_of, sum_of
+from shoal.engine.queues.disciplines.kai.fair_queues import EACH, Amounts3, FairQueue, QueueNode, QueueTree
+from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts, total_amounts
+from shoal.engine.reasons import Code
+
+
+class FairshareSettings(msgspec.Struct, frozen=True):
+    """What a SchedulingShard may set."""
+
+    k: float = 1.0
+    """How much the use of the past corrects weights; below 0 is 0."""
+    stale_grace_s: float = 60.0
+    """How long a gang may run below its minimum; negative is for ever."""
+    most_movers: int = 16
+    """Jobs that consolidation considers as movers for one claimant."""
+    reclaim_multiplier: float = 1.0
+    """The claimant's saturation counts so many times, never less than once."""
+    reclaim_min_runtime_of_victim: bool = False
+    """Minimum runtimes of reclaim are looked up from the victim's own queue, not from below the common ancestor."""
+    depths: Mapping[str, int] = {}
+    """Action -> jobs of a queue that it looks at; absent or 0 is all of them."""
+
+
+Mark = tuple[int, int]
+
+
+class FairshareCycle:
+    """One cycle's facts."""
+
+    def __init__(
+        self,
+        state: CycleState,
+        queues: Sequence[FairQueue],
+        settings: FairshareSettings,
+        usage: Mapping[str, tuple[float, ...]],
+    ) -> None:
+        self.state = state
+        self.cluster = state.cluster
+        self.settings = settings
+        self.tree = QueueTree(queues, dict(usage))
+        self.amounts = PodAmounts(state.cluster)
+        self.jobs = {job.name: job for job in jobs_of(state.cluster, self.tree, self.amounts)}
+        self._log: list[tuple[FairJob, Amounts3]] = []
+        """What was charged, in order; negative amounts were taken off."""
+        self.why: dict[str, Code] = {}
+        """Job -> why it was not served."""
+        self.touched: set[FairJob] = set()
+        """Jobs that were given room, or that yielded."""
+        self.versions: dict[QueueNode, int] = {}
+        """Counts the changes of what each queue holds."""
+        pending, pods = state.cluster.pending, state.cluster.pods
+        for job in self.jobs.values():
+            held = sum_of(self.amounts.of(pods[pod].charge) for pod in job.active)
+            self._charge(job, held, 1)
+            waiting = job.gang.waiting if job.gang is not None else [job.name] if job.name in pending else []
+            wanted = sum_of([held, *(self.amounts.of(pending[pod].charge) for pod in waiting)])
+            for node in job.leaf.path:
+                for at in EACH:
+                    node.requested[at] += wanted[at]
+        self.total = total_amounts(state.cluster, self.amounts)
+        self.tree.divide(self.total, settings.k)
+
+    # -- limits ------------------------------------------------------------------------------------------------------
+
+    def over(self, job: FairJob, step: Amounts3) -> tuple[Code, QueueNode] | None:
+        """The queue, from the job's own up, that has no room for the step: limits hold for all work, quotas for work
+        that is never preempted, and only in what is asked for."""
+        for node in job.leaf.path:
+            if _beyond(node.allocated, step, node.facts.limit):
+                return Code.OVER_LIMIT, node
+        if not job.is_preemptible:
+            for node in job.leaf.path:
+                if _beyond(node.non_preemptible, step, node.facts.quota):
+                    return Code.OVER_QUOTA, node
+        return None
+
+    def is_beyond_quota(self, job: FairJob) -> bool:
+        """Whether it is never preempted and would exceed a quota, whoever yields."""
+        if job.is_preemptible:
+            return False
+        return any(_beyond(node.non_preemptible, job.step_amounts, node.facts.quota) for node in job.leaf.path)
+
+    def has_free_gpus(self, job: FairJob) -> bool:
+        """Whether idle and departing GPUs of all nodes suffice for the next step in number."""
+        cluster = self.cluster
+        asked = sum(_plain_milli(cluster.pending[pod].charge) for pod in job.step)
+        departing = sum(cluster.pods[pod].charge.gpu_milli for pod in cluster.terminating)
+        return asked <= cluster.gpu_free_milli + departing
+
+    def note(self, job: FairJob, code: Code) -> None:
+        """Why a job was not served, as found last."""
+        self.why[job.name] = code
+        if job.gang is not None:
+            self.state.why[job.name] = code
+
+    def view_changed(self) -> None:
+        """The facts are those of another time now: jobs that were decided about are read again."""
+        for job in self.touched:
+            job.changed()
+
+    # -- the open trial ----------------------------------------------------------------------------------------------
+
+    def mark(self) -> Mark:
+        return self.state.ledger.mark(), len(self._log)
+
+    def rollback(self, mark: Mark) -> None:
+        self.state.ledger.rollback(mark[0])
+        while len(self._log) > mark[1]:
+            job, amounts = self._log.pop()
+            self._charge(job, amounts, -1)
+            job.changed()
+
+    def place(self, job: FairJob, pods: Sequence[str] | None = None) -> bool:
+        """Place the next step of a job, or some pods of it, all or none of them."""
+        whole = pods is None
+        pods = job.step if pods is None else pods
+        amounts = job.sum_of_waiting(pods)
+        if not self._placed(job, pods, whole=whole):
+            return False
+        self._note(job, amounts)
+        return True
+
+    def places(self, job: FairJob, pods: Sequence[str]) -> bool:
+        """As `place`, for a trial that is charged afterwards by `charge`."""
+        return self._placed(job, pods, whole=True)
+
+    def charge(self, job: FairJob, amounts: Amounts3) -> None:
+        self._note(job, amounts)
+
+    def place_back(self, job: FairJob, before: Mapping[str, PodAllocation]) -> bool:
+        """Place pods where they were, with the devices that they had, all or none of them."""
+        mark = self.state.ledger.mark()
+        amounts = job.sum_of_waiting(before)
+        for pod, allocation in before.items():
+            grant = self._grant_there(pod, allocation)
+            if grant is None:
+                self.state.ledger.rollback(mark)
+                return False
+            self.state.ledger.place(pod, allocation.row, grant[0])
+        self._note(job, amounts)
+        return True
+
+    def put(self, job: FairJob, destinations: Iterable[tuple[str, int, DeviceGrant | None]]) -> None:
+        """Place pods where a trial found places for them."""
+        destinations = list(destinations)
+        amounts = job.sum_of_waiting(pod for pod, _, _ in destinations)
+        for pod, row, grant in destinations:
+            self.state.ledger.place(pod, row, grant)
+        self._note(job, amounts)
+
+    def take_off(self, job: FairJob, pods: Sequence[str], *, returns: bool) -> dict[str, PodAllocation]:
+        """Take pods off their nodes; with `returns` they wait for another place."""
+        of, cluster, ledger = self.amounts.of, self.cluster, self.state.ledger
+        before = {pod: cluster.pods[pod] for pod in pods}
+        for pod in pods:
+            if returns:
+                ledger.withdraw(pod)
+            else:
+                ledger.evict(pod)
+        amounts = sum_of(of(allocation.charge) for allocation in before.values())
+        self._note(job, (-amounts[0], -amounts[1], -amounts[2]))
+        return before
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _placed(self, job: FairJob, pods: Sequence[str], *, whole: bool) -> bool:
+        fitter, ledger = self.state.fitter, self.state.ledger
+        mark = ledger.mark()
+        if job.is_simple:
+            for pod in pods:
+                if not fitter.pod(pod):
+                    ledger.rollback(mark)
+                    return False
+            return True
+        gang, claim = job.gang, job.claim
+        if gang is None or claim is None:
+            return False
+        if whole:
+            return place_gang(fitter, gang) is Code.PLACED
+        wanted = _only(claim.want, set(pods))
+        running = [pod for pod in gang.running if pod not in self.cluster.terminating]
+        return wanted is not None and Search(fitter, running).place(wanted)
+
+    def _grant_there(self, pod: str, before: PodAllocation) -> tuple[DeviceGrant | None] | None:
+        """The devices that the pod had if they are free, else others of its node; None if it does not fit there."""
+        cluster = self.cluster
+        waiting = cluster.pending[pod]
+        chosen = self.state.placement.choose(waiting.charge, 0, waiting.who, np.array([before.row]))
+        if chosen is None:
+            return None
+        grant = before.grant
+        if grant is None or chosen[1] == grant:
+            return (grant,)
+        compute = cluster.devices.compute[before.row]
+        is_free = not grant.claims and all(
+            plane == COMPUTE and compute.item(device) >= amount for device, plane, amount in grant.parts
+        )
+        return (grant if is_free else chosen[1],)
+
+    def _note(self, job: FairJob, amounts: Amounts3) -> None:
+        self._charge(job, amounts, 1)
+        self._log.append((job, amounts))
+        job.changed()
+
+    def _charge(self, job: FairJob, amounts: Amounts3, sign: int) -> None:
+        for node in job.leaf.path:
+            self.versions[node] = self.versions.get(node, 0) + 1
+            for at in EACH:
+                node.allocated[at] += sign * amounts[at]
+                if not job.is_preemptible:
+                    node.non_preemptible[at] += sign * amounts[at]
+
+
+def _beyond(held: Amounts3, step: Amounts3, bounds: Sequence[int | None]) -> bool:
+    return any(
+        more > 0 and bound is not None and have + more > bound
+        for have, more, bound in zip(held, step, bounds, strict=True)
+    )
+
+
+def _plain_milli(charge: Charge) -> int:
+    """What it asks of GPUs that are not cut, where that does not depend on the GPU."""
+    return 0 if isinstance(charge.ask.devices, MemoryShares | VirtualGpus) else charge.gpu_milli
+
+
+def _only(want: PodsToPlace, pods: set[str]) -> PodsToPlace | None:
+    """What is wanted, without all but some pods; None if nothing is left of it."""
+    demands = []
+    for demand in want.demands:
+        chosen = [pod for pod in demand.pods if pod in pods]
+        if chosen:
+            demands.append(GangDemand(chosen, len(chosen)))
+    parts = [part for part in (_only(part, pods) for part in want.parts) if part is not None]
+    if not demands and not parts:
+        return None
+    return PodsToPlace(want.name, want.requirement, want.running, demands, parts, len(parts), want.was_on)

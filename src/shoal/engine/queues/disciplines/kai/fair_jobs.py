@@ -1,0 +1,218 @@
+"""Represents the jobs in KAI's queues: gangs, and pods on their own, each with its next step and with what it yields.
+
+A step is what a job lacks to its minimum, all subgroups together; after that one pod. A job yields the same way
+backwards: single pods above its minimum, the least important and newest first, then all the rest together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from shoal.engine.cluster import Cluster
+from shoal.engine.gang_members import Gang
+from shoal.engine.preemption.eviction_units import parts_have_what_they_need
+from shoal.engine.preemption.preemptor import Preemptor, gang_preemptor, pod_preemptor
+from shoal.engine.queues.disciplines.kai.fair_queues import NOTHING, Amounts3, QueueNode, QueueTree
+from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts
+
+BELOW_MINIMUM, AT_MINIMUM, ABOVE_MINIMUM = range(3)
+
+_NEVER = float("inf")
+"""Of work whose age is not known and that has not started: it is ordered by the turn in which it arrived."""
+
+JobOrderKey = tuple[int, int, float, float, str]
+
+
+@dataclass(slots=True, eq=False)
+class FairJob:
+    """A gang, or a pod without one. What is worked out of its pods is kept until `changed` is called."""
+
+    name: str
+    leaf: QueueNode
+    cluster: Cluster
+    amounts: PodAmounts
+    priority: int
+    is_preemptible: bool
+    created_s: float
+    turn: float
+    gang: Gang | None = None
+    _step: list[str] | None = None
+    _step_amounts: Amounts3 = NOTHING
+    _claim: Preemptor | None = None
+    _phase: int = -1
+    settled: set[str] = field(default_factory=set)
+    """Pods that were moved in this cycle: they stay where they are now."""
+
+    @property
+    def step(self) -> list[str]:
+        """The pods that it needs next; empty if it waits for none, or if too few of them exist."""
+        if self._step is None:
+            self._step = self._next_pods()
+            self._step_amounts = self.sum_of_waiting(self._step)
+        return self._step
+
+    @property
+    def step_amounts(self) -> Amounts3:
+        """What the next step takes of its queue."""
+        self.step  # noqa: B018 - works it out
+        return self._step_amounts
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether its pods are placed one by one, wherever each of them fits."""
+        facts = self.gang.facts if self.gang is not None else None
+        return facts is None or (facts.requirement.is_empty and not facts.parts and not facts.roles)
+
+    @property
+    def claim(self) -> Preemptor | None:
+        """The next step as the engine places it; None if there is none."""
+        if self._claim is None and self.step:
+            if self.gang is not None:
+                self._claim = gang_preemptor(self.cluster, self.gang)
+            else:
+                self._claim = pod_preemptor(self.cluster, self.name)
+        return self._claim
+
+    @property
+    def phase(self) -> int:
+        if self._phase < 0:
+            self._phase = self._phase_now()
+        return self._phase
+
+    @property
+    def active(self) -> list[str]:
+        """Pods that hold a place and keep it, the most important first."""
+        pods, terminating = self.cluster.pods, self.cluster.terminating
+        if self.gang is None:
+            return [self.name] if self.name in pods and self.name not in terminating else []
+        running = [pod for pod in self.gang.running if pod not in terminating]
+        return sorted(running, key=lambda pod: (pods[pod].who.order, len(pod), pod)) if len(running) > 1 else running
+
+    @property
+    def started_s(self) -> float:
+        """When it started last."""
+        pods = self.cluster.pods
+        return min((pods[pod].who.since_s for pod in self.active), default=0.0)
+
+    def changed(self) -> None:
+        """Pods of it took or left their places."""
+        self._step = self._claim = None
+        self._phase = -1
+
+    def sum_of_waiting(self, pods: Iterable[str]) -> Amounts3:
+        pending, of = self.cluster.pending, self.amounts.of
+        return sum_of(of(pending[pod].charge) for pod in pods)
+
+    def yields(self, gone: AbstractSet[str] = frozenset()) -> list[str]:
+        """The pods that it gives up next, once some are gone: one above its minimum, or all."""
+        active = [pod for pod in self.active if pod not in gone and pod not in self.settled]
+        facts = self.gang.facts if self.gang is not None else None
+        if facts is None or facts.is_evicted_whole or len(active) < 2 or self.settled:
+            return active
+        spare = next((pod for pod in reversed(active) if self._runs_without({*gone, pod})), None)
+        return active if spare is None else [spare]
+
+    def order(self) -> JobOrderKey:
+        """Its place in the line of its queue, the lowest first."""
+        return -self.priority, self.phase, self.created_s, self.turn, self.name
+
+    def victim_order(self, *, spares: bool) -> JobOrderKey:
+        """The reverse, for those that yield; `spares`: it gives up a pod above its minimum next."""
+        phase = ABOVE_MINIMUM if spares else AT_MINIMUM
+        return self.priority, -phase, -self.created_s, -self.turn, _reversed(self.name)
+
+    def _next_pods(self) -> list[str]:
+        cluster, gang = self.cluster, self.gang
+        if gang is None:
+            return [self.name] if self.name in cluster.pending else []
+        if not gang.waiting or gang.facts is None or gang.fault:
+            return []
+        if not self.is_simple:
+            claim = self._claim = gang_preemptor(cluster, gang)
+            return claim.pods if claim is not None else []
+        pending = cluster.pending
+        missing = gang.facts.minimum - self._active_count()
+        if missing > len(gang.waiting):
+            return []
+        waiting = list(gang.waiting)
+        if len(waiting) > 1:
+            waiting.sort(key=lambda pod: (pending[pod].who.order, pending[pod].order))
+        return waiting[: max(missing, 1)]
+
+    def _active_count(self) -> int:
+        gang = self.gang
+        if gang is None:
+            return int(self.name in self.cluster.pods)
+        terminating = self.cluster.terminating
+        return sum(pod not in terminating for pod in gang.running) if terminating else len(gang.running)
+
+    def _phase_now(self) -> int:
+        if self.gang is None or self.gang.facts is None:
+            return AT_MINIMUM if self.active else BELOW_MINIMUM
+        facts, count = self.gang.facts, self._active_count()
+        if count < facts.minimum or (facts.parts and not self._has_parts()):
+            return BELOW_MINIMUM
+        if not facts.parts:
+            return ABOVE_MINIMUM if count > facts.minimum else AT_MINIMUM
+        return ABOVE_MINIMUM if any(self._runs_without({pod}) for pod in self.active) else AT_MINIMUM
+
+    def _runs_without(self, gone: AbstractSet[str]) -> bool:
+        """Whether it has what it needs when these pods are gone."""
+        facts = self.gang.facts if self.gang is not None else None
+        return facts is not None and self._active_count() - len(gone) >= facts.minimum and self._has_parts(gone)
+
+    def _has_parts(self, gone: AbstractSet[str] = frozenset()) -> bool:
+        """Whether all parts that are needed have what they need."""
+        facts = self.gang.facts if self.gang is not None else None
+        if facts is None or not facts.parts:
+            return True
+        pods = self.cluster.pods
+        return parts_have_what_they_need(facts, Counter(pods[pod].who.part for pod in self.active if pod not in gone))
+
+
+def sum_of(amounts: Iterable[Amounts3]) -> Amounts3:
+    gpu = cpu = memory = 0
+    for each in amounts:
+        gpu += each[0]
+        cpu += each[1]
+        memory += each[2]
+    return gpu, cpu, memory
+
+
+def _reversed(name: str) -> str:
+    """Sorts names the other way round."""
+    return "".join(chr(0x10FFFF - ord(letter)) for letter in name)
+
+
+def jobs_of(cluster: Cluster, tree: QueueTree, amounts: PodAmounts) -> Iterator[FairJob]:
+    """The jobs of a cluster in queues that may have some. Others are not looked at."""
+    for gang in cluster.gangs:
+        pods = [*gang.running, *gang.waiting]
+        if not pods or gang.facts is None:
+            continue
+        members = [cluster.pods[pod] for pod in gang.running] + [cluster.pending[pod] for pod in gang.waiting]
+        leaf = tree.leaf(members[0].who.queue)
+        if leaf is None:
+            continue
+        facts = gang.facts
+        priority = max(each.priority for each in members) if facts.priority is None else facts.priority
+        is_preemptible = facts.is_preemptible and all(each.who.is_preemptible for each in members)
+        turn = float("-inf") if gang.turn is None else float(gang.turn)
+        created_s = facts.created_s or min((cluster.pods[pod].who.since_s for pod in gang.running), default=_NEVER)
+        yield FairJob(gang.name, leaf, cluster, amounts, priority, is_preemptible, created_s, turn, gang)
+    for pod, allocation in cluster.pods.items():
+        who = allocation.who
+        if not who.group and (leaf := tree.leaf(who.queue)) is not None:
+            yield FairJob(
+                pod, leaf, cluster, amounts, allocation.priority, who.is_preemptible, who.since_s, float("-inf")
+            )
+    for pod in cluster.pending.in_order():
+        waiting = cluster.pending[pod]
+        who = waiting.who
+        if not who.group and (leaf := tree.leaf(who.queue)) is not None:
+            yield FairJob(
+                pod, leaf, cluster, amounts, waiting.priority, who.is_preemptible, _NEVER, float(waiting.turn)
+            )

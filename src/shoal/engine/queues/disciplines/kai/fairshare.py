@@ -1,0 +1,59 @@
+"""The fair-share discipline: KAI's actions as steps of a scheduling cycle, over the queues of a cluster.
+
+What must survive from cycle to cycle is small: the moments since when gangs run below their minima, and the use of the
+queues over the window. Both are values that a controller stores and hands back after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from shoal.engine.cycle_state import CycleState, Step
+from shoal.engine.queues.disciplines.kai.fair_actions import (
+    ACTIONS,
+    ALLOCATE,
+    CONSOLIDATION,
+    PREEMPT,
+    RECLAIM,
+    STALE,
+    evict_stale,
+)
+from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle, FairshareSettings
+from shoal.engine.queues.disciplines.kai.fair_queues import FairQueue
+
+DEFAULT_ACTIONS = (ALLOCATE, CONSOLIDATION, RECLAIM, PREEMPT, STALE)
+
+
+class Fairshare:
+    """The discipline for one cluster."""
+
+    def __init__(
+        self,
+        queues: Sequence[FairQueue] = (),
+        settings: FairshareSettings = FairshareSettings(),  # noqa: B008 - a frozen value
+        actions: Sequence[str] = DEFAULT_ACTIONS,
+    ) -> None:
+        self.queues = tuple(queues)
+        self.settings = settings
+        self.actions = tuple(actions)
+        self.usage: dict[str, tuple[float, ...]] = {}
+        """Queue -> its use of each resource over the window, divided by the capacity over the window."""
+        self.stale_since_s: dict[str, float] = {}
+        """Gang -> since when it has run below its minimum."""
+        self.last: FairshareCycle | None = None
+        """The latest cycle: its shares, and the reasons why jobs wait."""
+
+    def steps(self) -> tuple[Step, ...]:
+        """The actions in their configured order."""
+        return tuple(self._step(action) for action in self.actions)
+
+    def _step(self, action: str) -> Step:
+        if action == STALE:
+            return partial(self._run, lambda cycle: evict_stale(cycle, self.stale_since_s))
+        return partial(self._run, ACTIONS[action])
+
+    def _run(self, action: Callable[[FairshareCycle], None], state: CycleState) -> None:
+        if self.last is None or self.last.state is not state:
+            self.last = FairshareCycle(state, self.queues, self.settings, self.usage)
+        action(self.last)
