@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.embedded.apiserver.schema.stored import MINORS, NEWEST, Described, StoredDefinition, StoredField, Zero
+from shoal.data.kubernetes_schemas import MINORS, NEWEST, Described, StoredDefinition, StoredField, Zero
 from tools.go_types import Binary, GoField, GoType
 
 Json = Mapping[str, Any]

@@ -10,15 +10,21 @@ ABOUT_CLUSTERS = frozenset(
         *("autoscaling_rules", "file_rules", "instance_rules", "monitoring_rules", "network_rules", "sharing_rules"),
     }
 )
-"""Modules with rules about the operation of clusters. The others are about workloads and queues."""
+"""Modules with rules about the operation of clusters. Those that are in no set are about workloads and queues."""
+ABOUT_FIELDS = frozenset({"schema_rules", "pod_rules", "reference_rules"})
+"""Modules with rules about fields and references, which are checked in files."""
 
 
 def rules_about_clusters() -> set[Rule]:
     return {rule for rule in _all() if _module(rule) in ABOUT_CLUSTERS}
 
 
+def rules_about_fields() -> set[Rule]:
+    return {rule for rule in _all() if _module(rule) in ABOUT_FIELDS}
+
+
 def rules_about_workloads() -> set[Rule]:
-    return _all() - rules_about_clusters()
+    return _all() - rules_about_clusters() - rules_about_fields()
 
 
 def _all() -> set[Rule]:

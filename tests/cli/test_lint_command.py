@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from build.cluster_server import ServerProcess
-from build.manifests import Object, as_file, node, pod
+from build.manifests import Object, as_file, node
+from build.manifests import pod as bare_pod
 from shoal.cli.main import main
 from shoal.policy.checks import reasons
 
@@ -43,6 +44,15 @@ class Lint:
 def lint(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Lint:
     monkeypatch.setenv("COLUMNS", "100")
     return Lint(tmp_path, capsys)
+
+
+def pod(name: str, gpus: int = 0, **spec: Any) -> Object:
+    """With all that a server needs."""
+    made = bare_pod(name, gpus, **spec)
+    for container in made["spec"]["containers"]:
+        container["image"] = "registry.example/train:1"
+        container.setdefault("resources", {}).setdefault("requests", {})["memory"] = "1Gi"
+    return made
 
 
 def seeing_all_devices(name: str = "p", **spec: Any) -> Object:
@@ -154,7 +164,12 @@ def test_an_object_that_the_server_rejects_is_a_warning(lint: Lint) -> None:
 
 def test_labels_are_judged_only_where_the_files_have_nodes(lint: Lint) -> None:
     picky = pod("p", 1, nodeSelector={"accelerator": "nvidia"})
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": picky}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "spec": {"template": {"spec": {**picky["spec"], "restartPolicy": "Never"}}},
+    }
     assert lint.json(job)["findings"] == []
     (warning,) = lint.json(job, node("n", 8))["findings"]
     assert warning["rule"] == "UnknownNodeLabel"
@@ -180,7 +195,7 @@ def test_a_cluster_is_checked_and_files_are_checked_against_it(lint: Lint, clust
     assert "0 findings" in lint.run(*access)
     claimed = pod("p", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])
     made = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "s"}}
-    made["spec"] = {"replicatedJobs": [{"name": "w", "template": {"spec": {"template": claimed}}}]}
+    made["spec"] = {"replicatedJobs": [{"name": "w", "template": {"spec": {"template": {"spec": claimed["spec"]}}}}]}
     # The files alone do not show whether the claim exists.
     assert lint.json(made)["findings"] == []
     (warning,) = lint.json(made, options=access)["findings"]

@@ -9,6 +9,7 @@ import msgspec
 from shoal.api.decode import read
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.object_set import key_of, kind_of
+from shoal.policy.schema_rules import field_faults
 from shoal.units.errors import UserError
 
 
@@ -18,7 +19,9 @@ def invalid_objects(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     try:
         read(msgspec.json.encode(obj))
     except UserError as error:
-        yield Advice("InvalidObject", error.where.path or "metadata", error.what, error.fix or "correct the field")
+        path = error.where.path or "metadata"
+        if path not in field_faults(obj):
+            yield Advice("InvalidObject", path, error.what, error.fix or "correct the field")
 
 
 @rule(ReplacedObject="a later object of the files has the same kind, namespace and name")

@@ -157,12 +157,19 @@ def mpi_launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             words = command_words(container)
             if "mpirun" not in words:
                 continue
-            if "--allow-run-as-root" not in words and dig(template.spec, "securityContext", "runAsUser") is None:
+            if "--allow-run-as-root" not in words and not _has_user(obj, template.spec, container):
                 what = "mpirun refuses to run as root, the default user of most images"
                 yield Advice("RootLauncher", f"{path}.command", what, "add --allow-run-as-root")
             if files and not any(word.startswith("NCCL_TOPO_FILE") for word in words):
                 what = f"{files[0]} is mounted, but NCCL does not know about it"
                 yield Advice("TopologyNotPassed", f"{path}.command", what, f"add -x NCCL_TOPO_FILE={files[0]}")
+
+
+def _has_user(obj: Obj, spec: Obj, container: Obj) -> bool:
+    """Whether the launcher runs as another user than root, as images with keys outside of /root do."""
+    keys = str(dig(obj, "spec", "sshAuthMountPath") or "/root")
+    users = (dig(each, "securityContext", "runAsUser") for each in (spec, container))
+    return not keys.startswith("/root") or any(user is not None for user in users)
 
 
 @rule(

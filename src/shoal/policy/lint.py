@@ -7,14 +7,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from shoal.api.plain_objects import PlainObjects
+from shoal.api.plain_objects import PlainObject, PlainObjects
 from shoal.api.yaml_positions import Positions
 from shoal.policy.advice import Obj, RuleContext
 from shoal.policy.checks import Warned, warnings
 from shoal.policy.findings import Accepted, LintFinding, accepted_in, finding_of, ignored_by_annotation, is_accepted
 from shoal.policy.fragments import described
+from shoal.policy.object_set import key_of, kind_of
 from shoal.policy.wrapped import wrapped
 from shoal.units.errors import Where, one_line
+
+_REPLACED = "ReplacedObject"
 
 
 class Checked(msgspec.Struct):
@@ -31,11 +34,15 @@ class Checked(msgspec.Struct):
 def lint_files(read: PlainObjects, context: RuleContext, chosen: Collection[str]) -> Checked:
     """`context`: in which objects are looked up; it has those of the files."""
     checked = Checked([], len(read.objects))
-    sources = _Sources(read.data)
+    sources, last = _Sources(read.data), {_identity(plain): plain for plain in read.objects}
     for plain in read.objects:
+        is_replaced = last[_identity(plain)] is not plain
         prefix = f"{plain.path}." if plain.path else ""
         ignored = ignored_by_annotation(plain.obj)
         for one in warnings([("", plain.obj)], context, chosen, of_files=True):
+            if one.rule == _REPLACED and not is_replaced:
+                # Files beside each other are often alternatives.
+                continue
             if one.rule in ignored:
                 checked.accepted += 1
             else:
@@ -52,6 +59,11 @@ def lint_files(read: PlainObjects, context: RuleContext, chosen: Collection[str]
     checked.notes += sources.notes()
     checked.findings.sort(key=lambda each: (each.file, each.document, each.line, each.column))
     return checked
+
+
+def _identity(plain: PlainObject) -> tuple[object, ...]:
+    """Of the object within its file."""
+    return plain.where.file, kind_of(plain.obj), key_of(plain.obj)
 
 
 def lint_objects(objects: Iterable[Obj], context: RuleContext, chosen: Collection[str]) -> Checked:

@@ -15,9 +15,12 @@ from shoal.policy import (
     network_rules,
     pipeline_rules,
     placement_rules,
+    pod_rules,
     queue_rules,
     quota_rules,
+    reference_rules,
     scheduler_rules,
+    schema_rules,
     serving_rules,
     sharing_rules,
 )
@@ -65,6 +68,8 @@ from shoal.policy.kinds import (
 )
 
 _POD_RULES: Final[tuple[Rule, ...]] = (
+    pod_rules.gpu_names,
+    pod_rules.unaccounted_gpus,
     placement_rules.product_names,
     placement_rules.strict_counts,
     placement_rules.one_sided_anti_affinity,
@@ -95,7 +100,7 @@ _TRAINING_RULES: Final[tuple[Rule, ...]] = (*_OPERATOR_RULES, launching_rules.id
 
 _POD_HINTS: Final = (
     *(b"nvidia.com/gpu.", b"requiredDuring", b"_VISIBLE_DEVICES", b"$(", b"torch", b"nvidia/", b"comfyui"),
-    b"nvidia.com/mig-",
+    *(b"nvidia.com/mig-", b"/dev/nvidia", b'"nvidia"', b"nvidia"),
     *(b"SECRET", b'PASSWORD"', b'TOKEN"', b'_KEY"'),
 )
 
@@ -173,8 +178,14 @@ TABLE: Final[tuple[AdvisedKind, ...]] = (
 LOOKUP_KINDS: Final[tuple[GroupKind, ...]] = (NODE, NAMESPACE, PRIORITY_CLASS, VOLUME_CLAIM, TASK, LOCAL_QUEUE)
 """Kinds that rules look up, beside those of the table."""
 FILE_RULES: Final[tuple[Rule, ...]] = (
+    schema_rules.kubernetes_kinds,
+    schema_rules.object_names,
+    schema_rules.kubernetes_fields,
     file_rules.invalid_objects,
     file_rules.replaced_objects,
+    pod_rules.pod_parts,
+    pod_rules.usual_omissions,
+    reference_rules.file_references,
     scheduler_rules.scheduler_files,
 )
 """For objects of any kind that no server has accepted yet."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from build.kubectl import kubectl_binary
-from shoal.embedded.apiserver.schema.stored import definitions
+from shoal.data.kubernetes_schemas import definitions
 
 TOOLS = Path(__file__).parents[4] / "tools"
 

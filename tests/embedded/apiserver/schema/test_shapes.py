@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tools.kubernetes_schemas import differing
 
+from shoal.data.kubernetes_schemas import MINORS, Described, definitions, descriptions
 from shoal.embedded.apiserver.schema.kubernetes import GoSchema, Shapes
 from shoal.embedded.apiserver.schema.node import Schema
-from shoal.embedded.apiserver.schema.stored import MINORS, Described, definitions, descriptions
 from shoal.embedded.apiserver.schema.zeros import fill, fill_part
 
 

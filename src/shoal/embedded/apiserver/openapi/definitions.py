@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from shoal.data.kubernetes_schemas import Described, StoredDefinition, StoredField, definitions, descriptions
 from shoal.embedded.apiserver.openapi.dialect import Dialect, Json
 from shoal.embedded.apiserver.resource import Resource
-from shoal.embedded.apiserver.schema.stored import Described, StoredDefinition, StoredField, definitions, descriptions
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"

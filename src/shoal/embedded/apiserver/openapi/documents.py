@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from shoal.data.kubernetes_schemas import NEWEST
 from shoal.embedded.apiserver.openapi.definitions import META, Definitions, custom_name, list_kind
 from shoal.embedded.apiserver.openapi.dialect import V2, V3, Dialect, Json
 from shoal.embedded.apiserver.openapi.operations import UNAUTHORIZED, Naming, camel, paths
 from shoal.embedded.apiserver.resource import Resource
 from shoal.embedded.apiserver.schema.kubernetes import GoSchema
-from shoal.embedded.apiserver.schema.stored import NEWEST
 
 _EVERYWHERE = tuple(f"{META}.{kind}" for kind in ("DeleteOptions", "Patch", "Status", "WatchEvent", "APIResourceList"))
 _OF_GROUPS = tuple(f"{META}.{kind}" for kind in ("APIGroup", "APIGroupList", "APIVersions"))

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shoal.data.kubernetes_schemas import NEWEST
 from shoal.embedded.apiserver import status
 from shoal.embedded.apiserver.calls import Call
 from shoal.embedded.apiserver.crds.pruning import conform_custom
 from shoal.embedded.apiserver.resource import Obj, Resource
 from shoal.embedded.apiserver.schema.decode import conform, strict_error
 from shoal.embedded.apiserver.schema.kubernetes import published
-from shoal.embedded.apiserver.schema.stored import NEWEST
 
 _SCHEME = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"
 """Where Kubernetes has its list of built-in kinds; it says so to clients."""

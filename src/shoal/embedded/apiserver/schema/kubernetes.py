@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Literal, cast
 
+from shoal.data.kubernetes_schemas import MINORS, NEWEST, StoredDefinition, StoredField, Zero, definitions
 from shoal.embedded.apiserver.schema.node import ListType, Schema, Type
-from shoal.embedded.apiserver.schema.stored import MINORS, NEWEST, StoredDefinition, StoredField, Zero, definitions
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"

@@ -1,0 +1,82 @@
+"""Checks references between objects of a set: selectors that select nothing, and targets that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, label_selector, maps, string_keys
+from shoal.policy.kinds import AUTOSCALER, DEPLOYMENT, JOB, POD, SCALED_OBJECT, SERVICE, STATEFUL_SET, GroupKind
+from shoal.policy.object_set import kind_of
+from shoal.policy.pod_templates import PodTemplateView, pod_templates
+
+_WORKLOADS = (DEPLOYMENT, STATEFUL_SET, JOB, GroupKind("apps", "DaemonSet"), GroupKind("apps", "ReplicaSet"), POD)
+_SCALABLE = {"Deployment": DEPLOYMENT, "StatefulSet": STATEFUL_SET}
+
+
+@rule(
+    SelectsNothing="a selector matches no pods of the files",
+    NoSuchTargetPort="a Service names a port that its pods do not have",
+    NoSuchScaleTarget="an autoscaler names a workload that does not exist",
+)
+def file_references(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    check = _CHECKS.get(kind_of(obj))
+    if check is not None:
+        yield from check(obj, context)
+
+
+def _service(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """Only where the set has workloads of the namespace: the pods may be created by something else."""
+    selector = string_keys(dig(obj, "spec", "selector"))
+    namespace = str(dig(obj, "metadata", "namespace") or "")
+    templates = list(_templates(context, namespace)) if selector else []
+    if not templates:
+        return
+    chosen = [each for each in templates if all(each.labels.get(key) == value for key, value in selector.items())]
+    if not chosen:
+        pairs = ",".join(f"{key}={value}" for key, value in selector.items())
+        what = f"no workload of namespace {namespace} here has pods with {pairs}: the Service has no endpoints"
+        yield Advice("SelectsNothing", "spec.selector", what, "use labels of the pod template")
+        return
+    names = {
+        str(port.get("name")) for each in chosen for _, one in each.containers() for port in maps(one.get("ports"))
+    }
+    for at, port in enumerate(maps(dig(obj, "spec", "ports"))):
+        target = port.get("targetPort")
+        if isinstance(target, str) and not target.isdecimal() and target not in names:
+            what = f"no container of the selected pods has a port {target}"
+            yield Advice("NoSuchTargetPort", f"spec.ports[{at}].targetPort", what, "name a port of the container")
+
+
+def _budget(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    namespace = str(dig(obj, "metadata", "namespace") or "")
+    selector, templates = label_selector(dig(obj, "spec", "selector")), list(_templates(context, namespace))
+    if selector is None or not templates:
+        return
+    if not any(selector.matches({key: str(value) for key, value in each.labels.items()}) for each in templates):
+        what = f"no workload of namespace {namespace} here has such pods: the budget protects nothing"
+        yield Advice("SelectsNothing", "spec.selector", what, "use labels of the pod template")
+
+
+def _scaled(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    target = string_keys(dig(obj, "spec", "scaleTargetRef"))
+    namespace, name = str(dig(obj, "metadata", "namespace") or ""), str(target.get("name") or "")
+    kind = _SCALABLE.get(str(target.get("kind") or "Deployment"))
+    if name and kind is not None and context.lacks(kind, namespace, name):
+        what = f'{kind.name} "{name}" not found in namespace {namespace}: nothing is scaled'
+        yield Advice("NoSuchScaleTarget", "spec.scaleTargetRef.name", what, "name an existing workload")
+
+
+def _templates(context: RuleContext, namespace: str) -> Iterator[PodTemplateView]:
+    for kind in _WORKLOADS:
+        for obj in context.all(kind):
+            if str(dig(obj, "metadata", "namespace") or "default") == namespace:
+                yield from pod_templates(obj)
+
+
+_CHECKS: Mapping[GroupKind, Callable[[Obj, RuleContext], Iterator[Advice]]] = {
+    SERVICE: _service,
+    GroupKind("policy", "PodDisruptionBudget"): _budget,
+    AUTOSCALER: _scaled,
+    SCALED_OBJECT: _scaled,
+}

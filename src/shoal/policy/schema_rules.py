@@ -1,0 +1,231 @@
+"""Compares objects of files with the fields of Kubernetes' own kinds, and pod templates in objects of other projects.
+
+`kubectl apply` refuses unknown fields, but clients that do not ask for it get the object without them, and pod
+templates in custom resources lose them without a word. The fields are those of the newest release that Shoal knows; a
+version of a kind that it does not have may be served elsewhere, so only its absence from all releases is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from typing import Any, Final
+
+from shoal.api.names import object_name_fault
+from shoal.data.kubernetes_schemas import MINORS, NEWEST, StoredDefinition, StoredField, definitions
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import string_keys
+from shoal.policy.object_set import kind_of
+from shoal.policy.pod_templates import pod_templates
+from shoal.units.near_texts import nearest_name
+
+_POD_SPEC: Final = "io.k8s.api.core.v1.PodSpec"
+_TYPES: Final[dict[str, tuple[type | tuple[type, ...], str]]] = {
+    "string": (str, "text"),
+    "integer": (int, "a whole number"),
+    "number": ((int, float), "a number"),
+    "boolean": (bool, "true or false"),
+    "array": (list, "a list"),
+    "object": (dict, "a map"),
+}
+_WORDS: Final = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    dict: "a map",
+}
+_MOST: Final = 20
+"""Faults of one object that are reported."""
+_DEEPEST: Final = 60
+_REMOVED: Final = "it was removed from Kubernetes"
+_SERVED_LATER: Final = {
+    ("extensions", "Deployment"): "apps/v1",
+    ("extensions", "DaemonSet"): "apps/v1",
+    ("extensions", "ReplicaSet"): "apps/v1",
+    ("extensions", "Ingress"): "networking.k8s.io/v1",
+    ("extensions", "NetworkPolicy"): "networking.k8s.io/v1",
+    ("policy", "PodSecurityPolicy"): "",
+}
+
+
+@rule(
+    UnknownKubernetesField="a field is not one of Kubernetes",
+    WrongType="a field has a value of another type",
+    MissingField="a required field is absent",
+)
+def kubernetes_fields(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    yield from _faults(obj)
+
+
+@rule(InvalidName="an object has a name that Kubernetes does not allow")
+def object_names(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """Without those of roles and definitions, which may have other characters."""
+    meta = string_keys(obj.get("metadata"))
+    for field in ("name", "namespace"):
+        name = meta.get(field)
+        if isinstance(name, str) and name and kind_of(obj).group != "rbac.authorization.k8s.io":
+            fault = object_name_fault(name)
+            if fault:
+                yield Advice("InvalidName", f"metadata.{field}", f'"{name}" is refused: {fault}', "choose another name")
+
+
+@rule(UnknownKind="no release of Kubernetes has the kind in this version")
+def kubernetes_kinds(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    kind = kind_of(obj)
+    version = str(obj.get("apiVersion")).rpartition("/")[2]
+    if (kind.group, kind.name) in _SERVED_LATER:
+        later = _SERVED_LATER[(kind.group, kind.name)]
+        fix = f"write {later}" if later else "use the labels of Pod Security admission"
+        yield Advice("UnknownKind", "apiVersion", f"{kind.name} of {obj['apiVersion']}: {_REMOVED}", fix)
+        return
+    served = _served()
+    if kind.group not in served or (version, kind.name) in served[kind.group]:
+        return
+    names = {name for _, name in served[kind.group]}
+    if kind.name in names:
+        versions = sorted(version for version, name in served[kind.group] if name == kind.name)
+        group = f"{kind.group}/" if kind.group else ""
+        fix = f"write {' or '.join(group + version for version in versions)}"
+        yield Advice(
+            "UnknownKind", "apiVersion", f"{obj['apiVersion']} has no {kind.name} in Kubernetes 1.34 or later", fix
+        )
+        return
+    elsewhere = sorted(
+        f"{group}/{version}" if group else version
+        for group, kinds in served.items()
+        for version, name in kinds
+        if name == kind.name
+    )
+    if elsewhere:
+        yield Advice("UnknownKind", "apiVersion", f"{obj['apiVersion']} has no {kind.name}", f"write {elsewhere[0]}")
+        return
+    near = nearest_name(kind.name, names)
+    fix = f"did you mean {near}?" if near else "compare `kubectl api-resources`"
+    yield Advice("UnknownKind", "kind", f"{obj['apiVersion']} has no kind {kind.name}", fix)
+
+
+def field_faults(obj: Obj) -> frozenset[str]:
+    """The paths of the fields that these rules report."""
+    return frozenset(advice.path for advice in _faults(obj))
+
+
+def _faults(obj: Obj) -> Iterator[Advice]:
+    name = _definition_of(obj)
+    found = _templates(obj) if name is None else _struct(obj, definitions(NEWEST)[name], "", (), _DEEPEST)
+    return islice(found, _MOST)
+
+
+def _templates(obj: Obj) -> Iterator[Advice]:
+    """Fields of pods in objects of other projects. Workflows and InferenceServices mix them with their own."""
+    if obj.get("kind") in ("Workflow", "InferenceService", "Pipeline", "Task"):
+        return
+    known = definitions(NEWEST)[_POD_SPEC]
+    for template in pod_templates(obj):
+        if isinstance(template.spec.get("containers"), list):
+            yield from _struct(template.spec, known, template.path, (), _DEEPEST)
+
+
+def _struct(
+    value: Obj, definition: StoredDefinition, path: str, above: tuple[StoredDefinition, ...], depth: int
+) -> Iterator[Advice]:
+    if not depth:
+        return
+    inside = (*above, definition)
+    for key, one in value.items():
+        here = _below(path, str(key))
+        field = definition.fields.get(str(key))
+        if field is None:
+            yield _unknown(here, str(key), definition, above)
+        elif one is not None:
+            yield from _value(one, field, here, inside, depth - 1)
+    for name in definition.required:
+        if value.get(name) is None and not _may_be_absent(definition, name):
+            yield Advice("MissingField", _below(path, name), "is required", f"set {name}")
+
+
+def _value(
+    value: Any, field: StoredField, path: str, above: tuple[StoredDefinition, ...], depth: int
+) -> Iterator[Advice]:
+    if field.ref:
+        definition = definitions(NEWEST)[field.ref]
+        if not definition.fields:
+            return
+        if isinstance(value, dict):
+            yield from _struct(value, definition, path, above, depth)
+        else:
+            yield _type_fault(path, value, "a map")
+        return
+    expected, words = _TYPES.get(field.type, (object, ""))
+    is_right = isinstance(value, expected) and (isinstance(value, bool) == (field.type == "boolean") or not words)
+    if not is_right:
+        yield _type_fault(path, value, words)
+    elif isinstance(value, list) and field.items is not None:
+        for at, inner in enumerate(value):
+            yield from _value(inner, field.items, f"{path}[{at}]", above, depth - 1)
+    elif isinstance(value, dict) and field.values is not None:
+        for key, inner in value.items():
+            if inner is not None:
+                yield from _value(inner, field.values, _below(path, str(key)), above, depth - 1)
+
+
+def _type_fault(path: str, value: Any, expected: str) -> Advice:
+    what = f"expected {expected}, got {_WORDS.get(type(value), 'another type')}"
+    if expected == "text" and isinstance(value, bool | int | float):
+        fix = "put it in quotes"
+    elif expected == "a list" and not isinstance(value, list):
+        fix = "write it as an item of a list, with a dash"
+    elif isinstance(value, str) and expected in ("a whole number", "true or false"):
+        fix = "remove the quotes"
+    else:
+        fix = "correct the value"
+    return Advice("WrongType", path, what, fix)
+
+
+def _unknown(path: str, name: str, definition: StoredDefinition, above: tuple[StoredDefinition, ...]) -> Advice:
+    what = "is not a field of Kubernetes here: it is refused, or dropped without a message"
+    near = nearest_name(name, definition.fields)
+    if near:
+        return Advice("UnknownKubernetesField", path, what, f"did you mean {near}?")
+    if any(name in outer.fields for outer in above):
+        return Advice("UnknownKubernetesField", path, what, f"{name} belongs to an outer level: check the indentation")
+    inner = [
+        key for key, field in definition.fields.items() if field.ref and name in definitions(NEWEST)[field.ref].fields
+    ]
+    fix = f"{name} belongs into {inner[0]}" if inner else "remove it, or compare `kubectl explain`"
+    return Advice("UnknownKubernetesField", path, what, fix)
+
+
+def _may_be_absent(definition: StoredDefinition, name: str) -> bool:
+    """Whether the server fills the field in, or checks it with words of its own that another rule has."""
+    field = definition.fields[name]
+    return bool(field.ref) and not definitions(NEWEST)[field.ref].required and field.zero == "fill"
+
+
+def _below(path: str, key: str) -> str:
+    if not path:
+        return key
+    return f"{path}.{key}" if key.replace("_", "").isalnum() else f"{path}[{key}]"
+
+
+def _definition_of(obj: Obj) -> str | None:
+    kind = kind_of(obj)
+    return _by_kind().get((kind.group, str(obj.get("apiVersion")).rpartition("/")[2], kind.name))
+
+
+@cache
+def _by_kind() -> dict[tuple[str, str, str], str]:
+    return {kind: name for name, each in definitions(NEWEST).items() for kind in each.kinds}
+
+
+@cache
+def _served() -> dict[str, frozenset[tuple[str, str]]]:
+    """The versions and kinds of each group of Kubernetes, of all releases that Shoal knows."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for minor in MINORS:
+        for each in definitions(minor).values():
+            for group, version, name in each.kinds:
+                found.setdefault(group, set()).add((version, name))
+    return {group: frozenset(kinds) for group, kinds in found.items()}
