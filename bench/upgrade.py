@@ -22,6 +22,8 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from urllib.error import URLError
@@ -32,6 +34,7 @@ import uvloop
 from rich.console import Console
 
 from bench.cluster import objects
+from bench.cluster.accounts import processor_s
 from bench.cluster.figures import Figure, table
 from bench.cluster.storm import connections, paced, storm
 from bench.cluster.wire import Target
@@ -86,6 +89,10 @@ class Replica:
         except (URLError, OSError):
             return False
 
+    @property
+    def pid(self) -> int:
+        return self._run.pid
+
     async def stop(self) -> None:
         await asyncio.to_thread(self._run.stop)
 
@@ -99,6 +106,7 @@ class Placements:
         self.node_of: dict[str, str] = {}
         self.devices: dict[str, str] = {}
         self.moved: set[str] = set()
+        self.changed = asyncio.Event()
 
     def take(self, item: Item, now: float) -> None:
         pod = item.obj()
@@ -110,6 +118,7 @@ class Placements:
             self.moved.add(name)
         self.devices[name] = (pod["metadata"].get("annotations") or {}).get("shoal.dev/devices", "")
         self.bound.setdefault(name, now)
+        self.changed.set()
 
     async def follow(self, api: KubeApi, since: int) -> None:
         async for changes in api.watch(PODS, since):
@@ -135,7 +144,7 @@ class Placements:
         moments = sorted(at for at in self.bound.values() if at >= since)
         arrivals = sorted(self.created.values())
         found = []
-        for before, after in zip(moments, moments[1:], strict=False):
+        for before, after in pairwise(moments):
             waiting = next((at for at in arrivals if before < at < after), None)
             found.append(after - max(before, waiting or before))
         return sorted(found, reverse=True)
@@ -155,13 +164,19 @@ async def measure(kubeconfig: Path, folder: Path, load: Load) -> list[Figure]:
     following = asyncio.ensure_future(seen.follow(api, since))
     arriving = asyncio.ensure_future(paced(lines, objects.create_pods(0, load.pods, SCHEDULER), load.rate))
     new: list[Replica] = []
+    taken_over_s: list[float] = []
     try:
         await asyncio.sleep(_BEFORE_S)
         begun = perf_counter()
-        for at, one in enumerate(await _active_first(api, old)):
+        for at, one in enumerate(old):
             new.append(Replica(kubeconfig, folder, f"new-{at}"))
             await new[-1].ready()
+            successors = [other for other in (*old, *new) if other not in old[: at + 1]]
+            had = [processor_s(other.pid) for other in successors]
             await one.stop()
+            await _next_binding(seen, perf_counter())
+            spent = [processor_s(other.pid) - before for other, before in zip(successors, had, strict=True)]
+            taken_over_s.append(max(spent))
             await asyncio.sleep(_AFTER_S)
         lasted_s = perf_counter() - begun
         arrived_s = await arriving
@@ -177,24 +192,32 @@ async def measure(kubeconfig: Path, folder: Path, load: Load) -> list[Figure]:
     gaps = seen.gaps(begun)
     waits = sorted(seen.bound[name] - at for name, at in seen.created.items() if name in seen.bound)
     lost = load.pods - len(seen.bound)
-    beside = f"{load.pods:,} pods on {load.nodes:,} nodes at {load.pods / arrived_s:.0f} a second; update {lasted_s:.0f} s"
+    beside = (
+        f"{load.pods:,} pods on {load.nodes:,} nodes at {load.pods / arrived_s:.0f} a second; update {lasted_s:.0f} s"
+    )
     return [
         Figure("replaced under load: placements lost", lost, most=0, beside=beside),
         Figure("... placed twice", seen.duplicated(), most=0, beside="pod, GPU or node"),
         Figure("... longest gap", gaps[0], " s", most=_GAP_S, beside=f"the next longest {gaps[1]:.2f} s"),
+        Figure("... processor time of the successor until it binds", max(taken_over_s), " s", beside="caches included"),
         Figure("... longest wait of a pod", waits[-1], " s", beside=f"median {1000 * waits[len(waits) // 2]:.0f} ms"),
     ]
 
 
-async def _active_first(api: KubeApi, replicas: Sequence[Replica]) -> list[Replica]:
-    """The first one started has the lease."""
-    return list(replicas)
+async def _next_binding(seen: Placements, since: float) -> None:
+    async with asyncio.timeout(_PATIENCE_S):
+        while max(seen.bound.values(), default=0.0) < since:
+            seen.changed.clear()
+            await seen.changed.wait()
 
 
 async def _until_bound(seen: Placements, pods: int) -> None:
-    ends = perf_counter() + _PATIENCE_S
-    while len(seen.bound) < pods and perf_counter() < ends:
-        await asyncio.sleep(0.2)
+    """Or until none was bound for a while."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE_S):
+            while len(seen.bound) < pods:
+                seen.changed.clear()
+                await seen.changed.wait()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
