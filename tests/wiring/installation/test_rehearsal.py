@@ -10,7 +10,8 @@ from build.small_clusters import SmallCluster
 from build.upgraded_releases import Upgraded, upgraded, with_older_definitions
 from build.virtual_time import virtual
 from build.whole_clusters import whole_cluster
-from shoal.client.kind import PODS, Kind
+from shoal.client.kind import DEFINITIONS, PODS, Kind
+from shoal.embedded.apiserver.foreign.converting import kueue_definitions
 from shoal.install.release import Release
 from shoal.install.values.reading import ValuesText, read_values
 from shoal.wiring.installation.applying import Installer
@@ -20,6 +21,7 @@ from shoal.wiring.installation.rehearsal import Rehearsal, rehearse
 from shoal.wiring.installation.release_store import installed_record
 
 Obj = dict[str, Any]
+RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
 OLD, NEW = Release("prod", "gpu-operator", "0.1.4"), Release("prod", "gpu-operator", "0.2.0")
 VALUES = ("crds.projects={gpu-operator,kueue}", "controllers={scheduler}", "smokeTest.enabled=false")
 FLAVORS = Kind("kueue.x-k8s.io", "v1beta1", "resourceflavors", "ResourceFlavor", is_namespaced=False)
@@ -28,8 +30,12 @@ FLAVORS = Kind("kueue.x-k8s.io", "v1beta1", "resourceflavors", "ResourceFlavor",
 async def _install_old(tried: Upgraded) -> None:
     await tried.installer.apply(with_older_definitions(await tried.prepared(*VALUES, release=OLD)))
     await tried.cluster.create(FLAVORS, {"metadata": {"name": "a100"}, "spec": {"nodeLabels": {"gpu": "a100"}}})
+    await tried.cluster.create(RUNTIME_CLASSES, {"metadata": {"name": "nvidia"}, "handler": "nvidia"})
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}
-    await tried.cluster.create(PODS, {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [container]}})
+    await tried.cluster.create(
+        PODS,
+        {"metadata": {"name": "p"}, "spec": {"runtimeClassName": "nvidia", "nodeName": "n", "containers": [container]}},
+    )
 
 
 async def _rehearsed(cluster: SmallCluster, writer: ClusterWriter, *sets: str) -> Rehearsal:
@@ -59,6 +65,16 @@ async def test_it_says_what_would_change_and_writes_nothing_to_the_cluster(tmp_p
         assert not {"Pod", "Node", "ResourceFlavor"} & {kind for _, kind, _ in signs}
         assert [one.name for one in found.replaced] == ["shoal", "shoal-operator"]
         assert "definitions: 1 object of resourceflavors.kueue.x-k8s.io stored in the version v1beta2" in found.told
+
+
+@virtual
+async def test_definitions_that_belong_to_others_stay_as_they_are(tmp_path: Path) -> None:
+    async with upgraded(tmp_path) as tried:
+        definition = next(kueue_definitions())
+        await tried.cluster.create(DEFINITIONS, definition)
+        await _install_old(tried)
+        found = await _rehearsed(tried.cluster, tried.writer, "replicas=1")
+        assert definition["metadata"]["name"] not in {one.address.name for one in found.changes}
 
 
 @virtual

@@ -28,6 +28,7 @@ from shoal.client.kind import (
 from shoal.client.port import Api
 from shoal.client.refusals import AlreadyExistsError, ForbiddenError, RefusedError
 from shoal.embedded.apiserver.calls import Actor
+from shoal.embedded.apiserver.foreign.definitions import tables
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.embedded.apiserver.server.control_plane import open_plane
 from shoal.embedded.apiserver.settings import Settings
@@ -44,6 +45,7 @@ _ADMIN = Actor("rehearsal", ("system:masters", "system:authenticated"))
 _SERVER_SIDE = ("resourceVersion", "uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp")
 _ADDRESSES = ("clusterIP", "clusterIPs")
 _EVERY_S, _ESTABLISHED_TRIES = 0.2, 100
+_RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
 _OF_INSTALLATIONS = tuple(request_kind(one) for one in KINDS if one.name not in ("CustomResourceDefinition", "Pod"))
 
 
@@ -64,7 +66,7 @@ class ClusterCopy:
         labelled = selector_of(release.name)
         await self._copy(NAMESPACES)
         definitions = await self._definitions(labelled)
-        for kind in (PRIORITY_CLASSES, SERVICE_ACCOUNTS, NODES):
+        for kind in (PRIORITY_CLASSES, _RUNTIME_CLASSES, SERVICE_ACCOUNTS, NODES):
             await self._copy(kind)
         for kind in _OF_INSTALLATIONS:
             if kind not in (NAMESPACES, SERVICE_ACCOUNTS):
@@ -88,13 +90,12 @@ class ClusterCopy:
         return {address_of(obj): obj for kind in self.custom for obj in await self.writer.all(kind)}
 
     async def _definitions(self, labelled: str) -> list[Obj]:
-        """Those of the release, and those of other kinds that an installation applies."""
-        groups = {one.group for one in _OF_INSTALLATIONS}
+        """Those of the release. Others that an installation may apply are copied too, and stay as they are."""
         found = await self._listed(DEFINITIONS, labelled)
         names = {one["metadata"]["name"] for one in found}
-        others = [one for one in await self._listed(DEFINITIONS, "") if one["spec"]["group"] in groups]
-        found += [one for one in others if one["metadata"]["name"] not in names]
-        for one in found:
+        known = {f"{row.plural}.{row.group or table.group}" for _, table in tables() for row in table.kinds} - names
+        others = [one for one in await self._listed(DEFINITIONS, "") if one["metadata"]["name"] in known]
+        for one in (*found, *others):
             one["spec"].pop("conversion", None)
             await self._create(DEFINITIONS, one)
         await self._until_established()
