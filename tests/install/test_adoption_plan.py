@@ -191,7 +191,7 @@ def test_the_plan_is_shown_in_chapters_and_as_a_document() -> None:
     lines = list(plan_lines(plan))
     assert lines[0] == "plan: release shoal in shoal-system takes over from Kueue in kueue-system"
     assert "  Deployment kueue-system/kueue-controller-manager: 1 -> 0 replicas" in lines
-    assert "  to return to Kueue: shoal install shoal --adopt kueue --revert" in lines
+    assert "  to return to Kueue: shoal install shoal -n shoal-system --adopt kueue --revert" in lines
     document = msgspec.to_builtins(plan)
     assert document["takenOver"][0]["kind"] == "ClusterQueue.kueue.x-k8s.io"
     assert document["withoutEffect"] == ()

@@ -43,6 +43,9 @@ VALUES = {
         "managerConfig:\n  controllerManagerConfigYaml: |\n    apiVersion: config.kueue.x-k8s.io/v1beta2\n"
         "    kind: Configuration\n    manageJobsWithoutQueueName: true\n"
     ),
+    "certificates of cert-manager": "{webhook: {certificates: cert-manager}}",
+    "another issuer": "{webhook: {certificates: cert-manager, issuerRef: {name: ca, kind: ClusterIssuer}}}",
+    "certificates without a webhook": "{webhook: {certificates: cert-manager, enabled: false}}",
     "the observer alone": "{observe: {enabled: true}}",
     "the observer with values": (
         "{observe: {enabled: true, interval: 5m}, networkPolicies: {enabled: false}, imagePullSecrets: [a], labels: "

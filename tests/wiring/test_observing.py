@@ -8,9 +8,10 @@ import msgspec
 
 from build.killed_writes import KilledApi
 from build.live_schedulers import add_node, pod
+from build.queue_admission import add_flavor, add_queue, submit
 from build.ruled_clusters import ruled_cluster
 from build.virtual_time import virtual
-from shoal.cli.observe import waiting_of
+from shoal.cli.observe import observed_objects
 from shoal.client.http.access import Access
 from shoal.client.kind import PODS
 from shoal.client.port import Api, Patch
@@ -24,7 +25,7 @@ from shoal.prometheus.exposition import text_of
 from shoal.prometheus.registry import Registry
 from shoal.store.snapshot.kinds import WANTED
 from shoal.views.pod_list import PodLine
-from shoal.wiring.observed_waits import ObservedWaits
+from shoal.wiring.observed_waits import ObservedObjects, ObservedWaits
 from shoal.wiring.observing import Observer
 
 USER = "system:serviceaccount:shoal-system:shoal-observer"
@@ -33,8 +34,8 @@ VALUES = read_values([ValuesText("--set", "observe.enabled=true")])
 RELEASE = Release("shoal", "shoal-system", "0.2.0")
 
 
-async def _look(api: Api) -> list[PodLine]:
-    return await waiting_of(api, ACCESS)
+async def _look(api: Api) -> ObservedObjects:
+    return await observed_objects(api, ACCESS)
 
 
 def test_the_account_of_the_observer_has_no_verb_that_writes() -> None:
@@ -72,7 +73,7 @@ async def test_waiting_pods_are_explained_with_the_role_of_the_observer_and_no_w
         assert pause_s >= 60.0
         document = msgspec.json.decode(waits.document())
         (line,) = document["pods"]
-        assert (line["pod"], document["waiting"]) == ("default/big", 1)
+        assert (line["pod"], document["waitingPods"]) == ("default/big", 1)
         assert line["code"]
         text = text_of(registry.read()).decode()
         sample = f'shoal_observed_waiting_pods{{namespace="default",queue="",reason="{line["code"]}"}} 1'
@@ -81,13 +82,33 @@ async def test_waiting_pods_are_explained_with_the_role_of_the_observer_and_no_w
 
 
 @virtual
+async def test_a_suspended_job_without_pods_is_explained_by_its_workload(tmp_path: Path) -> None:
+    async with ruled_cluster(tmp_path, "kueue") as ruled:
+        await ruled.apply([one for one in manifest(RELEASE, VALUES) if "rbac" in one["apiVersion"]])
+        await add_flavor(ruled.cluster)
+        await add_queue(ruled.cluster, "cq", cpu="1")
+        await submit(ruled.cluster, "job-a", queue="cq", cpu="2")
+        counted = KilledApi(ruled.way_in(USER))
+        registry = Registry()
+        waits = ObservedWaits(registry)
+        await Observer(counted, ruled.cluster.clock, _look, waits, 60.0).read_once()
+        assert (counted.writes, ruled.refused, waits.fault) == (0, [], "")
+        document = msgspec.json.decode(waits.document())
+        (line,) = document["workloads"]
+        assert (line["workload"], line["queue"], document["waitingWorkloads"]) == ("default/job-a", "default/cq", 1)
+        text = text_of(registry.read()).decode()
+        sample = f'shoal_observed_waiting_workloads{{namespace="default",queue="cq",reason="{line["code"]}"}} 1'
+        assert sample in text
+
+
+@virtual
 async def test_a_write_of_the_observer_does_not_leave_the_process(tmp_path: Path) -> None:
     async with ruled_cluster(tmp_path) as ruled:
         counted = KilledApi(ruled.cluster.api)
 
-        async def writes(api: Api) -> list[PodLine]:
+        async def writes(api: Api) -> ObservedObjects:
             await api.patch(PODS, "default", "a", Patch("merge", {}))
-            return []
+            return ObservedObjects()
 
         waits = ObservedWaits(Registry())
         observer = Observer(counted, ruled.cluster.clock, writes, waits, 60.0)
@@ -99,7 +120,8 @@ async def test_a_write_of_the_observer_does_not_leave_the_process(tmp_path: Path
 async def test_a_failed_reading_keeps_the_former_answer() -> None:
     registry = Registry()
     waits = ObservedWaits(registry)
-    waits.publish([PodLine("a/b", "waits", 1.0, {}, "", [], "q", "NotEnoughGpus", "words")], 5.0, 0.1)
+    pod_line = PodLine("a/b", "waits", 1.0, {}, "", [], "q", "NotEnoughGpus", "words")
+    waits.publish(ObservedObjects((pod_line,)), 5.0, 0.1)
     waits.failed("the server does not answer")
     assert waits.fault == ""
     text = text_of(registry.read()).decode()

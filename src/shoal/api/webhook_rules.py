@@ -35,6 +35,10 @@ class WebhookRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
     service_port: Port = 443
     names: tuple[str, ...] = ()
     """More names and addresses that its certificate is for."""
+    certificate_folder: str = ""
+    """Where another program renews tls.crt and tls.key; empty: Shoal makes and renews its own certificate."""
+    injected_from: str = ""
+    """Namespace and name of a Certificate of cert-manager, which then writes the authority to the configurations."""
 
     def check(self, where: Where) -> None:
         check_listening(self.address, where.below("address"))
@@ -48,6 +52,13 @@ class WebhookRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
         if self.enabled == "always" and not self.url and self.is_on_loopback:
             what = f"a Service cannot lead to {self.address}, and the API server comes by one where no url is given"
             raise UserError(what, where=where.below("address"), fix=OPEN_DOOR)
+        if bool(self.injected_from) != bool(self.certificate_folder):
+            what = "is given without the other one of certificateFolder and injectedFrom"
+            named = "injectedFrom" if self.injected_from else "certificateFolder"
+            raise UserError(what, where=where.below(named), fix="give both, or leave out both")
+        if self.injected_from and self.injected_from.count("/") != 1:
+            fix = "as in shoal-system/shoal-webhook"
+            raise UserError("is not a namespace and a name", where=where.below("injectedFrom"), fix=fix)
         for field, name in (("serviceNamespace", self.service_namespace), ("serviceName", self.service_name)):
             if not name:
                 raise UserError("is not to be empty", where=where.below(field))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shoal.client.http.access import Access
     from shoal.client.port import Api
     from shoal.store.snapshot.reading import Snapshot
-    from shoal.views.pod_list import PodLine
+    from shoal.wiring.observed_waits import ObservedObjects
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +49,8 @@ def observe(options: ObserveOptions, cluster_access: AccessOptions, logs: Loggin
     access = cluster_access.access()
     announce(access)
 
-    async def look(api: Api) -> list[PodLine]:
-        return await waiting_of(api, access)
+    async def look(api: Api) -> ObservedObjects:
+        return await observed_objects(api, access)
 
     with in_one_line(access):
         observe_cluster(
@@ -62,8 +62,8 @@ def observe(options: ObserveOptions, cluster_access: AccessOptions, logs: Loggin
         )
 
 
-async def waiting_of(api: Api, access: Access) -> list[PodLine]:
-    """All pods with their states, as `shoal get pods` lists them."""
+async def observed_objects(api: Api, access: Access) -> ObservedObjects:
+    """All pods and workloads with their states, as `shoal get` lists them."""
     import asyncio
 
     from shoal.client.clock import WallClock
@@ -71,14 +71,19 @@ async def waiting_of(api: Api, access: Access) -> list[PodLine]:
 
     snapshot = await read_snapshot(api, QueueRuling(), WallClock().now())
     # Health checks are answered meanwhile.
-    return await asyncio.to_thread(_lines, snapshot, access)
+    return await asyncio.to_thread(_objects, snapshot, access)
 
 
-def _lines(snapshot: Snapshot, access: Access) -> list[PodLine]:
+def _objects(snapshot: Snapshot, access: Access) -> ObservedObjects:
     from shoal.cli.listed_pods import pods_of_source
     from shoal.cli.manifests import loaded_of
     from shoal.cli.object_source import Source, sound
+    from shoal.cli.queue_lists import workload_lines
+    from shoal.wiring.observed_waits import ObservedObjects
 
     found, loaded = sound(snapshot, loaded_of)
     documents = [entry.document for entry in found.entries]
-    return pods_of_source(Source(documents, access.namespace, access.where, loaded, found.notes, access))
+    source = Source(documents, access.namespace, access.where, loaded, found.notes, access)
+    # What was loaded is used up by the pods.
+    queued = Source(documents, access.namespace, access.where, None, found.notes, access)
+    return ObservedObjects(tuple(pods_of_source(source)), tuple(workload_lines(queued)))

@@ -44,6 +44,8 @@ KINDS: tuple[InstalledKind, ...] = (
     InstalledKind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
     InstalledKind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     InstalledKind("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors"),
+    InstalledKind("cert-manager.io/v1", "Issuer", "issuers"),
+    InstalledKind("cert-manager.io/v1", "Certificate", "certificates"),
     InstalledKind(
         "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", is_namespaced=False
     ),

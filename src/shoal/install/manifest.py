@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from shoal.data.permissions import PARTS
 from shoal.install.cluster_policy import cluster_policy, component_configs, default_driver
 from shoal.install.objects.agent_access import OPERAND_ACCOUNTS, agent_policies
+from shoal.install.objects.certificates import certificate_objects, has_issued_certificate
 from shoal.install.objects.configuration import operator_config, scheduler_config, scheduling_parts
 from shoal.install.objects.deployments import (
     OBSERVER_PART,
@@ -22,7 +23,7 @@ from shoal.install.objects.deployments import (
 )
 from shoal.install.objects.network import network_objects
 from shoal.install.objects.observer import observer_objects
-from shoal.install.objects.permissions import RoleSubjects, manifests, operator_permissions
+from shoal.install.objects.permissions import RoleSubjects, manifests, operator_permissions, without_secrets
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues
 
@@ -84,7 +85,10 @@ def manifest(
     found: list[tuple[str, Obj]] = [("namespace", namespace_of(release, values))]
     found += [("definitions", one) for one in definitions]
     granted = manifests([part for part in parts if part in PARTS], RoleSubjects(release.namespace))
+    if has_issued_certificate(values):
+        granted = without_secrets(granted)
     found += [(SCHEDULER, one) for one in granted if one["kind"] != "Namespace"]
+    found += [(SCHEDULER, one) for one in certificate_objects(release, values)]
     found += [(SCHEDULER, config), *network_objects(release, values)]
     found.append((SCHEDULER, scheduler_deployment(release, values, config, nodes)))
     if has_operator:

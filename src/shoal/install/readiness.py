@@ -50,6 +50,13 @@ def _definition(obj: Obj) -> str:
     return str(names.get("message", "")) if names.get("status") == "False" else "not established"
 
 
+def _certificate(obj: Obj) -> str:
+    for one in (obj.get("status") or {}).get("conditions") or ():
+        if one.get("type") == "Ready":
+            return "" if one.get("status") == "True" else f"{one.get('reason', '')}: {one.get('message', '')}"
+    return "cert-manager has not issued it; see kubectl describe certificate"
+
+
 def _policy(obj: Obj) -> str:
     status = obj.get("status") or {}
     state = status.get("state", "")
@@ -70,6 +77,7 @@ _CHECKS = {
     "DaemonSet": _daemon_set,
     "CustomResourceDefinition": _definition,
     "ClusterPolicy": _policy,
+    "Certificate": _certificate,
 }
 
 

@@ -1,4 +1,4 @@
-"""Runs `shoal observe`: reads a cluster again and again, and serves why its pods wait. It sends no write request.
+"""Runs `shoal observe`: reads a cluster again and again, and serves why pods and workloads wait, without a write.
 
 It decides nothing, so several may run and none needs a Lease. A reading lists the cluster once. The pause after it is
 at least ten times as long, so that a large cluster is not listed all the time.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
@@ -25,13 +25,12 @@ from shoal.telemetry.health import HealthChecks
 from shoal.telemetry.metrics_endpoint import MetricsEndpoint, MetricsEndpointSettings
 from shoal.telemetry.process import measure_process
 from shoal.units.errors import ShoalError, one_line
-from shoal.views.pod_list import PodLine
-from shoal.wiring.observed_waits import ObservedWaits
+from shoal.wiring.observed_waits import ObservedObjects, ObservedWaits
 from shoal.wiring.process import Pacing, client_for, live
 from shoal.wiring.process_tasks import ProcessTasks
 
 _log = logging.getLogger("shoal.observe")
-Look = Callable[[Api], Awaitable[Sequence[PodLine]]]
+Look = Callable[[Api], Awaitable[ObservedObjects]]
 WAITS_PATH = "/waits"
 _REST = 10.0
 """The pause after a reading is at least so many times its duration."""
@@ -56,13 +55,13 @@ class Observer:
         """Returns the pause until the next reading, in seconds."""
         began_s = self._clock.seconds()
         try:
-            lines = await self._look(self._api)
+            found = await self._look(self._api)
         except ShoalError as error:
             _log.warning("the cluster cannot be read: %s", error)
             self._waits.failed(one_line(str(error)))
             return _RETRY_S
         took_s = self._clock.seconds() - began_s
-        self._waits.publish(lines, self._clock.now().timestamp(), took_s)
+        self._waits.publish(found, self._clock.now().timestamp(), took_s)
         return max(self._interval_s, took_s * _REST)
 
     async def run(self) -> None:

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shoal.api.webhook_rules import OPEN_DOOR, WebhookRules
@@ -208,8 +209,15 @@ def unreachable_text(rules: WebhookRules) -> str:
 def settings_of(rules: WebhookRules) -> WebhookSettings:
     from shoal.controllers.gatekeeping.webhook import WebhookSettings
 
-    address = WebhookAddress(rules.url, rules.service_namespace, rules.service_name, rules.service_port)
-    return WebhookSettings(rules.address, rules.port, address, rules.all_names())
+    address = WebhookAddress(
+        rules.url,
+        rules.service_namespace,
+        rules.service_name,
+        rules.service_port,
+        injected_from=rules.injected_from,
+    )
+    folder = Path(rules.certificate_folder) if rules.certificate_folder else None
+    return WebhookSettings(rules.address, rules.port, address, rules.all_names(), folder=folder)
 
 
 def settings_beside() -> WebhookSettings:

@@ -19,14 +19,17 @@ from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.context import Context, Controller
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
 from shoal.client.kind import DEFINITIONS, JOBS, NAMESPACES, PODS, SECRETS
+from shoal.client.port import Patch
 from shoal.client.refusals import RefusedError
 from shoal.client.served import Served
 from shoal.controllers.gatekeeping.held_kinds import GATE, MANAGED, QUEUE_LABEL, HoldingRules
 from shoal.controllers.gatekeeping.hooks import HOOKS, NAME, WebhookAddress
 from shoal.controllers.gatekeeping.rendezvous import ASKS
 from shoal.controllers.gatekeeping.webhook import Webhook, WebhookSettings
-from shoal.controllers.gatekeeping.webhook_certs import machine_date
+from shoal.controllers.gatekeeping.webhook_cert_folder import WebhookCertFolder
+from shoal.controllers.gatekeeping.webhook_certs import machine_date, new_papers
 from shoal.embedded.apiserver.foreign.converting import kueue_definitions
+from shoal.units.errors import TemporaryError
 
 Obj = dict[str, Any]
 _QUEUED = {QUEUE_LABEL: "team"}
@@ -46,12 +49,15 @@ class _Listening:
         is_last_resort: bool,
         date: Callable[[], datetime] = machine_date,
         is_begun_again: bool = False,
+        certs: Path | None = None,
     ) -> None:
         self.name = "webhook"
         self._is_to_end = is_begun_again
         self._served = Served(context)
-        address = WebhookAddress(url=f"https://127.0.0.1:{port}")
-        settings = WebhookSettings("127.0.0.1", port, address, ("127.0.0.1",), is_last_resort=is_last_resort, date=date)
+        address = WebhookAddress(url=f"https://127.0.0.1:{port}", injected_from="gpus/hook" if certs else "")
+        settings = WebhookSettings(
+            "127.0.0.1", port, address, ("127.0.0.1",), is_last_resort=is_last_resort, date=date, folder=certs
+        )
         self.webhook = Webhook(context, self._served, settings, HoldingRules)
 
     async def run(self) -> None:
@@ -77,6 +83,7 @@ async def _hooked(
     is_last_resort: bool = False,
     date: Callable[[], datetime] = machine_date,
     is_begun_again: bool = False,
+    certs: Path | None = None,
 ) -> AsyncIterator[SmallCluster]:
     async with small_cluster(folder, speed=_SPEED) as cluster:
         for definition in kueue_definitions():
@@ -85,7 +92,9 @@ async def _hooked(
         port = free_port()
 
         def make(context: Context) -> Controller:
-            made = _Listening(context, port, is_last_resort=is_last_resort, date=date, is_begun_again=is_begun_again)
+            made = _Listening(
+                context, port, is_last_resort=is_last_resort, date=date, is_begun_again=is_begun_again, certs=certs
+            )
             started.append(made)
             return made
 
@@ -169,6 +178,43 @@ async def _asked_by_default(cluster: SmallCluster) -> list[str]:
 
 async def _is_asked(cluster: SmallCluster, namespaces: list[str]) -> bool:
     return await _asked_by_default(cluster) == namespaces
+
+
+@_in_a_loop
+async def test_a_certificate_of_cert_manager_is_served_and_its_authority_left_to_cert_manager(tmp_path: Path) -> None:
+    papers = new_papers(("127.0.0.1",), machine_date())
+    (tmp_path / "tls.crt").write_bytes(papers.certificate)
+    (tmp_path / "tls.key").write_bytes(papers.key)
+    async with _hooked(tmp_path, certs=tmp_path) as cluster:
+        hooks = await cluster.get(HOOKS, NAME, "")
+        assert hooks["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "gpus/hook"}
+        assert {one["clientConfig"].get("caBundle") for one in hooks["webhooks"]} == {None}
+        for definition in await cluster.all(DEFINITIONS):
+            assert definition["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] == "gpus/hook"
+        assert not [one for one in await cluster.all(SECRETS) if one["metadata"]["name"] == "shoal-webhook-papers"]
+        bundle = base64.b64encode(papers.bundle).decode()
+        # As cert-manager injects it.
+        injected = [{**one, "clientConfig": {**one["clientConfig"], "caBundle": bundle}} for one in hooks["webhooks"]]
+        await cluster.api.patch(HOOKS, "", NAME, Patch("merge", {"webhooks": injected}))
+        meta: Obj = {"name": "j", "labels": dict(_QUEUED)}
+        job = await cluster.create(JOBS, {"metadata": meta, "spec": {"template": {"spec": _pod()}}})
+        assert job["spec"]["suspend"] is True
+        await cluster.pass_time(150)
+        hooks = await cluster.get(HOOKS, NAME, "")
+        assert {one["clientConfig"].get("caBundle") for one in hooks["webhooks"]} == {bundle}
+
+
+async def test_a_missing_certificate_is_named_and_looked_for_again(tmp_path: Path) -> None:
+    folder = WebhookCertFolder(tmp_path)
+    with pytest.raises(TemporaryError, match="cannot be read: No such file"):
+        await folder.papers()
+    (tmp_path / "tls.crt").write_bytes(b"")
+    (tmp_path / "tls.key").write_bytes(b"")
+    with pytest.raises(TemporaryError, match="is not issued yet"):
+        await folder.papers()
+    (tmp_path / "tls.crt").write_bytes(b"c")
+    (tmp_path / "tls.key").write_bytes(b"k")
+    assert (await folder.papers()).chain == b"ck"
 
 
 @_in_a_loop

@@ -21,6 +21,8 @@ PROVIDED = "shoal.dev/provided"
 BESIDE = {"shoal.dev/webhook": "beside-the-server"}
 """A label of configurations whose webhook started with the server and has another address after a restart."""
 HOLDING_PATH, RENDEZVOUS_PATH, CONVERTING_PATH = "/hold", "/rendezvous", "/convert"
+INJECT = "cert-manager.io/inject-ca-from"
+"""The annotation by which cert-manager writes the authority of a Certificate to an object."""
 _TIMEOUT_S = 5
 
 
@@ -33,13 +35,20 @@ class WebhookAddress(msgspec.Struct, frozen=True):
     port: int = 443
     is_beside: bool = False
     """Whether the webhook runs on the server's own machine and is started with it."""
+    injected_from: str = ""
+    """The Certificate from which cert-manager writes the authority to the configurations; empty: Shoal writes it."""
 
     def client(self, path: str, bundle: bytes) -> Obj:
-        trusted = {"caBundle": base64.b64encode(bundle).decode()}
+        trusted = {} if self.injected_from else {"caBundle": base64.b64encode(bundle).decode()}
         if self.url:
             return {"url": f"{self.url.rstrip('/')}{path}", **trusted}
         service = {"namespace": self.namespace, "name": self.service, "port": self.port, "path": path}
         return {"service": service, **trusted}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Of the configurations that refer to it."""
+        return {INJECT: self.injected_from} if self.injected_from else {}
 
     def hosts(self) -> tuple[str, ...]:
         """The host names of the Service, used or not."""
@@ -72,7 +81,8 @@ def configuration(
             unnamed = {"namespaceSelector": where, "objectSelector": names_none, "matchConditions": [nobodys]}
             hooks.append(_hook("default", client, kinds, unnamed))
     labels = {**OURS, **BESIDE} if address.is_beside else dict(OURS)
-    return {"metadata": {"name": NAME, "labels": labels}, "webhooks": hooks}
+    annotations = {"annotations": address.annotations} if address.annotations else {}
+    return {"metadata": {"name": NAME, "labels": labels, **annotations}, "webhooks": hooks}
 
 
 def _among(namespaces: Collection[str], selector: Obj) -> Obj:

@@ -13,6 +13,7 @@ import logging
 import math
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -41,6 +42,7 @@ from shoal.controllers.gatekeeping.hooks import (
 from shoal.controllers.gatekeeping.installer import is_ours
 from shoal.controllers.gatekeeping.policies import BINDINGS, OLDER_BINDINGS, OLDER_POLICIES, POLICIES
 from shoal.controllers.gatekeeping.reviews import admitted, converted
+from shoal.controllers.gatekeeping.webhook_cert_folder import WebhookCertFolder
 from shoal.controllers.gatekeeping.webhook_cert_secret import WebhookCertSecret
 from shoal.controllers.gatekeeping.webhook_certs import WebhookCerts, machine_date
 from shoal.controllers.gatekeeping.webhook_server import Answer, WebhookServer
@@ -64,6 +66,8 @@ class WebhookSettings(msgspec.Struct, frozen=True):
     is_last_resort: bool = True
     """Whether the webhook holds jobs only where admission policies are not served."""
     date: Callable[[], datetime] = machine_date
+    folder: Path | None = None
+    """Where another program renews the certificate."""
 
 
 class Webhook:
@@ -81,7 +85,11 @@ class Webhook:
         self._rules = rules
         address = settings.address
         hosts = (*settings.names, *address.hosts())
-        self._secret = WebhookCertSecret(context, (address.namespace, _PAPERS), hosts, settings.date)
+        self._certs: WebhookCertSecret | WebhookCertFolder = (
+            WebhookCertFolder(settings.folder)
+            if settings.folder is not None
+            else WebhookCertSecret(context, (address.namespace, _PAPERS), hosts, settings.date)
+        )
         answers: dict[str, Answer] = {HOLDING_PATH: self._held, RENDEZVOUS_PATH: self._met, CONVERTING_PATH: converted}
         self.server = WebhookServer(answers)
         self._papers: WebhookCerts | None = None
@@ -125,7 +133,7 @@ class Webhook:
 
     async def look(self) -> None:
         """Correct certificates, server and configurations where they differ from the desired state."""
-        papers = await self._secret.papers()
+        papers = await self._certs.papers()
         if papers != self._papers:
             self.server.show(papers)
             self._papers = papers
@@ -199,12 +207,17 @@ class Webhook:
         obj = item.obj()
         if (obj["metadata"].get("labels") or {}).get(PROVIDED) != "kueue" or len(obj["spec"]["versions"]) < 2:
             return
-        if says(obj["spec"].get("conversion"), wanted):
+        annotations = self._settings.address.annotations
+        present = obj["metadata"].get("annotations") or {}
+        if says(obj["spec"].get("conversion"), wanted) and says(present, annotations):
             return
         # It may have had another address: only one of url and service is allowed.
         client = {"url": None, "service": None, **wanted["webhook"]["clientConfig"]}
         written = {**wanted, "webhook": {**wanted["webhook"], "clientConfig": client}}
-        body = {"metadata": {"resourceVersion": str(item.version)}, "spec": {"conversion": written}}
+        meta: Obj = {"resourceVersion": str(item.version)}
+        if annotations:
+            meta["annotations"] = annotations
+        body = {"metadata": meta, "spec": {"conversion": written}}
         self._brake.writes()
         await self._context.api.patch(DEFINITIONS, "", item.name, Patch("merge", body))
 

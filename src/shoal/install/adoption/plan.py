@@ -204,11 +204,12 @@ def _has_condition(obj: Obj, name: str) -> bool:
 
 
 def _next_steps(project: AdoptedProject, release: Release) -> Iterator[str]:
-    yield f"check what waits: shoal queue -A; shoal status {release.name}"
+    yield f"check what waits: shoal get workloads; shoal status {release.name}"
     yield f"pause what installs {project.title} again (Helm, Argo CD, Flux), or its replicas return"
     if project.name == KAI.name:
         yield "when all pods that share GPUs have ended, remove the reservation pods of KAI"
-    yield f"to return to {project.title}: shoal install {release.name} --adopt {project.name} --revert"
+    named = f"{release.name} -n {release.namespace}"
+    yield f"to return to {project.title}: shoal install {named} --adopt {project.name} --revert"
     yield f"keep the definitions and the namespace of {project.title} as long as its objects are used"
 
 

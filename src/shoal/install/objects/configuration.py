@@ -9,6 +9,7 @@ from shoal.api.run_configuration import RUN_KIND, RUN_VERSION, RunConfiguration
 from shoal.api.yaml_out import to_yaml
 from shoal.api.yaml_text import read_yaml
 from shoal.data.permissions import BY_DEFAULT, DRIVER_UPGRADES
+from shoal.install.objects.certificates import CERTIFICATE, CERTIFICATE_FOLDER, has_issued_certificate
 from shoal.install.objects.permissions import OPERATOR
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues, merged
@@ -26,6 +27,11 @@ def scheduler_config(release: Release, values: ChartValues) -> Obj:
         "address": "0.0.0.0",  # noqa: S104 - of the pod; the Service leads there
         "serviceNamespace": release.namespace,
     }
+    if has_issued_certificate(values):
+        webhook |= {
+            "certificateFolder": CERTIFICATE_FOLDER,
+            "injectedFrom": f"{release.namespace}/{CERTIFICATE}",
+        }
     own = {"apiVersion": RUN_VERSION, "kind": RUN_KIND, "webhook": webhook}
     if values.get("controllers") or values.get("operator.enabled"):
         own["controllers"] = list(scheduling_parts(values))

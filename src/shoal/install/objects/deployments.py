@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from shoal.install.objects.certificates import CERTIFICATE_FOLDER, CERTIFICATE_SECRET, has_issued_certificate
 from shoal.install.objects.configuration import CONFIG, OPERATOR_CONFIG
 from shoal.install.objects.permissions import ACCOUNT, OPERATOR
 from shoal.install.objects.requests import observer_resources, operator_resources, scheduler_resources
@@ -44,6 +45,10 @@ def scheduler_deployment(release: Release, values: ChartValues, config: Obj, nod
     container["ports"].append({"name": "webhook", "containerPort": WEBHOOK_PORT, "protocol": "TCP"})
     container["resources"] = values.get("resources") or scheduler_resources(nodes)
     pod = _pod(values, container, ACCOUNT, "shoal-config")
+    if has_issued_certificate(values):
+        mount = {"name": "certificate", "mountPath": CERTIFICATE_FOLDER, "readOnly": True}
+        container["volumeMounts"].append(mount)
+        pod["volumes"].append({"name": "certificate", "secret": {"secretName": CERTIFICATE_SECRET}})
     pod["priorityClassName"] = values.get("priorityClassName")
     pod["topologySpreadConstraints"] = [
         {

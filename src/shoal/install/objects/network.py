@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from shoal.install.objects.certificates import WEBHOOK_SERVICE
 from shoal.install.objects.deployments import (
     METRICS_PORT,
     OBSERVER,
@@ -17,7 +18,7 @@ from shoal.install.release import PART, Release
 from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
-WEBHOOK_SERVICE, METRICS_SERVICE = "shoal-webhook", "shoal-metrics"
+METRICS_SERVICE = "shoal-metrics"
 
 
 def network_objects(release: Release, values: ChartValues) -> Iterator[tuple[str, Obj]]:

@@ -17,6 +17,7 @@ from shoal.data.role_lines import rules
 Obj = dict[str, Any]
 ACCOUNT = "shoal"
 OPERATOR = "shoal-operator"
+_SECRETS = "secrets"
 _GROUP = "rbac.authorization.k8s.io"
 _LABELS = {"app.kubernetes.io/name": "shoal", "app.kubernetes.io/managed-by": "shoal"}
 
@@ -65,6 +66,15 @@ def observer_permissions(lines: tuple[str, ...], account: str, namespace: str) -
     """An account that may do this alone: no Events and no Lease."""
     grant = RoleSubjects(namespace, account=account)
     return [_object("v1", "ServiceAccount", account, namespace), *_cluster_wide(account, lines, grant)]
+
+
+def without_secrets(roles: Sequence[Obj]) -> list[Obj]:
+    """Where another program maintains the certificate of the webhook, no right on Secrets is needed."""
+    return [{**one, "rules": _other_rules(one)} if "rules" in one else one for one in roles]
+
+
+def _other_rules(role: Obj) -> list[Obj]:
+    return [rule for rule in role["rules"] if _SECRETS not in rule["resources"]]
 
 
 def _about(lines: tuple[str, ...], lease: str) -> tuple[str, ...]:

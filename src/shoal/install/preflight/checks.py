@@ -9,6 +9,7 @@ import msgspec
 
 from shoal.install.manifest import Address
 from shoal.install.preflight.cluster_checks import (
+    certificate_findings,
     definition_findings,
     foreign_findings,
     hook_findings,
@@ -54,6 +55,7 @@ def findings(
         *definition_findings(facts, [one for one in objects if one["kind"] == "CustomResourceDefinition"], release),
         *hook_findings(facts),
         *priority_findings(facts, objects),
+        *([] if values.get("observe.enabled") else certificate_findings(facts, values)),
         *foreign_findings(foreign, release),
         *software_findings(facts, values, release),
         *image_findings(values, release),

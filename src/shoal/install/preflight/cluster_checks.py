@@ -7,6 +7,7 @@ from typing import Any
 
 from shoal.install.inventory import REMOVING
 from shoal.install.manifest import ENFORCE, Address
+from shoal.install.objects.certificates import has_issued_certificate
 from shoal.install.objects.deployments import image_of
 from shoal.install.preflight.facts import ClusterFacts, DefinitionFacts, Finding
 from shoal.install.preflight.supported_versions import is_older, unsupported
@@ -121,6 +122,24 @@ def hook_findings(facts: ClusterFacts) -> Iterator[Finding]:
                 f"Service {hook.service} has no endpoint",
                 f"start its pods, or remove it with: kubectl delete {hook.kind.lower()} {hook.configuration}",
             )
+
+
+def certificate_findings(facts: ClusterFacts, values: ChartValues) -> Iterator[Finding]:
+    """The definitions of cert-manager, where it is to issue the certificate of the webhook."""
+    if not has_issued_certificate(values) or "definitions" in facts.unread:
+        return
+    there = {one.name: one for one in facts.definitions}
+    for name in ("certificates.cert-manager.io", "issuers.cert-manager.io"):
+        found = there.get(name)
+        if found is None or "v1" not in found.served:
+            told = "does not exist" if found is None else "does not serve the version v1"
+            yield Finding(
+                "error",
+                "certificates",
+                f"the CustomResourceDefinition {name} {told}, and webhook.certificates is cert-manager",
+                "install cert-manager first, or set webhook.certificates=shoal",
+            )
+            return
 
 
 def foreign_findings(foreign: Sequence[Address], release: Release) -> Iterator[Finding]:

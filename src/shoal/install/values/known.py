@@ -23,6 +23,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "daemonsets.updateStrategy": ("RollingUpdate", "OnDelete"),
     "operator.defaultRuntime": ("containerd", "crio", "docker"),
     "sandboxWorkloads.defaultWorkload": ("container", "vm-passthrough", "vm-vgpu"),
+    "webhook.certificates": ("shoal", "cert-manager"),
     "ccManager.defaultMode": ("on", "off", "devtools"),
     **{path: _PULL for path in BY_PATH if path.endswith(".imagePullPolicy") or path == "image.pullPolicy"},
 }

@@ -30,6 +30,8 @@ SHOAL_OPTIONS: tuple[Option, ...] = (
     _own("observe.enabled", False, "Install only the observer: it may read, explains what waits, and decides nothing."),
     _own("observe.interval", "60s", "The time between two readings of the observer."),
     _own("webhook.enabled", True, "Create the Service shoal-webhook: for older Kubernetes and Kueue's versions."),
+    _own("webhook.certificates", "shoal", "Who creates and renews the certificate of the webhook."),
+    _own("webhook.issuerRef", FREE, "With cert-manager: the issuer, as name and kind; empty means a self-signed one."),
     _own("metrics.serviceMonitor.enabled", False, "Create a ServiceMonitor for Shoal's own metrics."),
     _own("metrics.serviceMonitor.interval", "30s", "Its interval."),
     _own("crds.projects", ["gpu-operator", "kueue"], "Projects whose definitions are installed if they are missing."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from shoal.client.kind import LEASES, SECRETS, Kind
 from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.data.permissions import ELECTION_NAMESPACE
+from shoal.install.objects.certificates import AUTHORITY, CERTIFICATE_SECRET
 from shoal.install.release import MANAGED_BY, PART
 from shoal.wiring.installation.cluster_writer import ClusterWriter
 
@@ -50,7 +51,8 @@ async def _exists(writer: ClusterWriter, lease: str) -> bool:
 
 async def remove_written_objects(writer: ClusterWriter, namespace: str) -> None:
     """After the processes have ended: the API server must not ask a webhook that is gone."""
-    for kind, inside, name in (*await written_objects(writer), (SECRETS, namespace, _PAPERS)):
+    secrets = ((SECRETS, namespace, name) for name in (_PAPERS, CERTIFICATE_SECRET, AUTHORITY))
+    for kind, inside, name in (*await written_objects(writer), *secrets):
         await _delete(writer, kind, inside, name)
 
 
