@@ -37,7 +37,9 @@ Obj = dict[str, Any]
 
 
 def _template(*command: str) -> Obj:
-    main = {"name": "main", "image": "none", "command": [*command]}
+    """With a limit whose use is measured while the pod runs."""
+    limits = {"limits": {"ephemeral-storage": "1Gi"}}
+    main = {"name": "main", "image": "none", "command": [*command], "resources": limits}
     return {"spec": {"runtimeClassName": "process", "restartPolicy": "Never", "containers": [main]}}
 
 

@@ -79,6 +79,23 @@ def test_a_container_runtime_that_is_not_there_is_one_clear_line(
     assert "--runtime-endpoint is only for --this-machine" in capsys.readouterr().err
 
 
+def test_a_configuration_of_gpus_that_cannot_be_used_is_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, bad = ["--state", str(tmp_path / "state")], tmp_path / "bad.yaml"
+    bad.write_text("version: v2\n")
+    assert main(["up", *state, "--this-machine", "--gpu-config", str(bad)]) == 2
+    assert f"{bad}: unknown version: v2" in capsys.readouterr().err
+    assert main(["join", *state, "--gpu-config", str(tmp_path / "none")]) == 2
+    assert f"{tmp_path}/none: there is no such file or folder; correct --gpu-config" in capsys.readouterr().err
+    assert main(["up", *state, "--gpu-config", str(bad)]) == 2
+    assert "--gpu-config is only for --this-machine" in capsys.readouterr().err
+
+    monkeypatch.chdir(tmp_path)
+    choice = EmbeddedOptions(is_this_machine=True, gpu_config=Path("bad.yaml"))
+    assert choice.arguments()[-2:] == ["--gpu-config", str(bad)]
+
+
 def test_what_is_switched_off_stays_off_in_every_process(tmp_path: Path) -> None:
     choice = EmbeddedOptions(has_contention=False, has_foreign=False, metrics_port=0)
     assert choice.arguments()[-3:] == ["--metrics-port", "0", "--no-contention"]

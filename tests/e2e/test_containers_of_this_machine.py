@@ -380,3 +380,21 @@ def test_a_deleted_pod_leaves_nothing_at_the_runtime(machine: ContainerMachine) 
     machine.until("pod/after", ".status.phase", "Succeeded")
     assert not folder.exists()
     assert uid not in Path("/proc/self/mountinfo").read_text()
+
+
+def test_a_container_that_writes_more_than_its_limit_is_evicted(machine: ContainerMachine) -> None:
+    limits = {"resources": {"limits": {"ephemeral-storage": "1Mi"}}}
+    pod = machine.create("writer", "dd if=/dev/zero of=/file bs=1M count=4 2>/dev/null; sleep 1000", limits)
+    machine.until(pod, ".status.phase", "Failed")
+
+    message = "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. "
+    assert machine.field(pod, ".status.reason") == "Evicted"
+    assert machine.field(pod, ".status.message") == message
+
+
+def test_a_pod_with_users_of_its_own_is_refused(machine: ContainerMachine) -> None:
+    pod = machine.create("users", "sleep 1000", hostUsers=False)
+    machine.until(pod, ".status.phase", "Failed")
+
+    assert machine.field(pod, ".status.reason") == "UnsupportedByContainers"
+    assert machine.field(pod, ".status.message").startswith("spec.hostUsers: false is not supported")

@@ -237,3 +237,15 @@ def test_what_is_not_supported_is_refused(machine: Machine) -> None:
     message = machine.kubectl("get", name, "-o", "jsonpath={.status.message}")
 
     assert message == "spec.containers[main].securityContext.privileged is not supported for process pods"
+
+
+def test_a_pod_that_fills_a_volume_beyond_its_size_is_evicted(machine: Machine) -> None:
+    volumes = [{"name": "cache", "emptyDir": {"sizeLimit": "1Mi"}}]
+    mounts = {"volumeMounts": [{"name": "cache", "mountPath": "/cache"}]}
+    script = 'dd if=/dev/zero of="$SHOAL_MOUNT_CACHE/file" bs=1M count=3 2>/dev/null; sleep 1000'
+    name = created(machine, pod("filling", "sh", "-c", script, main=mounts, volumes=volumes))
+    until(machine, name, ".status.phase", "Failed")
+
+    assert machine.kubectl("get", name, "-o", "jsonpath={.status.reason}") == "Evicted"
+    message = machine.kubectl("get", name, "-o", "jsonpath={.status.message}")
+    assert message == 'Usage of EmptyDir volume "cache" exceeds the limit "1Mi". '

@@ -7,20 +7,25 @@ import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
+from build.fake_mps import FakeMps
 from build.gpu_pods import gpu_pod
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.agent.kubelet.closing_mig_control import ClosingMigControl
 from shoal.agent.kubelet.machine import ThisMachine
 from shoal.agent.kubelet.node import NodeDescription, NodeOfThisMachine
 from shoal.agent.patient_call import PatientCall
 from shoal.client.kind import NODES
+from shoal.devices.mig_port import MigChangeError
 from shoal.devices.pod_refusal import Refused
 from shoal.units.errors import UserError
 from shoal.wiring.gpu_configs import check_gpu_config, plugin_config_maps
+from shoal.wiring.gpu_sharing import SharingOptions
 from shoal.wiring.machine_gpus import GpuScene, MachineGpus, OpenGpus, open_machine_gpus
 
 Obj = dict[str, Any]
@@ -112,7 +117,6 @@ async def test_a_changed_file_shares_the_gpus_and_renames_the_resource_while_pod
         await machine.pass_time()
         amounts, labels = await machine.found()
         assert amounts == {SHARED: "16"}
-        assert labels["nvidia.com/gpu.product"].endswith("H100-80GB-HBM3-SHARED") is False
         assert labels["nvidia.com/gpu.replicas"] == "2"
 
         file.write_text("version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: -3}]}}\n")
@@ -194,6 +198,48 @@ async def test_programs_of_gpus_that_mps_shares_find_its_daemon(tmp_path: Path) 
         assert (tmp_path / "mps/shm").samefile("/dev/shm")  # noqa: S108 - that of MPS
 
 
+@asynccontextmanager
+async def shared_by(mps: FakeMps, folder: Path, file: Path) -> AsyncIterator[Machine]:
+    gpus = MachineGpus(None, "dgx-h100", SharingOptions(mps_control=str(mps.program)))
+    opened = (await open_machine_gpus("dgx-h100")).opened
+    assert opened is not None
+    await gpus.open(PatientCall(lambda: opened, 10.0))
+    try:
+        async with running(folder, gpus, file) as machine:
+            yield machine
+    finally:
+        mps.close()
+
+
+@virtual
+async def test_a_daemon_of_mps_runs_while_the_configuration_wants_it(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(sliced(4, "mps"))
+    # Paths of sockets are short.
+    with TemporaryDirectory(prefix="mps-") as name:
+        mps = FakeMps(Path(name))
+        async with shared_by(mps, Path(name), file) as machine:
+            assert (await machine.found())[0] == {GPU: "32"}
+            assert mps.commands()[0].startswith(f"start {name}/mps/nvidia.com/gpu/log")
+
+            file.write_text("version: v1\n")
+            await machine.cluster.pass_time(60.0)
+            assert (await machine.found())[0] == {GPU: "8"}
+            assert mps.commands()[-1] == "quit"
+
+
+@virtual
+async def test_gpus_without_a_daemon_of_mps_are_not_allocatable(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(sliced(4, "mps"))
+    with TemporaryDirectory(prefix="mps-") as name:
+        mps = FakeMps(Path(name))
+        mps.set(start=1)
+        async with shared_by(mps, Path(name), file) as machine:
+            assert (await machine.found())[0] == {GPU: "0"}
+            assert isinstance(machine.gpus.node.admit(gpu_pod("a", 1)), Refused)
+
+
 @virtual
 async def test_instances_are_created_when_the_scheduler_requests_them(tmp_path: Path) -> None:
     async with running(tmp_path, await open_machine_gpus("dgx-h100")) as machine:
@@ -255,6 +301,57 @@ async def test_a_machine_gets_its_gpus_when_a_driver_that_was_silent_responds(tm
 
         amounts, labels = await machine.found()
         assert (amounts, labels["nvidia.com/gpu.count"]) == ({GPU: "8"}, "8")
+
+
+@virtual
+async def test_a_machine_gets_its_gpus_when_a_driver_is_installed_after_the_start(tmp_path: Path) -> None:
+    source = await open_machine_gpus("dgx-h100")
+    opened, is_installed = source.opened, False
+    assert opened is not None
+
+    def open_driver() -> OpenGpus:
+        if not is_installed:
+            raise UserError("NVIDIA's driver is not installed")
+        return opened
+
+    gpus = MachineGpus(None, "dgx-h100")
+    opening = PatientCall(open_driver, 10.0)
+    with pytest.raises(UserError):
+        await gpus.open(opening)
+    async with running(tmp_path, gpus) as machine:
+        assert (await machine.found())[0] == {}
+        is_installed = True
+        await machine.cluster.pass_time(120.0)
+
+        assert (await machine.found())[0] == {GPU: "8"}
+
+
+@virtual
+async def test_what_a_layout_change_is_about_to_take_is_given_to_no_pod(tmp_path: Path) -> None:
+    async with running(tmp_path, await open_machine_gpus("dgx-h100[mig=all-1g.10gb]")) as machine:
+        resource = "nvidia.com/mig-1g.10gb"
+        gpus, opened = machine.gpus.node, machine.gpus.opened
+        assert opened is not None
+        assert opened.mig is not None
+        control = ClosingMigControl(opened.mig, gpus)
+        assert gpus.admit(gpu_pod("has", 1, resource)) is None
+        own = gpus.environment("has", "main")["CUDA_VISIBLE_DEVICES"]
+        first = next(gpu for gpu in opened.driver.gpus().gpus if own in {one.uuid for one in gpu.instances})
+        numbers = [one.instance for one in first.instances if one.uuid != own]
+        held = next(one.instance for one in first.instances if one.uuid == own)
+
+        with pytest.raises(MigChangeError, match="a pod has it"):
+            control.destroy(first.uuid, int(held or 0))
+        with pytest.raises(MigChangeError, match="a pod has the GPU"):
+            control.set_mode(first.uuid, enabled=False)
+        control.destroy(first.uuid, int(numbers[0] or 0))
+
+        # The driver has not listed the change yet.
+        assert gpus.capacity() == {resource: "56"}
+        assert gpus.allocatable() == {resource: "55"}
+        opened.health.read()
+        gpus.reopen()
+        assert gpus.allocatable() == gpus.capacity() == {resource: "55"}
 
 
 @pytest.mark.parametrize(

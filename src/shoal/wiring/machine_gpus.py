@@ -20,6 +20,7 @@ import msgspec
 from shoal.agent.features.label_source import LabelSource, MachineFiles, SourceSettings
 from shoal.agent.health.node_condition import NodeConditionWriter, PodUser
 from shoal.agent.health.watcher import HealthWatcher
+from shoal.agent.kubelet.closing_mig_control import ClosingMigControl
 from shoal.agent.kubelet.gpus import NodeGpus
 from shoal.agent.mig.label_controller import MigLabelController, MigSettings
 from shoal.agent.mig.layout_change import NodeMig
@@ -90,6 +91,7 @@ class MachineGpus:
         self._mps: MpsSharing | None = None
         self._source: LabelSource | None = None
         self._is_watched = False
+        self._layout_changed = asyncio.Event()
         if opened is not None:
             self._attach(opened)
 
@@ -124,7 +126,12 @@ class MachineGpus:
     async def run(self, scene: GpuScene) -> None:
         """Keep the Node true until cancelled."""
         opened = await self._present(scene)
-        works = [self._watch_health(opened.health, scene), self._follow(scene), self._follow_mps(scene)]
+        works = [
+            self._watch_health(opened.health, scene),
+            self._follow(scene),
+            self._follow_mps(scene),
+            self._follow_layout(opened.health, scene),
+        ]
         if opened.mig is not None:
             works.append(self._mig_controller(opened, opened.mig, scene).run())
         tasks = [asyncio.ensure_future(one) for one in works]
@@ -246,23 +253,30 @@ class MachineGpus:
             is_shared = self.node.config.sharing == "mps" and self._mps is not None
             await scene.clock.sleep(_MPS_S if is_shared else _WITHOUT_MPS_S)
 
+    async def _follow_layout(self, health: HealthWatcher, scene: GpuScene) -> None:
+        """What this process changes is advertised at once."""
+        while True:
+            await self._layout_changed.wait()
+            self._layout_changed.clear()
+            await asyncio.to_thread(health.read)
+            self.node.reopen()
+            await asyncio.to_thread(self.read_metadata)
+            scene.changed()
+
     def _mig_controller(self, opened: OpenGpus, control: MigControl, scene: GpuScene) -> MigLabelController:
         loop = asyncio.get_running_loop()
 
-        def look() -> None:
-            opened.health.read()
-            self.read_metadata()
-            loop.call_soon_threadsafe(scene.changed)
-
         def changed() -> None:
-            loop.run_in_executor(None, look)
+            # It is called in several threads.
+            loop.call_soon_threadsafe(self._layout_changed.set)
 
+        closing = ClosingMigControl(control, self.node)
         settings = MigSettings(
             node=scene.node,
             changed=changed,
             held=self.node.in_use,
         )
-        return MigLabelController(scene.api, scene.clock, NodeMig(opened.driver, control), settings)
+        return MigLabelController(scene.api, scene.clock, NodeMig(opened.driver, closing), settings)
 
 
 async def open_machine_gpus(fake: str = "", patience_s: float = _OPEN_S) -> MachineGpus:

@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from build.gpu_pods import watched
+import pytest
+
+from build.gpu_pods import gpu_pod, watched
 from shoal.agent.kubelet.cri.gpu_access import CdiFolder, GpuAccess
 from shoal.agent.kubelet.gpus import NodeGpus
+from shoal.devices.plugin_config import PluginConfig
 from shoal.wiring.gpu_driver import open_driver
 
 Obj = dict[str, Any]
@@ -78,3 +81,21 @@ def test_without_a_driver_nothing_is_added() -> None:
     found = GpuAccess(lambda: None, NodeGpus(None), CdiFolder()).of("u", "main")
 
     assert not found.environment
+
+
+@pytest.mark.parametrize("has_cdi", [False, True])
+def test_containers_of_a_gpu_that_mps_shares_have_the_folders_of_its_daemon(tmp_path: Path, has_cdi: bool) -> None:
+    driver = open_driver("dgx-h100")
+    gpus = NodeGpus(watched(driver))
+    gpus.use(PluginConfig(sharing="mps", replicas=(("*", 4),)), f"{tmp_path}/mps")
+    assert gpus.admit(gpu_pod("u", 1)) is None
+
+    found = GpuAccess(lambda: driver, gpus, CdiFolder(tmp_path / "cdi" if has_cdi else None, tmp_path)).of("u", "main")
+
+    assert found.environment == {
+        "NVIDIA_VISIBLE_DEVICES": "void",
+        "CUDA_MPS_PIPE_DIRECTORY": "/mps/nvidia.com/gpu/pipe",
+    }
+    mounts = {one.container_path: str(one.host_path) for one in found.mounts}
+    assert mounts["/mps/nvidia.com/gpu/pipe"] == f"{tmp_path}/mps/nvidia.com/gpu/pipe"
+    assert mounts["/dev/shm"] == f"{tmp_path}/mps/shm"  # noqa: S108 - that of MPS

@@ -126,6 +126,51 @@ async def test_a_container_is_evicted_for_what_it_wrote_to_its_own_file_system(t
 
 
 @pytest.mark.slow
+async def test_a_container_above_its_own_limit_is_named_though_the_pod_is_within_the_sum(tmp_path: Path) -> None:
+    async with kubelet_on_cri(tmp_path) as machine:
+        limits = {"writer": "1Mi", "calm": "1Gi"}
+        containers = [
+            {
+                "name": name,
+                "image": "app:1",
+                "command": ["serve"],
+                "resources": {"limits": {"ephemeral-storage": limit}},
+            }
+            for name, limit in limits.items()
+        ]
+        await machine.create_all("two", containers)
+        await machine.until(lambda: len(machine.cri.containers) == 2)
+        id_ = next(one.id for one in machine.cri.containers.values() if one.metadata.name == "writer")
+        machine.cri.used, machine.cri.written = {id_: (1, 1, 1)}, {id_: 2 * MIB}
+
+        await machine.until(lambda: is_failed(machine, "two"))
+
+        status = (await machine.cluster.get(PODS, "two"))["status"]
+        assert status["message"] == 'Container writer exceeded its local ephemeral storage limit "1Mi". '
+
+
+@pytest.mark.slow
+async def test_a_pod_that_is_evicted_stays_so_after_the_kubelet_was_killed(tmp_path: Path) -> None:
+    async with kubelet_on_cri(tmp_path) as machine:
+        volumes = [{"name": "cache", "emptyDir": {"sizeLimit": "1Mi"}}]
+        mounts = {"volumeMounts": [{"name": "cache", "mountPath": "/cache"}]}
+        uid = await machine.create("full", "serve", volumes=volumes, container=mounts)
+        await machine.until_ready("full")
+        machine.kubelet.evict(uid, "too large")
+        await machine.kill()
+
+        later = KubeletOnCri(machine.cluster, machine.cri, tmp_path)
+        try:
+            await later.until(lambda: is_failed(later, "full"))
+            status = (await machine.cluster.get(PODS, "full"))["status"]
+            assert (status["reason"], status["message"]) == ("Evicted", "too large")
+            assert machine.cri.starts[(uid, "main", 0)] == 1
+            assert not machine.cri.running(uid, "main")
+        finally:
+            await later.kill()
+
+
+@pytest.mark.slow
 async def test_a_pod_that_requests_more_of_the_disk_than_is_allocatable_is_refused(tmp_path: Path) -> None:
     async with kubelet_on_cri(tmp_path) as machine:
         wanted = {"resources": {"requests": {"ephemeral-storage": "60Gi"}}}

@@ -7,6 +7,7 @@ keep it. A device that a stored pod has is not given to another one, also if the
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -74,6 +75,9 @@ class NodeGpus:
         self._unknown: dict[str, tuple[HeldIds, ...]] = {}
         """What stored pods have, of pods with devices that were not listed yet."""
         self._allocation = DeviceAllocation(self._is_usable)
+        self._lock = threading.Lock()
+        """No pod gets a device while another thread closes it."""
+        self._closed: frozenset[tuple[str, int | None]] = frozenset()
         self._look()
 
     def attach(self, known: KnownGpus) -> None:
@@ -97,8 +101,27 @@ class NodeGpus:
 
     def admit(self, pod: Obj) -> Refused | None:
         self._look()
-        found = self._allocation.admit(pod, {**self._names, **self._pool}, self._rules)
+        with self._lock:
+            found = self._allocation.admit(pod, {**self._names, **self._pool}, self._rules)
         return found if isinstance(found, Refused) else None
+
+    def close(self, uuid: str, instance: int | None = None) -> bool:
+        """Give a GPU, or a GPU instance of it, to no pod until `reopen`, because it is about to change. False, and
+        without effect, if a pod has it or a part of it. It may be called in any thread."""
+        indexes = {gpu.index for gpu in self._listed if gpu.uuid == uuid}
+        with self._lock:
+            for device in self._held_devices():
+                if device.gpu in indexes and (
+                    instance is None or device.cut is None or device.cut.instance == instance
+                ):
+                    return False
+            self._closed = self._closed | {(uuid, instance)}
+        return True
+
+    def reopen(self) -> None:
+        """The layout is as the driver lists it now."""
+        self._look()
+        self._closed = frozenset()
 
     def held(self, uid: str) -> tuple[HeldIds, ...]:
         return self._unknown.get(uid) or tuple(
@@ -192,6 +215,8 @@ class NodeGpus:
         gpu = next((one for one in self._listed if one.index == device.gpu), None)
         instance = device.cut.instance if device.cut is not None else None
         if gpu is None or self._known is None or not self._known.is_usable(gpu.uuid, instance):
+            return False
+        if not self._closed.isdisjoint({(gpu.uuid, None), (gpu.uuid, instance)}):
             return False
         if self.config.sharing == "mps" and device.replicas > 1 and not self.is_shared_ready(gpu.uuid):
             return False
