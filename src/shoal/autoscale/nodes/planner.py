@@ -98,7 +98,7 @@ class NodePlanner:
 
     def plan(self, pods: Sequence[Pod] | None = None, excluded: Collection[str] = ()) -> NodePlan:
         """Place the pods, then choose a type for each planned node. `excluded`: nodes that are removed first."""
-        self._nodes, self._of_pool, self._placed, self._refusals = [], {}, {}, {}
+        self._nodes, self._of_pool, self._placed, self._refusals, self._made = [], {}, {}, {}, 0
         self._domains = self._domains_without(excluded)
         self._existing.exclude(excluded)
         for limits in self._limits.values():
@@ -323,7 +323,7 @@ class NodePlanner:
         offers = [template.offerings[each] for each in np.flatnonzero(node.offers)]
         return NewNode(
             template.name,
-            node.requirements,
+            node.requirements.without(HOSTNAME_LABEL),
             tuple(template.types[number] for number in numbers),
             chosen,
             offering,

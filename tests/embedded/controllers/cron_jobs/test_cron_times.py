@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from shoal.units.schedules import ScheduleError, read_schedule
 from shoal.embedded.controllers.cron_jobs.schedule_times import (
     NeverTwiceError,
     ScheduleTimes,
     find_schedule_time,
     next_wake_s,
 )
+from shoal.units.schedules import ScheduleError, read_schedule
 
 NEW_YORK = "America/New_York"
 
