@@ -91,3 +91,24 @@ def test_no_plan_exceeds_limits_or_nodes_and_no_gang_is_split(
     for gang in set(of.values()):
         members = {key for key, name in of.items() if name == gang}
         assert members <= placed or not members & placed
+
+
+def test_a_gang_that_must_be_in_one_zone_gets_the_cheapest_zone_that_holds_all_of_it() -> None:
+    pods, gangs = _gang("train", 2, 8)
+    here, there = machine("m", 96, price=30, gpus=8, zones=["a"]), machine("n", 96, price=20, gpus=8, zones=["b"])
+    plan = planned((here, there), pods, gangs=gangs, together={"train": "topology.kubernetes.io/zone"})
+
+    assert [(node.launch.name, node.zones) for node in plan.new_nodes] == [("n", ("b",))] * 2
+
+
+def test_a_gang_is_not_planned_over_several_zones_if_it_must_be_in_one() -> None:
+    pods, gangs = _gang("train", 2, 8)
+    pools = [
+        pool("a", ("topology.kubernetes.io/zone", "In", ["a"]), limits={"nodes": 1}),
+        pool("b", ("topology.kubernetes.io/zone", "In", ["b"]), limits={"nodes": 1}),
+    ]
+
+    assert len(planned((GPU8,), pods, gangs=gangs, pools=pools).new_nodes) == 2
+    assert not planned(
+        (GPU8,), pods, gangs=gangs, pools=pools, together={"train": "topology.kubernetes.io/zone"}
+    ).new_nodes

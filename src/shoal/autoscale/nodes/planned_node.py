@@ -20,6 +20,9 @@ from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL
 from shoal.engine.asks import HostPort
 from shoal.engine.charges import Charge
 
+VariantKey = tuple[int, int, str]
+"""The number of a shape, the number of its variant, and what its gang requires beside."""
+
 
 class Refusal(msgspec.Struct, frozen=True):
     """Why a node, or the next node of a pool, does not take a pod."""
@@ -53,7 +56,7 @@ class PlannedNode:
         self.pods: list[PlannedPod] = []
         self.charges: list[Charge] = []
         self.host_ports: tuple[HostPort, ...] = template.host_ports
-        self.refused: set[tuple[int, int]] = set()
+        self.refused: set[VariantKey] = set()
         """Shapes and variants that it cannot take any more."""
 
 

@@ -24,17 +24,18 @@ from shoal.autoscale.nodes.catalog import Catalog
 from shoal.autoscale.nodes.existing_nodes import ExistingNode, ExistingNodes
 from shoal.autoscale.nodes.instance_types import InstanceType, Offering
 from shoal.autoscale.nodes.plan import NewNode, NodePlan, PlanningSettings, PodRefusal
-from shoal.autoscale.nodes.planned_node import NarrowedNode, PlannedNode, Refusal, cheapest, narrowed
+from shoal.autoscale.nodes.planned_node import NarrowedNode, PlannedNode, Refusal, VariantKey, cheapest, narrowed
 from shoal.autoscale.nodes.pod_variants import PlannedPod, PodShapes, PodVariant, VariantChoice
 from shoal.autoscale.nodes.pool_limits import PoolLimits
 from shoal.autoscale.nodes.pools import NodePool, by_precedence
 from shoal.autoscale.nodes.templates import DaemonPods, PoolTemplate
 from shoal.autoscale.nodes.topology_domains import TopologyDomains
 from shoal.autoscale.nodes.volumes import Volumes
-from shoal.autoscale.requirements import only
+from shoal.autoscale.requirements import RequirementSet, only
 
 _NO_POOL: Final = "there is no pool that pods may use"
 _SOFT: Final = "PreferNoSchedule"
+_ANYWHERE: Final = RequirementSet()
 
 
 class PlanningInput(msgspec.Struct, frozen=True):
@@ -50,6 +51,8 @@ class PlanningInput(msgspec.Struct, frozen=True):
     namespace_labels: Mapping[str, Mapping[str, str]] = {}
     gangs: Mapping[str, str] = {}
     """The gang of each pod that belongs to one, by the pod's namespace and name."""
+    together: Mapping[str, str] = {}
+    """The label of which all nodes of a gang must have one value, by gang."""
     forbidden: Mapping[str, str] = {}
     """Pods for which nothing is provisioned, and why: quota forbids them, or their gang is not complete."""
     settings: PlanningSettings = PlanningSettings()
@@ -154,9 +157,13 @@ class NodePlanner:
 
     def _add_unit(self, unit: Sequence[PlannedPod]) -> bool:
         """Place a pod, or all pods of a gang or none of them."""
+        key = self._given.together.get(self._given.gangs.get(unit[0].key, ""), "")
+        return self._add_all(unit, _ANYWHERE) if not key else self._add_together(unit, key)
+
+    def _add_all(self, unit: Sequence[PlannedPod], within: RequirementSet) -> bool:
         mark = len(self._undo)
         for pod in unit:
-            if not self._add(pod):
+            if not self._add(pod, within):
                 self._roll_back(mark)
                 for other in unit:
                     if other is not pod:
@@ -166,16 +173,41 @@ class NodePlanner:
             self._refusals.pop(pod.key, None)
         return True
 
+    def _add_together(self, unit: Sequence[PlannedPod], key: str) -> bool:
+        """Place a gang in one domain: the one in which its new nodes cost least."""
+        best: tuple[float, RequirementSet] | None = None
+        nodes = self._existing.domain_nodes.values()
+        for value in sorted({*self._provided.get(key, ()), *(node.labels.get(key, "") for node in nodes)} - {""}):
+            within = RequirementSet({key: only(value)})
+            mark, before = len(self._undo), len(self._nodes)
+            if self._add_all(unit, within):
+                price = sum(self._price(node) for node in self._nodes[before:])
+                if best is None or price < best[0]:
+                    best = price, within
+            self._roll_back(mark)
+        if best is not None:
+            return self._add_all(unit, best[1])
+        for pod in unit:
+            self._refusals.setdefault(pod.key, PodRefusal(pod.key, reason=f"no pool provides label {key}"))
+        return False
+
+    def _price(self, node: PlannedNode) -> float:
+        template = self._of_pool[node.name]
+        index = cheapest(template, node.offers)
+        return 0.0 if index is None else float(template.prices[index])
+
     def _roll_back(self, mark: int) -> None:
         while len(self._undo) > mark:
             self._undo.pop()()
 
-    def _add(self, pod: PlannedPod) -> bool:
+    def _add(self, pod: PlannedPod, within: RequirementSet) -> bool:
         number = 0
         refusals: dict[str, str] = {}
         while (variant := pod.shape.variant(number)) is not None:
-            for choice in variant.choices:
-                if self._to_existing(pod, variant, choice) or self._to_planned(pod, number, variant, choice):
+            for each in variant.choices:
+                choice = each.within(within) if len(within) else each
+                key = (pod.shape.number, number, repr(within) if len(within) else "")
+                if self._to_existing(pod, variant, choice) or self._to_planned(pod, key, variant, choice):
                     return True
                 refusals = {}
                 if self._to_new(pod, variant, choice, refusals):
@@ -213,8 +245,7 @@ class NodePlanner:
 
         self._undo.append(undo)
 
-    def _to_planned(self, pod: PlannedPod, number: int, variant: PodVariant, choice: VariantChoice) -> bool:
-        known = (pod.shape.number, number)
+    def _to_planned(self, pod: PlannedPod, known: VariantKey, variant: PodVariant, choice: VariantChoice) -> bool:
         candidates = [node for node in self._nodes if known not in node.refused]
         candidates.sort(key=lambda node: len(node.pods))
         for node in candidates:
