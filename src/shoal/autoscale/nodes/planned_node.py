@@ -30,6 +30,8 @@ class Refusal(msgspec.Struct, frozen=True):
     reason: str
     is_final: bool = True
     """Whether the same pod would be refused again: rules about other pods may allow it later."""
+    is_about_types: bool = False
+    """Whether other instance types could serve the pod, so that limits may be the cause."""
 
 
 class NarrowedNode(msgspec.Struct, frozen=True):
@@ -91,7 +93,7 @@ def narrowed(
         changed |= set(added)
     offers = node.offers & template.mask(requirements, changed) if changed else node.offers
     if not offers.any():
-        return Refusal("no offering satisfies the requirements", is_final)
+        return Refusal("no offering satisfies the requirements", is_final, is_about_types=True)
     return _fitting(node, template, variant, requirements, offers, is_final=is_final, keeps=keeps_min_values)
 
 
@@ -110,10 +112,10 @@ def _fitting(
     types = template.types_of(offers) & node.types
     types &= catalog.suitable(variant.ask, template.rows)
     if not types.any():
-        return Refusal("no instance type has the devices", is_final)
+        return Refusal("no instance type has the devices", is_final, is_about_types=True)
     types &= catalog.enough(template.rows, node.used, charge)
     if not types.any():
-        return Refusal("no instance type has enough resources", is_final)
+        return Refusal("no instance type has enough resources", is_final, is_about_types=True)
     if charge.ask.devices is not None or charge.ask.claims:
         trial = catalog.needs_trial(template.rows, charge)
         for other in dict.fromkeys(node.charges):
@@ -125,9 +127,9 @@ def _fitting(
     offers = offers & types[template.type_of]
     types = template.types_of(offers)
     if not types.any():
-        return Refusal("no instance type has enough devices", is_final)
+        return Refusal("no instance type has enough devices", is_final, is_about_types=True)
     if keeps and not template.has_enough_values(types, requirements.min_values()):
-        return Refusal("too few instance types are left for minValues", is_final)
+        return Refusal("too few instance types are left for minValues", is_final, is_about_types=True)
     taken = catalog.taken(charge)
     used = taken if node.used is None else _sum(node.used, taken)
     return NarrowedNode(requirements, offers, types, used)

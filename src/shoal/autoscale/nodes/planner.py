@@ -119,6 +119,20 @@ class NodePlanner:
         self._roll_back(0)
         return result
 
+    def usable_types(self, pool: str) -> list[str]:
+        """The types that the pool may use, the cheapest first."""
+        template = next((each for each in self.templates if each.name == pool), None)
+        if template is None:
+            return []
+        offers = np.flatnonzero(template.usable)
+        ordered = sorted(offers.tolist(), key=lambda index: float(template.prices[index]))
+        return list(dict.fromkeys(template.types[template.type_of[index]].name for index in ordered))
+
+    def limits_left(self, pool: str) -> Mapping[str, int]:
+        """What the nodes that exist leave of the limits of a pool."""
+        limits = self._limits.get(pool)
+        return {} if limits is None else limits.left
+
     def _domains_without(self, excluded: Collection[str]) -> TopologyDomains:
         existing = self._existing
         return TopologyDomains(
@@ -254,9 +268,10 @@ class NodePlanner:
                 node, template, pod, variant, choice, self._domains, keeps_min_values=self._keeps_min_values
             )
             if isinstance(found, NarrowedNode):
-                self._record_planned(pod, node, template, variant, found)
-                return True
-            if found.is_final and len(variant.choices) == 1:
+                if self._limits[template.name].can_spend(node.offers, found.offers):
+                    self._record_planned(pod, node, template, variant, found)
+                    return True
+            elif found.is_final and len(variant.choices) == 1:
                 node.refused.add(known)
         return False
 
@@ -287,7 +302,7 @@ class NodePlanner:
         found = narrowed(node, template, pod, variant, choice, self._domains, keeps_min_values=self._keeps_min_values)
         if isinstance(found, Refusal):
             self._domains.forget_host(name)
-            if within.all() or not template.usable.any():
+            if within.all() or not found.is_about_types:
                 return found.reason
             return f"{found.reason} within the limits of the pool ({limits.text()})"
         self._made += 1
@@ -301,7 +316,7 @@ class NodePlanner:
 
         self._undo.append(undo)
         self._record_planned(pod, node, template, variant, found)
-        self._undo.append(limits.subtract(found.types, found.offers))
+        self._undo.append(limits.subtract(found.types))
         return None
 
     def _record_planned(
@@ -318,8 +333,10 @@ class NodePlanner:
         node.pods.append(pod)
         node.charges.append(self._catalog.charge(variant.ask))
         take_back = self._domains.record(pod.shape, found.requirements, template.pool.taints, template.undefined)
+        refund = self._limits[template.name].spend(before[1] if node.pods[1:] else None, found.offers)
 
         def undo() -> None:
+            refund()
             take_back()
             node.pods.pop()
             node.charges.pop()
