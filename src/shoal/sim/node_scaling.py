@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -35,6 +36,9 @@ from shoal.store.node_scaling import ScalingNodes, ScalingObjects, limits_of, sc
 
 METHODS: tuple[DisruptionMethod, ...] = ("expiry", "emptiness", "drift", "multi", "single")
 """The order in which nodes to remove are searched for; the first search that finds some ends it."""
+
+_EXPECTED: Final = "-expected-"
+"""In the names of pods that are not created yet."""
 
 TypesOf = Callable[[NodePool, Sequence[str]], tuple[InstanceType, ...]]
 """The instance types of a pool in the zones of the cluster."""
@@ -89,8 +93,7 @@ def decided_scaling(
     if isinstance(last, QueueRecord):
         scaling.workloads_held = len(last.waiting)
     if given.pods or held:
-        plan = NodePlanner(given).plan()
-        scaling.plan = _confirmed(plan, objects, rounds)
+        scaling.plan = _confirmed(NodePlanner(given).plan(), objects, rounds, given.gangs)
     # Nodes are not removed while others are provisioned: the next decision would provision them again.
     if options.removes and not scaling.plan.new_nodes:
         _remove(scaling, given, inventory, options)
@@ -161,14 +164,17 @@ def _missing(members: Sequence[Pod], needed: int, gang: str, gangs: dict[str, st
     made: list[Pod] = []
     for number in range(max(needed - len(members), 0) if members else 0):
         meta = members[-1].metadata
-        pod = replace(members[-1], metadata=replace(meta, name=f"{meta.name}-expected-{number}", uid=""))
+        pod = replace(members[-1], metadata=replace(meta, name=f"{meta.name}{_EXPECTED}{number}", uid=""))
         gangs[pod.metadata.key] = gang
         made.append(pod)
     return made
 
 
-def _confirmed(plan: NodePlan, objects: ScalingObjects, rounds: Rounds) -> NodePlan:
-    """The plan, without nodes on which the scheduler would place nothing."""
+def _confirmed(plan: NodePlan, objects: ScalingObjects, rounds: Rounds, gangs: Mapping[str, str]) -> NodePlan:
+    """The plan, without nodes on which the scheduler would place nothing.
+
+    The scheduler does not place a gang some of whose pods are not created yet; these gangs are taken as planned.
+    """
     pools = {pool.name: pool for pool in objects.pools}
     names = {f"{node.pool}-planned-{number}": node for number, node in enumerate(plan.new_nodes)}
     for name, node in names.items():
@@ -180,7 +186,9 @@ def _confirmed(plan: NodePlan, objects: ScalingObjects, rounds: Rounds) -> NodeP
     on_node: dict[str, list[str]] = {}
     for key, allocation in cluster.pods.items():
         on_node.setdefault(cluster.names[allocation.row], []).append(key)
-    expected = {pod for node in plan.new_nodes for pod in node.pods if "-expected-" in pod}
+    every = [pod for node in plan.new_nodes for pod in node.pods]
+    incomplete = {gangs[pod] for pod in every if _EXPECTED in pod}
+    expected = {pod for pod in every if gangs.get(pod) in incomplete}
     kept, refused = [], []
     for name, node in names.items():
         placed = tuple(sorted({*on_node.get(name, ()), *(pod for pod in node.pods if pod in expected)}))

@@ -49,23 +49,25 @@ def show_pools(console: Console, pools: Sequence[PoolView], *, has_headings: boo
         console.print("no node pools found")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=has_headings, header_style="dim")
-    for name in ("POOL", "WEIGHT", "NODES", "GPUS", "$/H", "LIMITS", "TYPES", "CHEAPEST", "CONSOLIDATION"):
-        table.add_column(name, justify="right" if name in ("WEIGHT", "NODES", "GPUS", "$/H", "TYPES") else "left")
+    for name in ("POOL", "WEIGHT", "NODES", "STARTING", "GPUS", "$/H", "TYPES", "CHEAPEST"):
+        table.add_column(name, justify="left" if name in ("POOL", "CHEAPEST") else "right")
     for pool in pools:
-        starting = f" ({pool.starting} starting)" if pool.starting else ""
         table.add_row(
             pool.name,
             str(pool.weight),
-            f"{pool.nodes}{starting}",
+            str(pool.nodes),
+            str(pool.starting),
             str(pool.gpus),
             f"{pool.usd_per_hour:,.2f}",
-            ", ".join(f"{name} {left}" for name, left in pool.limits.items()) or "none",
             str(pool.instance_types),
             pool.cheapest or "-",
-            pool.policy if pool.disruptions_allowed is None else f"{pool.policy}, {pool.disruptions_allowed} at a time",
         )
     console.print(table)
     for pool in pools:
+        for name, left in pool.limits.items():
+            console.print(f"pool {pool.name}: limit {name}: {left}")
+        if pool.disruptions_allowed is not None:
+            console.print(f"pool {pool.name}: {pool.policy}, {pool.disruptions_allowed} at a time")
         if pool.fault:
             console.print(f"pool {pool.name} can serve no pod: {pool.fault}")
 
@@ -82,7 +84,7 @@ def _nodes_table(nodes: Sequence[PlannedNodeView]) -> Table:
             if (node.pool, node.instance_type, node.zone, node.capacity_type) == (pool, kind, zone, capacity_type)
             for pod in node.pods
         ]
-        table.add_row(str(count), pool, kind, zone, capacity_type, f"{price * count:,.2f}", _names(pods))
+        table.add_row(str(count), pool, kind, zone, capacity_type, f"{price * count:,.2f}", _names(pods, 1))
     return table
 
 
