@@ -6,6 +6,8 @@ its possible types can hold.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +48,19 @@ class NarrowedNode(msgspec.Struct, frozen=True):
 class PlannedNode:
     """A node that does not exist yet."""
 
-    __slots__ = ("charges", "host_ports", "index", "name", "offers", "pods", "refused", "requirements", "types", "used")
+    __slots__ = (
+        "charges",
+        "host_ports",
+        "index",
+        "name",
+        "offers",
+        "placed",
+        "pods",
+        "refused",
+        "requirements",
+        "types",
+        "used",
+    )
 
     def __init__(self, name: str, index: int, requirements: RequirementSet, template: PoolTemplate) -> None:
         self.name = name
@@ -56,10 +70,35 @@ class PlannedNode:
         self.types: Flags = template.types_of(template.usable)
         self.used: NDArray[np.int64] | None = None
         self.pods: list[PlannedPod] = []
+        self.placed: list[tuple[PlannedPod, PodVariant, VariantChoice]] = []
         self.charges: list[Charge] = []
         self.host_ports: tuple[HostPort, ...] = template.host_ports
         self.refused: set[VariantKey] = set()
         """Shapes and variants that it cannot take any more."""
+
+    def take(
+        self, pod: PlannedPod, variant: PodVariant, choice: VariantChoice, found: NarrowedNode, charge: Charge
+    ) -> Callable[[], None]:
+        """Add the pod; returns what undoes that."""
+        before = (self.requirements, self.offers, self.types, self.used, self.host_ports, set(self.refused))
+        self.requirements, self.offers, self.types, self.used = (
+            found.requirements,
+            found.offers,
+            found.types,
+            found.used,
+        )
+        self.host_ports = (*self.host_ports, *variant.host_ports)
+        self.pods.append(pod)
+        self.placed.append((pod, variant, choice))
+        self.charges.append(charge)
+
+        def undo() -> None:
+            self.pods.pop()
+            self.placed.pop()
+            self.charges.pop()
+            self.requirements, self.offers, self.types, self.used, self.host_ports, self.refused = before
+
+        return undo
 
 
 def narrowed(
