@@ -38,6 +38,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal queue -f manifests/ -o json",
     ),
     "queue diff": ("shoal queue diff -f now.yaml -f proposed.yaml",),
+    "scale plan": (
+        "shoal scale plan",
+        "shoal scale plan -f snapshot.json -o json",
+        "shoal scale plan -f manifests/ --instance-types types.yaml",
+    ),
+    "scale pools": ("shoal scale pools", "shoal scale pools -f snapshot.json"),
     "top": ("shoal top", "shoal top --watch", "shoal top -f snapshot.json -o wide"),
     "explain": ("shoal explain nvidia.com/mig.config.state", "shoal explain CUDA out of memory", "shoal explain h100"),
     "xid": ("shoal xid 48",),

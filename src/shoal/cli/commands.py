@@ -37,6 +37,12 @@ _ENTRIES = (
         "Show quotas, their use, and the workloads that wait for them.",
     ),
     CommandEntry(
+        "scale",
+        "shoal.cli.scale:app",
+        _LOOK,
+        "Tell which nodes pods need, and which nodes none needs, at which price and why.",
+    ),
+    CommandEntry(
         "top",
         "shoal.cli.top:top",
         _LOOK,

@@ -37,6 +37,9 @@ KAI_POD_GROUPS = Kind("scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup")
 KAI_QUEUES = _cluster_wide("scheduling.run.ai", "v2", "queues", "Queue")
 KAI_TOPOLOGIES = _cluster_wide("kai.scheduler", "v1alpha1", "topologies", "Topology")
 
+NODE_POOLS = _cluster_wide("karpenter.sh", "v1", "nodepools", "NodePool")
+NODE_CLAIMS = _cluster_wide("karpenter.sh", "v1", "nodeclaims", "NodeClaim")
+
 GROUP_WORKLOADS = Kind("scheduling.k8s.io", "v1alpha1", "workloads", "Workload")
 GROUP_POD_GROUPS = Kind("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
 

@@ -7,11 +7,9 @@ from typing import Any
 from shoal.api.decode import convert
 from shoal.api.node import Node
 from shoal.api.pod import Pod
-from shoal.api.resources import amounts
-from shoal.api.wire import to_quantity
 from shoal.api.workloads import DaemonSet
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
-from shoal.autoscale.nodes.instance_types import InstanceType, Offering
+from shoal.autoscale.nodes.instance_reading import instance_type_of
 from shoal.autoscale.nodes.plan import PlanningSettings
 from shoal.autoscale.nodes.planner import PlanningInput
 from shoal.autoscale.nodes.pool_reading import pool_of
@@ -22,7 +20,7 @@ Raw = dict[str, Any]
 
 
 def planning_input(case: Raw) -> PlanningInput:
-    types = tuple(instance_type(each) for each in case["instanceTypes"])
+    types = tuple(instance_type_of(each, Where(obj=each["name"])) for each in case["instanceTypes"])
     pools = tuple(pool_of(each, has_defaults=False) for each in case["nodePools"])
     settings = case.get("settings") or {}
     return PlanningInput(
@@ -40,23 +38,6 @@ def planning_input(case: Raw) -> PlanningInput:
             settings.get("preferencePolicy", "Respect"), settings.get("minValuesPolicy", "Strict")
         ),
     )
-
-
-def instance_type(raw: Raw) -> InstanceType:
-    return InstanceType(
-        name=raw["name"],
-        capacity=base_amounts(raw["capacity"]),
-        overhead=base_amounts(raw.get("overhead") or {}),
-        labels={key: tuple(values) for key, values in raw["labels"].items()},
-        offerings=tuple(
-            Offering(each["zone"], each["capacityType"], each["price"], each.get("available", True))
-            for each in raw["offerings"]
-        ),
-    )
-
-
-def base_amounts(raw: Raw) -> dict[str, int]:
-    return amounts({name: to_quantity(value) for name, value in raw.items()})
 
 
 def existing_node(raw: Raw) -> ExistingNode:

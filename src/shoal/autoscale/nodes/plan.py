@@ -59,3 +59,6 @@ class PlanningSettings(msgspec.Struct, frozen=True):
 
     preference_policy: Literal["Respect", "Ignore"] = "Respect"
     min_values_policy: Literal["Strict", "BestEffort"] = "Strict"
+    packing: Literal["Karpenter", "LeastCost"] = "Karpenter"
+    """`Karpenter`: nodes grow pod by pod, and their types are chosen at the end. `LeastCost`: of several such plans the
+    cheapest, with pods moved between its nodes as long as that saves money."""

@@ -6,6 +6,8 @@ its possible types can hold.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,9 @@ from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL
 from shoal.engine.asks import HostPort
 from shoal.engine.charges import Charge
 
+VariantKey = tuple[int, int, str]
+"""The number of a shape, the number of its variant, and what its gang requires beside."""
+
 
 class Refusal(msgspec.Struct, frozen=True):
     """Why a node, or the next node of a pool, does not take a pod."""
@@ -27,6 +32,8 @@ class Refusal(msgspec.Struct, frozen=True):
     reason: str
     is_final: bool = True
     """Whether the same pod would be refused again: rules about other pods may allow it later."""
+    is_about_types: bool = False
+    """Whether other instance types could serve the pod, so that limits may be the cause."""
 
 
 class NarrowedNode(msgspec.Struct, frozen=True):
@@ -41,7 +48,19 @@ class NarrowedNode(msgspec.Struct, frozen=True):
 class PlannedNode:
     """A node that does not exist yet."""
 
-    __slots__ = ("charges", "host_ports", "index", "name", "offers", "pods", "refused", "requirements", "types", "used")
+    __slots__ = (
+        "charges",
+        "host_ports",
+        "index",
+        "name",
+        "offers",
+        "placed",
+        "pods",
+        "refused",
+        "requirements",
+        "types",
+        "used",
+    )
 
     def __init__(self, name: str, index: int, requirements: RequirementSet, template: PoolTemplate) -> None:
         self.name = name
@@ -51,10 +70,35 @@ class PlannedNode:
         self.types: Flags = template.types_of(template.usable)
         self.used: NDArray[np.int64] | None = None
         self.pods: list[PlannedPod] = []
+        self.placed: list[tuple[PlannedPod, PodVariant, VariantChoice]] = []
         self.charges: list[Charge] = []
         self.host_ports: tuple[HostPort, ...] = template.host_ports
-        self.refused: set[tuple[int, int]] = set()
+        self.refused: set[VariantKey] = set()
         """Shapes and variants that it cannot take any more."""
+
+    def take(
+        self, pod: PlannedPod, variant: PodVariant, choice: VariantChoice, found: NarrowedNode, charge: Charge
+    ) -> Callable[[], None]:
+        """Add the pod; returns what undoes that."""
+        before = (self.requirements, self.offers, self.types, self.used, self.host_ports, set(self.refused))
+        self.requirements, self.offers, self.types, self.used = (
+            found.requirements,
+            found.offers,
+            found.types,
+            found.used,
+        )
+        self.host_ports = (*self.host_ports, *variant.host_ports)
+        self.pods.append(pod)
+        self.placed.append((pod, variant, choice))
+        self.charges.append(charge)
+
+        def undo() -> None:
+            self.pods.pop()
+            self.placed.pop()
+            self.charges.pop()
+            self.requirements, self.offers, self.types, self.used, self.host_ports, self.refused = before
+
+        return undo
 
 
 def narrowed(
@@ -88,7 +132,7 @@ def narrowed(
         changed |= set(added)
     offers = node.offers & template.mask(requirements, changed) if changed else node.offers
     if not offers.any():
-        return Refusal("no offering satisfies the requirements", is_final)
+        return Refusal("no offering satisfies the requirements", is_final, is_about_types=True)
     return _fitting(node, template, variant, requirements, offers, is_final=is_final, keeps=keeps_min_values)
 
 
@@ -107,10 +151,10 @@ def _fitting(
     types = template.types_of(offers) & node.types
     types &= catalog.suitable(variant.ask, template.rows)
     if not types.any():
-        return Refusal("no instance type has the devices", is_final)
+        return Refusal("no instance type has the devices", is_final, is_about_types=True)
     types &= catalog.enough(template.rows, node.used, charge)
     if not types.any():
-        return Refusal("no instance type has enough resources", is_final)
+        return Refusal("no instance type has enough resources", is_final, is_about_types=True)
     if charge.ask.devices is not None or charge.ask.claims:
         trial = catalog.needs_trial(template.rows, charge)
         for other in dict.fromkeys(node.charges):
@@ -122,9 +166,9 @@ def _fitting(
     offers = offers & types[template.type_of]
     types = template.types_of(offers)
     if not types.any():
-        return Refusal("no instance type has enough devices", is_final)
+        return Refusal("no instance type has enough devices", is_final, is_about_types=True)
     if keeps and not template.has_enough_values(types, requirements.min_values()):
-        return Refusal("too few instance types are left for minValues", is_final)
+        return Refusal("too few instance types are left for minValues", is_final, is_about_types=True)
     taken = catalog.taken(charge)
     used = taken if node.used is None else _sum(node.used, taken)
     return NarrowedNode(requirements, offers, types, used)

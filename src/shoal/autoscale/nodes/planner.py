@@ -21,20 +21,28 @@ from shoal.api.taints import Taint
 from shoal.api.topology import HOSTNAME_LABEL
 from shoal.api.workloads import DaemonSet
 from shoal.autoscale.nodes.catalog import Catalog
+from shoal.autoscale.nodes.cost_reduction import PodGroups, reduced
 from shoal.autoscale.nodes.existing_nodes import ExistingNode, ExistingNodes
 from shoal.autoscale.nodes.instance_types import InstanceType, Offering
 from shoal.autoscale.nodes.plan import NewNode, NodePlan, PlanningSettings, PodRefusal
-from shoal.autoscale.nodes.planned_node import NarrowedNode, PlannedNode, Refusal, cheapest, narrowed
+from shoal.autoscale.nodes.planned_node import NarrowedNode, PlannedNode, Refusal, VariantKey, cheapest, narrowed
 from shoal.autoscale.nodes.pod_variants import PlannedPod, PodShapes, PodVariant, VariantChoice
 from shoal.autoscale.nodes.pool_limits import PoolLimits
 from shoal.autoscale.nodes.pools import NodePool, by_precedence
 from shoal.autoscale.nodes.templates import DaemonPods, PoolTemplate
 from shoal.autoscale.nodes.topology_domains import TopologyDomains
 from shoal.autoscale.nodes.volumes import Volumes
-from shoal.autoscale.requirements import only
+from shoal.autoscale.requirements import RequirementSet, only
 
 _NO_POOL: Final = "there is no pool that pods may use"
 _SOFT: Final = "PreferNoSchedule"
+_ANYWHERE: Final = RequirementSet()
+_LEAST_GAIN: Final = 1e-9
+_MOST_ATTEMPTS: Final = 24
+_MOST_TRIED_PODS: Final = 1500
+"""Pods of all further attempts together, so that a plan for many pods does not take many times as long."""
+_MOST_GROUPS: Final = 4000
+"""Groups of pods of which the price is computed."""
 
 
 class PlanningInput(msgspec.Struct, frozen=True):
@@ -50,6 +58,8 @@ class PlanningInput(msgspec.Struct, frozen=True):
     namespace_labels: Mapping[str, Mapping[str, str]] = {}
     gangs: Mapping[str, str] = {}
     """The gang of each pod that belongs to one, by the pod's namespace and name."""
+    together: Mapping[str, str] = {}
+    """The label of which all nodes of a gang must have one value, by gang."""
     forbidden: Mapping[str, str] = {}
     """Pods for which nothing is provisioned, and why: quota forbids them, or their gang is not complete."""
     settings: PlanningSettings = PlanningSettings()
@@ -95,15 +105,38 @@ class NodePlanner:
         self._refusals: dict[str, PodRefusal] = {}
         self._undo: list[Callable[[], None]] = []
         self._made = 0
+        self._most_price: float | None = None
 
     def plan(self, pods: Sequence[Pod] | None = None, excluded: Collection[str] = ()) -> NodePlan:
         """Place the pods, then choose a type for each planned node. `excluded`: nodes that are removed first."""
-        self._nodes, self._of_pool, self._placed, self._refusals = [], {}, {}, {}
+        chosen = self._given.pods if pods is None else pods
+        best = self._attempt(chosen, excluded, None)
+        if self._given.settings.packing == "LeastCost" and best.new_nodes:
+            for most_price in self._price_bounds(len(chosen)):
+                other = self._attempt(chosen, excluded, most_price)
+                if (len(other.pending), other.price) < (len(best.pending), best.price - _LEAST_GAIN):
+                    best = other
+        return best
+
+    def _price_bounds(self, pods: int) -> list[float]:
+        """Prices beyond which nodes do not grow, one for each further attempt; fewer the more pods there are."""
+        least: set[float] = set()
+        for template in self.templates:
+            for number in np.flatnonzero(template.types_of(template.usable)).tolist():
+                offers = template.usable & (template.type_of == number)
+                least.add(float(template.prices[offers].min()))
+        prices = sorted(least)[:-1]
+        attempts = min(len(prices), _MOST_ATTEMPTS, _MOST_TRIED_PODS // max(pods, 1))
+        return [prices[place * len(prices) // attempts] for place in range(attempts)]
+
+    def _attempt(self, pods: Sequence[Pod], excluded: Collection[str], most_price: float | None) -> NodePlan:
+        self._nodes, self._of_pool, self._placed, self._refusals, self._made = [], {}, {}, {}, 0
+        self._most_price = most_price
         self._domains = self._domains_without(excluded)
         self._existing.exclude(excluded)
         for limits in self._limits.values():
             limits.reset(excluded)
-        queue = self._read_units(self._given.pods if pods is None else pods)
+        queue = self._read_units(pods)
         for unit in queue:
             for pod in unit:
                 self._prepare(pod)
@@ -112,9 +145,63 @@ class NodePlanner:
             if len(left) == len(queue):
                 break
             queue = left
-        result = self._result()
+        nodes = self._nodes
+        if self._given.settings.packing == "LeastCost":
+            nodes = self._reduced(nodes, excluded)
+        result = self._result(nodes)
         self._roll_back(0)
         return result
+
+    def _reduced(self, nodes: list[PlannedNode], excluded: Collection[str]) -> list[PlannedNode]:
+        """The same pods on cheaper nodes; the nodes as they are where that would exceed a limit."""
+        kept = [node for node in nodes if not self._is_free(node)]
+        made: list[PlannedNode] = []
+        for template in self.templates:
+            own = [node for node in nodes if self._of_pool[node.name] is template and self._is_free(node)]
+            groups = PodGroups(template, self._domains, keeps_min_values=self._keeps_min_values, most=_MOST_GROUPS)
+            for placed in reduced([node.placed for node in own], groups):
+                name = f"reduced-{len(made)}"
+                node = groups.node(placed, name, len(made))
+                if node is None:
+                    return nodes
+                made.append(node)
+                self._of_pool[name] = template
+        every = [*kept, *made]
+        return every if self._are_within_limits(every, excluded) else nodes
+
+    def _is_free(self, node: PlannedNode) -> bool:
+        """Whether no rule about other pods concerns the pods of the node."""
+        return not any(
+            self._domains.concerns(pod.shape, variant) or self._domains.counts(pod.shape)
+            for pod, variant, _ in node.placed
+        )
+
+    def _are_within_limits(self, nodes: Iterable[PlannedNode], excluded: Collection[str]) -> bool:
+        for limits in self._limits.values():
+            limits.reset(excluded)
+        for node in nodes:
+            limits = self._limits[self._of_pool[node.name].name]
+            node.offers = node.offers & limits.within()
+            node.types = self._of_pool[node.name].types_of(node.offers)
+            if not node.offers.any():
+                return False
+            limits.spend(None, node.offers)
+            limits.subtract(node.types)
+        return True
+
+    def usable_types(self, pool: str) -> list[str]:
+        """The types that the pool may use, the cheapest first."""
+        template = next((each for each in self.templates if each.name == pool), None)
+        if template is None:
+            return []
+        offers = np.flatnonzero(template.usable)
+        ordered = sorted(offers.tolist(), key=lambda index: float(template.prices[index]))
+        return list(dict.fromkeys(template.types[template.type_of[index]].name for index in ordered))
+
+    def limits_left(self, pool: str) -> Mapping[str, int]:
+        """What the nodes that exist leave of the limits of a pool."""
+        limits = self._limits.get(pool)
+        return {} if limits is None else limits.left
 
     def _domains_without(self, excluded: Collection[str]) -> TopologyDomains:
         existing = self._existing
@@ -154,9 +241,13 @@ class NodePlanner:
 
     def _add_unit(self, unit: Sequence[PlannedPod]) -> bool:
         """Place a pod, or all pods of a gang or none of them."""
+        key = self._given.together.get(self._given.gangs.get(unit[0].key, ""), "")
+        return self._add_all(unit, _ANYWHERE) if not key else self._add_together(unit, key)
+
+    def _add_all(self, unit: Sequence[PlannedPod], within: RequirementSet) -> bool:
         mark = len(self._undo)
         for pod in unit:
-            if not self._add(pod):
+            if not self._add(pod, within):
                 self._roll_back(mark)
                 for other in unit:
                     if other is not pod:
@@ -166,16 +257,41 @@ class NodePlanner:
             self._refusals.pop(pod.key, None)
         return True
 
+    def _add_together(self, unit: Sequence[PlannedPod], key: str) -> bool:
+        """Place a gang in one domain: the one in which its new nodes cost least."""
+        best: tuple[float, RequirementSet] | None = None
+        nodes = self._existing.domain_nodes.values()
+        for value in sorted({*self._provided.get(key, ()), *(node.labels.get(key, "") for node in nodes)} - {""}):
+            within = RequirementSet({key: only(value)})
+            mark, before = len(self._undo), len(self._nodes)
+            if self._add_all(unit, within):
+                price = sum(self._price(node) for node in self._nodes[before:])
+                if best is None or price < best[0]:
+                    best = price, within
+            self._roll_back(mark)
+        if best is not None:
+            return self._add_all(unit, best[1])
+        for pod in unit:
+            self._refusals.setdefault(pod.key, PodRefusal(pod.key, reason=f"no pool provides label {key}"))
+        return False
+
+    def _price(self, node: PlannedNode) -> float:
+        template = self._of_pool[node.name]
+        index = cheapest(template, node.offers)
+        return 0.0 if index is None else float(template.prices[index])
+
     def _roll_back(self, mark: int) -> None:
         while len(self._undo) > mark:
             self._undo.pop()()
 
-    def _add(self, pod: PlannedPod) -> bool:
+    def _add(self, pod: PlannedPod, within: RequirementSet) -> bool:
         number = 0
         refusals: dict[str, str] = {}
         while (variant := pod.shape.variant(number)) is not None:
-            for choice in variant.choices:
-                if self._to_existing(pod, variant, choice) or self._to_planned(pod, number, variant, choice):
+            for each in variant.choices:
+                choice = each.within(within) if len(within) else each
+                key = (pod.shape.number, number, repr(within) if len(within) else "")
+                if self._to_existing(pod, variant, choice) or self._to_planned(pod, key, variant, choice):
                     return True
                 refusals = {}
                 if self._to_new(pod, variant, choice, refusals):
@@ -213,8 +329,7 @@ class NodePlanner:
 
         self._undo.append(undo)
 
-    def _to_planned(self, pod: PlannedPod, number: int, variant: PodVariant, choice: VariantChoice) -> bool:
-        known = (pod.shape.number, number)
+    def _to_planned(self, pod: PlannedPod, known: VariantKey, variant: PodVariant, choice: VariantChoice) -> bool:
         candidates = [node for node in self._nodes if known not in node.refused]
         candidates.sort(key=lambda node: len(node.pods))
         for node in candidates:
@@ -223,9 +338,10 @@ class NodePlanner:
                 node, template, pod, variant, choice, self._domains, keeps_min_values=self._keeps_min_values
             )
             if isinstance(found, NarrowedNode):
-                self._record_planned(pod, node, template, variant, found)
-                return True
-            if found.is_final and len(variant.choices) == 1:
+                if self._limits[template.name].can_spend(node.offers, found.offers):
+                    self._record_planned(pod, node, variant, choice, found)
+                    return True
+            elif found.is_final and len(variant.choices) == 1:
                 node.refused.add(known)
         return False
 
@@ -253,10 +369,10 @@ class NodePlanner:
         node = PlannedNode(name, self._made, requirements, template)
         node.offers = node.offers & within
         node.types = template.types_of(node.offers)
-        found = narrowed(node, template, pod, variant, choice, self._domains, keeps_min_values=self._keeps_min_values)
+        found = self._in_new(node, template, pod, variant, choice)
         if isinstance(found, Refusal):
             self._domains.forget_host(name)
-            if within.all() or not template.usable.any():
+            if within.all() or not found.is_about_types:
                 return found.reason
             return f"{found.reason} within the limits of the pool ({limits.text()})"
         self._made += 1
@@ -269,38 +385,52 @@ class NodePlanner:
             self._domains.forget_host(name)
 
         self._undo.append(undo)
-        self._record_planned(pod, node, template, variant, found)
-        self._undo.append(limits.subtract(found.types, found.offers))
+        self._record_planned(pod, node, variant, choice, found)
+        self._undo.append(limits.subtract(found.types))
         return None
 
+    def _in_new(
+        self, node: PlannedNode, template: PoolTemplate, pod: PlannedPod, variant: PodVariant, choice: VariantChoice
+    ) -> NarrowedNode | Refusal:
+        """A new node with the pod; of types within the bound of this attempt, if one of them will do."""
+        every = node.offers
+        if self._most_price is not None:
+            node.offers = every & (template.prices <= self._most_price)
+            node.types = template.types_of(node.offers)
+            found = narrowed(
+                node, template, pod, variant, choice, self._domains, keeps_min_values=self._keeps_min_values
+            )
+            if isinstance(found, NarrowedNode):
+                return found
+            node.offers, node.types = every, template.types_of(every)
+        return narrowed(node, template, pod, variant, choice, self._domains, keeps_min_values=self._keeps_min_values)
+
     def _record_planned(
-        self, pod: PlannedPod, node: PlannedNode, template: PoolTemplate, variant: PodVariant, found: NarrowedNode
+        self,
+        pod: PlannedPod,
+        node: PlannedNode,
+        variant: PodVariant,
+        choice: VariantChoice,
+        found: NarrowedNode,
     ) -> None:
-        before = (node.requirements, node.offers, node.types, node.used, node.host_ports, set(node.refused))
-        node.requirements, node.offers, node.types, node.used = (
-            found.requirements,
-            found.offers,
-            found.types,
-            found.used,
-        )
-        node.host_ports = (*node.host_ports, *variant.host_ports)
-        node.pods.append(pod)
-        node.charges.append(self._catalog.charge(variant.ask))
+        template = self._of_pool[node.name]
+        before = node.offers if node.pods else None
+        give_back = node.take(pod, variant, choice, found, self._catalog.charge(variant.ask))
         take_back = self._domains.record(pod.shape, found.requirements, template.pool.taints, template.undefined)
+        refund = self._limits[template.name].spend(before, found.offers)
 
         def undo() -> None:
+            refund()
             take_back()
-            node.pods.pop()
-            node.charges.pop()
-            node.requirements, node.offers, node.types, node.used, node.host_ports, node.refused = before
+            give_back()
 
         self._undo.append(undo)
 
     # -- the result --------------------------------------------------------------------------------------------
 
-    def _result(self) -> NodePlan:
+    def _result(self, nodes: Iterable[PlannedNode]) -> NodePlan:
         left: dict[Offering, int] = {}
-        new = [self._new_node(node, left) for node in self._nodes]
+        new = [self._new_node(node, left) for node in nodes]
         return NodePlan(
             tuple(node for node in new if node is not None),
             dict(self._placed),
@@ -323,7 +453,7 @@ class NodePlanner:
         offers = [template.offerings[each] for each in np.flatnonzero(node.offers)]
         return NewNode(
             template.name,
-            node.requirements,
+            node.requirements.without(HOSTNAME_LABEL),
             tuple(template.types[number] for number in numbers),
             chosen,
             offering,

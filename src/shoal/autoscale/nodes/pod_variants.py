@@ -43,6 +43,16 @@ class VariantChoice(msgspec.Struct, frozen=True):
     ask: Ask
     """For nodes that exist."""
 
+    def within(self, domain: RequirementSet) -> VariantChoice:
+        """The same in one topology domain only: a set with one value for each label."""
+        rule = self.ask.nodes
+        added = tuple(Requirement(key, "In", tuple(sorted(admitted.values))) for key, admitted in domain.items())
+        return VariantChoice(
+            self.requirements.with_all(domain),
+            self.strict.with_all(domain),
+            replace(self.ask, nodes=NodeRule((*rule.always, *added), rule.terms)),
+        )
+
 
 class PodVariant:
     """A pod with some of its preferences given up."""

@@ -1,7 +1,8 @@
 """Keeps what a pool may still provision.
 
 A planned node counts with the largest of the types that it may still be, resource by resource, so no choice of types
-can exceed a limit. The limit of spending counts with the dearest of its offerings.
+can exceed a limit. The limit of spending counts with the offering that would be launched, and is checked again when a
+pod makes the node dearer.
 """
 
 from __future__ import annotations
@@ -54,16 +55,14 @@ class PoolLimits:
                 allowed &= fits[template.type_of] if len(fits) else False
         return allowed
 
-    def subtract(self, types: Flags, offers: Flags) -> Callable[[], None]:
-        """Count a planned node; returns what undoes that."""
+    def subtract(self, types: Flags) -> Callable[[], None]:
+        """Count a planned node, apart from its price; returns what undoes that."""
         before = dict(self.left)
         template = self._template
         for name in self.left:
             if name == NODES_LIMIT:
                 self.left[name] -= 1
-            elif name == SPEND_LIMIT:
-                self.left[name] -= int(np.rint(template.prices[offers].max() * 1000))
-            else:
+            elif name != SPEND_LIMIT:
                 self.left[name] -= max(template.types[number].capacity.get(name, 0) for number in np.flatnonzero(types))
 
         def undo() -> None:
@@ -71,9 +70,34 @@ class PoolLimits:
 
         return undo
 
+    def can_spend(self, before: Flags, after: Flags) -> bool:
+        """Whether a planned node may grow: it is launched as its cheapest offering, which may become dearer."""
+        if SPEND_LIMIT not in self.left:
+            return True
+        return self._cheapest_milli(after) - self._cheapest_milli(before) <= self.left[SPEND_LIMIT]
+
+    def spend(self, before: Flags | None, after: Flags) -> Callable[[], None]:
+        """Count the price of a planned node, or by how much it grew; returns what undoes that."""
+        if SPEND_LIMIT not in self.left:
+            return _nothing
+        more = self._cheapest_milli(after) - (0 if before is None else self._cheapest_milli(before))
+        self.left[SPEND_LIMIT] -= more
+
+        def undo() -> None:
+            self.left[SPEND_LIMIT] += more
+
+        return undo
+
+    def _cheapest_milli(self, offers: Flags) -> int:
+        return int(np.rint(self._template.prices[offers].min() * 1000))
+
     def text(self) -> str:
         """What is left, for messages."""
         return ", ".join(f"{name}: {_shown(name, left)} left" for name, left in sorted(self.left.items()))
+
+
+def _nothing() -> None:
+    """There is no limit of spending."""
 
 
 def _usage(limits: Iterable[str], existing: ExistingNode, instance: InstanceType | None) -> dict[str, int]:

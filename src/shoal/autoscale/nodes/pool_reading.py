@@ -77,6 +77,7 @@ def _pool(raw: Raw, where: Where, *, has_defaults: bool) -> NodePool:
         termination_grace_s=duration_s(
             node.get("terminationGracePeriod"), at.below("template.spec.terminationGracePeriod")
         ),
+        node_class=str((node.get("nodeClassRef") or {}).get("kind") or ""),
     )
 
 
@@ -184,6 +185,8 @@ def _of_provisioner(raw: Raw) -> Raw:
         disruption = {"consolidationPolicy": "WhenEmptyOrUnderutilized"}
     elif old.get("ttlSecondsAfterEmpty") is not None:
         disruption["consolidateAfter"] = f"{old['ttlSecondsAfterEmpty']}s"
+    if "providerRef" in old:
+        node["nodeClassRef"] = {"kind": old["providerRef"].get("kind") or "AWSNodeTemplate"}
     spec: dict[str, Any] = {
         "template": {"metadata": {"labels": old.get("labels") or {}}, "spec": node},
         "disruption": disruption,

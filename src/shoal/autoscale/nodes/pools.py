@@ -55,6 +55,8 @@ class NodePool(msgspec.Struct, frozen=True):
     disruption: DisruptionRules = DisruptionRules()
     expire_after_s: float | None = None
     termination_grace_s: float | None = None
+    node_class: str = ""
+    """The kind of its node class, which tells the cloud."""
 
     @property
     def is_static(self) -> bool:

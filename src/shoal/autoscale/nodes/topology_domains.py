@@ -136,6 +136,10 @@ class TopologyDomains:
         """Whether any rule restricts the pod."""
         return not variant.is_topology_free or any(True for _ in self._against(shape))
 
+    def counts(self, shape: PodShape) -> bool:
+        """Whether rules of other pods count the pod."""
+        return any(self._selects(group, shape) for group in self._groups.values())
+
     def record(
         self, shape: PodShape, requirements: RequirementSet, taints: tuple[Taint, ...], undefined: frozenset[str]
     ) -> Callable[[], None]:

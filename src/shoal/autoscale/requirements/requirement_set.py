@@ -63,6 +63,10 @@ class RequirementSet:
             merged[key] = admitted if known is None else known.intersection(admitted)
         return RequirementSet(merged)
 
+    def without(self, key: str) -> RequirementSet:
+        """The same, with this label undefined."""
+        return RequirementSet({name: admitted for name, admitted in self._by_key.items() if name != key})
+
     def incompatible_key(self, wanted: RequirementSet, may_be_undefined: Collection[str] = ()) -> str | None:
         """The first label by which this offer does not satisfy what is wanted; None if it does.
 

@@ -47,6 +47,9 @@ ANNOTATION_DOMAINS = (
     "volume.beta.kubernetes.io",
     "pv.kubernetes.io",
     "storageclass.kubernetes.io",
+    "karpenter.sh",
+    "cluster-autoscaler.kubernetes.io",
+    "controller.kubernetes.io",
 )
 """Domains of annotations of schedulers, queues and devices, including their subdomains."""
 

@@ -28,6 +28,8 @@ NEEDED = (core.NODES, core.PODS)
 WANTED: tuple[Kind, ...] = (
     core.NAMESPACES,
     core.NODES,
+    others.NODE_POOLS,
+    others.NODE_CLAIMS,
     others.NODE_TOPOLOGIES,
     core.DEVICE_CLASSES,
     core.RESOURCE_SLICES,

@@ -139,7 +139,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
 }
 """Fields with a redaction of their own, by kind and field."""
 
-_OURS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass"})
+_OURS = frozenset({"NodeClaim", "NodePool", "PersistentVolume", "PersistentVolumeClaim", "StorageClass"})
 """Kinds without a type whose fields are known."""
 
 

@@ -1,0 +1,167 @@
+"""Makes a plan cheaper by moving pods between its planned nodes, as long as that lowers the price of the whole plan.
+
+A plan made pod by pod lets nodes grow as long as some type holds them, and leaves a rest on a last node. Here nodes are
+given up whose pods other nodes can take for less, and nodes are divided where two smaller ones cost less. Only nodes
+whose pods have no rules about other pods take part. Groups of equal pods have one price, so it is computed once; the
+number of groups that are tried is bounded, and equal input gives an equal plan.
+
+Rejected: a solver of integer programs. It would need a dependency, and its time depends on the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Final
+
+from shoal.autoscale.nodes.planned_node import (
+    NarrowedNode,
+    PlannedNode,
+    cheapest,
+    narrowed,
+)
+from shoal.autoscale.nodes.pod_variants import PlannedPod, PodVariant, VariantChoice
+from shoal.autoscale.nodes.templates import PoolTemplate
+from shoal.autoscale.nodes.topology_domains import TopologyDomains
+
+_LEAST_GAIN: Final = 1e-9
+
+PlacedPod = tuple[PlannedPod, PodVariant, VariantChoice]
+GroupKey = tuple[tuple[int, int], ...]
+
+
+class PodGroups:
+    """Prices of groups of pods on one node of a pool."""
+
+    def __init__(self, template: PoolTemplate, domains: TopologyDomains, *, keeps_min_values: bool, most: int) -> None:
+        self.template = template
+        self._domains = domains
+        self._keeps_min_values = keeps_min_values
+        self._prices: dict[GroupKey, float] = {}
+        self._most = most
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether as many groups were tried as may be."""
+        return len(self._prices) >= self._most
+
+    def price(self, pods: Sequence[PlacedPod]) -> float:
+        """Of the cheapest node that holds these pods; infinite if none does, zero without pods."""
+        if not pods:
+            return 0.0
+        key = tuple(sorted((pod.shape.number, id(choice)) for pod, _, choice in pods))
+        found = self._prices.get(key)
+        if found is None:
+            found = self._prices[key] = self._computed(pods)
+        return found
+
+    def _computed(self, pods: Sequence[PlacedPod]) -> float:
+        node = self.node(pods, "", 0)
+        if node is None:
+            return inf
+        index = cheapest(self.template, node.offers)
+        return inf if index is None else float(self.template.prices[index])
+
+    def node(self, pods: Sequence[PlacedPod], name: str, index: int) -> PlannedNode | None:
+        """A node with these pods; None if no type holds them."""
+        template = self.template
+        node = PlannedNode(name, index, template.requirements, template)
+        for pod, variant, choice in pods:
+            found = narrowed(
+                node, template, pod, variant, choice, self._domains, keeps_min_values=self._keeps_min_values
+            )
+            if not isinstance(found, NarrowedNode):
+                return None
+            node.take(pod, variant, choice, found, template.catalog.charge(variant.ask))
+        return node
+
+
+def reduced(nodes: Sequence[Sequence[PlacedPod]], groups: PodGroups) -> list[list[PlacedPod]]:
+    """The pods of nodes of one pool, divided over nodes that cost no more in all."""
+    left = [list(pods) for pods in nodes]
+    improved = True
+    while improved and not groups.is_exhausted:
+        improved = False
+        for step in _STEPS:
+            improved |= step(left, groups)
+        left = [pods for pods in left if pods]
+    return left
+
+
+def _give_up(nodes: list[list[PlacedPod]], groups: PodGroups) -> bool:
+    """Move the pods of a node to others, where that costs less than the node; the dearest for its pods comes first."""
+    improved = False
+    order = sorted(range(len(nodes)), key=lambda index: -groups.price(nodes[index]) / max(len(nodes[index]), 1))
+    for index in order:
+        if groups.is_exhausted:
+            break
+        price = groups.price(nodes[index])
+        moves: list[tuple[int, PlacedPod]] = []
+        trial = {other: pods for other, pods in enumerate(nodes) if other != index and pods}
+        cost = 0.0
+        for pod in nodes[index]:
+            best, target = _cheapest_target(trial, pod, groups)
+            cost += best
+            if cost >= price - _LEAST_GAIN:
+                break
+            trial = {**trial, target: [*trial[target], pod]}
+            moves.append((target, pod))
+        if nodes[index] and len(moves) == len(nodes[index]):
+            nodes[index] = []
+            for target, pod in moves:
+                nodes[target].append(pod)
+            improved = True
+    return improved
+
+
+def _cheapest_target(trial: dict[int, list[PlacedPod]], pod: PlacedPod, groups: PodGroups) -> tuple[float, int]:
+    best, target = inf, -1
+    for other, pods in trial.items():
+        more = groups.price([*pods, pod]) - groups.price(pods)
+        if more < best:
+            best, target = more, other
+            if best <= _LEAST_GAIN:
+                break
+    return best, target
+
+
+def _divide(nodes: list[list[PlacedPod]], groups: PodGroups) -> bool:
+    """Divide a node into two, where these cost less."""
+    improved = False
+    for index in range(len(nodes)):
+        if groups.is_exhausted:
+            break
+        pods = sorted(nodes[index], key=lambda placed: placed[0].order)
+        best, cut = groups.price(pods) - _LEAST_GAIN, 0
+        for place in range(1, len(pods)):
+            price = groups.price(pods[:place]) + groups.price(pods[place:])
+            if price < best:
+                best, cut = price, place
+        if cut:
+            nodes[index] = pods[:cut]
+            nodes.append(pods[cut:])
+            improved = True
+    return improved
+
+
+def _move(nodes: list[list[PlacedPod]], groups: PodGroups) -> bool:
+    """Move single pods to where they cost less."""
+    improved = False
+    for index in range(len(nodes)):
+        for pod in list(nodes[index]):
+            if groups.is_exhausted:
+                return improved
+            rest = [other for other in nodes[index] if other is not pod]
+            saved = groups.price(nodes[index]) - groups.price(rest)
+            if saved <= _LEAST_GAIN or not rest:
+                continue
+            trial = {other: pods for other, pods in enumerate(nodes) if other != index and pods}
+            best, target = _cheapest_target(trial, pod, groups)
+            if best < saved - _LEAST_GAIN:
+                nodes[index] = rest
+                nodes[target] = [*nodes[target], pod]
+                improved = True
+    return improved
+
+
+_STEPS: Final[tuple[Callable[[list[list[PlacedPod]], PodGroups], bool], ...]] = (_give_up, _divide, _move)

@@ -1,0 +1,38 @@
+"""`shoal scale`: which nodes would be provisioned or removed, and the pools that they belong to."""
+
+from __future__ import annotations
+
+import typer
+
+from shoal.cli.lazy_commands import CommandEntry, LazyGroup
+
+_HEADING = "Commands"
+
+
+class ScaleCommands(LazyGroup):
+    entries = (
+        CommandEntry(
+            "plan",
+            "shoal.cli.scale_commands:plan",
+            _HEADING,
+            "Tell which nodes would be provisioned or removed now, at which price, and why; nothing is changed.",
+        ),
+        CommandEntry(
+            "pools",
+            "shoal.cli.scale_commands:pools",
+            _HEADING,
+            "List node pools with their nodes, price, limits, and why a pool can serve no pod.",
+        ),
+    )
+
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
+    cls=ScaleCommands,
+)
+
+
+@app.callback()
+def scale() -> None:
+    """Which nodes pods need, and which nodes none needs."""

@@ -1,0 +1,133 @@
+"""Implements `shoal scale plan|pools`: reads a cluster or files, asks for the decision, and prints it.
+
+Guarantees: nothing is changed; with `-o json` or `-o yaml` stdout holds one document and nothing else; a pool that
+cannot be read is named on stderr, and the others are planned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shoal.cli.cluster_access import AccessOptions
+from shoal.cli.formats import FOR_PROGRAMS, TABLES, TEXTS, TableOutput, TextOutput, checked
+from shoal.cli.list_options import NoHeaders
+from shoal.cli.object_source import Files
+from shoal.cli.option_groups import with_options
+
+if TYPE_CHECKING:
+    from shoal.cli.object_source import Source
+    from shoal.sim.node_scaling import NodeScaling
+
+_SEED = 42
+
+InstanceTypeFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--instance-types",
+        metavar="FILE",
+        help="The instance types with capacity, labels and offerings, as JSON or YAML; by default the table of "
+        "machines with GPUs.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    filename: Files = None
+    instance_types: InstanceTypeFile = None
+    no_removal: Annotated[bool, typer.Option("--no-removal", help="Only tell which nodes would be provisioned.")] = (
+        False
+    )
+    spot_to_spot: Annotated[
+        bool, typer.Option("--spot-to-spot", help="Also replace spot nodes by cheaper spot nodes.")
+    ] = False
+    ignore_preferences: Annotated[
+        bool, typer.Option("--ignore-preferences", help="Plan by what pods require, and not by what they prefer.")
+    ] = False
+    output: TextOutput = TEXTS[0]
+
+
+@with_options
+def plan(options: PlanOptions, access: AccessOptions) -> None:
+    """Tell which nodes would be provisioned or removed now, at which price, and why; nothing is changed.
+
+    The scheduler decides first: pods that fit on nodes of the cluster, and pods that a queue holds, need no node.
+    Nodes are only removed in a plan that provisions none.
+    """
+    checked(options.output, TEXTS)
+    from shoal.cli.object_source import source_from
+    from shoal.cli.scale_documents import plan_document
+    from shoal.views.scale_text import show_plan
+
+    source = source_from(options.filename, access)
+    found = plan_document(_decided(source, options))
+    if options.output in FOR_PROGRAMS:
+        from shoal.cli.formats import write
+
+        write(found, options.output, source.cluster)
+        return
+    from shoal.cli.formats import console
+
+    show_plan(console(), found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolsOptions:
+    filename: Files = None
+    instance_types: InstanceTypeFile = None
+    output: TableOutput = TABLES[0]
+    no_headers: NoHeaders = False
+
+
+@with_options
+def pools(options: PoolsOptions, access: AccessOptions) -> None:
+    """List node pools with their nodes, price, limits, and why a pool can serve no pod."""
+    checked(options.output, TABLES)
+    from shoal.cli.object_source import source_from
+    from shoal.cli.scale_documents import pool_documents
+    from shoal.views.scale_text import show_pools
+
+    source = source_from(options.filename, access)
+    found = pool_documents(_decided(source, PlanOptions(instance_types=options.instance_types)))
+    if options.output in FOR_PROGRAMS:
+        from shoal.cli.formats import write
+
+        write({"kind": "List", "items": found}, options.output, source.cluster)
+        return
+    from shoal.cli.formats import console
+
+    show_pools(console(), found, has_headings=not options.no_headers)
+
+
+def _decided(source: Source, options: PlanOptions) -> NodeScaling:
+    from shoal.cli.instance_type_file import types_of_file
+    from shoal.cli.manifest_errors import report_errors
+    from shoal.cli.manifests import rounds_of, warn
+    from shoal.cli.scale_documents import held_texts, scaling_options, waiting_pods
+    from shoal.sim.node_scaling import decided_scaling
+
+    types_of = None if options.instance_types is None else types_of_file(options.instance_types)
+    loaded = source.taken()
+    decided = decided_scaling(
+        source.documents,
+        rounds_of(loaded, _SEED),
+        waiting_pods(source.documents, loaded),
+        held_texts(loaded),
+        scaling_options(
+            source,
+            loaded,
+            types_of,
+            spot_to_spot=options.spot_to_spot,
+            removes=not options.no_removal,
+            ignores_preferences=options.ignore_preferences,
+        ),
+    )
+    # The kinds that only node planning reads are not read by the scheduler.
+    warnings = [each for each in loaded.warnings if not each.startswith("not read, because")]
+    warn([*warnings, *decided.objects.warnings])
+    report_errors(decided.objects.errors)
+    return decided

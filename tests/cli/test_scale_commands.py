@@ -1,0 +1,182 @@
+"""`shoal scale plan` and `shoal scale pools` on files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from shoal.cli.main import main
+
+TYPES = [
+    {
+        "name": "gpu-8",
+        "capacity": {"cpu": "96", "memory": "900Gi", "pods": "110", "nvidia.com/gpu": "8"},
+        "offerings": [{"zone": "a", "capacityType": "on-demand", "price": 30}],
+    },
+    {
+        "name": "gpu-1",
+        "capacity": {"cpu": "12", "memory": "100Gi", "pods": "110", "nvidia.com/gpu": "1"},
+        "offerings": [{"zone": "a", "capacityType": "on-demand", "price": 4}],
+    },
+]
+
+
+def _pool(name: str = "gpu", **spec: Any) -> dict[str, Any]:
+    spec = {"template": {"spec": {}}, **spec}
+    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
+
+
+def _pod(name: str, gpus: int, node: str = "", **meta: Any) -> dict[str, Any]:
+    resources = {"limits": {"nvidia.com/gpu": str(gpus), "cpu": "4"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "team-a", **meta},
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "resources": resources}],
+            **({"nodeName": node} if node else {}),
+        },
+    }
+
+
+def _node(name: str, kind: str = "gpu-8", gpus: int = 8, **labels: str) -> dict[str, Any]:
+    amounts = {"cpu": "96", "memory": "900Gi", "pods": "110"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "creationTimestamp": "2026-11-27T12:00:00Z",
+            "labels": {
+                "karpenter.sh/nodepool": "gpu",
+                "karpenter.sh/capacity-type": "on-demand",
+                "node.kubernetes.io/instance-type": kind,
+                "topology.kubernetes.io/zone": "a",
+                **labels,
+            },
+        },
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def _decided(tmp_path: Path, capsys: pytest.CaptureFixture[str], *objects: dict[str, Any]) -> dict[str, Any]:
+    code, out, err = _run(tmp_path, capsys, objects, "plan", "-o", "json")
+    assert code == 0, err
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def _run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], objects: tuple[dict[str, Any], ...], *words: str
+) -> tuple[int, str, str]:
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(objects))
+    (tmp_path / "types.yaml").write_text(yaml.safe_dump(TYPES))
+    command, *options = words
+    files = ["-f", str(tmp_path / "all.yaml"), "--instance-types", str(tmp_path / "types.yaml")]
+    code = main(["scale", command, *files, *options])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_a_pod_without_a_node_gets_the_cheapest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = _decided(tmp_path, capsys, _pool(), _pod("p", 1))
+
+    assert [(node["instanceType"], node["pods"]) for node in found["provision"]] == [("gpu-1", ["team-a/p"])]
+    assert found["usdPerHour"] == 4
+
+
+def test_a_pod_that_fits_on_a_node_of_the_cluster_needs_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not _decided(tmp_path, capsys, _pool(), _node("one"), _pod("p", 1)).get("provision")
+
+
+def test_a_node_whose_device_plugin_starts_is_no_reason_for_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = _decided(tmp_path, capsys, _pool(), _node("one", gpus=0), _pod("p", 8))
+
+    assert found["onExisting"] == {"team-a/p": "one"}
+    assert not found.get("provision")
+
+
+def test_a_gang_counts_with_the_pods_that_are_not_created_yet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "team-a"},
+        "spec": {"minMember": 3},
+    }
+    member = _pod("p", 8, labels={"scheduling.x-k8s.io/pod-group": "g"})
+    found = _decided(tmp_path, capsys, _pool(), group, member)
+    limited = _decided(tmp_path, capsys, _pool(limits={"nvidia.com/gpu": "16"}), group, member)
+
+    assert len(found["provision"]) == 3
+    assert not limited.get("provision")
+
+
+def test_a_pod_with_a_scheduling_gate_causes_no_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gated = _pod("p", 1)
+    gated["spec"]["schedulingGates"] = [{"name": "quota"}]
+    found = _decided(tmp_path, capsys, _pool(), gated)
+
+    assert not found.get("provision")
+
+
+def test_an_empty_node_is_removed_and_the_others_stay_with_a_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool = _pool(disruption={"budgets": [{"nodes": "1"}]})
+    code, out, _ = _run(tmp_path, capsys, (pool, _node("n1"), _node("n2"), _node("n3"), _pod("p", 8, "n1")), "plan")
+
+    assert code == 0
+    assert "Remove n2: no pod needs them; saves $30.00/h." in out
+    assert "n3: the disruption budget of its pool is used up" in out
+
+
+def test_no_removal_only_provisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = _run(tmp_path, capsys, (_pool(), _node("n1")), "plan", "--no-removal")
+
+    assert "No node has to be provisioned or removed." in out
+
+
+def test_a_pool_that_cannot_be_read_is_named_and_the_others_are_planned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = _pool("wrong", disruption={"consolidationPolicy": "Sometimes"})
+    _, out, err = _run(tmp_path, capsys, (wrong, _pool(), _pod("p", 1)), "plan", "-o", "json")
+
+    assert "consolidationPolicy" in err
+    assert len(json.loads(out)["provision"]) == 1
+
+
+def test_pools_are_listed_with_what_is_left_of_their_limits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pool = _pool(limits={"nvidia.com/gpu": "24"}, weight=3)
+    _, out, _ = _run(tmp_path, capsys, (pool, _node("n1"), _pod("p", 8, "n1")), "pools", "-o", "json")
+    (item,) = json.loads(out)["items"]
+
+    assert item["limits"] == {"nvidia.com/gpu": "16 of 24 left"}
+    assert (item["nodes"], item["gpus"], item["usdPerHour"], item["cheapest"]) == (1, 8, 30, "gpu-1")
+
+
+def test_an_unknown_instance_type_is_named_with_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["gpu8"]}
+    pool = _pool(template={"spec": {"requirements": [requirement]}})
+    _, out, _ = _run(tmp_path, capsys, (pool,), "pools")
+
+    assert "pool gpu can serve no pod: instance type gpu8 is not known; did you mean gpu-8?" in out
+
+
+def test_a_wrong_file_of_instance_types_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump(_pool()))
+    (tmp_path / "types.yaml").write_text("[{name: a, offerings: [{zone: a, capacityType: spot, price: free}]}]")
+    code = main(["scale", "plan", "-f", str(tmp_path / "all.yaml"), "--instance-types", str(tmp_path / "types.yaml")])
+
+    assert code == 2
+    assert "[0].offerings[0].price" in capsys.readouterr().err
