@@ -153,7 +153,7 @@ async def _start_nodes(
     others: MeasuredNodes,
 ) -> None:
     from shoal.wiring.nodes import start_nodes
-    from shoal.wiring.provided import provide_device_classes, provide_metrics
+    from shoal.wiring.provided import provide_device_classes, provide_metric_apis, provide_metrics
 
     if any(machine.gives_by_claims for machine in options.machines):
         await provide_device_classes(tasks.api)
@@ -162,6 +162,7 @@ async def _start_nodes(
     )
     await tasks.nodes_ready(fleet.names(), _PATIENCE_S, has_lifecycle=bool(options.controllers))
     await provide_metrics(tasks.api, ports, ca)
+    await provide_metric_apis(tasks.api, ca)
 
 
 async def _start_this_machine(
