@@ -28,6 +28,7 @@ class FakeNode:
         self.looks = 0
         """How often somebody looked into a log."""
         self.reachable = True
+        self.exported = f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",Hostname="{name}"}} 85\n'
         self.answer = CommandOutput("out\n", "err\n", 0)
 
     def run_pod(self, name: str, *containers: str, namespace: str = "default", uid: str = "") -> Obj:
@@ -95,7 +96,7 @@ class FakeNode:
         ]
 
     def dcgm(self) -> str:
-        return f'DCGM_FI_DEV_GPU_UTIL{{gpu="0",Hostname="{self.name}"}} 85\n'
+        return self.exported
 
     def is_reachable(self) -> bool:
         return self.reachable

@@ -1,7 +1,7 @@
 """Lists the generic controllers by name, with the users that they act as.
 
 The user of a controller is the one that Kubernetes uses, so that Kubernetes' own roles grant its permissions.
-`own_controllers` are those that need the server's keys.
+`own_controllers` are those that need the server's keys, or more of it than the operations on objects.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from shoal.client.context import Context, Controller
 
 if TYPE_CHECKING:
     from shoal.client.item import Obj
+    from shoal.embedded.apiserver.calls import Actor
     from shoal.embedded.apiserver.server.control_plane import ControlPlane
 
 
@@ -27,6 +28,8 @@ class ControllerEntry(msgspec.Struct, frozen=True):
 
 
 _SCHEDULER, _TOKENS = "system:kube-scheduler", "system:kube-controller-manager"
+_AUTOSCALER = "horizontal-pod-autoscaler"
+_ACCOUNTS, _AUTHENTICATED = "system:serviceaccounts", "system:authenticated"
 DEFAULT_SCHEDULER = "default-scheduler"
 CONTROLLERS: dict[str, ControllerEntry] = {
     DEFAULT_SCHEDULER: ControllerEntry(_SCHEDULER),
@@ -61,9 +64,22 @@ CONTROLLERS: dict[str, ControllerEntry] = {
 """By the names on the command line of kube-controller-manager."""
 
 
+def controller_actor(user: str) -> Actor:
+    """A ServiceAccount of kube-system, or a user whose name contains a colon."""
+    from shoal.embedded.apiserver.calls import Actor
+
+    if ":" in user:
+        return Actor(user, (_AUTHENTICATED,))
+    name = f"system:serviceaccount:kube-system:{user}"
+    return Actor(name, (_ACCOUNTS, f"{_ACCOUNTS}:kube-system", _AUTHENTICATED))
+
+
 def own_controllers(plane: ControlPlane) -> dict[str, tuple[str, Callable[[Context], Controller]]]:
-    """User and maker of the controllers that need the server's own keys, and so run only in its process."""
+    """User and maker of the controllers that run only in the server's process: those that need its own keys, and the
+    autoscaler, which writes scales and asks the metrics APIs."""
+    from shoal.embedded.apiserver.inside.scaling import InsideScaling
     from shoal.embedded.apiserver.security.service_accounts import TokenSigner, TokenSubject
+    from shoal.embedded.controllers.autoscalers.controller import autoscaler_controller
     from shoal.embedded.controllers.certificates.authority import authority_signer
     from shoal.embedded.controllers.certificates.signer import csr_signer
     from shoal.embedded.controllers.service_accounts.root_certificate import root_certificate_publisher
@@ -84,7 +100,12 @@ def own_controllers(plane: ControlPlane) -> dict[str, tuple[str, Callable[[Conte
     def sign_requests(context: Context) -> Controller:
         return csr_signer(context, authority_signer(authority.root.certificate, authority.root.key, today))
 
+    def follow_metrics(context: Context) -> Controller:
+        named = msgspec.structs.replace(context, events=context.events.named(_AUTOSCALER))
+        return autoscaler_controller(named, InsideScaling(plane, controller_actor(_AUTOSCALER), context.name))
+
     return {
+        "horizontalpodautoscaling": (_AUTOSCALER, follow_metrics),
         "csrsigning": ("certificate-controller", sign_requests),
         "root-ca-cert-publisher": ("root-ca-cert-publisher", lambda one: root_certificate_publisher(one, root)),
         "serviceaccount-token": (_TOKENS, lambda one: token_secrets_controller(one, token, root)),

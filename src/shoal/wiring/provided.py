@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from shoal.autoscale.exposed_metrics.documents import CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION
 from shoal.client.kind import API_SERVICES, CLUSTER_ROLES, DEVICE_CLASSES, SERVICES, STORAGE_CLASSES
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.devices.device_classes import device_classes
 from shoal.embedded.controllers.volumes.classes import local_class
-from shoal.embedded.kubelets.endpoint.metrics_objects import metrics_objects
+from shoal.embedded.kubelets.endpoint.metrics_objects import api_service, metrics_objects
 
 if TYPE_CHECKING:
     from shoal.client.item import Obj
@@ -23,6 +24,26 @@ _KINDS = {kind.name: kind for kind in (SERVICES, CLUSTER_ROLES, API_SERVICES)}
 
 async def provide_metrics(api: Api, ports: Ports, ca: str) -> None:
     await put(api, metrics_objects(ports.host, ports.kubelet_port, ca))
+
+
+CUSTOM_APIS = tuple((CUSTOM, version) for version in CUSTOM_VERSIONS)
+EXTERNAL_APIS = ((EXTERNAL, EXTERNAL_VERSION),)
+
+
+async def provide_metric_apis(api: Api, ca: str, wanted_apis: Iterable[tuple[str, str]] = CUSTOM_APIS) -> None:
+    """Custom or external metrics, unless another server is registered for them: only one can be."""
+    for group, version in wanted_apis:
+        wanted = api_service(group, version, ca)
+        if await _is_free(api, wanted):
+            await put(api, [wanted])
+
+
+async def _is_free(api: Api, wanted: Obj) -> bool:
+    try:
+        found = (await api.get(API_SERVICES, "", wanted["metadata"]["name"])).obj()
+    except NotFoundError:
+        return True
+    return bool((found["spec"].get("service") or {}).get("name") == wanted["spec"]["service"]["name"])
 
 
 async def has_metrics(api: Api) -> bool:

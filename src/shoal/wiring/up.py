@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shoal.wiring.run_choice import RunChoice
     from shoal.wiring.this_machine import StartedMachine
 
-_SYSTEM, _AUTHENTICATED = "system:serviceaccounts", "system:authenticated"
+_AUTHENTICATED = "system:authenticated"
 _CACHES, _FLEET, _SHOAL = "system:kube-controller-manager", "system:shoal:fleet", "system:shoal"
 _WEBHOOKS = ("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
 _PATIENCE_S = 30.0
@@ -153,7 +153,7 @@ async def _start_nodes(
     others: MeasuredNodes,
 ) -> None:
     from shoal.wiring.nodes import start_nodes
-    from shoal.wiring.provided import provide_device_classes, provide_metrics
+    from shoal.wiring.provided import provide_device_classes, provide_metric_apis, provide_metrics
 
     if any(machine.gives_by_claims for machine in options.machines):
         await provide_device_classes(tasks.api)
@@ -162,6 +162,7 @@ async def _start_nodes(
     )
     await tasks.nodes_ready(fleet.names(), _PATIENCE_S, has_lifecycle=bool(options.controllers))
     await provide_metrics(tasks.api, ports, ca)
+    await provide_metric_apis(tasks.api, ca)
 
 
 async def _start_this_machine(
@@ -249,18 +250,11 @@ def _caches(plane: ControlPlane) -> Api:
 
 async def _start_controllers(tasks: ProcessTasks, plane: ControlPlane, options: ClusterOptions) -> None:
     """Controllers that need the server's keys run in this process, wherever the others run."""
-    from shoal.wiring.controllers import own_controllers
+    from shoal.wiring.controllers import controller_actor, own_controllers
 
     def as_(user: str, name: str) -> Api:
-        return _as(plane, _controller(user), name)
+        return _as(plane, controller_actor(user), name)
 
     tasks.start_controllers(options.controllers, as_)
     for name, (user, maker) in own_controllers(plane).items():
         tasks.start_controller(name, as_(user, name), maker)
-
-
-def _controller(user: str) -> Actor:
-    if ":" in user:
-        return Actor(user, (_AUTHENTICATED,))
-    user = f"system:serviceaccount:kube-system:{user}"
-    return Actor(user, (_SYSTEM, f"{_SYSTEM}:kube-system", _AUTHENTICATED))

@@ -16,14 +16,8 @@ from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
 from shoal.autoscale.replicas.behavior import with_defaults
 from shoal.autoscale.replicas.history import AutoscalerHistory, Recommendation, ScaleEvent, change_within
-from shoal.autoscale.replicas.reconcile import (
-    PassResult,
-    ScaleTarget,
-    TargetFacts,
-    concluded,
-    decide,
-    without_scale,
-)
+from shoal.autoscale.replicas.passes import PassResult, ScaleTarget, TargetFacts
+from shoal.autoscale.replicas.reconcile import concluded, decide, without_scale
 from shoal.autoscale.replicas.samples import MetricReading
 from shoal.autoscale.replicas.spec import (
     Autoscaler,

@@ -9,18 +9,10 @@ from shoal.api.selectors import LabelSelector
 from shoal.autoscale.replicas.behavior import tolerances_of, with_defaults
 from shoal.autoscale.replicas.history import change_within, first_seen, with_event
 from shoal.autoscale.replicas.metrics import MeasuredMetric, measured
+from shoal.autoscale.replicas.passes import PassResult, ScaleDecision, ScaleTarget, TargetFacts
 from shoal.autoscale.replicas.proposals import PassFacts, average, utilization
 from shoal.autoscale.replicas.rate_limits import PastSizes, SizeBounds, limited, limited_without_behavior
-from shoal.autoscale.replicas.reconcile import (
-    PassResult,
-    ScaleDecision,
-    ScaleTarget,
-    TargetFacts,
-    api_version_fault,
-    concluded,
-    decide,
-    without_scale,
-)
+from shoal.autoscale.replicas.reconcile import api_version_fault, concluded, decide, without_scale
 from shoal.autoscale.replicas.samples import MetricFault, grouped, requests_of
 from shoal.autoscale.replicas.spec import AutoscalerStatus
 from shoal.autoscale.replicas.stabilization import stabilized, stabilized_globally

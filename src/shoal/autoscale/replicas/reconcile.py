@@ -7,111 +7,37 @@ the target; it grows it if the metrics that work ask for that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from shoal.api.conditions import Condition, is_condition_true
-from shoal.api.pod import Pod
+from shoal.api.conditions import is_condition_true
 from shoal.api.selector_text import parse_label_selector
 from shoal.api.selectors import Selector
 from shoal.autoscale.replicas.behavior import tolerances_of, with_defaults
 from shoal.autoscale.replicas.history import AutoscalerHistory, first_seen, with_rescale
 from shoal.autoscale.replicas.metrics import EXTERNAL, OBJECT, MeasuredMetric, UnmeasuredMetric, measured
+from shoal.autoscale.replicas.passes import (
+    ABLE_TO_SCALE,
+    NORMAL,
+    SCALED_TO_ZERO,
+    SCALING_ACTIVE,
+    SCALING_LIMITED,
+    WARNING,
+    AutoscalerEvent,
+    Computation,
+    PassResult,
+    ScaleDecision,
+    TargetFacts,
+    with_condition,
+)
 from shoal.autoscale.replicas.proposals import PassFacts
 from shoal.autoscale.replicas.rate_limits import PastSizes, SizeBounds, limited, limited_without_behavior
-from shoal.autoscale.replicas.samples import MetricReading
 from shoal.autoscale.replicas.spec import Autoscaler, AutoscalerSettings, AutoscalerStatus, Behavior
 from shoal.autoscale.replicas.stabilization import stabilized, stabilized_globally
 from shoal.units.errors import UserError
-
-ABLE_TO_SCALE = "AbleToScale"
-SCALING_ACTIVE = "ScalingActive"
-SCALING_LIMITED = "ScalingLimited"
-SCALED_TO_ZERO = "ScaledToZero"
-NORMAL, WARNING = "Normal", "Warning"
-
-
-class ScaleTarget(Struct, frozen=True):
-    """What the scale subresource of the target says."""
-
-    replicas: int
-    reported: int
-    """The replica count in its status."""
-    selector: str = ""
-
-
-class TargetFacts(Struct, frozen=True):
-    """What a pass reads besides the autoscaler."""
-
-    target: ScaleTarget
-    pods: Sequence[Pod] = ()
-    """The pods of the namespace."""
-    readings: Sequence[MetricReading] = ()
-    """One for each metric of the spec."""
-    others: Mapping[str, Selector] = {}
-    """The selectors of the other autoscalers of the namespace, by name."""
-
-
-class AutoscalerEvent(Struct, frozen=True):
-    kind: str
-    reason: str
-    message: str
-
-
-class Computation(Struct, frozen=True):
-    """What came of one metric."""
-
-    type: str
-    action: str
-    error: str
-
-
-class ScaleDecision(Struct, frozen=True):
-    status: AutoscalerStatus
-    history: AutoscalerHistory
-    current: int = 0
-    desired: int = 0
-    rescales: bool = False
-    rescale_reason: str = ""
-    events: tuple[AutoscalerEvent, ...] = ()
-    computations: tuple[Computation, ...] = ()
-    error: str = ""
-    is_spec_error: bool = False
-    metrics: tuple[dict[str, Any], ...] | None = None
-    has_failed: bool = False
-    """Whether the pass ends without a size."""
-
-
-class PassResult(Struct, frozen=True):
-    status: AutoscalerStatus
-    history: AutoscalerHistory
-    events: tuple[AutoscalerEvent, ...]
-    action: str = "none"
-    error: str = ""
-    is_spec_error: bool = False
-    rescaled: bool = False
-
-
-# -- conditions -----------------------------------------------------------------------------------------------------
-
-
-def with_condition(status: AutoscalerStatus, name: str, says: tuple[bool, str, str], now: datetime) -> AutoscalerStatus:
-    """`says`: status, reason and message. The transition time changes with the status only."""
-    is_so, reason, message = says
-    word = "True" if is_so else "False"
-    kept = list(status.conditions)
-    place = next((place for place, one in enumerate(kept) if one.type == name), None)
-    since = kept[place].last_transition_time if place is not None and kept[place].status == word else now
-    new = Condition(name, word, reason, message, since)
-    if place is None:
-        kept.append(new)
-    else:
-        kept[place] = new
-    return structs.replace(status, conditions=tuple(kept))
-
 
 # -- a target that cannot be read -----------------------------------------------------------------------------------
 
@@ -168,7 +94,7 @@ class _Pass:
         current, spec = self._around.target.replicas, self._spec
         words = "the HPA controller was able to get the target's current scale"
         self._set(ABLE_TO_SCALE, True, "SucceededGetScale", words)
-        if current == 0 and not self._can_leave_zero():
+        if current == 0 and not needs_metrics(self._autoscaler, current, self._settings):
             words = "scaling is disabled since the replica count of the target is zero"
             self._set(SCALING_ACTIVE, False, "ScalingDisabled", words)
             return self._result(current, "")
@@ -177,11 +103,6 @@ class _Pass:
         if 0 < current < self._min:
             return self._result(self._min, "Current number of replicas below Spec.MinReplicas")
         return self._by_metrics(current)
-
-    def _can_leave_zero(self) -> bool:
-        """A target that the autoscaler itself has scaled to zero is not one that a person has switched off."""
-        is_own = self._settings.has_scale_to_zero and is_condition_true(self._status.conditions, SCALED_TO_ZERO)
-        return is_own and (self._min != 0 or has_outside_metric(self._autoscaler))
 
     def _by_metrics(self, current: int) -> ScaleDecision:
         found = self._computed()
@@ -312,6 +233,19 @@ class _Pass:
 
     def _event(self, kind: str, reason: str, message: str) -> None:
         self._events.append(AutoscalerEvent(kind, reason, message))
+
+
+def needs_metrics(autoscaler: Autoscaler, replicas: int, settings: AutoscalerSettings) -> bool:
+    """Whether the size of a target of this many replicas depends on its metrics.
+
+    A target at zero is switched off, unless the autoscaler itself has scaled it to zero.
+    """
+    spec = autoscaler.spec
+    least = 1 if spec.min_replicas is None else spec.min_replicas
+    if replicas == 0:
+        is_own = settings.has_scale_to_zero and is_condition_true(autoscaler.status.conditions, SCALED_TO_ZERO)
+        return is_own and (least != 0 or has_outside_metric(autoscaler))
+    return least <= replicas <= spec.max_replicas
 
 
 def has_outside_metric(autoscaler: Autoscaler) -> bool:

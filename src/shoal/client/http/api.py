@@ -1,12 +1,12 @@
-"""Implements the client protocol (`client/port.py`) over HTTP: for any Kubernetes API server, the embedded one
-included.
+"""Implements the client protocols (`client/port.py`, `client/scaling.py`) over HTTP: for any Kubernetes API server, the
+embedded one included.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -21,6 +21,7 @@ from shoal.client.item import Item, Listed, Obj, shortened
 from shoal.client.kind import Kind
 from shoal.client.port import EVERYTHING, GENTLY, Batches, Deletion, Patch, Select, ServedKind
 from shoal.client.refusals import BusyError, ExpiredError
+from shoal.client.scaling import SCALE
 
 _MEDIA = {
     "merge": "application/merge-patch+json",
@@ -129,11 +130,18 @@ class KubeApi:
         body = await self._connection.ask(
             "POST", kind.path(namespace, name, subresource), self._signed, {**obj, "metadata": metadata}
         )
-        try:
-            answer: Obj = msgspec.json.decode(body, type=dict)
-        except msgspec.MsgspecError as error:
-            raise BusyError(f"an answer of the server cannot be understood: {error}", code=502) from None
-        return answer
+        return _answer_of(body)
+
+    async def scale(self, kind: Kind, namespace: str, name: str) -> Obj:
+        return await self.ask(kind.path(namespace, name, SCALE), {})
+
+    async def rescale(self, kind: Kind, scale: Obj) -> None:
+        meta = scale["metadata"]
+        path = kind.path(meta.get("namespace", ""), meta["name"], SCALE)
+        await self._connection.ask("PUT", path, self._signed, scale)
+
+    async def ask(self, path: str, query: Mapping[str, str]) -> Obj:
+        return _answer_of(await self._connection.ask("GET", path, dict(query)))
 
     async def served(self) -> tuple[ServedKind, ...]:
         return await self._discovery.served()
@@ -144,6 +152,14 @@ class KubeApi:
 
     async def close(self) -> None:
         await self._connection.close()
+
+
+def _answer_of(body: bytes) -> Obj:
+    try:
+        answer: Obj = msgspec.json.decode(body, type=dict)
+    except msgspec.MsgspecError as error:
+        raise BusyError(f"an answer of the server cannot be understood: {error}", code=502) from None
+    return answer
 
 
 def _typed(kind: Kind, obj: Obj) -> Obj:

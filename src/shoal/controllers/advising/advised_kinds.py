@@ -21,6 +21,7 @@ from shoal.client.ecosystem_kinds import (
     WORKLOAD_PRIORITY_CLASSES,
 )
 from shoal.client.kind import (
+    AUTOSCALERS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,
@@ -38,7 +39,6 @@ from shoal.store.queues.job_parts import JOB_KINDS
 
 RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 LIMIT_RANGES = Kind("", "v1", "limitranges", "LimitRange")
-AUTOSCALERS = Kind("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 WORKFLOWS = Kind("argoproj.io", "v1alpha1", "workflows", "Workflow")
 PIPELINES = Kind("tekton.dev", "v1", "pipelines", "Pipeline")
 TASKS = Kind("tekton.dev", "v1", "tasks", "Task")

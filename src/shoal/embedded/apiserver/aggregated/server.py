@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from shoal.embedded.apiserver.aggregated.front_proxy import FrontProxy
 from shoal.embedded.apiserver.calls import Actor
@@ -125,12 +126,18 @@ class Servers:
             # Whatever it tells, it is not discovery.
             return None
 
-    async def _get(self, server: Server, path: str, accept: str, *, is_blind: bool = False) -> tuple[int, bytes]:
+    async def get(self, server: Server, path: str, actor: Actor) -> tuple[int, bytes]:
+        """The answer to a user of this process. `path` may have a query behind it."""
+        return await self._get(server, path, "application/json", actor=actor)
+
+    async def _get(
+        self, server: Server, path: str, accept: str, *, is_blind: bool = False, actor: Actor = _CHECKER
+    ) -> tuple[int, bytes]:
         address = self.address(server)
         async with asyncio.timeout(_PATIENCE_S):
             asked = self.session.get(
-                f"https://{address.authority}{path}",
-                headers=[("Accept", accept), *identity(_CHECKER)],
+                URL(f"https://{address.authority}{path}", encoded=True),
+                headers=[("Accept", accept), *identity(actor)],
                 ssl=self._front_proxy.context(None) if is_blind else self.tls(server),
                 server_hostname=server.name,
                 allow_redirects=False,

@@ -50,7 +50,7 @@ class InsideApi:
 
     def __init__(self, plane: ControlPlane, actor: Actor, agent: str) -> None:
         self._context = plane.context
-        self._virtual = plane.virtual
+        self._virtual = plane.inside.virtual
         self._faults = plane.faults
         self._actor = actor
         self._agent = agent

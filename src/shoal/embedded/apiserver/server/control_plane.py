@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from time import monotonic, time
 
+import msgspec
+
 from shoal.client import certificates
 from shoal.client.clock import Clock, WallClock
 from shoal.embedded.apiserver.admission.chain import AdmissionChain as BuiltinPlugins
@@ -21,6 +23,7 @@ from shoal.embedded.apiserver.aggregated.following import FollowedServices
 from shoal.embedded.apiserver.aggregated.front_proxy import FrontProxy
 from shoal.embedded.apiserver.aggregated.local import local_services
 from shoal.embedded.apiserver.aggregated.proxy import Proxy
+from shoal.embedded.apiserver.aggregated.reading import AggregatedReader
 from shoal.embedded.apiserver.aggregated.server import Servers
 from shoal.embedded.apiserver.bootstrap.client_trust import client_trust
 from shoal.embedded.apiserver.bootstrap.namespaces import namespace_defaults
@@ -70,6 +73,7 @@ from shoal.embedded.apiserver.server.metrics import Metrics
 from shoal.embedded.apiserver.server.quota_counts import QuotaCounts
 from shoal.embedded.apiserver.server.request_handler import RequestHandler
 from shoal.embedded.apiserver.server.resources import ResourceHandlers
+from shoal.embedded.apiserver.server.scales import Scales
 from shoal.embedded.apiserver.server.streaming import OpenStreams
 from shoal.embedded.apiserver.server.subresource_bodies import SubresourceBodies
 from shoal.embedded.apiserver.server.upgrades import Upgrades
@@ -96,6 +100,15 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Those Kubernetes ends generated names with: no vowels, so that no words come out."""
 
 
+class InsideAccess(msgspec.Struct, frozen=True):
+    """What callers in the process use beside the operations on objects."""
+
+    virtual: Mapping[tuple[str, str, str], Virtual]
+    """What is posted and not stored, by group, plural and subresource."""
+    scales: Scales
+    aggregated: AggregatedReader
+
+
 class ControlPlane:
     """A control plane that is open. `request_handler` answers requests; `close` ends it without losing what was
     acknowledged."""
@@ -105,7 +118,7 @@ class ControlPlane:
         context: ServerContext,
         clock: Clock,
         request_handler: RequestHandler,
-        virtual: Mapping[tuple[str, str, str], Virtual],
+        inside: InsideAccess,
         authority: Authority,
         faults: Faults,
         joined: JoinedKubelets,
@@ -115,8 +128,7 @@ class ControlPlane:
         self.context = context
         self.clock = clock
         self.request_handler = request_handler
-        self.virtual = virtual
-        """What is posted and not stored, by group, plural and subresource."""
+        self.inside = inside
         self.authority = authority
         self.faults = faults
         """The faults on request; callers inside the process call `before` too."""
@@ -241,7 +253,8 @@ async def open_plane(
     documents = Documents(state, catalog, health, metrics, makers, Proxy(services, servers))
     kubelets = Kubelets(authority.client(KUBELET_CLIENT, (), today))
     virtual = virtual_resources(context, authenticator, authorizer, signer, restriction)
-    resources = ResourceHandlers(context, virtual, SubresourceBodies(shapes.of), streams)
+    spoken = SubresourceBodies(shapes.of)
+    resources = ResourceHandlers(context, virtual, spoken, streams)
     request_handler = RequestHandler(
         context,
         authenticator,
@@ -276,7 +289,7 @@ async def open_plane(
         context,
         clock,
         request_handler,
-        virtual,
+        InsideAccess(virtual, Scales(context, spoken), AggregatedReader(services, servers)),
         authority,
         faults,
         JoinedKubelets(connections, kubelets),

@@ -17,7 +17,13 @@ from aiohttp import web
 from shoal.client.certificates import new_authority, new_server
 from shoal.embedded.apiserver.security.showing import show
 from shoal.embedded.kubelets.endpoint.callers import Caller, Callers
+from shoal.embedded.kubelets.endpoint.custom_metrics_routes import CUSTOM_PREFIX, CustomMetricsRoutes, GpuSeries
 from shoal.embedded.kubelets.endpoint.exporter_routes import ExporterRoutes
+from shoal.embedded.kubelets.endpoint.external_metrics_routes import (
+    EXTERNAL_PREFIX,
+    ExternalMetricsRoutes,
+    ExternalSource,
+)
 from shoal.embedded.kubelets.endpoint.metrics_api import LabelsOf, MetricsApi
 from shoal.embedded.kubelets.endpoint.metrics_objects import SERVER_NAME
 from shoal.embedded.kubelets.endpoint.metrics_routes import PREFIX, MetricsRoutes
@@ -28,6 +34,7 @@ from shoal.embedded.kubelets.node_view import MeasuredNodes, NodeViews
 from shoal.units.errors import UserError
 
 _SHUTDOWN_S = 0.2
+_PROXIED = (PREFIX, CUSTOM_PREFIX, EXTERNAL_PREFIX)
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -48,6 +55,8 @@ class EndpointSettings(msgspec.Struct, frozen=True):
     """Returns metrics of other parts of the process, for the fleet's own page."""
     measured: MeasuredNodes | None = None
     """The nodes of metrics.k8s.io, if they are not those of the endpoint."""
+    external: ExternalSource | None = None
+    """The metrics of external.metrics.k8s.io, if they are served."""
 
 
 class Ports(msgspec.Struct, frozen=True):
@@ -85,14 +94,17 @@ class Endpoint:
         self._settings = settings
         self._callers = Callers(settings.client_ca, settings.proxy_ca, settings.proxy_names)
         targets = RequestTargets(nodes)
-        handlers = (
-            PodRoutes(targets, seconds, settings.follow_every_s),
-            NodeRoutes(targets, seconds),
-            MetricsRoutes(MetricsApi(settings.measured or nodes, labels_of), seconds),
-        )
+        handlers = [
+            PodRoutes(targets, seconds, settings.follow_every_s).routes(),
+            NodeRoutes(targets, seconds).routes(),
+            MetricsRoutes(MetricsApi(settings.measured or nodes, labels_of), seconds).routes(),
+            CustomMetricsRoutes(GpuSeries(nodes, seconds), labels_of).routes(),
+        ]
+        if settings.external is not None:
+            handlers.append(ExternalMetricsRoutes(settings.external, seconds).routes())
         self._kubelet = web.Application(middlewares=[_refusals, self._checked])
-        for handler in handlers:
-            self._kubelet.add_routes(handler.routes())
+        for routes in handlers:
+            self._kubelet.add_routes(routes)
         self._exporter = web.Application(middlewares=[_refusals])
         self._exporter.add_routes(ExporterRoutes(nodes, settings.figures).routes())
         self._runners: list[web.AppRunner] = []
@@ -147,7 +159,7 @@ class Endpoint:
         who = self._callers.who(tls.getpeercert(True) if tls is not None else None)
         if who == "anonymous":
             raise KubeletRefusal(401, "Unauthorized")
-        wanted: Caller = "proxy" if request.path.startswith(PREFIX) else "server"
+        wanted: Caller = "proxy" if request.path.startswith(_PROXIED) else "server"
         if who != wanted:
             raise KubeletRefusal(403, f"Forbidden: {request.path} is only for the API server")
         return await handler(request)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -101,15 +101,10 @@ def _usage(used: Usage) -> Obj:
     return {"cpu": f"{used.cpu_milli}m", "memory": f"{used.memory_bytes // 1024}Ki"}
 
 
-def api_group() -> Obj:
-    version = {"groupVersion": API_VERSION, "version": VERSION}
-    return {
-        "kind": "APIGroup",
-        "apiVersion": "v1",
-        "name": GROUP,
-        "versions": [version],
-        "preferredVersion": version,
-    }
+def group_of(name: str, versions: Sequence[str]) -> Obj:
+    """The discovery document of a group; the first version is the preferred one."""
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"kind": "APIGroup", "apiVersion": "v1", "name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
 def resource_list() -> Obj:

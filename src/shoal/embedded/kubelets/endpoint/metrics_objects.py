@@ -39,17 +39,21 @@ def metrics_objects(address: str, port: int, ca: str) -> tuple[Obj, ...]:
         "metadata": {"name": "system:aggregated-metrics-reader", "labels": {**_LABELS, **_READERS}},
         "rules": [{"apiGroups": [GROUP], "resources": ["pods", "nodes"], "verbs": ["get", "list", "watch"]}],
     }
-    api_service = {
+    return service, role, api_service(GROUP, VERSION, ca)
+
+
+def api_service(group: str, version: str, ca: str) -> Obj:
+    """One version of a group, served by the Service of this process."""
+    return {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
-        "metadata": {"name": f"{VERSION}.{GROUP}", "labels": _LABELS},
+        "metadata": {"name": f"{version}.{group}", "labels": _LABELS},
         "spec": {
-            "group": GROUP,
-            "version": VERSION,
+            "group": group,
+            "version": version,
             "groupPriorityMinimum": 100,
-            "versionPriority": 100,
+            "versionPriority": 200 if version == "v1beta2" else 100,
             "service": {"namespace": NAMESPACE, "name": SERVICE, "port": 443},
             "caBundle": base64.b64encode(ca.encode()).decode(),
         },
     }
-    return service, role, api_service

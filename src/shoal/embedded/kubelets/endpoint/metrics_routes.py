@@ -11,9 +11,10 @@ from shoal.embedded.apiserver import status
 from shoal.embedded.kubelets.endpoint.metrics_api import (
     API_VERSION,
     GROUP,
+    VERSION,
     MetricsApi,
-    api_group,
     chosen,
+    group_of,
     resource_list,
 )
 from shoal.embedded.kubelets.node_view import Obj
@@ -41,7 +42,7 @@ class MetricsRoutes:
         return [web.get(path, handler) for path, handler in handlers.items()]
 
     async def _group(self, _: web.Request) -> web.StreamResponse:
-        return json_answer(api_group())
+        return json_answer(group_of(GROUP, (VERSION,)))
 
     async def _resources(self, _: web.Request) -> web.StreamResponse:
         return json_answer(resource_list())

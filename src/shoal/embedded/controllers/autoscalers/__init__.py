@@ -1,0 +1,1 @@
+"""The HorizontalPodAutoscaler controller: the replicas of a scale follow metrics."""

@@ -1,0 +1,135 @@
+"""Serves custom.metrics.k8s.io to the API server's proxy: the use of GPUs by pods, nodes and namespaces.
+
+The series are those of the nodes' exporters, read again when they are older than a scrape. Rejected: a metrics adapter
+beside a Prometheus server, which a cluster for tests would have to install first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from aiohttp import web
+
+from shoal.api.selector_text import parse_label_selector
+from shoal.api.selectors import Selector
+from shoal.autoscale.exposed_metrics.documents import (
+    CUSTOM,
+    CUSTOM_VERSIONS,
+    custom_resources,
+    metric_value_list,
+)
+from shoal.autoscale.exposed_metrics.gpu_metrics import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    ObjectValue,
+    metric_names,
+    object_values,
+)
+from shoal.embedded.apiserver import status
+from shoal.embedded.kubelets.endpoint.metrics_api import group_of
+from shoal.embedded.kubelets.endpoint.metrics_routes import json_answer
+from shoal.embedded.kubelets.endpoint.summary import rfc3339
+from shoal.embedded.kubelets.node_view import NodeViews, Obj
+from shoal.prometheus.samples import MetricLine, samples_of
+from shoal.units.errors import UserError
+
+CUSTOM_PREFIX = f"/apis/{CUSTOM}"
+_OLD_S = 10.0
+_Labels = Mapping[str, str]
+
+
+class GpuSeries:
+    """The series of all exporters."""
+
+    def __init__(self, nodes: NodeViews, seconds: Callable[[], float]) -> None:
+        self._nodes = nodes
+        self._seconds = seconds
+        self._read_s = float("-inf")
+        self._series: Sequence[MetricLine] = ()
+
+    def read(self) -> tuple[Sequence[MetricLine], float]:
+        """And when they were read."""
+        now_s = self._seconds()
+        if now_s - self._read_s >= _OLD_S:
+            nodes = [node for name in self._nodes.names() if (node := self._nodes.node(name)) is not None]
+            self._series = [line for node in nodes if node.is_reachable() for line in samples_of(node.dcgm())]
+            self._read_s = now_s
+        return self._series, self._read_s
+
+    def pod_labels(self) -> dict[tuple[str, str], _Labels]:
+        found: dict[tuple[str, str], _Labels] = {}
+        for name in self._nodes.names():
+            node = self._nodes.node(name)
+            for pod, _ in node.pod_usage() if node is not None and node.is_reachable() else ():
+                meta = pod["metadata"]
+                found[meta["namespace"], meta["name"]] = meta.get("labels") or {}
+        return found
+
+
+class CustomMetricsRoutes:
+    def __init__(self, series: GpuSeries, node_labels: Callable[[str], _Labels]) -> None:
+        self._series = series
+        self._node_labels = node_labels
+
+    def routes(self) -> list[web.RouteDef]:
+        found = [web.get(CUSTOM_PREFIX, self._group)]
+        for version in CUSTOM_VERSIONS:
+            root = f"{CUSTOM_PREFIX}/{version}"
+            found += [
+                web.get(root, self._resources),
+                web.get(f"{root}/nodes/{{name}}/{{metric}}", self._of(NODES)),
+                web.get(f"{root}/namespaces/{{name}}/metrics/{{metric}}", self._of(NAMESPACES)),
+                web.get(f"{root}/namespaces/{{namespace}}/pods/{{name}}/{{metric}}", self._of(PODS)),
+            ]
+        return found
+
+    async def _group(self, _: web.Request) -> web.StreamResponse:
+        return json_answer(group_of(CUSTOM, CUSTOM_VERSIONS))
+
+    async def _resources(self, request: web.Request) -> web.StreamResponse:
+        return json_answer(custom_resources(_version(request), metric_names(self._series.read()[0])))
+
+    def _of(self, resource: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            try:
+                return json_answer(self._values(request, resource))
+            except status.ApiError as error:
+                return json_answer(error.status(), error.code)
+
+        return answer
+
+    def _values(self, request: web.Request, resource: str) -> Obj:
+        metric, name = request.match_info["metric"], request.match_info["name"]
+        namespace = request.match_info.get("namespace", "")
+        series, at_s = self._series.read()
+        chosen = _selector(request, "metricLabelSelector")
+        values = [
+            one
+            for one in object_values(series, resource, metric, chosen)
+            if one.namespace == namespace and name in ("*", one.name)
+        ]
+        if name == "*" and "labelSelector" in request.query:
+            values = self._labelled(values, resource, _selector(request, "labelSelector"))
+        if not values and name != "*":
+            shown = f"{namespace}/{name}" if namespace else name
+            words = f"the server could not find the metric {metric} for {resource} {shown}"
+            raise status.ApiError(404, "NotFound", words)
+        return metric_value_list(_version(request), resource, metric, values, rfc3339(at_s))
+
+    def _labelled(self, values: Sequence[ObjectValue], resource: str, selector: Selector) -> list[ObjectValue]:
+        if resource == NODES:
+            return [one for one in values if selector.matches(self._node_labels(one.name))]
+        labels = self._series.pod_labels()
+        return [one for one in values if selector.matches(labels.get((one.namespace, one.name), {}))]
+
+
+def _version(request: web.Request) -> str:
+    return request.path.removeprefix(f"{CUSTOM_PREFIX}/").partition("/")[0]
+
+
+def _selector(request: web.Request, name: str) -> Selector:
+    try:
+        return parse_label_selector(request.query.get(name, ""))
+    except UserError as error:
+        raise status.bad_request(f"unable to parse requirement: {error.what}") from None
