@@ -1,7 +1,7 @@
 """The ledger of a history: machines, what pods held of them, waits, and the time in which nothing was recorded.
 
-A recorder writes `LedgerChanges`: whole rows, so that writing one again changes nothing. `recorded_ms` is the moment until
-which the ledger is complete; the next recorder begins with what is open and closes the time between as a gap.
+A recorder writes `LedgerChanges`: whole rows, so that writing one again changes nothing. `recorded_ms` is the moment
+until which the ledger is complete; the next recorder begins with what is open and closes the time between as a gap.
 """
 
 from __future__ import annotations

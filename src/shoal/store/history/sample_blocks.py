@@ -39,7 +39,7 @@ class Block(NamedTuple):
     values: Values
 
 
-class _Stored(msgspec.Struct, array_like=True):
+class _StoredBlock(msgspec.Struct, array_like=True):
     devices: bytes
     times: bytes
     values: bytes
@@ -54,7 +54,7 @@ def encoded(metric: str, block: Block) -> bytes:
     # The bytes of equal weight stand together: the high ones are nearly all zero.
     planes = np.ascontiguousarray(folded).view(np.uint8).reshape(-1, 4).T.tobytes()
     return msgspec.msgpack.encode(
-        _Stored(
+        _StoredBlock(
             _packed(np.diff(block.devices, prepend=0)),
             _packed(np.diff(block.times_ms, prepend=0)),
             zlib.compress(planes, _LEVEL),
@@ -63,7 +63,7 @@ def encoded(metric: str, block: Block) -> bytes:
 
 
 def decoded(metric: str, data: bytes) -> Block:
-    stored = msgspec.msgpack.decode(data, type=_Stored)
+    stored = msgspec.msgpack.decode(data, type=_StoredBlock)
     devices, times = np.cumsum(_unpacked(stored.devices)), np.cumsum(_unpacked(stored.times))
     planes = np.frombuffer(zlib.decompress(stored.values), np.uint8).reshape(4, -1)
     folded = np.ascontiguousarray(planes.T).view(np.uint32).reshape(len(devices), len(times))

@@ -1,0 +1,274 @@
+"""Records which pod held which device, from the watches of pods and nodes.
+
+Guarantees: a row is written as a whole, so repeating it changes nothing; moments come from the objects where they have
+them, so a recorder that starts again finds what it missed; pods that vanished while none ran end at the last moment
+that was recorded, and the time until now is a gap, in which free devices are unknown. Nothing waits for the recorder:
+changes are gathered and read a few at a time. One process records, because the storage has one writer. Moments are
+whole seconds, as in Kubernetes' objects, so that a device is never given before it is free.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from shoal.api.meta import Namespace
+from shoal.client.context import Context
+from shoal.client.item import Item
+from shoal.client.kind import NAMESPACES, NODES, PODS
+from shoal.cost.records import FULL_SHARE, Holding, Machine, Span
+from shoal.store.history.history import UsageHistory
+from shoal.store.history.ledger import LedgerChanges, Wait
+from shoal.store.history.node_rows import NodeDeviceNames, read_node
+from shoal.store.history.pod_rows import (
+    RecordedPod,
+    holder_of,
+    holding_of,
+    merged,
+    read_pod,
+    same_but_ended,
+    wait_of,
+)
+
+_log = logging.getLogger("shoal.history")
+_INTERVAL_S, _BUSY_S = 10.0, 0.1
+_AT_ONCE = 40
+"""Pods that are read before other tasks run: a few milliseconds."""
+_COMPACTED_S = 60.0
+_SHORTEST_GAP_MS = 15_000
+"""A restart that takes less is a failover: watches have seen the changes between."""
+
+
+class _Gone(NamedTuple):
+    item: Item
+    at_ms: int
+
+
+class HistoryRecorder:
+    """`history` is opened by the caller, who closes it after `run` has ended."""
+
+    def __init__(self, context: Context, history: UsageHistory) -> None:
+        self.name = context.name
+        self._context = context
+        self._history = history
+        self._dirty: dict[str, Item] = {}
+        """By uid, as `_dirty_nodes`."""
+        self._dirty_nodes: dict[str, Item] = {}
+        self._gone: list[_Gone] = []
+        self._gone_nodes: list[_Gone] = []
+        self._machines: dict[str, Machine] = {}
+        """Open rows by uid."""
+        self._names: dict[str, NodeDeviceNames] = {}
+        """By node."""
+        self._holdings: dict[str, Holding] = {}
+        self._waits: dict[str, Wait] = {}
+        self._taken: dict[str, dict[str, int]] = {}
+        """Node -> device -> the shares that pods hold."""
+        self._compacted_s = 0.0
+        for kind in (PODS, NODES, NAMESPACES):
+            context.informers.of(kind)
+
+    async def run(self) -> None:
+        informers = self._context.informers
+        caches = [informers.of(kind) for kind in (NODES, PODS, NAMESPACES)]
+        for cache in caches:
+            await cache.synced()
+        self._resume()
+        informers.of(NODES).on_change(self._node_changed)
+        informers.of(PODS).on_change(self._pod_changed)
+        try:
+            while True:
+                is_done = self.record()
+                await self._context.clock.sleep(_INTERVAL_S if is_done else _BUSY_S)
+        finally:
+            # What was seen is stored; the next recorder continues from there.
+            while not self.record():
+                pass
+
+    def record(self) -> bool:
+        """Store the next changes; whether none is left."""
+        now = self._now_ms()
+        changes = LedgerChanges(now)
+        for uid in list(self._dirty_nodes):
+            self._read_node(self._dirty_nodes.pop(uid), changes, now)
+        for gone in self._gone_nodes:
+            self._end_node(gone, changes)
+        self._gone_nodes.clear()
+        # Before the pods that were given their devices.
+        ended, self._gone = self._gone[:_AT_ONCE], self._gone[_AT_ONCE:]
+        for gone in ended:
+            # It may have a change that was not read yet.
+            if (item := self._dirty.pop(gone.item.uid, None)) is not None:
+                self._read_pod(item, changes, gone.at_ms)
+            self._end_pod(gone, changes)
+        for uid in list(self._dirty)[:_AT_ONCE]:
+            self._read_pod(self._dirty.pop(uid), changes, now)
+        is_done = not self._dirty and not self._gone
+        if is_done or changes.machines or changes.holdings or changes.waits:
+            if not is_done:
+                # Earlier changes than now are not stored yet.
+                changes.recorded_ms = self._history.ledger.recorded_ms() or now
+            self._history.ledger.write(changes)
+        self._compact(now)
+        return is_done
+
+    # -- what is seen -----------------------------------------------------------------------------------------------
+
+    def _pod_changed(self, before: Item | None, after: Item | None) -> None:
+        if before is not None and (after is None or after.uid != before.uid):
+            self._gone.append(_Gone(before, self._now_ms()))
+        if after is not None:
+            self._dirty[after.uid] = after
+
+    def _node_changed(self, before: Item | None, after: Item | None) -> None:
+        if before is not None and (after is None or after.uid != before.uid):
+            self._gone_nodes.append(_Gone(before, self._now_ms()))
+        if after is not None:
+            self._dirty_nodes[after.uid] = after
+
+    # -- rows -------------------------------------------------------------------------------------------------------
+
+    def _read_node(self, item: Item, changes: LedgerChanges, now: int) -> None:
+        before = self._machines.get(item.uid)
+        try:
+            found = read_node(item, before, now)
+        except msgspec.DecodeError as error:
+            _log.warning("node %s is not recorded: %s", item.name, error)
+            return
+        had = self._names.get(item.name)
+        self._names[item.name] = found.names
+        if found.machine != before:
+            self._machines[item.uid] = changes.machines[item.uid] = found.machine
+        if had is not None and had != found.names:
+            self._read_again(item.name)
+
+    def _end_node(self, gone: _Gone, changes: LedgerChanges) -> None:
+        before = self._machines.pop(gone.item.uid, None)
+        self._names.pop(gone.item.name, None)
+        self._taken.pop(gone.item.name, None)
+        if before is not None:
+            changes.machines[gone.item.uid] = msgspec.structs.replace(before, end_ms=max(gone.at_ms, before.start_ms))
+
+    def _read_again(self, node: str) -> None:
+        """The names of its devices have changed, so what its pods hold may be read differently."""
+        for item in self._context.informers.of(PODS):
+            row = self._holdings.get(item.uid)
+            if row is not None and row.machine == node:
+                self._dirty.setdefault(item.uid, item)
+
+    def _read_pod(self, item: Item, changes: LedgerChanges, now: int) -> None:
+        try:
+            pod = read_pod(item)
+        except (msgspec.DecodeError, ValueError) as error:
+            _log.warning("pod %s/%s is not recorded: %s", item.namespace, item.name, error)
+            return
+        before = self._holdings.get(item.uid)
+        holder = before.holder if before is not None else holder_of(pod, self._namespace_labels(item.namespace))
+        self._read_wait(item.uid, pod, changes, now)
+        if not pod.spec.node_name or (pod.is_finished and before is None and self._is_stored("holding", item.uid)):
+            return
+        names = self._names.get(pod.spec.node_name, NodeDeviceNames())
+        taken = self._taken.setdefault(pod.spec.node_name, {})
+        if before is not None:
+            _take(taken, before, -1)
+        now_held = holding_of(pod, holder, names, taken, now)
+        if now_held is None:
+            return
+        held = merged(before, now_held)
+        if held.end_ms is None:
+            _take(taken, held, 1)
+            self._holdings[item.uid] = held
+        else:
+            self._holdings.pop(item.uid, None)
+        if held != before:
+            changes.holdings[item.uid] = held
+
+    def _read_wait(self, uid: str, pod: RecordedPod, changes: LedgerChanges, now: int) -> None:
+        before = self._waits.get(uid)
+        if before is None and (uid in self._holdings or self._is_stored("wait", uid)):
+            return
+        holder = before.holder if before is not None else holder_of(pod, self._namespace_labels(pod.metadata.namespace))
+        found = wait_of(pod, holder, now)
+        if found is None:
+            return
+        if before is not None and before.reason and not found.reason:
+            # The last reason explains the wait, also after it has ended.
+            found = msgspec.structs.replace(found, reason=before.reason)
+        if found.end_ms is None:
+            self._waits[uid] = found
+        else:
+            self._waits.pop(uid, None)
+        if found != before:
+            changes.waits[uid] = found
+
+    def _end_pod(self, gone: _Gone, changes: LedgerChanges) -> None:
+        uid = gone.item.uid
+        held = self._holdings.pop(uid, None)
+        if held is not None:
+            _take(self._taken.get(held.machine, {}), held, -1)
+            changes.holdings[uid] = same_but_ended(held, gone.at_ms)
+        wait = self._waits.pop(uid, None)
+        if wait is not None:
+            changes.waits[uid] = msgspec.structs.replace(wait, end_ms=max(wait.start_ms, gone.at_ms))
+
+    def _is_stored(self, table: Literal["holding", "wait"], uid: str) -> bool:
+        """Whether its end was recorded, perhaps before this recorder started."""
+        row = self._history.tables.get(table, uid)
+        return row is not None and row.end_ms is not None
+
+    # -- a start ----------------------------------------------------------------------------------------------------
+
+    def _resume(self) -> None:
+        """Continue the rows of an earlier recorder; end those of which the objects are gone."""
+        now, ledger = self._now_ms(), self._history.ledger
+        until = ledger.recorded_ms()
+        found = ledger.open()
+        if until is None:
+            return
+        pods, nodes = ({item.uid for item in self._context.informers.of(kind)} for kind in (PODS, NODES))
+        changes = LedgerChanges(now)
+        if now - until >= _SHORTEST_GAP_MS:
+            changes.gap = Span(until, now)
+        for uid, machine in found.machines.items():
+            if uid in nodes:
+                self._machines[uid] = machine
+            else:
+                changes.machines[uid] = msgspec.structs.replace(machine, end_ms=max(machine.start_ms, now))
+        for uid, held in found.holdings.items():
+            if uid in pods:
+                self._holdings[uid] = held
+                _take(self._taken.setdefault(held.machine, {}), held, 1)
+            else:
+                changes.holdings[uid] = same_but_ended(held, until)
+        for uid, wait in found.waits.items():
+            if uid in pods:
+                self._waits[uid] = wait
+            else:
+                changes.waits[uid] = msgspec.structs.replace(wait, end_ms=max(wait.start_ms, until))
+        ledger.write(changes)
+
+    # internals
+
+    def _compact(self, now: int) -> None:
+        if now / 1000 - self._compacted_s >= _COMPACTED_S:
+            self._compacted_s = now / 1000
+            self._history.samples.compact(now)
+
+    def _namespace_labels(self, name: str) -> Mapping[str, str]:
+        item = self._context.informers.of(NAMESPACES).get("", name)
+        return {} if item is None else item.read(Namespace).metadata.labels
+
+    def _now_ms(self) -> int:
+        return int(self._context.clock.seconds()) * 1000
+
+
+def _take(taken: dict[str, int], held: Holding, sign: int) -> None:
+    for one in held.devices:
+        left = taken.get(one.device, 0) + sign * one.share
+        if left > 0:
+            taken[one.device] = min(left, FULL_SHARE * 64)
+        else:
+            taken.pop(one.device, None)

@@ -1,0 +1,41 @@
+"""A recorder of a history beside a small cluster: it can be killed and followed by another, on one storage."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from build.small_clusters import SmallCluster
+from shoal.client.context import Context
+from shoal.client.informers import Informers
+from shoal.client.recorder import Recorder
+from shoal.client.write_through import WriteThroughApi
+from shoal.controllers.history.recorder import HistoryRecorder
+from shoal.store.history.history import UsageHistory
+from shoal.store.history.memory_tables import MemoryTables
+
+
+class RecorderRun:
+    """One process: caches of its own."""
+
+    def __init__(self, cluster: SmallCluster, tables: MemoryTables) -> None:
+        informers = Informers(cluster.api, cluster.clock, cluster.draw)
+        learning, events = WriteThroughApi(cluster.api, informers), Recorder(cluster.api, cluster.clock, "history")
+        context = Context("history", learning, informers, cluster.clock, cluster.draw, events)
+        self._cluster = cluster
+        self.history = UsageHistory(tables)
+        self.recorder = HistoryRecorder(context, self.history)
+        self.tasks: list[asyncio.Task[Any]] = []
+        for run in (informers.run(), self.recorder.run()):
+            self.tasks.append(asyncio.ensure_future(run))
+        cluster.tasks += self.tasks
+
+    async def kill(self) -> None:
+        """The recorder stores nothing more, as after SIGKILL."""
+        broken = [task.exception() for task in self.tasks if task.done() and not task.cancelled()]
+        self.recorder.record = lambda: True  # type: ignore[method-assign]
+        for task in self.tasks:
+            task.cancel()
+            self._cluster.tasks.remove(task)
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        assert not broken, broken
