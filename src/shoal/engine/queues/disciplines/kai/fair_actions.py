@@ -125,9 +125,9 @@ class _VictimAction:
         line = _line(self.cycle, self._action)
         waiting = [job for job in self.cycle.jobs.values() if job.step]
         while (job := line.pop()) is not None:
-            if self.may_ask(job) and not self.cycle.is_beyond_quota(job) and not self._is_like_failed(job):
-                if not self._makes_room(job, waiting):
-                    self._note_failed(job)
+            is_tried = self.may_ask(job) and not self.cycle.is_beyond_quota(job) and not self._is_like_failed(job)
+            if is_tried and not self._makes_room(job, waiting):
+                self._note_failed(job)
             line.changed(job.leaf)
         if self._ahead is not None:
             self._ahead.close()
@@ -220,9 +220,9 @@ class _Consolidation(_VictimAction):
 
     def rules(self) -> VictimRules:
         return VictimRules(
-            lambda claimant, job: MayYield.ALL,
-            lambda claimant, leaf: True,
-            lambda claimant, found: not found.stops,
+            lambda _claimant, _job: MayYield.ALL,
+            lambda _claimant, _leaf: True,
+            lambda _claimant, found: not found.stops,
             max(0, self.cycle.settings.most_movers),
         )
 
@@ -251,7 +251,9 @@ class _Preempt(_VictimAction):
         return claim is not None and claim.preempts
 
     def rules(self) -> VictimRules:
-        return VictimRules(self._may_yield, lambda claimant, leaf: leaf is claimant.leaf, lambda claimant, found: True)
+        return VictimRules(
+            self._may_yield, lambda claimant, leaf: leaf is claimant.leaf, lambda _claimant, _found: True
+        )
 
     def _may_yield(self, claimant: FairJob, job: FairJob) -> MayYield:
         if job.priority >= claimant.priority:

@@ -153,9 +153,9 @@ class VictimSearch:
         stuck: set[Charge] = set()
         while (job := line.pop()) is not None:
             pods = _returning(job, before[job])
-            if pods and self._back(job, {pod: before[job][pod] for pod in pods}, stuck):
-                if any(pod in cycle.cluster.pending for pod in before[job]):
-                    line.push(job)
+            is_back = pods and self._back(job, {pod: before[job][pod] for pod in pods}, stuck)
+            if is_back and any(pod in cycle.cluster.pending for pod in before[job]):
+                line.push(job)
             line.changed(job.leaf)
 
     def _back(self, job: FairJob, before: dict[str, PodAllocation], stuck: set[Charge]) -> bool:
