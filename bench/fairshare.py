@@ -1,4 +1,4 @@
-"""The fair-share discipline on the shapes by which KAI measures itself, each beside its bar.
+"""The fair-share discipline on the shapes by which KAI measures itself, each beside its bar. Processor time.
 
     python -m bench.fairshare [--only SHAPE]
 """
@@ -9,7 +9,7 @@ import argparse
 import gc
 import sys
 from collections.abc import Callable, Sequence
-from time import perf_counter
+from time import process_time
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
@@ -54,9 +54,9 @@ class _World:
 
     def timed(self, now_s: float = 1000.0) -> tuple[float, Plan]:
         gc.collect()
-        started = perf_counter()
+        started = process_time()
         plan = cycle(self.cluster, self.placement, now_s=now_s, seed=0, steps=self.discipline.steps())
-        return perf_counter() - started, plan
+        return process_time() - started, plan
 
 
 def _queue(name: str, gpus: int | None = 0, parent: str = "") -> FairQueue:

@@ -117,7 +117,6 @@ class _VictimAction:
         self._ahead: AfterTerminations | None = None
         self._search: VictimSearch | None = None
         self._order: ServingOrder | None = None
-        self._lines: VictimLines | None = None
         self._failed: dict[tuple[object, ...], int] = {}
         """Kind of job -> the fewest pods with which one of it failed."""
 
@@ -153,21 +152,22 @@ class _VictimAction:
         if self._ahead is None:
             self._ahead = AfterTerminations(cycle.state)
             cycle.view_changed()
-            self._lines = VictimLines(cycle, self.may_yield)
-            self._search = VictimSearch(cycle, self._lines, self.rules(), self._ahead.planned)
+            lines = VictimLines(cycle, self.may_yield)
+            self._search = VictimSearch(cycle, lines, self.rules(), self._ahead.planned)
             self._order = ServingOrder(waiting)
-        ahead, search, order, lines = self._ahead, self._search, self._order, self._lines
-        assert search is not None and order is not None and lines is not None  # noqa: S101, PT018 - set with ahead
+        ahead, search, order = self._ahead, self._search, self._order
+        assert search is not None and order is not None  # noqa: S101, PT018 - set with ahead
         found = search.find(job, order.before)
         if found is None:
             return False
         if not found.stops and not found.moved and not ahead.departs:
             # There is room now: that is for allocate to give.
             return False
-        self._carry_out(job, found, ahead, lines)
+        self._carry_out(job, found, ahead)
+        search.spent([*found.stopped, *found.movers])
         return True
 
-    def _carry_out(self, job: FairJob, found: Solution, ahead: AfterTerminations, lines: VictimLines) -> None:
+    def _carry_out(self, job: FairJob, found: Solution, ahead: AfterTerminations) -> None:
         cycle = self.cycle
         names = cycle.cluster.names
         touched: dict[FairJob, None] = {}
@@ -190,8 +190,6 @@ class _VictimAction:
         cycle.put(job, found.placed)
         ahead.move(moves, found.placed)
         cycle.touched |= {job, *touched}
-        for each in touched:
-            lines.spent(each)
 
     def _kind(self, job: FairJob) -> tuple[object, ...]:
         pending = self.cycle.cluster.pending
@@ -246,9 +244,17 @@ class _Reclaim(_VictimAction):
 
 
 class _Preempt(_VictimAction):
+    def __init__(self, cycle: FairshareCycle, action: str) -> None:
+        super().__init__(cycle, action)
+        self._lowest: dict[QueueNode, int] = {}
+        """The lowest priority of what runs in each queue and may yield."""
+        for job in cycle.jobs.values():
+            if job.is_preemptible and job.active:
+                self._lowest[job.leaf] = min(self._lowest.get(job.leaf, job.priority), job.priority)
+
     def may_ask(self, job: FairJob) -> bool:
-        claim = job.claim
-        return claim is not None and claim.preempts
+        lowest = self._lowest.get(job.leaf)
+        return lowest is not None and lowest < job.priority and job.preempts
 
     def rules(self) -> VictimRules:
         return VictimRules(
