@@ -89,6 +89,11 @@ class Pending:
     def __len__(self) -> int:
         return len(self._pods)
 
+    @property
+    def revision(self) -> tuple[int, int]:
+        """Another one after every change of the pods that wait."""
+        return self._turns, len(self._pods)
+
     def __contains__(self, key: str) -> bool:
         return key in self._pods
 
