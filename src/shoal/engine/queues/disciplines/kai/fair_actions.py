@@ -70,6 +70,9 @@ def _takes_step(cycle: FairshareCycle, job: FairJob, stuck: set[Charge], departu
     if (over := cycle.over(job, job.step_amounts)) is not None:
         cycle.note(job, over[0])
         return False
+    if not cycle.has_claims(job):
+        cycle.note(job, Code.CLAIM_UNUSABLE)
+        return False
     pending = cycle.cluster.pending
     charges = {pending[pod].charge for pod in job.step}
     if not stuck.isdisjoint(charges):
@@ -124,7 +127,8 @@ class _VictimAction:
         line = _line(self.cycle, self._action)
         waiting = [job for job in self.cycle.jobs.values() if job.step]
         while (job := line.pop()) is not None:
-            is_tried = self.may_ask(job) and not self.cycle.is_beyond_quota(job) and not self._is_like_failed(job)
+            is_hopeless = self.cycle.is_beyond_quota(job) or not self.cycle.has_claims(job)
+            is_tried = self.may_ask(job) and not is_hopeless and not self._is_like_failed(job)
             if is_tried and not self._makes_room(job, waiting):
                 self._note_failed(job)
             line.changed(job.leaf)

@@ -23,7 +23,7 @@ from shoal.engine.gangs.search import Search
 from shoal.engine.pods import PodAllocation
 from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob, jobs_of, sum_of
 from shoal.engine.queues.disciplines.kai.fair_queues import EACH, Amounts3, FairQueue, QueueNode, QueueTree, is_within
-from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts, total_amounts
+from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts, gpu_options, total_amounts
 from shoal.engine.reasons import Code
 
 
@@ -98,6 +98,16 @@ class FairshareCycle:
                 if _beyond(node.non_preemptible, step, node.facts.quota):
                     return Code.OVER_QUOTA, node
         return None
+
+    def has_claims(self, job: FairJob) -> bool:
+        """Whether every claim on GPUs that the next step shares with others carries the label of the job's queue."""
+        for pod in job.step:
+            for ref in self.cluster.pending[pod].charge.ask.claims:
+                shared = self.cluster.dra.shared.find(ref.shared) if ref.shared else None
+                facts = shared.facts if shared is not None else None
+                if facts is not None and facts.queue != job.leaf.name and gpu_options(self.cluster, ref):
+                    return False
+        return True
 
     def is_beyond_quota(self, job: FairJob) -> bool:
         """Whether it is never preempted and would exceed a quota, whoever yields."""
