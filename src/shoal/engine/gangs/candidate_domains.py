@@ -7,10 +7,11 @@
 
 Of several domains, those where pods of the gang were promised room come first, then the one where it ran before, then
 those with the fewest domains of the preferred level. Among equals the order is that of a walk of the tree from the
-outermost level in: at each level the domain with the least free capacity first, then the one with the first node. Pods of a team
-that run hold it in their domain. A team of which none run goes back to the required domain it was in before any other
-is looked at, however close together it could be there; but it does not wait for it. Counts only discard and order;
-whether the team really fits is tried on the ledger.
+outermost level in: at each level the domain with the least free capacity first, then the one with the first node.
+
+Pods of a team that run hold it in their domain. A team of which none run goes back to the required domain it was in
+before any other is looked at, however close together it could be there; but it does not wait for it. Counts only
+discard and order; whether the team really fits is tried on the ledger.
 """
 
 from __future__ import annotations
