@@ -6,11 +6,11 @@ pods that are there, one per job and period.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import duration_s, window_minutes
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, Rank, RowMask
@@ -29,11 +29,11 @@ _LAST = "tdm"
 class Tdm(Plugin):
     defines = frozenset({"JobOrder", "Predicate", "Victim"})
 
-    def __init__(self, session: Session, arguments: Mapping[str, Any], hooks: frozenset[str]) -> None:
-        super().__init__(session, arguments, hooks)
+    def __init__(self, session: Session, option: PluginOption) -> None:
+        super().__init__(session, option)
         windows = {
             name.removeprefix(_ZONE): window
-            for name, text in arguments.items()
+            for name, text in option.arguments.items()
             if name.startswith(_ZONE) and (window := window_minutes(text)) is not None
         }
         minute = session.state.now_s % _DAY_S / 60
