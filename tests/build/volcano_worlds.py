@@ -72,6 +72,7 @@ class World:
             facts = NodeFacts(name, plain, labels=self.labels.get(name, {}), gpus=int(has.get("gpu", 0)))
             self.intake.apply(NodeSeen(facts))
         self.discipline: Volcano | None = None
+        self._configuration: VolcanoConfiguration | None = None
 
     def job(
         self,
@@ -124,7 +125,9 @@ class World:
         return self
 
     def run(self, *actions: str, now_s: float = 0.0) -> Outcome:
-        configuration = VolcanoConfiguration(actions, self.plugins, self.arguments)
+        if self._configuration is None or self._configuration.actions != actions:
+            self._configuration = VolcanoConfiguration(actions, self.plugins, self.arguments)
+        configuration = self._configuration
         if self.discipline is None:
             facts = VolcanoFacts(QueueForest(self.queues), self.jobs)
             self.discipline = Volcano(lambda: facts, configuration)

@@ -121,10 +121,17 @@ class Hooks:
         return any(plugin.is_overused(queue) for plugin in self.having("Overused"))
 
     def is_allocatable(self, queue: str, amounts: Figures) -> bool:
-        return all(plugin.is_allocatable(queue, amounts) for plugin in self.having("Allocatable"))
+        for plugin in self.having("Allocatable"):  # noqa: SIM110 - this is asked for every pod
+            if not plugin.is_allocatable(queue, amounts):
+                return False
+        return True
 
     def may_reclaim(self, queue: str, amounts: Figures) -> bool:
         return all(plugin.may_reclaim(queue, amounts) for plugin in self.having("Preemptive"))
+
+    def may_lose(self, queue: str) -> bool:
+        """Whether any pod of the queue could be reclaimed: all plugins of one tier let go of some."""
+        return any(all(plugin.may_lose(queue) for plugin in tier) for tier in self.tiers_having("Reclaimable"))
 
     # -- victims ----------------------------------------------------------------------------------------------------
 

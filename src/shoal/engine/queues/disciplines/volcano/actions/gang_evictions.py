@@ -131,7 +131,11 @@ class _GangEvictions:
         session = self._session
         queues = session.forest.queues
         chosen = (
-            [name for name, queue in queues.items() if queue.is_reclaimable and name != job.queue]
+            [
+                name
+                for name, queue in queues.items()
+                if queue.is_reclaimable and name != job.queue and session.may_lose(name)
+            ]
             if self._is_reclaim
             else [job.queue]
         )

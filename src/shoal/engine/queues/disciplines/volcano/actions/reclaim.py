@@ -76,8 +76,8 @@ class _Reclaim:
         asked = queue, claimant.charge
         if asked in self._stuck:
             return False
-        others = [name for name in self._reclaimable if name != queue]
-        rows = self._running.rows(others)
+        others = [name for name in self._reclaimable if name != queue and session.may_lose(name)]
+        rows = self._running.hopeful(self._running.rows(others), claimant.charge)
         suitable = set(session.state.placement.by_preference(claimant.charge, rows).tolist())
         allowed = session.rows_for(claimant)
         if allowed is not None:

@@ -104,6 +104,14 @@ class Capacity(Plugin):
                 return ", ".join(f"insufficient {name}" for name in sorted(short)) + f" in queue {queue}"
         return ""
 
+    def may_lose(self, queue: str) -> bool:
+        deserved = self.deserved[queue]
+        return any(
+            amount > 0 and (deserved.get(name, 0) <= 0 or amount - deserved[name] >= NEGLIGIBLE)
+            for name, amount in self.session.accounts.allocated(queue).items()
+            if name != PODS
+        )
+
     def reclaimable(self, claimant: PodOfJob, candidates: Sequence[PodOfJob]) -> list[PodOfJob]:
         session = self.session
         wanted = {name for name, amount in claimant.amounts.items() if amount > 0 and name != PODS}

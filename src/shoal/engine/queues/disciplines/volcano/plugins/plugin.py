@@ -88,6 +88,10 @@ class Plugin:
         """When a decision of the plugin may change without an event."""
         return float("inf")
 
+    def may_lose(self, _queue: str, /) -> bool:
+        """Whether any pod of the queue could be reclaimed now: a quick answer, False only where none could."""
+        return True
+
     def to_shuffle(self) -> list[PodOfJob]:
         """Pods that are to be evicted for no other pod."""
         return []

@@ -73,6 +73,9 @@ class Proportion(Plugin):
         short = [name for name in asked if asked[name] > 0 and not holds(limit, {name: used[name]})]
         return ", ".join(f"insufficient {name}" for name in sorted(short))
 
+    def may_lose(self, queue: str) -> bool:
+        return not holds(self.deserved.get(queue, {}), self.session.accounts.allocated(queue))
+
     def reclaimable(self, _claimant: PodOfJob, candidates: Sequence[PodOfJob]) -> list[PodOfJob]:
         left: dict[str, dict[str, float]] = {}
         found: list[PodOfJob] = []

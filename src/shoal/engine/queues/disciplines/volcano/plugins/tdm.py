@@ -23,6 +23,7 @@ _ZONE = "tdm.revocable-zone."
 _PERIOD = "tdm.evict.period"
 _PERIOD_S = 60.0
 _DAY_S = 86_400
+_MINUTE_S = 60
 _LAST = "tdm"
 
 
@@ -51,6 +52,11 @@ class Tdm(Plugin):
         if not self._revocable.any():
             return None
         return ~self._closed if pod.yields else ~self._revocable
+
+    def changes_s(self) -> float:
+        """Windows begin and end with a minute."""
+        now_s = self.session.state.now_s
+        return now_s + _MINUTE_S - now_s % _MINUTE_S
 
     def to_shuffle(self) -> list[PodOfJob]:
         session, now_s = self.session, self.session.state.now_s
