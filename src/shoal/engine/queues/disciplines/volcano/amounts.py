@@ -77,7 +77,7 @@ def holds(limit: Figures, used: Figures, *, unset: float = 0.0) -> bool:
 
 def within_asked(limit: Figures, used: Figures, asked: Figures, *, unset: float = 0.0) -> bool:
     """Whether used and asked amounts together are within the limit, in the resources asked for."""
-    for name, amount in asked.items():  # noqa: SIM110 - this is asked for every pod
+    for name, amount in asked.items():
         if amount > 0 and used.get(name, 0) + amount - limit.get(name, unset) >= NEGLIGIBLE:
             return False
     return True

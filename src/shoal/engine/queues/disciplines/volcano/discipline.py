@@ -11,7 +11,6 @@ from shoal.engine.queues.disciplines.volcano.actions import ACTIONS
 from shoal.engine.queues.disciplines.volcano.configuration import DEFAULT, VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.session import Session, VolcanoFacts
 
-
 Stamp = tuple[int, ...]
 _NEVER = float("inf")
 

@@ -8,7 +8,7 @@ fits; then those that turn out not to be needed are spared. A domain that does n
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
@@ -57,6 +57,8 @@ class _GangEvictions:
         self._view = AfterDepartures(session)
         self._running = RunningPods(session)
         self._is_reclaim = is_reclaim
+        self._stuck: set[Hashable] = set()
+        """What new jobs lacked that found no room; valid until something is freed."""
         arguments = session.configuration.arguments.get(action, {})
         self._most_domains = max(int(number(arguments, MOST_DOMAINS, _MOST_DOMAINS)), 1)
         self._takes_whole = arguments.get(TAKES_WHOLE, True) not in (False, "false")
@@ -75,15 +77,19 @@ class _GangEvictions:
             return
         if self._is_reclaim and not session.may_reclaim(job.queue, claimant.amounts):
             return
-        mark = self._view.mark()
-        if self._placed(job):
-            # Room that is free now is the work of `allocate`.
-            if not self._view.has_departures:
-                self._view.rollback(mark)
+        if self._view.has_departures and self._placed(job):
+            return
+        lacking = tuple(pod.charge for pod in job.pending.values())
+        requirement = None if job.gang.facts is None or job.has_parts else job.gang.facts.requirement
+        asked = job.queue, job.priority, job.minimum - len(job.ready), lacking, requirement
+        if asked in self._stuck:
             return
         for rows in islice(self._domains(job), self._most_domains):
             if self._free(job, claimant, rows):
+                self._stuck.clear()
                 return
+        if not job.has_parts and not job.ready and not job.roles:
+            self._stuck.add(asked)
 
     def _claimant(self, job: JobState) -> PodOfJob:
         """One pod that stands for all that the job lacks."""
@@ -116,7 +122,13 @@ class _GangEvictions:
             self._view.rollback(mark)
             return fits
 
-        if not bundles or not suffices(len(bundles)):
+        if not bundles:
+            return False
+        if self._placed(job):
+            # Room that is free now is the work of `allocate`.
+            self._view.rollback(mark)
+            return True
+        if not suffices(len(bundles)):
             return False
         count = bisect_left(range(1, len(bundles) + 1), True, key=suffices) + 1
         needed = bundles[:count]
@@ -147,8 +159,10 @@ class _GangEvictions:
             for pod in self._running.on(row, chosen)
             if pod.job != job.name
         ]
-        ordered = session.in_victim_order(candidates, job.queue)
         select = session.reclaimable if self._is_reclaim else session.preemptable
+        if not select(claimant, candidates, without=_GANG):
+            return []
+        ordered = session.in_victim_order(candidates, job.queue)
         victims = session.within_budgets(select(claimant, ordered, without=_GANG))
         return bundles_of(session, victims, job.queue, takes_whole=self._takes_whole)
 

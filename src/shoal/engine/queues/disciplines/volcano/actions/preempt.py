@@ -111,7 +111,7 @@ class _Preemption:
                 for pod in self._running.on(row, (queue,))
                 if may_yield(pod) and (pod.is_best_effort or not claimant.is_best_effort)
             ]
-            if not candidates:
+            if not candidates or not session.preemptable(claimant, candidates):
                 continue
             ordered = session.in_victim_order(candidates, queue)
             ordered = session.within_budgets(session.preemptable(claimant, ordered))
