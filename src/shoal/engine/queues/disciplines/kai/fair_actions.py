@@ -48,9 +48,17 @@ def _line(cycle: FairshareCycle, action: str) -> JobsByQueue[FairJob]:
 
 
 def allocate(cycle: FairshareCycle) -> None:
+    """The jobs that were promised a place come first: others have left theirs for them."""
+    departures = Departures(cycle.cluster)
+    renewed = cycle.state.renewed
+    promised = [job for job in cycle.jobs.values() if renewed and not renewed.isdisjoint(job.step)]
+    line = JobsByQueue(promised, FairJob.order, _key)
+    while (job := line.pop()) is not None:
+        if _takes_step(cycle, job, set(), departures) and not renewed.isdisjoint(job.step):
+            line.push(job)
+        line.changed(job.leaf)
     line = _line(cycle, ALLOCATE)
     stuck: set[Charge] = set()
-    departures = Departures(cycle.cluster)
     while not cycle.state.is_full() and (job := line.pop()) is not None:
         if _takes_step(cycle, job, stuck, departures) and job.step:
             line.push(job)
@@ -109,7 +117,6 @@ class _VictimAction:
         self._ahead: AfterTerminations | None = None
         self._search: VictimSearch | None = None
         self._order: ServingOrder | None = None
-        self._lines: VictimLines | None = None
         self._failed: dict[tuple[object, ...], int] = {}
         """Kind of job -> the fewest pods with which one of it failed."""
 
@@ -117,9 +124,9 @@ class _VictimAction:
         line = _line(self.cycle, self._action)
         waiting = [job for job in self.cycle.jobs.values() if job.step]
         while (job := line.pop()) is not None:
-            if self.may_ask(job) and not self.cycle.is_beyond_quota(job) and not self._is_like_failed(job):
-                if not self._makes_room(job, waiting):
-                    self._note_failed(job)
+            is_tried = self.may_ask(job) and not self.cycle.is_beyond_quota(job) and not self._is_like_failed(job)
+            if is_tried and not self._makes_room(job, waiting):
+                self._note_failed(job)
             line.changed(job.leaf)
         if self._ahead is not None:
             self._ahead.close()
@@ -145,21 +152,22 @@ class _VictimAction:
         if self._ahead is None:
             self._ahead = AfterTerminations(cycle.state)
             cycle.view_changed()
-            self._lines = VictimLines(cycle, self.may_yield)
-            self._search = VictimSearch(cycle, self._lines, self.rules(), self._ahead.planned)
+            lines = VictimLines(cycle, self.may_yield)
+            self._search = VictimSearch(cycle, lines, self.rules(), self._ahead.planned)
             self._order = ServingOrder(waiting)
-        ahead, search, order, lines = self._ahead, self._search, self._order, self._lines
-        assert search is not None and order is not None and lines is not None  # noqa: S101, PT018 - set with ahead
+        ahead, search, order = self._ahead, self._search, self._order
+        assert search is not None and order is not None  # noqa: S101, PT018 - set with ahead
         found = search.find(job, order.before)
         if found is None:
             return False
         if not found.stops and not found.moved and not ahead.departs:
             # There is room now: that is for allocate to give.
             return False
-        self._carry_out(job, found, ahead, lines)
+        self._carry_out(job, found, ahead)
+        search.spent([*found.stopped, *found.movers])
         return True
 
-    def _carry_out(self, job: FairJob, found: Solution, ahead: AfterTerminations, lines: VictimLines) -> None:
+    def _carry_out(self, job: FairJob, found: Solution, ahead: AfterTerminations) -> None:
         cycle = self.cycle
         names = cycle.cluster.names
         touched: dict[FairJob, None] = {}
@@ -182,8 +190,6 @@ class _VictimAction:
         cycle.put(job, found.placed)
         ahead.move(moves, found.placed)
         cycle.touched |= {job, *touched}
-        for each in touched:
-            lines.spent(each)
 
     def _kind(self, job: FairJob) -> tuple[object, ...]:
         pending = self.cycle.cluster.pending
@@ -212,9 +218,9 @@ class _Consolidation(_VictimAction):
 
     def rules(self) -> VictimRules:
         return VictimRules(
-            lambda claimant, job: MayYield.ALL,
-            lambda claimant, leaf: True,
-            lambda claimant, found: not found.stops,
+            lambda _claimant, _job: MayYield.ALL,
+            lambda _claimant, _leaf: True,
+            lambda _claimant, found: not found.stops,
             max(0, self.cycle.settings.most_movers),
         )
 
@@ -238,12 +244,22 @@ class _Reclaim(_VictimAction):
 
 
 class _Preempt(_VictimAction):
+    def __init__(self, cycle: FairshareCycle, action: str) -> None:
+        super().__init__(cycle, action)
+        self._lowest: dict[QueueNode, int] = {}
+        """The lowest priority of what runs in each queue and may yield."""
+        for job in cycle.jobs.values():
+            if job.is_preemptible and job.active:
+                self._lowest[job.leaf] = min(self._lowest.get(job.leaf, job.priority), job.priority)
+
     def may_ask(self, job: FairJob) -> bool:
-        claim = job.claim
-        return claim is not None and claim.preempts
+        lowest = self._lowest.get(job.leaf)
+        return lowest is not None and lowest < job.priority and job.preempts
 
     def rules(self) -> VictimRules:
-        return VictimRules(self._may_yield, lambda claimant, leaf: leaf is claimant.leaf, lambda claimant, found: True)
+        return VictimRules(
+            self._may_yield, lambda claimant, leaf: leaf is claimant.leaf, lambda _claimant, _found: True
+        )
 
     def _may_yield(self, claimant: FairJob, job: FairJob) -> MayYield:
         if job.priority >= claimant.priority:
