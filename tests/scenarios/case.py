@@ -35,6 +35,8 @@ class Queue(msgspec.Struct, rename="camel"):
     limit: Any = None
     over_quota_weight: Any = None
     guarantee: Any = None
+    weight: int = 1
+    reclaimable: bool | None = None
     state: str = ""
 
 
@@ -117,6 +119,7 @@ class Config(msgspec.Struct, rename="camel"):
     gpu_placement: str = ""
     only_plugins: list[str] = []
     plugins: dict[str, Any] = {}
+    simulated_preemption: bool = False
     staleness_grace_seconds: float = 60
     strategy: str = ""
     weight: float = 1

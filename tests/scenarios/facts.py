@@ -18,7 +18,6 @@ from shoal.engine.groups import GangSubgroup, GroupFacts, TopologyFacts, Topolog
 from shoal.engine.pod_identity import PodIdentity, PodLabels
 from shoal.units.errors import Where
 
-from . import volcano
 from .case import Case, Job, Node, Subgroup, Task
 from .claims import claim_events, pod_claims
 
@@ -57,14 +56,15 @@ def events_of(case: Case) -> Iterator[Event]:
                         task.name,
                         ask,
                         task.node,
-                        priority=job.priority,
+                        priority=_priority(case, job, task),
                         who=who,
                         terminating=task.state == "Terminating",
                         positions=positions_of_pod(pod.metadata.annotations, Where(obj=task.name)),
                     )
                 )
-            elif task.state in ("Pending", "Nominated") and not job.being_deleted and _has_a_turn(case, job, task):
-                waiting.append(PodArrived(task.name, ask, job.priority, who=who, nominated=task.node))
+            elif task.state in ("Pending", "Nominated") and not job.being_deleted:
+                priority = _priority(case, job, task)
+                waiting.append(PodArrived(task.name, ask, priority, who=who, nominated=task.node))
     # Who is known to sit on which device is told first; the others take what is left.
     yield from sorted(bound, key=lambda event: not event.positions)
     yield from waiting
@@ -184,7 +184,7 @@ def _who(case: Case, job: Job, task: Task, order: int) -> PodIdentity:
         is_preemptible=_is_preemptible(case, job, task),
         # No case says since when a pod runs; the order of the jobs stands for it.
         since_s=float(job.created_order - len(case.jobs)),
-        order=order - 1000 * task.task_priority,
+        order=order - 1000 * task.task_priority if case.is_kai else order,
     )
 
 
@@ -201,7 +201,8 @@ def _name(job: Job) -> str:
 
 def _group(case: Case, job: Job) -> GroupFacts:
     parts = tuple(_kai_parts(job) if case.is_kai else _volcano_parts(case, job))
-    pods, roles = _kai_minima(job) if case.is_kai else volcano.minima(case, job)
+    roles = tuple(job.min_by_role.items())
+    pods, roles = _kai_minima(job) if case.is_kai else (job.min_available, roles)
     return GroupFacts(
         name=_name(job),
         minimum=pods,
@@ -219,8 +220,9 @@ def _kai_minima(job: Job) -> tuple[int, tuple[tuple[str, int], ...]]:
     return 0 if job.subgroups else max(job.min_available, 1), ()
 
 
-def _has_a_turn(case: Case, job: Job, task: Task) -> bool:
-    return case.is_kai or volcano.has_a_turn(case, job, task)
+def _priority(case: Case, job: Job, task: Task) -> int:
+    """Volcano's pods have a priority beside that of their job."""
+    return job.priority if case.is_kai else task.task_priority
 
 
 def _kai_parts(job: Job) -> Iterator[GangSubgroup]:

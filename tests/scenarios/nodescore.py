@@ -12,13 +12,13 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import FULL_MILLI, WholeGpus
 from shoal.engine.events import NodeFacts, NodeSeen
 from shoal.engine.intake import Intake
+from shoal.engine.queues.disciplines.volcano.node_scores import binpack_score, strategy_score
 from shoal.engine.scores.allocation import BalancedAllocation, ResourceAllocationScore
 from shoal.engine.scores.rule import NodeScore, Points
 from shoal.engine.scores.strategies import Packed, Spread, column_of
 from shoal.engine.window import Window
 
 from .case import Case, Node
-from .profile import binpack, per_resource
 
 _GPU = "nvidia.com/gpu"
 _UNITS = {"gpu": (_GPU, 1), "cpu": ("cpu", 1), "memory": ("memory", 1 << 20)}
@@ -38,9 +38,9 @@ def score_of(case: Case) -> NodeScore | None:
         case "spread":
             return Spread(resource)
         case "weightedbinpack":
-            return binpack(config.weights)
+            return binpack_score(config.weights)
         case "perresourcestrategy":
-            return per_resource(config.resources)
+            return strategy_score(config.resources)
         case "leastrequested" | "leastallocated":
             return ResourceAllocationScore("LeastAllocated", weighed)
         case "mostrequested" | "mostallocated":

@@ -11,16 +11,11 @@ from shoal.engine.events import PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
-from shoal.engine.preemption.policy import Order, VictimPolicy
-from shoal.engine.steps.allocate import allocate
-from shoal.engine.steps.consolidate import consolidate
-from shoal.engine.steps.preempt import preempt
 
-from . import kai
+from . import kai, volcano
 from .case import Case
 from .facts import events_of
 from .profile import profile_of
-from .volcano import hooks
 
 
 @dataclass
@@ -38,15 +33,6 @@ class Outcome:
     restless: list[str] = field(default_factory=list)
     """Pods that changed in the cycles after the last, in which nothing should happen any more."""
 
-    def is_peaceful(self, case: Case) -> bool:
-        """Whether everybody who waited runs, and nobody had to make room."""
-        return not self.evicted and all(
-            self.state[task.name] in ("Running", "Bound")
-            for job in case.jobs
-            for task in job.tasks
-            if task.state in ("Pending", "Nominated")
-        )
-
     @property
     def moved(self) -> set[str]:
         """Who lost a place and has another one, or the promise of one."""
@@ -54,19 +40,8 @@ class Outcome:
 
 
 def steps_of(case: Case) -> list[Step]:
-    if case.is_kai:
-        return list(kai.discipline_of(case).steps())
-    steps: list[Step] = []
-    # Volcano's gang hook leaves gangs their minimum.
-    policy = VictimPolicy(Order.LOWEST_PRIORITY, surplus_only="Preemptable" in hooks(case, "gang"))
-    for action in case.config.actions:
-        if action in ("allocate", "backfill") and allocate not in steps:
-            steps.append(allocate)
-        elif action == "preempt":
-            steps.append(preempt(policy))
-        elif action == "consolidation":
-            steps.append(consolidate(policy))
-    return steps
+    discipline = kai.discipline_of(case) if case.is_kai else volcano.discipline_of(case)
+    return list(discipline.steps())
 
 
 def decide(case: Case) -> Outcome:
@@ -75,7 +50,7 @@ def decide(case: Case) -> Outcome:
     intake = Intake(cluster)
     for event in events_of(case):
         intake.apply(event)
-    placement = Placement(cluster, profile_of(case, cluster))
+    placement = Placement(cluster, profile_of(case))
     steps = steps_of(case)
     tasks = {task.name: task for job in case.jobs for task in job.tasks}
     outcome = Outcome(state={name: task.state for name, task in tasks.items()})

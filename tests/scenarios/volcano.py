@@ -1,48 +1,110 @@
-"""What Volcano's hooks make of a job: which minima hold, who may be made to yield, whose turn an action is.
-
-A case lists the plugins and hooks that are on, and a rule without its hook does not exist. They are read here into the
-plain facts that the engine knows, instead of teaching the engine another scheduler's switches.
-"""
+"""A Volcano case as what its discipline reads: the scheduler's configuration, queues and jobs. It contains no rules."""
 
 from __future__ import annotations
 
-from .case import Case, Job, Task
+from typing import Any
 
-_ON_NODES = ("Running", "Bound")
+import msgspec
 
+from shoal.api.wire import dec_hook
+from shoal.engine.queues.disciplines.volcano.configuration import (
+    DEFAULT,
+    SWITCHES,
+    VolcanoConfiguration,
+    read_configuration,
+)
+from shoal.engine.queues.disciplines.volcano.discipline import Volcano
+from shoal.engine.queues.disciplines.volcano.jobs import JobFacts
+from shoal.engine.queues.disciplines.volcano.objects import Queue as QueueObject
+from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest, engine_amounts, scheduler_queue
+from shoal.engine.queues.disciplines.volcano.session import VolcanoFacts
+from shoal.units.errors import Where
 
-def hooks(case: Case, plugin: str) -> set[str]:
-    return set((case.config.plugins.get(plugin) or {}).get("hooks") or ())
+from .case import Case, Job, Queue
 
-
-def minima(case: Case, job: Job) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """Pods, and pods of each role. Roles count only when together they are within the pods' minimum."""
-    if case.config.plugins and not hooks(case, "gang") & {"JobReady", "JobPipelined"}:
-        return 0, ()
-    # Pods that ask for nothing and are left to another action are taken to be there.
-    left = sum(not has_a_turn(case, job, task) and is_best_effort(task) for task in job.tasks)
-    pods = max(job.min_available - left, 0)
-    if job.min_available < sum(job.min_by_role.values()):
-        return pods, ()
-    return pods, tuple((role, least) for role, least in job.min_by_role.items() if role and least)
-
-
-def has_a_turn(case: Case, job: Job, task: Task) -> bool:
-    """Whether any action looks at a waiting pod."""
-    actions = set(case.config.actions)
-    if actions & {"preempt", "reclaim"}:
-        return "allocate" in actions or _is_wanted(case, job, task)
-    return ("backfill" if is_best_effort(task) else "allocate") in actions
+_SIMULATED = "enableTopologyAwarePreemption"
 
 
-def is_best_effort(task: Task) -> bool:
-    return not (task.cpu or task.memory or task.gpus or task.gpu_fraction or task.gpu_memory or task.extended)
+def configuration_of(case: Case) -> VolcanoConfiguration:
+    """The configuration as a file would state it: every switch of every plugin."""
+    if not case.config.plugins:
+        return msgspec.structs.replace(DEFAULT, actions=tuple(case.config.actions))
+    plugins = [_plugin(name, said or {}) for name, said in case.config.plugins.items()]
+    arguments = {_SIMULATED: case.config.simulated_preemption}
+    document = {
+        "actions": ", ".join(case.config.actions),
+        "tiers": [{"plugins": plugins}],
+        "configurations": [{"name": "preempt", "arguments": arguments}],
+    }
+    return read_configuration(document, Where(obj=case.id))
 
 
-def _is_wanted(case: Case, job: Job, task: Task) -> bool:
-    """Nobody yields for more than a gang's minimum while starving is what makes a job ask."""
-    if "JobStarving" not in hooks(case, "gang"):
-        return True
-    running = sum(each.state in _ON_NODES for each in job.tasks)
-    waiting = sorted((each for each in job.tasks if each.state == "Pending"), key=lambda each: -each.task_priority)
-    return task.state != "Pending" or task in waiting[: max(job.min_available - running, 0)]
+def _plugin(name: str, said: dict[str, Any]) -> dict[str, Any]:
+    on = set(said.get("hooks") or ())
+    return {
+        "name": name,
+        "arguments": said.get("arguments") or {},
+        **{switch: hook in on for hook, switch in SWITCHES.items()},
+    }
+
+
+def discipline_of(case: Case) -> Volcano:
+    forest = QueueForest(scheduler_queue(_queue(queue, place)) for place, queue in enumerate(case.queues))
+    admitted: dict[str, None] = {}
+    discipline: list[Volcano] = []
+
+    def facts() -> VolcanoFacts:
+        session = discipline[0].session
+        admitted.update(session.enqueued if session is not None else {})
+        jobs = [_job(job, admitted) for job in case.jobs]
+        return VolcanoFacts(forest, {job.name: job for job in jobs})
+
+    discipline.append(Volcano(facts, configuration_of(case)))
+    return discipline[0]
+
+
+def _job(job: Job, admitted: dict[str, None]) -> JobFacts:
+    name = name_of(job)
+    least = engine_amounts(_whole(job.min_resources)) if job.min_resources else None
+    return JobFacts(
+        name, job.queue, job.priority, float(job.created_order), least, is_enqueued=job.admitted or name in admitted
+    )
+
+
+def name_of(job: Job) -> str:
+    return f"{job.namespace}/{job.name}"
+
+
+def _queue(queue: Queue, place: int) -> QueueObject:
+    document = {
+        "metadata": {"name": queue.name, "creationTimestamp": f"2026-01-01T00:{place // 60:02}:{place % 60:02}Z"},
+        "spec": {
+            "weight": queue.weight,
+            "priority": int(queue.priority or 0),
+            "parent": queue.parent,
+            "deserved": _quantities(queue.quota),
+            "capability": _quantities(queue.limit),
+            "guarantee": {"resource": _quantities(queue.guarantee)},
+            "reclaimable": queue.reclaimable,
+        },
+        "status": {"state": queue.state},
+    }
+    return msgspec.convert(document, QueueObject, dec_hook=dec_hook)
+
+
+def _quantities(amounts: Any) -> dict[str, str]:
+    """An amount of -1 is no limit, and null is none."""
+    known = {name: amount for name, amount in (amounts or {}).items() if amount is not None and amount >= 0}
+    return {_named(name): _text(name, amount) for name, amount in known.items()}
+
+
+def _text(name: str, amount: float) -> str:
+    return f"{round(amount * 1000)}m" if name == "cpu" else str(int(amount))
+
+
+def _whole(amounts: dict[str, float]) -> dict[str, int]:
+    return {_named(name): round(amount * 1000) if name == "cpu" else int(amount) for name, amount in amounts.items()}
+
+
+def _named(name: str) -> str:
+    return "nvidia.com/gpu" if name in ("gpu", "gpus") else name

@@ -90,9 +90,9 @@ class Pending:
         return len(self._pods)
 
     @property
-    def revision(self) -> tuple[int, int]:
-        """Another one after every change of the pods that wait."""
-        return self._turns, len(self._pods)
+    def arrivals(self) -> int:
+        """Grows with every pod that arrives."""
+        return self._turns
 
     def __contains__(self, key: str) -> bool:
         return key in self._pods

@@ -119,6 +119,10 @@ class Placement:
             grant = self.cluster.dra.with_claims(grant, charge.ask.claims, row)
         return row, grant
 
+    def by_preference(self, charge: Charge, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of these rows those that suit the ask if they had capacity, the best first."""
+        return self.shape(charge).by_preference(rows)
+
     def _of(self, charge: Charge) -> _Chosen:
         return self._others.get(charge.ask.profile, self._first) if self._others else self._first
 

@@ -145,6 +145,16 @@ class RequestClass:
             return -1
         return best if rows is None else int(rows[best])
 
+    def by_preference(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of these rows those that suit the ask, with capacity or without, in the order of their scores."""
+        self.refresh()
+        suitable = rows[self._base.take(rows) > _FEASIBLE_KEY_ABOVE]
+        keys = self._base.take(suitable)
+        window = Window(self._cluster, suitable)
+        for rule, weight in self._scores:
+            keys += (rule(window) * weight) << _RANK_SHIFT
+        return suitable[np.argsort(-keys, kind="stable")]
+
     def feasible(self) -> NDArray[np.int64]:
         """All rows that fit."""
         self.refresh()

@@ -117,6 +117,12 @@ def _outermost_unmet(roster: Roster, team: Team) -> Team | None:
     return found
 
 
+def _waiting(team: Team) -> Iterator[str]:
+    yield from team.waiting
+    for part in team.parts:
+        yield from _waiting(part)
+
+
 class _Choice:
     """Pods and parts chosen so far."""
 
@@ -180,8 +186,8 @@ class _Choice:
     def want(self, team: Team) -> PodsToPlace:
         """What was chosen of a team, as a tree."""
         want = PodsToPlace(team.name, team.requirement, _if_bound(team), self._demands(team), was_on=team.was_on)
-        # A part that was chosen afterwards, for the minimum of the whole, stands by no more.
-        spares = [part for part in self._spares.get(id(team), []) if not self._is_chosen(part)]
+        # A part that was chosen later, for the minimum of the whole, does not stand by any more.
+        spares = [part for part in self._spares.get(id(team), []) if self._chosen.keys().isdisjoint(_waiting(part))]
         for part in team.parts:
             below = self.want(part)
             if not below.demands and not below.parts:
@@ -213,10 +219,6 @@ class _Choice:
                 others = [pod for pod in pods if pod not in self._chosen]
                 demands.append(GangDemand(chosen + others, len(chosen)))
         return demands
-
-    def _is_chosen(self, part: Team) -> bool:
-        """Whether pods of a part, or of its parts, are chosen."""
-        return any(pod in self._chosen for pod in part.waiting) or any(map(self._is_chosen, part.parts))
 
     def _begun_first(self, part: Team) -> tuple[bool, bool]:
         """Parts that run in part, and those that are needed anyway, before others."""

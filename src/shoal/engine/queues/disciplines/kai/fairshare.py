@@ -77,4 +77,5 @@ class Fairshare:
 
     def _facts(self, state: CycleState) -> tuple[object, ...]:
         cluster = state.cluster
-        return cluster.version, cluster.pending.revision, self.queues, self.settings, self.usage, self.actions
+        waiting = cluster.pending.arrivals, len(cluster.pending)
+        return cluster.version, waiting, self.queues, self.settings, self.usage, self.actions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from shoal.api.pod import PodSpec
 from shoal.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, effective_requests
@@ -17,7 +18,10 @@ def requests_of(spec: PodSpec) -> dict[str, int]:
     return {**effective_requests(spec), PODS: 1}
 
 
-def add(total: dict[str, int], more: Amounts, sign: int = 1) -> None:
+Number = TypeVar("Number", int, float)
+
+
+def add(total: dict[str, Number], more: Mapping[str, Number], sign: int = 1) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, 0) + sign * amount
 
@@ -55,3 +59,39 @@ def _quantity(name: str, amount: int) -> str:
     if name == CPU:
         return str(Quantity.of_milli(amount))
     return str(Quantity.of(amount, Format.BINARY if name in _BYTES else Format.DECIMAL))
+
+
+Figures = Mapping[str, float]
+"""Amounts that a division may have made fractions of."""
+NEGLIGIBLE = 0.1
+"""Amounts that differ by less are equal, as in Volcano: a division leaves fractions."""
+
+
+def holds(limit: Figures, used: Figures, *, unset: float = 0.0) -> bool:
+    """Whether the used amounts are within the limit in all resources. `unset`: the limit of resources without one."""
+    for name, amount in used.items():  # noqa: SIM110 - this is asked for every pod
+        if amount - limit.get(name, unset) >= NEGLIGIBLE:
+            return False
+    return True
+
+
+def within_asked(limit: Figures, used: Figures, asked: Figures, *, unset: float = 0.0) -> bool:
+    """Whether used and asked amounts together are within the limit, in the resources asked for."""
+    for name, amount in asked.items():
+        if amount > 0 and used.get(name, 0) + amount - limit.get(name, unset) >= NEGLIGIBLE:
+            return False
+    return True
+
+
+def is_nothing(amounts: Figures) -> bool:
+    """Whether only pods are counted: such a pod is best effort."""
+    return not any(amount >= NEGLIGIBLE for name, amount in amounts.items() if name != PODS)
+
+
+def dominant_share(used: Figures, whole: Figures) -> float:
+    """The largest used part of any resource of the whole; a part of nothing counts 1."""
+    share = 0.0
+    for name, amount in whole.items():
+        taken = used.get(name, 0)
+        share = max(share, taken / amount if amount > 0 else float(taken > 0))
+    return share

@@ -1,0 +1,97 @@
+"""Makes the profile of scores that a configuration of Volcano has on: nodeorder, binpack and resource-strategy-fit.
+
+Weights are the configuration's: 0 is an answer, and only an absent weight has its default. Scores of nodeorder count in
+points up to 100, those of the other two on a scale a hundred times as fine, so all are brought to the finer scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shoal.engine.device_choice import TIGHTEST
+from shoal.engine.domains.soft import Soft
+from shoal.engine.profile import Profile
+from shoal.engine.queues.disciplines.volcano.configuration import PluginOption, VolcanoConfiguration
+from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
+from shoal.engine.scores.allocation import BalancedAllocation, ResourceAllocationScore
+from shoal.engine.scores.preferences import PreferredAffinity, SoftTaints
+from shoal.engine.scores.rule import BEST, NodeScore, StaticScore
+from shoal.engine.scores.strategies import FINEST, PerResource, WeightedBinpack
+
+_FINER = FINEST // BEST
+_NODE_ORDER: Mapping[str, int] = {
+    "nodeaffinity": 2,
+    "podaffinity": 2,
+    "podtopologyspread": 2,
+    "tainttoleration": 3,
+    "leastrequested": 1,
+    "mostrequested": 0,
+    "balancedresource": 1,
+}
+"""The default weights of nodeorder. Its weight for images (1) has no effect: which images a node has is not known."""
+
+
+def volcano_profile(configuration: VolcanoConfiguration) -> Profile:
+    static: list[tuple[StaticScore, int]] = []
+    scores: list[tuple[NodeScore, int]] = []
+    soft = Soft()
+    for option in configuration.plugins():
+        if not option.has("NodeOrder"):
+            continue
+        if option.name == "nodeorder":
+            weights = node_order_weights(option)
+            soft = Soft(weights["podaffinity"] * _FINER, weights["podtopologyspread"] * _FINER)
+            static += [
+                (PreferredAffinity(), weights["nodeaffinity"] * _FINER),
+                (SoftTaints(), weights["tainttoleration"] * _FINER),
+            ]
+            scores += [
+                (ResourceAllocationScore("LeastAllocated"), weights["leastrequested"] * _FINER),
+                (ResourceAllocationScore("MostAllocated"), weights["mostrequested"] * _FINER),
+                (BalancedAllocation(), weights["balancedresource"] * _FINER),
+            ]
+        elif option.name == "binpack":
+            arguments = option.arguments
+            weight = number(arguments, "binpack.weight", number(arguments, "weight", 1))
+            scores.append((binpack_score(arguments), int(weight)))
+        elif option.name == "resource-strategy-fit":
+            resources = option.arguments.get("resources")
+            score = strategy_score(resources if isinstance(resources, Mapping) else {})
+            scores.append((score, int(number(option.arguments, "resourceStrategyFitWeight", 1))))
+    return Profile(
+        "Volcano",
+        tuple((score, weight) for score, weight in static if weight),
+        tuple((score, weight) for score, weight in scores if weight),
+        soft,
+        devices=TIGHTEST,
+    )
+
+
+def node_order_weights(option: PluginOption) -> dict[str, int]:
+    """The arguments are named as in `leastrequested.weight`; `LeastRequestedWeight` is the same."""
+    said = {name.lower().removesuffix("weight").removesuffix("."): name for name in option.arguments}
+    return {
+        name: int(number(option.arguments, said[name], default)) if name in said else default
+        for name, default in _NODE_ORDER.items()
+    }
+
+
+def binpack_score(arguments: Mapping[str, Any]) -> WeightedBinpack:
+    """Cores and memory weigh 1 unless an argument says otherwise; other resources count only if they are named."""
+    plain = {name.removeprefix("binpack.").removeprefix("resources."): name for name in arguments}
+    weighed = {"cpu": 1, "memory": 1} | {
+        short: int(number(arguments, name, 1)) for short, name in plain.items() if short not in ("weight", "resources")
+    }
+    return WeightedBinpack(tuple(weighed.items()))
+
+
+def strategy_score(resources: Mapping[str, Any]) -> PerResource:
+    """Each resource by a strategy and a weight of its own."""
+    return PerResource(
+        tuple(
+            (name, str(said.get("type", "LeastAllocated")), int(number(said, "weight", 1)))
+            for name, said in resources.items()
+            if isinstance(said, Mapping)
+        )
+    )

@@ -1,0 +1,130 @@
+"""Frees one node for one pod: victims are evicted in order until the pod fits there.
+
+Evictions stay only on the node that is used; a node that does not suffice is left as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.charges import Charge
+from shoal.engine.facts import GPU_BEST, GPU_MILLI, GPU_WHOLE, NEVER_LACKING
+from shoal.engine.queues.disciplines.volcano.after_departures import AfterDepartures
+from shoal.engine.queues.disciplines.volcano.jobs import PodOfJob
+from shoal.engine.queues.disciplines.volcano.session import Session
+
+Rows = NDArray[np.int64]
+
+
+class RunningPods:
+    """The pods that may be evicted, by queue and row."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._by_queue: dict[str, dict[int, list[PodOfJob]]] = {}
+        self._rows: dict[tuple[str, ...], Rows] = {}
+        self._evictable: Rows | None = None
+        cluster, queues = session.cluster, session.forest.queues
+        for job in session.jobs.values():
+            queue = queues.get(job.queue)
+            if queue is None or not queue.is_preemptable:
+                continue
+            on_rows = self._by_queue.setdefault(job.queue, {})
+            for pod in job.ready.values():
+                if pod.is_preemptible:
+                    on_rows.setdefault(cluster.pods[pod.key].row, []).append(pod)
+
+    def rows(self, queues: Iterable[str]) -> Rows:
+        """The rows with pods of these queues, in the order of ranks."""
+        names = tuple(queues)
+        found = self._rows.get(names)
+        if found is None:
+            rows = np.array(sorted({row for queue in names for row in self._by_queue.get(queue, ())}), np.int64)
+            found = rows[np.argsort(self._session.cluster.rank.take(rows), kind="stable")]
+            self._rows[names] = found
+        return found
+
+    def hopeful(self, rows: Rows, charge: Charge) -> Rows:
+        """Of these rows those on which the request may fit, by the count, if all pods that may be evicted had left."""
+        cluster = self._session.cluster
+        if self._evictable is None or self._evictable.shape != cluster.free.shape:
+            self._evictable = np.zeros_like(cluster.free)
+            for on_rows in self._by_queue.values():
+                for row, pods in on_rows.items():
+                    for pod in pods:
+                        self._evictable[row] += pod.charge.taken
+        need = np.full(cluster.width, NEVER_LACKING, np.int64)
+        need[: len(charge.need)] = charge.need
+        # How much of a device is free in one piece does not add up; the sum over a node's devices does.
+        need[[GPU_WHOLE, GPU_BEST]] = NEVER_LACKING
+        need[GPU_MILLI] = charge.gpu_milli or NEVER_LACKING
+        may_fit = (cluster.free[rows] + self._evictable[rows] >= need).all(axis=1)
+        if cluster.devices.odd:
+            may_fit |= np.isin(rows, list(cluster.devices.odd))
+        return rows[may_fit]
+
+    def on(self, row: int, queues: Iterable[str]) -> list[PodOfJob]:
+        """The pods of these queues on the row that are not evicted yet."""
+        jobs = self._session.jobs
+        return [
+            pod
+            for queue in queues
+            for pod in self._by_queue.get(queue, {}).get(row, ())
+            if pod.key in jobs[pod.job].ready
+        ]
+
+
+Holds = Callable[[PodOfJob], bool]
+"""Whether the queue has quota for the pod."""
+
+
+def always(_pod: PodOfJob) -> bool:
+    return True
+
+
+def free_row(
+    view: AfterDepartures, claimant: PodOfJob, row: int, victims: Sequence[PodOfJob], *, holds: Holds = always
+) -> bool:
+    """Evict victims, the first ones first, until the node and the queue hold the claimant, and promise it its place."""
+    mark = view.mark()
+    left = iter(victims)
+    while True:
+        found = view.fits(claimant, row) if holds(claimant) else None
+        if found is not None:
+            view.promise(claimant, *found)
+            return True
+        victim = next(left, None)
+        if victim is None:
+            view.rollback(mark)
+            return False
+        view.evict(victim, claimant.job)
+
+
+def least_victims(
+    view: AfterDepartures, claimant: PodOfJob, row: int, victims: Sequence[PodOfJob], *, holds: Holds = always
+) -> list[PodOfJob]:
+    """Those of the victims that must go: all are taken off in a trial, then spared again, the most important first."""
+    mark = view.mark()
+    for victim in victims:
+        view.evict(victim, claimant.job)
+    needed: list[PodOfJob] = []
+    fits = holds(claimant) and view.fits(claimant, row) is not None
+    view.rollback(mark)
+    if not fits:
+        return []
+    # The last to be evicted is the most important: it is spared first.
+    kept: list[PodOfJob] = list(victims)
+    for victim in reversed(victims):
+        trial = [each for each in kept if each is not victim]
+        for each in trial:
+            view.evict(each, claimant.job)
+        if holds(claimant) and view.fits(claimant, row) is not None:
+            kept = trial
+        else:
+            needed.append(victim)
+        view.rollback(mark)
+    needed.reverse()
+    return needed
