@@ -86,6 +86,11 @@ CASES: dict[str, Case] = {
         3,
         pods(0, 1),
     ),
+    "a part that the minimum of the whole needs does not stand by as well": Case(
+        G.part("a", 2).part("b", 2).any_parts(1).minimum(5).pods(2, GPU, part="a").pods(2, GPU, part="b").pods(1, GPU),
+        4,
+        set(),
+    ),
     "pods that name no part fill up": Case(
         G.part("a", 1).minimum(2).pods(1, GPU, part="a").pods(1, GPU, part="unheard-of"), 2, pods(0, 1)
     ),

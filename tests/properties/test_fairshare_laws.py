@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 import pytest
-from tests.build.depth import seeds
 
+from build.depth import seeds
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle

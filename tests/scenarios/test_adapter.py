@@ -285,8 +285,8 @@ def test_what_happens_in_one_cycle_is_bounded() -> None:
 def test_pods_that_share_a_device_are_told_by_the_symbol_of_the_case() -> None:
     jobs = [job(name, waiting(gpuFraction=0.4), order=order) for order, name in enumerate("ab")]
     for symbols, level in ((("0", "0"), 3), (("0", "1"), 2)):
-        wanted = {name: {"gpuGroups": [symbol]} for name, symbol in zip("ab", symbols, strict=True)}
-        assert result_of(kai([node("n1", 2)], jobs, expect=wanting(**wanted))).level == level
+        a, b = ({"gpuGroups": [symbol]} for symbol in symbols)
+        assert result_of(kai([node("n1", 2)], jobs, expect=wanting(a=a, b=b))).level == level
 
 
 def test_a_division_that_differs_is_told_with_both_numbers() -> None:

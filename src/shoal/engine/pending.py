@@ -89,6 +89,11 @@ class Pending:
     def __len__(self) -> int:
         return len(self._pods)
 
+    @property
+    def arrivals(self) -> int:
+        """Grows with every pod that arrives."""
+        return self._turns
+
     def __contains__(self, key: str) -> bool:
         return key in self._pods
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.build.depth import examples
 
+from build.depth import examples
 from shoal.engine.queues.disciplines.kai.division import ShareRequest, divide, divide_over_quota
 
 GPU = 1000
@@ -138,17 +138,11 @@ def test_one_band_is_water_filling_up_to_rounding(total: int, queues: list[Share
 
 def _water_level(total: int, band: list[ShareRequest]) -> Fraction:
     """The level at which every queue holds its weight times the level, or all it wants."""
-    stops = sorted(
-        {Fraction(each.requested) / Fraction(each.weight) for each in band if each.weight and each.requested}
-    )
+    wants = [(Fraction(each.requested), Fraction(each.weight)) for each in band if each.weight and each.requested]
     level = Fraction(0)
-    for stop in stops:
-        full = sum(
-            Fraction(e.requested) for e in band if e.weight and Fraction(e.requested) <= level * Fraction(e.weight)
-        )
-        rising = sum(
-            Fraction(e.weight) for e in band if e.weight and Fraction(e.requested) > level * Fraction(e.weight)
-        )
+    for stop in sorted({wish / weight for wish, weight in wants}):
+        full = sum((wish for wish, weight in wants if wish <= level * weight), Fraction(0))
+        rising = sum((weight for wish, weight in wants if wish > level * weight), Fraction(0))
         reach = (total - full) / rising
         if reach <= stop:
             return reach

@@ -117,6 +117,12 @@ def _outermost_unmet(roster: Roster, team: Team) -> Team | None:
     return found
 
 
+def _waiting(team: Team) -> Iterator[str]:
+    yield from team.waiting
+    for part in team.parts:
+        yield from _waiting(part)
+
+
 class _Choice:
     """Pods and parts chosen so far."""
 
@@ -180,7 +186,8 @@ class _Choice:
     def want(self, team: Team) -> PodsToPlace:
         """What was chosen of a team, as a tree."""
         want = PodsToPlace(team.name, team.requirement, _if_bound(team), self._demands(team), was_on=team.was_on)
-        spares = self._spares.get(id(team), [])
+        # A part that was chosen later, for the minimum of the whole, does not stand by any more.
+        spares = [part for part in self._spares.get(id(team), []) if self._chosen.keys().isdisjoint(_waiting(part))]
         for part in team.parts:
             below = self.want(part)
             if not below.demands and not below.parts:

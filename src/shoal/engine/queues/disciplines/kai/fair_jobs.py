@@ -77,6 +77,14 @@ class FairJob:
         return self._claim
 
     @property
+    def preempts(self) -> bool:
+        """Whether others of its queue may have to yield to it."""
+        pending, gang = self.cluster.pending, self.gang
+        if gang is not None and (gang.facts is None or not gang.facts.preempts):
+            return False
+        return all(pending[pod].who.preempts for pod in (gang.waiting if gang is not None else self.step))
+
+    @property
     def phase(self) -> int:
         if self._phase < 0:
             self._phase = self._phase_now()

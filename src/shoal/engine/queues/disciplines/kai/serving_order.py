@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob
 from shoal.engine.queues.disciplines.kai.fair_queues import QueueNode
@@ -20,13 +21,14 @@ class ServingOrder:
             self._lines.setdefault(job.leaf, []).append(job)
         for line in self._lines.values():
             line.sort(key=FairJob.order)
+        self._served: dict[QueueNode, int] = {}
+        """How many jobs at the head of a line need nothing more in this step of the cycle."""
 
     def before(self, claimant: FairJob, others: Iterable[FairJob]) -> Iterator[FairJob]:
         """The jobs that are served before the claimant, if others wait as well. The caller may place each before it
         asks for the next."""
-        lines = {leaf: iter(line) for leaf, line in self._lines.items()}
-        for leaf, line in _by_leaf(others).items():
-            lines[leaf] = _merged(self._lines.get(leaf, []), line)
+        more = _by_leaf(others)
+        lines = {leaf: self._line(leaf, more.get(leaf, [])) for leaf in {**self._lines, **more}}
         heads: dict[QueueNode, FairJob] = {}
         children: dict[QueueNode | None, list[QueueNode]] = {}
         for leaf, walk in lines.items():
@@ -47,6 +49,15 @@ class ServingOrder:
             if leaf not in heads:
                 _drop(leaf, children)
 
+    def _line(self, leaf: QueueNode, others: Line) -> Iterator[FairJob]:
+        line = self._lines.get(leaf, [])
+        start = self._served.get(leaf, 0)
+        while start < len(line) and not line[start].step:
+            start += 1
+        self._served[leaf] = start
+        waiting = islice(line, start, None)
+        return _merged(waiting, others) if others else waiting
+
 
 def _by_leaf(jobs: Iterable[FairJob]) -> dict[QueueNode, Line]:
     lines: dict[QueueNode, Line] = {}
@@ -55,7 +66,7 @@ def _by_leaf(jobs: Iterable[FairJob]) -> dict[QueueNode, Line]:
     return lines
 
 
-def _merged(line: Line, more: Line) -> Iterator[FairJob]:
+def _merged(line: Iterable[FairJob], more: Line) -> Iterator[FairJob]:
     """Both in order, each job once."""
     extra = sorted(more, key=FairJob.order)
     seen = set(extra)

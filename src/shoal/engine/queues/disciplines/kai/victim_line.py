@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heappop, heappush
 
-import numpy as np
-
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle
 from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob, JobOrderKey, sum_of
-from shoal.engine.queues.disciplines.kai.fair_queues import EACH, NOTHING, Amounts3, QueueNode, plus
+from shoal.engine.queues.disciplines.kai.fair_queues import NOTHING, Amounts3, QueueNode, plus
 from shoal.engine.queues.disciplines.kai.queue_order import QueueKey, queue_key
 
 
@@ -64,6 +62,8 @@ class VictimLines:
 
     def spent(self, job: FairJob) -> None:
         """Pods of a job have yielded."""
+        if job not in self._key_of:
+            return
         line = self.lines[job.leaf]
         del line[bisect_left(line, self._key_of.pop(job), key=_first)]
         if pods := job.yields():
@@ -185,21 +185,3 @@ def _key(job: FairJob, pods: list[str], gone: int = 0) -> JobOrderKey:
 
 def _first(item: tuple[JobOrderKey, FairJob]) -> JobOrderKey:
     return item[0]
-
-
-def freed(cycle: FairshareCycle, step: VictimStep) -> dict[int, np.ndarray]:
-    """What each node gets back."""
-    found: dict[int, np.ndarray] = {}
-    for pod in step.pods:
-        allocation = cycle.cluster.pods[pod]
-        taken = allocation.charge.taken
-        found[allocation.row] = found[allocation.row] + taken if allocation.row in found else taken
-    return found
-
-
-def total_of(steps: list[VictimStep]) -> Amounts3:
-    total = [0, 0, 0]
-    for step in steps:
-        for at in EACH:
-            total[at] += step.amounts[at]
-    return total

@@ -11,20 +11,25 @@ newest of it before the older.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from shoal.engine.charges import Charge
-from shoal.engine.device_demand import COMPUTE, DeviceGrant
-from shoal.engine.facts import GPU_BEST, GPU_MILLI, GPU_WHOLE, NEVER_LACKING
+from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.pods import PodAllocation
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle
 from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob
 from shoal.engine.queues.disciplines.kai.fair_queues import QueueNode
 from shoal.engine.queues.disciplines.kai.queue_order import JobsByQueue, queue_key
 from shoal.engine.queues.disciplines.kai.victim_line import MayYield, VictimLines, VictimStep
+from shoal.engine.queues.disciplines.kai.victim_walk import VictimWalk
+
+_MOST_FROM_SCRATCH = 6
+"""A claimant of more pods is placed pod by pod, and only the outcome as a whole."""
+
+_LONG_WALK = 256
+_MOST_MOVE_TRIALS = 64
+"""Nodes that are tried for one pod although some of the work on them could only move elsewhere."""
 
 Destination = tuple[str, int, DeviceGrant | None]
 
@@ -55,6 +60,8 @@ class VictimRules:
     leaves: Callable[[FairJob, QueueNode], bool]
     """In which queues it may be."""
     accepts: Accepts
+    may_stop: Callable[[FairJob, QueueNode], bool]
+    """Whether work of a queue may be stopped for a claimant at all; otherwise it may only move."""
     most_jobs: int = 0
     """Jobs that are looked at for one claimant; 0 is all of them."""
 
@@ -68,50 +75,120 @@ class VictimSearch:
         self._lines = lines
         self._rules = rules
         self._planned = planned
+        self._long_walks: dict[tuple[QueueNode, int], VictimWalk] = {}
+        """Kind of claimant -> what yields to it, where that was long to find out."""
 
     def find(self, claimant: FairJob, ahead: Callable[[FairJob, set[FairJob]], Iterable[FairJob]]) -> Solution | None:
         """`ahead`: jobs that would be served before the claimant, if those of the second argument waited as well."""
         pods = claimant.step
+        if len(pods) > _MOST_FROM_SCRATCH and claimant.is_simple:
+            found = self._grown(claimant, pods)
+        else:
+            found = self._from_scratch(claimant, pods)
+        return found if found is not None and self._is_lasting(claimant, found, ahead) else None
+
+    # -- the pods of the claimant so far, one more each time ---------------------------------------------------------
+
+    def _from_scratch(self, claimant: FairJob, pods: list[str]) -> Solution | None:
+        """One pod more each time; all of them are placed again, and all that has to yield so far is tried again."""
         found = Solution()
         for count in range(1, len(pods) + 1):
             more = self._solve(claimant, pods[:count], found)
             if more is None:
                 return None
             found = more
-        return found if self._is_lasting(claimant, found, ahead) else None
-
-    # -- the pods of the claimant so far, one more each time ---------------------------------------------------------
+        return found
 
     def _solve(self, claimant: FairJob, pods: list[str], before: Solution) -> Solution | None:
-        cycle = self._cycle
         recorded = [*before.stopped, *before.movers]
         found = self._try(claimant, pods, recorded)
         if found is not None:
             return found
+        for victims in self._chances(claimant, pods, self._walk(claimant, recorded)):
+            found = self._try(claimant, pods, [*recorded, *victims])
+            if found is not None:
+                return found
+        return None
+
+    def _grown(self, claimant: FairJob, pods: list[str]) -> Solution | None:
+        """Pods that have places keep them while the next one is looked for; only the outcome is tried as a whole."""
+        cycle = self._cycle
+        mark = cycle.mark()
+        chosen: list[VictimStep] = []
+        kind = claimant.leaf, claimant.priority
+        walk = self._long_walks.get(kind)
+        if walk is None:
+            walk = self._walk(claimant, chosen)
+        is_done = all(self._next_pod(claimant, pod, walk, chosen) for pod in pods)
+        cycle.rollback(mark)
+        walk.revive(chosen)
+        if len(walk) >= _LONG_WALK:
+            self._long_walks[kind] = walk
+        return self._try(claimant, pods, chosen) if is_done else None
+
+    def spent(self, steps: list[VictimStep]) -> None:
+        """These have yielded to a claimant."""
+        for step in steps:
+            self._lines.spent(step.job)
+        if any(step.job.yields() for step in steps):
+            # What the rest of a job gives up is another step now.
+            self._long_walks.clear()
+        for walk in self._long_walks.values():
+            walk.spent(steps)
+
+    def _next_pod(self, claimant: FairJob, pod: str, walk: VictimWalk, chosen: list[VictimStep]) -> bool:
+        """Place one more pod, on the ledger; those that leave their places for it are added to the chosen."""
+        cycle = self._cycle
+        if self._may_place(claimant, [pod]) and cycle.place(claimant, [pod]):
+            return True
+        for victims in self._chances(claimant, [pod], walk):
+            mark = cycle.mark()
+            for step in victims:
+                cycle.take_off(step.job, step.pods, returns=True)
+            if self._may_place(claimant, [pod]) and cycle.place(claimant, [pod]):
+                walk.spent(victims)
+                chosen += victims
+                return True
+            cycle.rollback(mark)
+        return False
+
+    def _chances(self, claimant: FairJob, pods: list[str], walk: VictimWalk) -> Iterator[list[VictimStep]]:
+        """Those that would have to leave a node for these pods, as far as that is worth a trial."""
+        cycle, rules = self._cycle, self._rules
         charges = {cycle.cluster.pending[pod].charge for pod in pods}
-        prospects = _Prospects(cycle, charges, recorded) if self._lacks_room(claimant, charges) else None
+        lacks_room = self._lacks_room(claimant, charges)
+        may_stop: dict[QueueNode, bool] = {}
+        short = cycle.shortage(claimant.step) if lacks_room else None
+        if short is not None and not any(self._lines.lines[leaf] for leaf in self._stoppable(claimant, may_stop)):
+            # What may only move leaves its room nowhere.
+            return
+        moves = 0
+        for victims in walk.chances(charges if lacks_room else None):
+            gains = [step for step in victims if _known(may_stop, rules, claimant, step.job.leaf)]
+            if len(gains) < len(victims):
+                moves += 1
+                if moves > _MOST_MOVE_TRIALS or (
+                    short is not None and not cycle.covers(short, [step.amounts for step in gains])
+                ):
+                    continue
+            yield victims
+
+    def _stoppable(self, claimant: FairJob, may_stop: dict[QueueNode, bool]) -> Iterator[QueueNode]:
+        for leaf in self._lines.lines:
+            if self._rules.leaves(claimant, leaf) and _known(may_stop, self._rules, claimant, leaf):
+                yield leaf
+
+    def _walk(self, claimant: FairJob, recorded: list[VictimStep]) -> VictimWalk:
         rules = self._rules
-        looked_at: set[FairJob] = set()
-        on_row: dict[int, list[VictimStep]] = {}
         steps = self._lines.of(
             lambda leaf: rules.leaves(claimant, leaf),
             lambda job: MayYield.NOTHING if job is claimant else rules.may_yield(claimant, job),
             recorded,
         )
-        for step in steps:
-            looked_at.add(step.job)
-            if rules.most_jobs and len(looked_at) > rules.most_jobs:
-                return None
-            for row in step.rows:
-                on_row.setdefault(row, []).append(step)
-            if prospects is not None:
-                prospects.leaves(step)
-            for row in step.rows:
-                if prospects is None or prospects.may_do(row):
-                    found = self._try(claimant, pods, [*recorded, *on_row[row]])
-                    if found is not None:
-                        return found
-        return None
+        return VictimWalk(self._cycle, _of_jobs(steps, rules.most_jobs) if rules.most_jobs else steps)
+
+    def _may_place(self, claimant: FairJob, pods: list[str]) -> bool:
+        return self._cycle.over(claimant, claimant.sum_of_waiting(pods)) is None
 
     def _lacks_room(self, claimant: FairJob, charges: set[Charge]) -> bool:
         """Whether only room on nodes is missing, so that counting it tells where it is of no use to try."""
@@ -126,7 +203,7 @@ class VictimSearch:
         before: dict[FairJob, dict[str, PodAllocation]] = {}
         for step in victims:
             before.setdefault(step.job, {}).update(cycle.take_off(step.job, step.pods, returns=True))
-        if cycle.over(claimant, claimant.sum_of_waiting(pods)) is not None or not cycle.place(claimant, pods):
+        if not self._may_place(claimant, pods) or not cycle.place(claimant, pods):
             cycle.rollback(mark)
             return None
         held = cycle.cluster.pods
@@ -153,9 +230,9 @@ class VictimSearch:
         stuck: set[Charge] = set()
         while (job := line.pop()) is not None:
             pods = _returning(job, before[job])
-            if pods and self._back(job, {pod: before[job][pod] for pod in pods}, stuck):
-                if any(pod in cycle.cluster.pending for pod in before[job]):
-                    line.push(job)
+            is_back = pods and self._back(job, {pod: before[job][pod] for pod in pods}, stuck)
+            if is_back and any(pod in cycle.cluster.pending for pod in before[job]):
+                line.push(job)
             line.changed(job.leaf)
 
     def _back(self, job: FairJob, before: dict[str, PodAllocation], stuck: set[Charge]) -> bool:
@@ -195,40 +272,21 @@ class VictimSearch:
         return lasts
 
 
-class _Prospects:
-    """What nodes would have free once those looked at so far have left: a node with too little is not tried."""
-
-    def __init__(self, cycle: FairshareCycle, charges: set[Charge], recorded: Iterable[VictimStep]) -> None:
-        self._cycle = cycle
-        self._freed: dict[int, np.ndarray] = {}
-        self._unclear: set[int] = set(cycle.cluster.devices.odd)
-        self._needs = [_need(charge, cycle.cluster.width) for charge in charges]
-        for step in recorded:
-            self.leaves(step)
-
-    def leaves(self, step: VictimStep) -> None:
-        cluster = self._cycle.cluster
-        for pod in step.pods:
-            allocation = cluster.pods[pod]
-            row, taken, grant = allocation.row, allocation.charge.taken, allocation.grant
-            self._freed[row] = self._freed[row] + taken if row in self._freed else taken
-            if grant is not None and any(plane != COMPUTE for _, plane, _ in grant.parts):
-                self._unclear.add(row)
-
-    def may_do(self, row: int) -> bool:
-        if row in self._unclear:
-            return True
-        free = self._cycle.cluster.free[row] + self._freed[row]
-        return any(bool((free >= need).all()) for need in self._needs)
+def _known(may_stop: dict[QueueNode, bool], rules: VictimRules, claimant: FairJob, leaf: QueueNode) -> bool:
+    known = may_stop.get(leaf)
+    if known is None:
+        known = may_stop[leaf] = rules.may_stop(claimant, leaf)
+    return known
 
 
-def _need(charge: Charge, width: int) -> np.ndarray:
-    need = np.full(width, NEVER_LACKING, np.int64)
-    need[: len(charge.need)] = charge.need
-    # How much of a device is free in one piece does not add up; the sum over a node's devices does.
-    need[[GPU_WHOLE, GPU_BEST]] = NEVER_LACKING
-    need[GPU_MILLI] = charge.taken[GPU_MILLI] or NEVER_LACKING
-    return need
+def _of_jobs(steps: Iterable[VictimStep], most: int) -> Iterator[VictimStep]:
+    """The steps of the first so many jobs."""
+    jobs: set[FairJob] = set()
+    for step in steps:
+        jobs.add(step.job)
+        if len(jobs) > most:
+            return
+        yield step
 
 
 def _stays(now: PodAllocation | None, before: PodAllocation) -> bool:

@@ -69,14 +69,18 @@ NEGLIGIBLE = 0.1
 
 def holds(limit: Figures, used: Figures, *, unset: float = 0.0) -> bool:
     """Whether the used amounts are within the limit in all resources. `unset`: the limit of resources without one."""
-    return all(amount - limit.get(name, unset) < NEGLIGIBLE for name, amount in used.items())
+    for name, amount in used.items():  # noqa: SIM110 - this is asked for every pod
+        if amount - limit.get(name, unset) >= NEGLIGIBLE:
+            return False
+    return True
 
 
 def within_asked(limit: Figures, used: Figures, asked: Figures, *, unset: float = 0.0) -> bool:
     """Whether used and asked amounts together are within the limit, in the resources asked for."""
-    return all(
-        used.get(name, 0) + amount - limit.get(name, unset) < NEGLIGIBLE for name, amount in asked.items() if amount > 0
-    )
+    for name, amount in asked.items():
+        if amount > 0 and used.get(name, 0) + amount - limit.get(name, unset) >= NEGLIGIBLE:
+            return False
+    return True
 
 
 def is_nothing(amounts: Figures) -> bool:

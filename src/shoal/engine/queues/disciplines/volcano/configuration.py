@@ -116,14 +116,12 @@ def _without(*hooks: str) -> frozenset[str]:
 
 
 DEFAULT = VolcanoConfiguration(
-    actions=("enqueue", "allocate", "preempt", "reclaim", "backfill"),
+    actions=("enqueue", "allocate", "backfill", "preempt", "reclaim", "gangpreempt", "gangreclaim"),
     tiers=(
         (
             PluginOption("priority"),
-            PluginOption("gang", _without("Preemptable")),
+            PluginOption("gang"),
             PluginOption("conformance"),
-        ),
-        (
             PluginOption("drf", _without("Preemptable")),
             PluginOption("predicates"),
             PluginOption("proportion"),
@@ -134,7 +132,8 @@ DEFAULT = VolcanoConfiguration(
         ),
     ),
 )
-"""Used when the cluster has no configuration. Volcano's own default neither preempts nor reclaims."""
+"""Used when the cluster has no configuration. Volcano's own default neither preempts nor reclaims. All plugins are in
+one tier, so that they agree on every victim: gangs lose surplus pods one by one, and otherwise yield as a whole."""
 
 
 def read_configuration(document: Any, where: Where) -> VolcanoConfiguration:

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from shoal.engine.cluster import Cluster
 from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.queues.disciplines.volcano.actions import ACTIONS
 from shoal.engine.queues.disciplines.volcano.configuration import DEFAULT, VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.session import Session, VolcanoFacts
 
+Stamp = tuple[int, ...]
+_NEVER = float("inf")
+
 
 class Volcano:
-    """The discipline `volcano`. `facts` returns queues and jobs as they are when a cycle begins."""
+    """The discipline `volcano`.
+
+    `facts` returns queues and jobs as they are when a cycle begins: the same object as long as they are the same. A
+    cycle in which nothing can have changed since one that decided nothing costs nothing.
+    """
 
     def __init__(self, facts: Callable[[], VolcanoFacts], configuration: VolcanoConfiguration = DEFAULT) -> None:
         self._facts = facts
@@ -21,6 +29,28 @@ class Volcano:
         self._state: CycleState | None = None
         self.session: Session | None = None
         """The last session."""
+        self._settled: Stamp | None = None
+        """What the facts were when the last session ended."""
+        self._settled_until_s = 0.0
+        self._rests = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the last session decided nothing, and nothing has changed since that a session reads."""
+        session = self.session
+        if session is None or self._settled is None or session.state.intentions or session.enqueued:
+            return False
+        return self._settled == self._stamp(session.cluster)
+
+    def _stamp(self, cluster: Cluster) -> Stamp:
+        return (
+            cluster.version,
+            cluster.pending.arrivals,
+            len(cluster.pending),
+            len(cluster.terminating),
+            id(self._facts()),
+            id(self._configuration),
+        )
 
     def configure(self, configuration: VolcanoConfiguration) -> None:
         """From the next session on."""
@@ -28,10 +58,19 @@ class Volcano:
 
     def steps(self) -> tuple[Step, ...]:
         """The actions of the configuration, in order."""
-        return tuple(partial(self._run, ACTIONS[name]) for name in self._configuration.actions)
+        return tuple(partial(self._run, name) for name in self._configuration.actions)
 
-    def _run(self, action: Callable[[Session], None], state: CycleState) -> None:
+    def _run(self, name: str, state: CycleState) -> None:
         if self._state is not state or self.session is None:
             self._state = state
+            self._rests = self.is_idle and self._settled_until_s > state.now_s
+            if self._rests:
+                return
+            self._settled = None
             self.session = Session(state, self._facts(), self._configuration, self._memory)
-        action(self.session)
+        if self._rests:
+            return
+        ACTIONS[name](self.session)
+        if name == self._configuration.actions[-1]:
+            self._settled = self._stamp(state.cluster)
+            self._settled_until_s = min((plugin.changes_s() for plugin in self.session.plugins), default=_NEVER)

@@ -6,7 +6,7 @@ no job is starving, and no pod may be preempted or reclaimed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from shoal.engine.queues.disciplines.volcano.amounts import Figures
@@ -29,8 +29,11 @@ class Hooks:
         self._by_hook: dict[str, list[list[Plugin]]] = {}
         self._flat: dict[str, list[Plugin]] = {}
 
-    def tiers_having(self, hook: str) -> list[list[Plugin]]:
+    def tiers_having(self, hook: str, without: Collection[str] = ()) -> list[list[Plugin]]:
         """The plugins that define the hook and have it on, by tier."""
+        if without:
+            tiers = ([plugin for plugin in tier if plugin.name not in without] for tier in self.tiers_having(hook))
+            return [tier for tier in tiers if tier]
         found = self._by_hook.get(hook)
         if found is None:
             tiers = ([plugin for plugin in tier if hook in plugin.hooks & plugin.defines] for tier in self._tiers)
@@ -118,18 +121,33 @@ class Hooks:
         return any(plugin.is_overused(queue) for plugin in self.having("Overused"))
 
     def is_allocatable(self, queue: str, amounts: Figures) -> bool:
-        return all(plugin.is_allocatable(queue, amounts) for plugin in self.having("Allocatable"))
+        for plugin in self.having("Allocatable"):  # noqa: SIM110 - this is asked for every pod
+            if not plugin.is_allocatable(queue, amounts):
+                return False
+        return True
 
     def may_reclaim(self, queue: str, amounts: Figures) -> bool:
         return all(plugin.may_reclaim(queue, amounts) for plugin in self.having("Preemptive"))
 
+    def may_lose(self, queue: str) -> bool:
+        """Whether any pod of the queue could be reclaimed: all plugins of one tier let go of some."""
+        return any(all(plugin.may_lose(queue) for plugin in tier) for tier in self.tiers_having("Reclaimable"))
+
     # -- victims ----------------------------------------------------------------------------------------------------
 
-    def preemptable(self, claimant: PodOfJob, candidates: Sequence[PodOfJob]) -> list[PodOfJob]:
-        return _agreed(self.tiers_having("Preemptable"), lambda plugin: plugin.preemptable(claimant, candidates))
+    def preemptable(
+        self, claimant: PodOfJob, candidates: Sequence[PodOfJob], without: Collection[str] = ()
+    ) -> list[PodOfJob]:
+        """Those that may be preempted for the claimant. `without`: plugins that are not asked."""
+        tiers = self.tiers_having("Preemptable", without)
+        return _agreed(tiers, lambda plugin: plugin.preemptable(claimant, candidates))
 
-    def reclaimable(self, claimant: PodOfJob, candidates: Sequence[PodOfJob]) -> list[PodOfJob]:
-        return _agreed(self.tiers_having("Reclaimable"), lambda plugin: plugin.reclaimable(claimant, candidates))
+    def reclaimable(
+        self, claimant: PodOfJob, candidates: Sequence[PodOfJob], without: Collection[str] = ()
+    ) -> list[PodOfJob]:
+        """Those that may be reclaimed for the claimant. `without`: plugins that are not asked."""
+        tiers = self.tiers_having("Reclaimable", without)
+        return _agreed(tiers, lambda plugin: plugin.reclaimable(claimant, candidates))
 
 
 def _agreed(tiers: Sequence[Sequence[Plugin]], named: Callable[[Plugin], list[PodOfJob]]) -> list[PodOfJob]:

@@ -25,13 +25,17 @@ class QueueAccounts:
         """Queues with jobs."""
         for job in jobs:
             self.in_use[job.queue] = None
-            self.charge(job.queue, job.allocated)
-            self._add(self._request, job.queue, job.allocated)
+            if job.allocated:
+                self.charge(job.queue, job.allocated)
+            request = dict(job.allocated)
             for pod in (*job.pending.values(), *job.best_effort.values()):
-                self._add(self._request, job.queue, pod.amounts)
+                for name, amount in pod.amounts.items():
+                    request[name] = request.get(name, 0) + amount
+            self._add(self._request, job.queue, request)
             least = job.facts.min_resources or _NONE
-            self._add(self._surplus, job.queue, _beyond(least, job.allocated))
-            if job.facts.is_enqueued and job.facts.reserves:
+            if job.allocated:
+                self._add(self._surplus, job.queue, _beyond(least, job.allocated))
+            if least and job.facts.is_enqueued and job.facts.reserves:
                 self._add(self._reserved, job.queue, _beyond(job.allocated, least))
 
     def allocated(self, queue: str) -> Figures:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.charges import Charge
+from shoal.engine.facts import GPU_BEST, GPU_MILLI, GPU_WHOLE, NEVER_LACKING
 from shoal.engine.queues.disciplines.volcano.after_departures import AfterDepartures
 from shoal.engine.queues.disciplines.volcano.jobs import PodOfJob
 from shoal.engine.queues.disciplines.volcano.session import Session
@@ -23,6 +25,8 @@ class RunningPods:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._by_queue: dict[str, dict[int, list[PodOfJob]]] = {}
+        self._rows: dict[tuple[str, ...], Rows] = {}
+        self._evictable: Rows | None = None
         cluster, queues = session.cluster, session.forest.queues
         for job in session.jobs.values():
             queue = queues.get(job.queue)
@@ -35,8 +39,32 @@ class RunningPods:
 
     def rows(self, queues: Iterable[str]) -> Rows:
         """The rows with pods of these queues, in the order of ranks."""
-        rows = np.array(sorted({row for queue in queues for row in self._by_queue.get(queue, ())}), np.int64)
-        return rows[np.argsort(self._session.cluster.rank.take(rows), kind="stable")]
+        names = tuple(queues)
+        found = self._rows.get(names)
+        if found is None:
+            rows = np.array(sorted({row for queue in names for row in self._by_queue.get(queue, ())}), np.int64)
+            found = rows[np.argsort(self._session.cluster.rank.take(rows), kind="stable")]
+            self._rows[names] = found
+        return found
+
+    def hopeful(self, rows: Rows, charge: Charge) -> Rows:
+        """Of these rows those on which the request may fit, by the count, if all pods that may be evicted had left."""
+        cluster = self._session.cluster
+        if self._evictable is None or self._evictable.shape != cluster.free.shape:
+            self._evictable = np.zeros_like(cluster.free)
+            for on_rows in self._by_queue.values():
+                for row, pods in on_rows.items():
+                    for pod in pods:
+                        self._evictable[row] += pod.charge.taken
+        need = np.full(cluster.width, NEVER_LACKING, np.int64)
+        need[: len(charge.need)] = charge.need
+        # How much of a device is free in one piece does not add up; the sum over a node's devices does.
+        need[[GPU_WHOLE, GPU_BEST]] = NEVER_LACKING
+        need[GPU_MILLI] = charge.gpu_milli or NEVER_LACKING
+        may_fit = (cluster.free[rows] + self._evictable[rows] >= need).all(axis=1)
+        if cluster.devices.odd:
+            may_fit |= np.isin(rows, list(cluster.devices.odd))
+        return rows[may_fit]
 
     def on(self, row: int, queues: Iterable[str]) -> list[PodOfJob]:
         """The pods of these queues on the row that are not evicted yet."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from shoal.engine.queues.disciplines.volcano.actions.allocate import allocate
 from shoal.engine.queues.disciplines.volcano.actions.backfill import backfill
 from shoal.engine.queues.disciplines.volcano.actions.enqueue import enqueue
+from shoal.engine.queues.disciplines.volcano.actions.gang_evictions import gangpreempt, gangreclaim
 from shoal.engine.queues.disciplines.volcano.actions.preempt import preempt
 from shoal.engine.queues.disciplines.volcano.actions.reclaim import reclaim
 from shoal.engine.queues.disciplines.volcano.actions.shuffle import shuffle
@@ -19,4 +20,6 @@ ACTIONS: Mapping[str, Callable[[Session], None]] = {
     "reclaim": reclaim,
     "backfill": backfill,
     "shuffle": shuffle,
+    "gangpreempt": gangpreempt,
+    "gangreclaim": gangreclaim,
 }

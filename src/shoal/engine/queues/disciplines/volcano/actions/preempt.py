@@ -43,6 +43,10 @@ class _Preemption:
         self._view = AfterDepartures(session)
         self._running = RunningPods(session)
         self._starving = starving
+        self._stuck: set[Key] = set()
+        """What could not be served between jobs; valid until something is freed."""
+        self._has_memory = all(plugin.name != "drf" for plugin in session.having("Preemptable"))
+        """With drf a pod's victims depend on the share of its job, so that its like may have others."""
         self._simulates = session.configuration.argument("preempt", TOPOLOGY_AWARE, False) in (True, "true")
 
     def run(self) -> None:
@@ -65,13 +69,29 @@ class _Preemption:
             mark = self._view.mark()
             helped = False
             while left and session.is_job_starving(job):
-                helped = self._serve(left.pop(), lambda pod, job=job: pod.job != job.name)  # type: ignore[misc]
+                helped = self._serve_between(left.pop(), job)
             if not session.is_job_pipelined(job) or not self._view.has_departures:
+                if self._view.mark() != mark:
+                    # What could not be served meanwhile may be served again.
+                    self._stuck.clear()
                 self._view.rollback(mark)
             elif helped:
                 heappush(jobs, (session.job_key(job), job))
 
+    def _serve_between(self, claimant: PodOfJob, job: JobState) -> bool:
+        asked = job.queue, claimant.charge, claimant.preempts, job.priority
+        if asked in self._stuck:
+            return False
+        if self._serve(claimant, lambda pod: pod.job != job.name):
+            self._stuck.clear()
+            return True
+        if self._has_memory:
+            self._stuck.add(asked)
+        return False
+
     def _inside_job(self, job: JobState) -> None:
+        if not any(pod.is_preemptible for pod in job.ready.values()):
+            return
         tasks = _in_turn(self._session, job)
         mark = self._view.mark()
         while tasks and self._serve(tasks.pop(), lambda pod: pod.job == job.name):
@@ -91,7 +111,7 @@ class _Preemption:
                 for pod in self._running.on(row, (queue,))
                 if may_yield(pod) and (pod.is_best_effort or not claimant.is_best_effort)
             ]
-            if not candidates:
+            if not candidates or not session.preemptable(claimant, candidates):
                 continue
             ordered = session.in_victim_order(candidates, queue)
             ordered = session.within_budgets(session.preemptable(claimant, ordered))
@@ -110,7 +130,7 @@ class _Preemption:
         return self._session.is_allocatable(self._session.jobs[claimant.job].queue, claimant.amounts)
 
     def _rows(self, claimant: PodOfJob, queue: str) -> Rows:
-        rows = self._running.rows((queue,))
+        rows = self._running.hopeful(self._running.rows((queue,)), claimant.charge)
         allowed = self._session.rows_for(claimant)
         if allowed is not None:
             rows = rows[np.isin(rows, allowed)]

@@ -76,8 +76,8 @@ class _Reclaim:
         asked = queue, claimant.charge
         if asked in self._stuck:
             return False
-        others = [name for name in self._reclaimable if name != queue]
-        rows = self._running.rows(others)
+        others = [name for name in self._reclaimable if name != queue and session.may_lose(name)]
+        rows = self._running.hopeful(self._running.rows(others), claimant.charge)
         suitable = set(session.state.placement.by_preference(claimant.charge, rows).tolist())
         allowed = session.rows_for(claimant)
         if allowed is not None:
@@ -85,7 +85,11 @@ class _Reclaim:
         for row in rows.tolist():
             if row not in suitable:
                 continue
-            ordered = session.in_victim_order(self._running.on(row, others), queue)
+            candidates = self._running.on(row, others)
+            if not session.reclaimable(claimant, candidates):
+                # The order decides which pods are above a minimum or a share, not whether any is.
+                continue
+            ordered = session.in_victim_order(candidates, queue)
             victims = session.within_budgets(session.reclaimable(claimant, ordered))
             mark = self._view.mark()
             if victims and free_row(self._view, claimant, row, victims):

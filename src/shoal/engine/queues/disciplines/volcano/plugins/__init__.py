@@ -52,4 +52,4 @@ def made_plugins(session: Session) -> list[list[Plugin]]:
 
 
 def _made(option: PluginOption, session: Session) -> Plugin:
-    return PLUGINS[option.name](session, option.arguments, option.hooks)
+    return PLUGINS[option.name](session, option)

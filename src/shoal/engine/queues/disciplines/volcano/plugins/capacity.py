@@ -7,10 +7,11 @@ that the pod asks for. Pods are no resource of that kind: every pod asks for one
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shoal.api.resources import PODS
 from shoal.engine.queues.disciplines.volcano.amounts import NEGLIGIBLE, Figures, dominant_share, holds, within_asked
+from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.division import real_capability
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.objects import ROOT_QUEUE
@@ -27,13 +28,13 @@ _UNLIMITED = float("inf")
 class Capacity(Plugin):
     defines = frozenset({"QueueOrder", "Reclaimable", "Allocatable", "Preemptive", "JobEnqueued"})
 
-    def __init__(self, session: Session, arguments: Mapping[str, Any], hooks: frozenset[str]) -> None:
-        super().__init__(session, arguments, hooks)
-        self.is_tree = self.compares_relatives = "Hierarchy" in hooks
+    def __init__(self, session: Session, option: PluginOption) -> None:
+        super().__init__(session, option)
+        self.is_tree = self.compares_relatives = "Hierarchy" in option.hooks
         forest = session.forest
         self.real_capability = real_capabilities(forest, session.total, is_tree=self.is_tree)
         self.deserved = {name: self._deserved(name) for name in forest.queues}
-        self._levels = int(number(arguments, "ancestorReclaimLevel", 0))
+        self._levels = int(number(option.arguments, "ancestorReclaimLevel", 0))
         """So many ancestors of a queue must be within what they deserve as well, or beyond it to lose pods."""
 
     def _deserved(self, name: str) -> dict[str, float]:
@@ -102,6 +103,14 @@ class Capacity(Plugin):
             if short:
                 return ", ".join(f"insufficient {name}" for name in sorted(short)) + f" in queue {queue}"
         return ""
+
+    def may_lose(self, queue: str) -> bool:
+        deserved = self.deserved[queue]
+        return any(
+            amount > 0 and (deserved.get(name, 0) <= 0 or amount - deserved[name] >= NEGLIGIBLE)
+            for name, amount in self.session.accounts.allocated(queue).items()
+            if name != PODS
+        )
 
     def reclaimable(self, claimant: PodOfJob, candidates: Sequence[PodOfJob]) -> list[PodOfJob]:
         session = self.session

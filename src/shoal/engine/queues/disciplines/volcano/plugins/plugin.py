@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.queues.disciplines.volcano.amounts import Figures
+from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 
 if TYPE_CHECKING:
@@ -26,10 +27,11 @@ class Plugin:
     compares_relatives = False
     """Whether victims of queues near to the claimant's come first."""
 
-    def __init__(self, session: Session, arguments: Mapping[str, Any], hooks: frozenset[str]) -> None:
+    def __init__(self, session: Session, option: PluginOption) -> None:
         self.session = session
-        self.arguments = arguments
-        self.hooks = hooks
+        self.name = option.name
+        self.arguments = option.arguments
+        self.hooks = option.hooks
 
     def job_order(self, _job: JobState, /) -> Rank:
         """The lower, the earlier."""
@@ -85,6 +87,10 @@ class Plugin:
     def changes_s(self) -> float:
         """When a decision of the plugin may change without an event."""
         return float("inf")
+
+    def may_lose(self, _queue: str, /) -> bool:
+        """Whether any pod of the queue could be reclaimed now: a quick answer, False only where none could."""
+        return True
 
     def to_shuffle(self) -> list[PodOfJob]:
         """Pods that are to be evicted for no other pod."""

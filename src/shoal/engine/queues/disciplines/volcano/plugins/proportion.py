@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from shoal.api.resources import PODS
 from shoal.engine.queues.disciplines.volcano.amounts import Figures, dominant_share, holds, within_asked
+from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.division import WeightedQueue, divide, real_capability
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, Rank
@@ -13,14 +15,12 @@ from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, Rank
 if TYPE_CHECKING:
     from shoal.engine.queues.disciplines.volcano.session import Session
 
-_UNLIMITED = float("inf")
-
 
 class Proportion(Plugin):
     defines = frozenset({"QueueOrder", "Reclaimable", "Overused", "Allocatable", "Preemptive", "JobEnqueued"})
 
-    def __init__(self, session: Session, arguments: Mapping[str, Any], hooks: frozenset[str]) -> None:
-        super().__init__(session, arguments, hooks)
+    def __init__(self, session: Session, option: PluginOption) -> None:
+        super().__init__(session, option)
         queues, accounts = session.forest.queues, session.accounts
         guaranteed: dict[str, float] = {}
         for queue in queues.values():
@@ -50,7 +50,9 @@ class Proportion(Plugin):
         return -self.session.forest.queues[queue].priority, share
 
     def is_overused(self, queue: str) -> bool:
-        return holds(self.session.accounts.allocated(queue), self.deserved.get(queue, {}))
+        """Whether the share is used up in all resources. Pods are no resource of that kind: every pod asks for one."""
+        deserved = {name: amount for name, amount in self.deserved.get(queue, {}).items() if name != PODS}
+        return holds(self.session.accounts.allocated(queue), deserved)
 
     def is_allocatable(self, queue: str, amounts: Figures) -> bool:
         if not self.session.forest.is_open(queue):
@@ -70,6 +72,9 @@ class Proportion(Plugin):
         used = self.session.accounts.after_admission(job.queue, asked)
         short = [name for name in asked if asked[name] > 0 and not holds(limit, {name: used[name]})]
         return ", ".join(f"insufficient {name}" for name in sorted(short))
+
+    def may_lose(self, queue: str) -> bool:
+        return not holds(self.deserved.get(queue, {}), self.session.accounts.allocated(queue))
 
     def reclaimable(self, _claimant: PodOfJob, candidates: Sequence[PodOfJob]) -> list[PodOfJob]:
         left: dict[str, dict[str, float]] = {}

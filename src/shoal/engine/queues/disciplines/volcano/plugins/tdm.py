@@ -6,11 +6,11 @@ pods that are there, one per job and period.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import duration_s, window_minutes
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, Rank, RowMask
@@ -23,17 +23,18 @@ _ZONE = "tdm.revocable-zone."
 _PERIOD = "tdm.evict.period"
 _PERIOD_S = 60.0
 _DAY_S = 86_400
+_MINUTE_S = 60
 _LAST = "tdm"
 
 
 class Tdm(Plugin):
     defines = frozenset({"JobOrder", "Predicate", "Victim"})
 
-    def __init__(self, session: Session, arguments: Mapping[str, Any], hooks: frozenset[str]) -> None:
-        super().__init__(session, arguments, hooks)
+    def __init__(self, session: Session, option: PluginOption) -> None:
+        super().__init__(session, option)
         windows = {
             name.removeprefix(_ZONE): window
-            for name, text in arguments.items()
+            for name, text in option.arguments.items()
             if name.startswith(_ZONE) and (window := window_minutes(text)) is not None
         }
         minute = session.state.now_s % _DAY_S / 60
@@ -51,6 +52,11 @@ class Tdm(Plugin):
         if not self._revocable.any():
             return None
         return ~self._closed if pod.yields else ~self._revocable
+
+    def changes_s(self) -> float:
+        """Windows begin and end with a minute."""
+        now_s = self.session.state.now_s
+        return now_s + _MINUTE_S - now_s % _MINUTE_S
 
     def to_shuffle(self) -> list[PodOfJob]:
         session, now_s = self.session, self.session.state.now_s

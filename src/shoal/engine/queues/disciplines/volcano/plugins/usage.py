@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.jobs import PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, RowMask
@@ -21,9 +22,9 @@ _NAMES = {"cpu": "cpu", "mem": "memory"}
 class Usage(Plugin):
     defines = frozenset({"Predicate"})
 
-    def __init__(self, session: Session, arguments: Mapping[str, Any], hooks: frozenset[str]) -> None:
-        super().__init__(session, arguments, hooks)
-        said = arguments.get("thresholds")
+    def __init__(self, session: Session, option: PluginOption) -> None:
+        super().__init__(session, option)
+        said = option.arguments.get("thresholds")
         thresholds = said if isinstance(said, Mapping) else {}
         self._mask: RowMask | None = None
         load = session.node_load

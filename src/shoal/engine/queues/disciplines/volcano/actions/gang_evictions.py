@@ -1,0 +1,183 @@
+"""The actions `gangpreempt` and `gangreclaim`: room for whole jobs, in one domain of the network at a time.
+
+For each starving job the domains of its topology are tried, the fastest tier first; a job without a hard topology has
+the whole cluster as its domain. In a domain bundles of victims go, one after the other, until all that the job lacks
+fits; then those that turn out not to be needed are spared. A domain that does not suffice is left as it was.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
+import numpy as np
+
+from shoal.engine.gangs.attempt import Attempt
+from shoal.engine.queues.disciplines.volcano.after_departures import AfterDepartures
+from shoal.engine.queues.disciplines.volcano.amounts import add
+from shoal.engine.queues.disciplines.volcano.bundles import Bundle, bundles_of
+from shoal.engine.queues.disciplines.volcano.gang_of_job import gang_of_job
+from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
+from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
+from shoal.engine.queues.disciplines.volcano.session import Session
+from shoal.engine.queues.disciplines.volcano.victim_search import Rows, RunningPods
+from shoal.engine.reasons import Code
+
+MOST_DOMAINS, TAKES_WHOLE = "maxDomains", "allowWholeBundle"
+_MOST_DOMAINS = 16
+_GANG = ("gang",)
+"""The bundles hold to the minima of jobs, in place of this plugin."""
+
+
+def gangpreempt(session: Session) -> None:
+    _run(session, "gangpreempt", is_reclaim=False)
+
+
+def gangreclaim(session: Session) -> None:
+    _run(session, "gangreclaim", is_reclaim=True)
+
+
+def _run(session: Session, action: str, *, is_reclaim: bool) -> None:
+    starving = [
+        job
+        for job in session.valid_jobs()
+        if job.pending and not session.fault_of(job) and session.is_job_starving(job)
+    ]
+    if starving:
+        _GangEvictions(session, action, is_reclaim=is_reclaim).run(starving)
+
+
+class _GangEvictions:
+    """One run of an action."""
+
+    def __init__(self, session: Session, action: str, *, is_reclaim: bool) -> None:
+        self._session = session
+        self._view = AfterDepartures(session)
+        self._running = RunningPods(session)
+        self._is_reclaim = is_reclaim
+        self._stuck: set[Hashable] = set()
+        """What new jobs lacked that found no room; valid until something is freed."""
+        arguments = session.configuration.arguments.get(action, {})
+        self._most_domains = max(int(number(arguments, MOST_DOMAINS, _MOST_DOMAINS)), 1)
+        self._takes_whole = arguments.get(TAKES_WHOLE, True) not in (False, "false")
+
+    def run(self, starving: Sequence[JobState]) -> None:
+        session = self._session
+        for job in sorted(starving, key=lambda each: (session.queue_key(each.queue), session.job_key(each))):
+            if session.is_job_starving(job):
+                self._serve(job)
+        self._view.close()
+
+    def _serve(self, job: JobState) -> None:
+        session = self._session
+        claimant = self._claimant(job)
+        if not claimant.preempts or (self._is_reclaim and session.is_overused(job.queue)):
+            return
+        if self._is_reclaim and not session.may_reclaim(job.queue, claimant.amounts):
+            return
+        if self._view.has_departures and self._placed(job):
+            return
+        lacking = tuple(pod.charge for pod in job.pending.values())
+        requirement = None if job.gang.facts is None or job.has_parts else job.gang.facts.requirement
+        asked = job.queue, job.priority, job.minimum - len(job.ready), lacking, requirement
+        if asked in self._stuck:
+            return
+        for rows in islice(self._domains(job), self._most_domains):
+            if self._free(job, claimant, rows):
+                self._stuck.clear()
+                return
+        if not job.has_parts and not job.ready and not job.roles:
+            self._stuck.add(asked)
+
+    def _claimant(self, job: JobState) -> PodOfJob:
+        """One pod that stands for all that the job lacks."""
+        waiting = sorted(job.pending.values(), key=self._session.task_key)
+        lacking = waiting[: max(job.minimum - len(job.ready) - len(job.best_effort), 1)]
+        amounts: dict[str, float] = {}
+        for pod in lacking:
+            add(amounts, pod.amounts)
+        return msgspec.structs.replace(lacking[0], amounts=amounts, preempts=all(pod.preempts for pod in lacking))
+
+    def _domains(self, job: JobState) -> Iterator[Rows]:
+        """The rows of each domain in which the job may be, the fastest tier first, by rank."""
+        cluster, group = self._session.cluster, job.gang.facts
+        required = "" if group is None else group.requirement.required
+        tree = None if group is None or not required else self._session.state.placement.trees.of(group.requirement)
+        if tree is None or tree.level(required) < 0:
+            yield cluster.all_rows()
+            return
+        for level in range(len(tree.levels) - 1, tree.level(required) - 1, -1):
+            first = tree.first_rank[level]
+            for domain in np.argsort(first, kind="stable").tolist():
+                yield tree.rows_of(level, domain)
+
+    def _free(self, job: JobState, claimant: PodOfJob, rows: Rows) -> bool:
+        bundles = self._bundles(job, claimant, rows)
+        mark = self._view.mark()
+
+        def suffices(count: int) -> bool:
+            fits = self._fits_without(bundles[:count], job)
+            self._view.rollback(mark)
+            return fits
+
+        if not bundles:
+            return False
+        if self._placed(job):
+            # Room that is free now is the work of `allocate`.
+            self._view.rollback(mark)
+            return True
+        if not suffices(len(bundles)):
+            return False
+        count = bisect_left(range(1, len(bundles) + 1), True, key=suffices) + 1
+        needed = bundles[:count]
+        for bundle in reversed(needed[:-1]):
+            fewer = [each for each in needed if each is not bundle]
+            if self._fits_without(fewer, job):
+                needed = fewer
+            self._view.rollback(mark)
+        return self._fits_without(needed, job)
+
+    def _bundles(self, job: JobState, claimant: PodOfJob, rows: Rows) -> list[Bundle]:
+        session = self._session
+        queues = session.forest.queues
+        chosen = (
+            [
+                name
+                for name, queue in queues.items()
+                if queue.is_reclaimable and name != job.queue and session.may_lose(name)
+            ]
+            if self._is_reclaim
+            else [job.queue]
+        )
+        there = set(rows.tolist())
+        candidates = [
+            pod
+            for row in self._running.rows(chosen).tolist()
+            if row in there
+            for pod in self._running.on(row, chosen)
+            if pod.job != job.name
+        ]
+        select = session.reclaimable if self._is_reclaim else session.preemptable
+        if not select(claimant, candidates, without=_GANG):
+            return []
+        ordered = session.in_victim_order(candidates, job.queue)
+        victims = session.within_budgets(select(claimant, ordered, without=_GANG))
+        return bundles_of(session, victims, job.queue, takes_whole=self._takes_whole)
+
+    def _fits_without(self, bundles: Sequence[Bundle], job: JobState) -> bool:
+        """Evict the bundles, and place all that the job lacks."""
+        for bundle in bundles:
+            for pod in bundle.pods:
+                self._view.evict(pod, job.name)
+        return self._placed(job)
+
+    def _placed(self, job: JobState) -> bool:
+        session = self._session
+        mark = session.state.ledger.mark()
+        pods = dict(job.pending)
+        if Attempt(session.state.fitter, gang_of_job(session, job)).step() is not Code.PLACED:
+            return False
+        self._view.promise_placed(mark, pods)
+        return True

@@ -1,0 +1,134 @@
+"""The scheduler's configuration: what is accepted, what is said about the rest, and what absent and off mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shoal.engine.queues.disciplines.volcano.configuration import (
+    DEFAULT,
+    PluginOption,
+    VolcanoConfiguration,
+    read_configuration,
+)
+from shoal.engine.queues.disciplines.volcano.node_scores import node_order_weights, volcano_profile
+from shoal.units.errors import UserError, Where
+
+HERE = Where(obj="ConfigMap volcano-system/volcano-scheduler-configmap")
+SHIPPED = {
+    "actions": "enqueue, allocate, backfill",
+    "tiers": [
+        {
+            "plugins": [
+                {"name": "priority"},
+                {"name": "gang", "enablePreemptable": False},
+                {"name": "conformance"},
+            ]
+        },
+        {
+            "plugins": [
+                {"name": "overcommit"},
+                {"name": "drf", "enablePreemptable": False},
+                {"name": "predicates"},
+                {"name": "proportion"},
+                {"name": "nodeorder"},
+                {"name": "binpack"},
+            ]
+        },
+    ],
+}
+
+
+def read(**changes: Any) -> VolcanoConfiguration:
+    return read_configuration({**SHIPPED, **changes}, HERE)
+
+
+def plugins(*entries: dict[str, Any]) -> VolcanoConfiguration:
+    return read(tiers=[{"plugins": list(entries)}])
+
+
+def test_the_configuration_that_volcano_ships_is_accepted_as_it_is() -> None:
+    found = read()
+    assert found.actions == ("enqueue", "allocate", "backfill")
+    assert [[option.name for option in tier] for tier in found.tiers] == [
+        ["priority", "gang", "conformance"],
+        ["overcommit", "drf", "predicates", "proportion", "nodeorder", "binpack"],
+    ]
+    assert found.warnings == ()
+
+
+def test_a_switch_that_is_absent_is_on_and_one_that_is_off_is_off() -> None:
+    (gang, drf) = plugins({"name": "gang", "enablePreemptable": False}, {"name": "drf"}).plugins()
+    assert not gang.has("Preemptable")
+    assert gang.has("JobReady")
+    assert drf.has("Preemptable")
+    assert not drf.has("Hierarchy")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"actions": "enqueue, alocate"}, "alocate is not a known action and is left out; did you mean allocate?"),
+        (
+            {"tiers": [{"plugins": [{"name": "propotion"}, {"name": "gang"}]}]},
+            "propotion is not a known plugin and is left out; did you mean proportion?",
+        ),
+        ({"configurations": [{"name": "alocate"}]}, "alocate is not a known action"),
+        ({"tiers": [{"plugins": [{"name": "extender"}]}]}, "plugin extender has no effect"),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_nearest_and_the_others_still_run(changes: dict[str, Any], words: str) -> None:
+    found = read(**changes)
+    (warning,) = found.warnings
+    assert words in warning.replace('"', "")
+    assert found.actions[0] == "enqueue"
+
+
+def test_of_plugins_with_a_mistake_in_the_name_the_others_are_kept() -> None:
+    assert [option.name for option in plugins({"name": "gagn"}, {"name": "drf"}).plugins()] == ["drf"]
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ("actions: enqueue", "a mapping is expected, not str"),
+        ({"actions": ["enqueue"]}, "a list of names with commas is expected, not list"),
+        ({"tiers": {"plugins": []}}, "a list is expected, not dict"),
+        ({"tiers": ["gang"]}, "a mapping is expected, not str"),
+        ({"tiers": [{"plugins": [{"name": "gang", "enableJobReady": "no"}]}]}, "true or false is expected"),
+        ({"tiers": [{"plugins": [{"name": "gang", "arguments": 7}]}]}, "a mapping is expected, not int"),
+    ],
+)
+def test_a_document_of_the_wrong_structure_is_refused_with_the_place(document: Any, words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read_configuration(document, HERE)
+    assert words in str(caught.value)
+    assert "volcano-scheduler-configmap" in str(caught.value)
+
+
+def test_a_weight_of_zero_is_an_answer_and_an_absent_one_has_its_default() -> None:
+    option = PluginOption("nodeorder", arguments={"leastrequested.weight": 0, "NodeAffinityWeight": "7", "x": "y"})
+    weights = node_order_weights(option)
+    assert (weights["leastrequested"], weights["nodeaffinity"], weights["tainttoleration"]) == (0, 7, 3)
+    assert (weights["podaffinity"], weights["podtopologyspread"]) == (2, 2)
+
+
+def test_a_weight_that_is_no_number_counts_as_absent() -> None:
+    assert node_order_weights(PluginOption("nodeorder", arguments={"nodeaffinity.weight": "much"}))["nodeaffinity"] == 2
+
+
+def test_a_plugin_whose_scores_are_off_does_not_score() -> None:
+    made = volcano_profile(plugins({"name": "nodeorder", "enableNodeOrder": False}))
+    assert (made.static_scores, made.node_scores, made.soft.affinity) == ((), (), 0)
+
+
+def test_preferences_about_pods_weigh_as_the_other_weights_do() -> None:
+    made = volcano_profile(plugins({"name": "nodeorder", "arguments": {"podaffinity.weight": 0}}))
+    (affinity, *_) = made.static_scores
+    assert (made.soft.affinity, made.soft.spread) == (0, affinity[1])
+
+
+def test_without_a_configuration_preemption_and_reclaim_are_on() -> None:
+    assert {"preempt", "reclaim"} < set(DEFAULT.actions)
+    assert read_configuration({}, HERE).actions == ()
