@@ -85,8 +85,9 @@ def container(obj: Obj) -> Obj:
     return found
 
 
-def limits(obj: Obj, **amounts: object) -> None:
+def limits(obj: Obj, **amounts: object) -> Obj:
     container(obj)["resources"]["limits"] = {"memory": "2Gi", **amounts}
+    return obj
 
 
 MISTAKES: dict[str, tuple[Obj, Change, str, str, str]] = {
