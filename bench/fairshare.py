@@ -1,6 +1,6 @@
 """The fair-share discipline on the shapes by which KAI measures itself, each beside its bar. Processor time.
 
-    python -m bench.fairshare [--only SHAPE]
+python -m bench.fairshare [--only SHAPE]
 """
 
 from __future__ import annotations
