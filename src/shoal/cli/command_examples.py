@@ -34,6 +34,13 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "queue diff": ("shoal queue diff -f now.yaml -f proposed.yaml",),
     "top": ("shoal top", "shoal top --watch", "shoal top -f snapshot.json -o wide"),
+    "cost": (
+        "shoal cost",
+        "shoal cost --by namespace --window lastmonth --time-zone Europe/Berlin",
+        "shoal cost --prices prices.yaml --window 2026-10 -o focus",
+    ),
+    "cost explain": ("shoal cost explain team-a/train",),
+    "cost advise": ("shoal cost advise --window 7d", "shoal cost advise --budget"),
     "snapshot": ("shoal snapshot --file monday.json", "shoal snapshot --file - -o yaml"),
     "pack": (
         "shoal pack -f snapshot.json",

@@ -43,6 +43,12 @@ _ENTRIES = (
         "Show what the GPUs are doing: per model, per holder, per node, and how much of what is free is fragments.",
     ),
     CommandEntry(
+        "cost",
+        "shoal.cli.cost:app",
+        _LOOK,
+        "Show what GPUs cost, by team, namespace, queue, job, model or label.",
+    ),
+    CommandEntry(
         "snapshot",
         "shoal.cli.snapshot:snapshot",
         _LOOK,
