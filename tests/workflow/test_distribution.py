@@ -22,7 +22,8 @@ _PARTS = (
     *("src", "tests", "bench", "tools", "docs", "charts", "deploy", "examples", "requirements"),
     *("README.md", "LICENSE", "Makefile", "Containerfile"),
 )
-_MOST_WHEEL_BYTES = 4_000_000
+_MOST_WHEEL_BYTES = 5_000_000
+"""More than the bar of the packages, which the benchmark prints."""
 
 
 def _sources(folder: Path) -> Path:

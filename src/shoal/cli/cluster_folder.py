@@ -29,3 +29,8 @@ def cluster_folder(chosen: Path | None) -> Path:
     home = os.environ.get("XDG_STATE_HOME", "")
     # The XDG rules ignore a relative path.
     return Path(home, "shoal") if home.startswith("/") else Path.home() / ".local" / "state" / "shoal"
+
+
+def history_folder(folder: Path) -> Path:
+    """Where the history of the cluster in this folder is."""
+    return folder / "history"

@@ -47,6 +47,13 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "top": ("shoal top", "shoal top --watch", "shoal top -f snapshot.json -o wide"),
     "explain": ("shoal explain nvidia.com/mig.config.state", "shoal explain CUDA out of memory", "shoal explain h100"),
     "xid": ("shoal xid 48",),
+    "cost": (
+        "shoal cost",
+        "shoal cost --by namespace --window lastmonth --time-zone Europe/Berlin",
+        "shoal cost --prices prices.yaml --window 2026-10 -o focus",
+    ),
+    "cost explain": ("shoal cost explain team-a/train",),
+    "cost advise": ("shoal cost advise --window 7d", "shoal cost advise --budget"),
     "snapshot": ("shoal snapshot --file monday.json", "shoal snapshot --file - -o yaml"),
     "pack": (
         "shoal pack -f snapshot.json",

@@ -61,6 +61,12 @@ _ENTRIES = (
         "Tell what an Xid error of a GPU means, which programs it ends, and what to do.",
     ),
     CommandEntry(
+        "cost",
+        "shoal.cli.cost:app",
+        _LOOK,
+        "Show what GPUs cost, by team, namespace, queue, job, model or label.",
+    ),
+    CommandEntry(
         "snapshot",
         "shoal.cli.snapshot:snapshot",
         _LOOK,

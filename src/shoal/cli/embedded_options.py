@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from shoal.cli.cluster_folder import history_folder
 from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
@@ -131,8 +132,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += [] if self.metrics_port is None else ["--metrics-port", str(self.metrics_port)]
         return words if self.has_contention else [*words, "--no-contention"]
 
-    def parts(self, kubeconfig: Path) -> tuple[tuple[str, ...], ...]:
-        """The commands of processes that do the clients' part."""
+    def parts(self, kubeconfig: Path, folder: Path | None = None) -> tuple[tuple[str, ...], ...]:
+        """The commands of processes that do the clients' part. `folder`: the cluster's."""
         common = ("--kubeconfig", str(kubeconfig), "--speed", f"{self.speed:g}")
         parts: list[tuple[str, ...]] = []
         if self.has_controllers:
@@ -141,7 +142,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             from shoal.wiring.run_choice import OWN_NAMES
 
             names = (word for name in OWN_NAMES for word in ("--scheduler-name", name))
-            parts.append(("run", "--no-leader-elect", "--child", *names, *common))
+            recorded = () if folder is None else ("--history", str(history_folder(folder)))
+            parts.append(("run", "--no-leader-elect", "--child", *names, *recorded, *common))
         if self.nodes != NONE:
             nodes = ("--nodes", _absolute(self.nodes), *self._of_nodes())
             parts.append(("cluster", "nodes", *nodes, *common))
@@ -166,7 +168,9 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
             read_stages(self.stages)
         if self.is_split and kubeconfig is not None:
-            return ClusterOptions(speed=self.speed, children=self.parts(kubeconfig), has_foreign=self.has_foreign)
+            return ClusterOptions(
+                speed=self.speed, children=self.parts(kubeconfig, folder), has_foreign=self.has_foreign
+            )
         return ClusterOptions(
             machines=machines,
             controllers=tuple(
@@ -174,7 +178,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
                 for name in (CONTROLLERS if self.has_controllers else ())
                 if name != DEFAULT_SCHEDULER or self.scheduler is Scheduler.SIMPLE
             ),
-            shoal=self._shoal() if self.has_shoal and not self.clock else None,
+            shoal=self._shoal(folder) if self.has_shoal and not self.clock else None,
             since=ClockReading.read(self.clock) if self.clock else None,
             is_child=bool(self.clock),
             speed=self.speed,
@@ -208,13 +212,14 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
             runtime_socket(self.runtime_endpoint)
 
-    def _shoal(self) -> RunChoice:
+    def _shoal(self, folder: Path | None) -> RunChoice:
         from shoal.api.run_configuration import RunConfiguration
         from shoal.cli.run import run_choice
         from shoal.cli.run_files import RunFiles
         from shoal.wiring.run_choice import OWN_NAMES
 
-        return run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES)))
+        choice = run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES)))
+        return choice if folder is None else msgspec.structs.replace(choice, history=history_folder(folder))
 
     def _start(self) -> SnapshotStart | None:
         if self.snapshot is None:

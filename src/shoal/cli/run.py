@@ -64,6 +64,12 @@ class RunOptions:
             metavar="HOST:PORT", help="Address of metrics and health checks, by default 127.0.0.1:8080; or none."
         ),
     ] = None
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            "--history", metavar="DIR", help="Record which pod held which device in this folder, for shoal cost."
+        ),
+    ] = None
     speed: Annotated[float, typer.Option("--speed", hidden=True)] = 1.0
     clock: Annotated[str, typer.Option("--clock", hidden=True)] = ""
     child: Annotated[bool, typer.Option("--child", hidden=True)] = False
@@ -153,6 +159,7 @@ def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOp
         is_child=options.child,
         metrics=options.metrics_address,
         operator=operator.settings(),
+        history=None if options.history is None else options.history.expanduser().absolute(),
     )
     logs.set_up()
     access = cluster_access.access_for_change(is_child=options.notify is not None)

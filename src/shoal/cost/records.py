@@ -109,6 +109,19 @@ class Holding(msgspec.Struct, frozen=True, array_like=True):
     """The part of it that exceeded the nominal quota of its queue."""
 
 
+class Wait(msgspec.Struct, frozen=True, array_like=True):
+    """A pod that waited, and why."""
+
+    holder: Holder
+    start_ms: int
+    end_ms: int | None = None
+    gpus: int = 0
+    share: int = 0
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    reason: str = ""
+
+
 class WantedRequest(msgspec.Struct, frozen=True, array_like=True):
     """What a pod that waits or a usual pod needs of one node."""
 

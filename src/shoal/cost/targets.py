@@ -8,7 +8,7 @@ from decimal import Decimal
 import msgspec
 
 
-class Target(msgspec.Struct, frozen=True):
+class CostTarget(msgspec.Struct, frozen=True):
     figure: str
     about: str
     at_least: Decimal | None = None
@@ -19,7 +19,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 TARGETS = (
-    Target(
+    CostTarget(
         "fleet-utilisation",
         "mean utilisation of all GPUs, as a part of 1",
         Decimal("0.65"),
@@ -27,14 +27,14 @@ TARGETS = (
         "GPUs are held without work or are not requested: look at idle holders and at the queues",
         "no capacity is left for new work: waits will grow",
     ),
-    Target(
+    CostTarget(
         "pod-memory",
         "mean used part of the GPU memory that a pod holds",
         Decimal("0.80"),
         None,
         "pods hold larger GPUs than they need: use a MIG instance, a share or a smaller model",
     ),
-    Target(
+    CostTarget(
         "research-wait-p95",
         "P95 of the wait in queues of research, in hours",
         None,
@@ -42,7 +42,7 @@ TARGETS = (
         "",
         "quotas are too small or GPUs are fragmented",
     ),
-    Target(
+    CostTarget(
         "production-wait-p95",
         "P95 of the wait in queues of production, in hours",
         None,
@@ -50,7 +50,7 @@ TARGETS = (
         "",
         "production needs a guaranteed quota or preemption",
     ),
-    Target(
+    CostTarget(
         "pod-idle",
         "idle part of the time in which a pod holds GPUs",
         None,

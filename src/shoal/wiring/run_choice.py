@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from shoal.api.kueue import Configuration
@@ -47,6 +49,8 @@ class RunChoice(msgspec.Struct, frozen=True):
     """The profiles by scheduler name. `builder` builds the first; names without a profile use it as well."""
 
     operator: OperatorSettings = OperatorSettings()
+    history: Path | None = None
+    """The folder of the history of devices; None: nothing is recorded."""
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:

@@ -94,6 +94,10 @@ async def start_shoal(
         tasks.start(OPERATOR, operator.run)
         if telemetry is not None:
             telemetry.follow_operator(operator.figures)
+    if choice.history is not None:
+        from shoal.wiring.history import start_history
+
+        start_history(tasks, context_of("history"), choice.history)
     if telemetry is not None:
         telemetry.follow_work_queues(tasks.waiting)
     missing = MissingKinds(served, choice.controllers, tasks.clock)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from shoal.cost.price_curves import constant
-from shoal.cost.records import DeviceShare, Holder, Holding, Machine, Span
+from shoal.cost.records import DeviceShare, Holder, Holding, Machine, Span, Wait
 from shoal.cost.statement import dimension, statement, whole_period
 from shoal.store.history.file_tables import open_for_writing
 from shoal.store.history.history import UsageHistory, open_history, read_history
-from shoal.store.history.ledger import LedgerChanges, Wait
+from shoal.store.history.ledger import LedgerChanges
 from shoal.store.history.memory_tables import MemoryTables
 from shoal.units.calendar_windows import TimeWindow
 

@@ -30,7 +30,7 @@ PlacedPod = tuple[PlannedPod, PodVariant, VariantChoice]
 GroupKey = tuple[tuple[int, int], ...]
 
 
-class PodGroups:
+class ReplanGroups:
     """Prices of groups of pods on one node of a pool."""
 
     def __init__(self, template: PoolTemplate, domains: TopologyDomains, *, keeps_min_values: bool, most: int) -> None:
@@ -76,7 +76,7 @@ class PodGroups:
         return node
 
 
-def reduced(nodes: Sequence[Sequence[PlacedPod]], groups: PodGroups) -> list[list[PlacedPod]]:
+def reduced(nodes: Sequence[Sequence[PlacedPod]], groups: ReplanGroups) -> list[list[PlacedPod]]:
     """The pods of nodes of one pool, divided over nodes that cost no more in all."""
     left = [list(pods) for pods in nodes]
     improved = True
@@ -88,7 +88,7 @@ def reduced(nodes: Sequence[Sequence[PlacedPod]], groups: PodGroups) -> list[lis
     return left
 
 
-def _give_up(nodes: list[list[PlacedPod]], groups: PodGroups) -> bool:
+def _give_up(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
     """Move the pods of a node to others, where that costs less than the node; the dearest for its pods comes first."""
     improved = False
     order = sorted(range(len(nodes)), key=lambda index: -groups.price(nodes[index]) / max(len(nodes[index]), 1))
@@ -114,7 +114,7 @@ def _give_up(nodes: list[list[PlacedPod]], groups: PodGroups) -> bool:
     return improved
 
 
-def _cheapest_target(trial: dict[int, list[PlacedPod]], pod: PlacedPod, groups: PodGroups) -> tuple[float, int]:
+def _cheapest_target(trial: dict[int, list[PlacedPod]], pod: PlacedPod, groups: ReplanGroups) -> tuple[float, int]:
     best, target = inf, -1
     for other, pods in trial.items():
         more = groups.price([*pods, pod]) - groups.price(pods)
@@ -125,7 +125,7 @@ def _cheapest_target(trial: dict[int, list[PlacedPod]], pod: PlacedPod, groups: 
     return best, target
 
 
-def _divide(nodes: list[list[PlacedPod]], groups: PodGroups) -> bool:
+def _divide(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
     """Divide a node into two, where these cost less."""
     improved = False
     for index in range(len(nodes)):
@@ -144,7 +144,7 @@ def _divide(nodes: list[list[PlacedPod]], groups: PodGroups) -> bool:
     return improved
 
 
-def _move(nodes: list[list[PlacedPod]], groups: PodGroups) -> bool:
+def _move(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
     """Move single pods to where they cost less."""
     improved = False
     for index in range(len(nodes)):
@@ -164,4 +164,4 @@ def _move(nodes: list[list[PlacedPod]], groups: PodGroups) -> bool:
     return improved
 
 
-_STEPS: Final[tuple[Callable[[list[list[PlacedPod]], PodGroups], bool], ...]] = (_give_up, _divide, _move)
+_STEPS: Final[tuple[Callable[[list[list[PlacedPod]], ReplanGroups], bool], ...]] = (_give_up, _divide, _move)

@@ -21,7 +21,7 @@ from shoal.api.taints import Taint
 from shoal.api.topology import HOSTNAME_LABEL
 from shoal.api.workloads import DaemonSet
 from shoal.autoscale.nodes.catalog import Catalog
-from shoal.autoscale.nodes.cost_reduction import PodGroups, reduced
+from shoal.autoscale.nodes.cost_reduction import ReplanGroups, reduced
 from shoal.autoscale.nodes.existing_nodes import ExistingNode, ExistingNodes
 from shoal.autoscale.nodes.instance_types import InstanceType, Offering
 from shoal.autoscale.nodes.plan import NewNode, NodePlan, PlanningSettings, PodRefusal
@@ -158,7 +158,7 @@ class NodePlanner:
         made: list[PlannedNode] = []
         for template in self.templates:
             own = [node for node in nodes if self._of_pool[node.name] is template and self._is_free(node)]
-            groups = PodGroups(template, self._domains, keeps_min_values=self._keeps_min_values, most=_MOST_GROUPS)
+            groups = ReplanGroups(template, self._domains, keeps_min_values=self._keeps_min_values, most=_MOST_GROUPS)
             for placed in reduced([node.placed for node in own], groups):
                 name = f"reduced-{len(made)}"
                 node = groups.node(placed, name, len(made))

@@ -19,9 +19,9 @@ from shoal.api.meta import Namespace
 from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import NAMESPACES, NODES, PODS
-from shoal.cost.records import FULL_SHARE, Holding, Machine, Span
+from shoal.cost.records import FULL_SHARE, Holding, Machine, Span, Wait
 from shoal.store.history.history import UsageHistory
-from shoal.store.history.ledger import LedgerChanges, Wait
+from shoal.store.history.ledger import LedgerChanges
 from shoal.store.history.node_rows import NodeDeviceNames, read_node
 from shoal.store.history.pod_rows import (
     RecordedPod,
@@ -68,6 +68,7 @@ class HistoryRecorder:
         self._taken: dict[str, dict[str, int]] = {}
         """Node -> device -> the shares that pods hold."""
         self._compacted_s = 0.0
+        self._has_ended = False
         for kind in (PODS, NODES, NAMESPACES):
             context.informers.of(kind)
 
@@ -87,6 +88,7 @@ class HistoryRecorder:
             # What was seen is stored; the next recorder continues from there.
             while not self.record():
                 pass
+            self._has_ended = True
 
     def record(self) -> bool:
         """Store the next changes; whether none is left."""
@@ -118,12 +120,16 @@ class HistoryRecorder:
     # -- what is seen -----------------------------------------------------------------------------------------------
 
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
+        if self._has_ended:
+            return
         if before is not None and (after is None or after.uid != before.uid):
             self._gone.append(_Gone(before, self._now_ms()))
         if after is not None:
             self._dirty[after.uid] = after
 
     def _node_changed(self, before: Item | None, after: Item | None) -> None:
+        if self._has_ended:
+            return
         if before is not None and (after is None or after.uid != before.uid):
             self._gone_nodes.append(_Gone(before, self._now_ms()))
         if after is not None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.cost.records import Records, Use, WantedRequest
+from shoal.cost.records import Records, Use, Wait, WantedRequest
 from shoal.store.history.file_tables import open_for_reading, open_for_writing
-from shoal.store.history.ledger import Ledger, Wait
+from shoal.store.history.ledger import Ledger
 from shoal.store.history.samples import Retention, Samples, use_key
 from shoal.store.history.tables import Tables
 

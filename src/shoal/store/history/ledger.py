@@ -11,26 +11,13 @@ from typing import TypeVar
 
 import msgspec
 
-from shoal.cost.records import Holder, Holding, Machine, Span
+from shoal.cost.records import Holder, Holding, Machine, Span, Wait
 from shoal.store.history.tables import StoredRow, Table, Tables
 
 _RECORDED, _SINCE = "recorded", "since"
 _LONGEST_MS = 1 << 62
 T = TypeVar("T")
 LEDGER: tuple[Table, ...] = ("machine", "holding", "wait", "gap")
-
-
-class Wait(msgspec.Struct, frozen=True, array_like=True):
-    """A pod that waited, and why."""
-
-    holder: Holder
-    start_ms: int
-    end_ms: int | None = None
-    gpus: int = 0
-    share: int = 0
-    cpu_milli: int = 0
-    memory_mib: int = 0
-    reason: str = ""
 
 
 class LedgerChanges(msgspec.Struct):

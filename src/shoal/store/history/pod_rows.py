@@ -20,7 +20,7 @@ from shoal.api.resources import effective_requests
 from shoal.api.wire import ApiStruct, Timestamp, dec_hook
 from shoal.client.item import Item
 from shoal.cost.device_shares import limited_share
-from shoal.cost.records import FULL_SHARE, DeviceShare, Holder, Holding
+from shoal.cost.records import FULL_SHARE, DeviceShare, Holder, Holding, Wait
 from shoal.devices.device_ids import ids_in
 from shoal.devices.names import (
     GPU,
@@ -32,7 +32,6 @@ from shoal.devices.names import (
 from shoal.engine.device_demand import FULL_MILLI, MigTiles, demand_per_device
 from shoal.engine.device_notation import devices_of_pod
 from shoal.engine.from_api.membership import group_of
-from shoal.store.history.ledger import Wait
 from shoal.store.history.node_rows import NodeDeviceNames
 from shoal.units.errors import UserError, Where
 from shoal.units.numbers import whole_of

@@ -17,10 +17,10 @@ from shoal.engine.queues.disciplines.volcano.plugins.priority import Priority
 from shoal.engine.queues.disciplines.volcano.plugins.proportion import Proportion
 from shoal.engine.queues.disciplines.volcano.plugins.sla import Sla
 from shoal.engine.queues.disciplines.volcano.plugins.tdm import Tdm
-from shoal.engine.queues.disciplines.volcano.plugins.usage import Usage
+from shoal.engine.queues.disciplines.volcano.plugins.usage import UsagePlugin
 
 if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
+    from shoal.engine.queues.disciplines.volcano.session_state import SessionState
 
 PLUGINS: Mapping[str, type[Plugin]] = {
     "gang": Gang,
@@ -32,13 +32,13 @@ PLUGINS: Mapping[str, type[Plugin]] = {
     "overcommit": Overcommit,
     "sla": Sla,
     "tdm": Tdm,
-    "usage": Usage,
+    "usage": UsagePlugin,
     "pdb": Pdb,
 }
 """The other implemented plugins are filters and scores of the engine: see `node_scores.py`."""
 
 
-def made_plugins(session: Session) -> list[list[Plugin]]:
+def made_plugins(session: SessionState) -> list[list[Plugin]]:
     """The plugins of every tier. Of `capacity` and `proportion` one alone shares quota: `capacity` where queues declare
     deserved amounts or guarantees, else `proportion`; Volcano cannot run both."""
     names = {option.name for option in session.configuration.plugins()}
@@ -51,5 +51,5 @@ def made_plugins(session: Session) -> list[list[Plugin]]:
     ]
 
 
-def _made(option: PluginOption, session: Session) -> Plugin:
+def _made(option: PluginOption, session: SessionState) -> Plugin:
     return PLUGINS[option.name](session, option)

@@ -20,7 +20,7 @@ from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, Rank
 from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest
 
 if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
+    from shoal.engine.queues.disciplines.volcano.session_state import SessionState
 
 _UNLIMITED = float("inf")
 
@@ -28,7 +28,7 @@ _UNLIMITED = float("inf")
 class Capacity(Plugin):
     defines = frozenset({"QueueOrder", "Reclaimable", "Allocatable", "Preemptive", "JobEnqueued"})
 
-    def __init__(self, session: Session, option: PluginOption) -> None:
+    def __init__(self, session: SessionState, option: PluginOption) -> None:
         super().__init__(session, option)
         self.is_tree = self.compares_relatives = "Hierarchy" in option.hooks
         forest = session.forest

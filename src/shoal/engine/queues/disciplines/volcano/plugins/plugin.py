@@ -13,7 +13,7 @@ from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 
 if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
+    from shoal.engine.queues.disciplines.volcano.session_state import SessionState
 
 Rank = float | tuple[float, ...]
 RowMask = NDArray[np.bool_]
@@ -27,7 +27,7 @@ class Plugin:
     compares_relatives = False
     """Whether victims of queues near to the claimant's come first."""
 
-    def __init__(self, session: Session, option: PluginOption) -> None:
+    def __init__(self, session: SessionState, option: PluginOption) -> None:
         self.session = session
         self.name = option.name
         self.arguments = option.arguments

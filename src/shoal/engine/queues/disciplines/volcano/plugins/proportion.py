@@ -13,13 +13,13 @@ from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, Rank
 
 if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
+    from shoal.engine.queues.disciplines.volcano.session_state import SessionState
 
 
 class Proportion(Plugin):
     defines = frozenset({"QueueOrder", "Reclaimable", "Overused", "Allocatable", "Preemptive", "JobEnqueued"})
 
-    def __init__(self, session: Session, option: PluginOption) -> None:
+    def __init__(self, session: SessionState, option: PluginOption) -> None:
         super().__init__(session, option)
         queues, accounts = session.forest.queues, session.accounts
         guaranteed: dict[str, float] = {}

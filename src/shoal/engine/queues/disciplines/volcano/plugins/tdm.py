@@ -16,7 +16,7 @@ from shoal.engine.queues.disciplines.volcano.plugins.arguments import duration_s
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, Rank, RowMask
 
 if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
+    from shoal.engine.queues.disciplines.volcano.session_state import SessionState
 
 ZONE_LABEL = "volcano.sh/revocable-zone"
 _ZONE = "tdm.revocable-zone."
@@ -30,7 +30,7 @@ _LAST = "tdm"
 class Tdm(Plugin):
     defines = frozenset({"JobOrder", "Predicate", "Victim"})
 
-    def __init__(self, session: Session, option: PluginOption) -> None:
+    def __init__(self, session: SessionState, option: PluginOption) -> None:
         super().__init__(session, option)
         windows = {
             name.removeprefix(_ZONE): window

@@ -13,16 +13,16 @@ from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, RowMask
 
 if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
+    from shoal.engine.queues.disciplines.volcano.session_state import SessionState
 
 _THRESHOLD = 80.0
 _NAMES = {"cpu": "cpu", "mem": "memory"}
 
 
-class Usage(Plugin):
+class UsagePlugin(Plugin):
     defines = frozenset({"Predicate"})
 
-    def __init__(self, session: Session, option: PluginOption) -> None:
+    def __init__(self, session: SessionState, option: PluginOption) -> None:
         super().__init__(session, option)
         said = option.arguments.get("thresholds")
         thresholds = said if isinstance(said, Mapping) else {}

@@ -1,0 +1,198 @@
+"""`shoal cost`: what GPUs cost, by team, namespace, queue, job, model or label, from the recorded history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shoal.cli.command_help import HelpCommand, HelpGroup
+from shoal.cli.completion_values import one_of
+from shoal.cli.cost_source import CostSource
+from shoal.cli.formats import FOR_PROGRAMS
+from shoal.cli.known_names import check_known
+from shoal.cli.option_groups import with_options
+from shoal.units.errors import UserError, Where
+
+if TYPE_CHECKING:
+    from shoal.cli.cost_source import CostFacts
+    from shoal.cost.report import CostReport
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Show what GPUs cost, by team, namespace, queue, job, model or label.",
+    cls=HelpGroup,
+    subcommand_metavar="[COMMAND] [ARGS]...",
+)
+_FORMATS = ("table", *FOR_PROGRAMS, "csv", "focus")
+_CHARGES = ("request", "usage", "quota", "rate-card")
+_IDLE = ("none", "platform", "even", "weighted")
+_BY = ("team", "namespace", "queue", "job", "gang", "pod", "model", "node", "label:")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostShown:
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            metavar="DIMENSION",
+            help="team, namespace, queue, job, gang, pod, model, node or label:KEY.",
+            autocompletion=one_of(_BY),
+        ),
+    ] = _BY[0]
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FORMAT",
+            help="table, json, yaml, csv (a row for each day), or focus (the columns of FOCUS 1.2).",
+            autocompletion=one_of(_FORMATS),
+        ),
+    ] = _FORMATS[0]
+    charge: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="Show who pays instead: by request, usage, quota or rate-card.",
+            autocompletion=one_of(_CHARGES),
+        ),
+    ] = ""
+    idle: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="With --charge: what is left over is divided even or weighted, is the platform's, or is shown (none).",
+            autocompletion=one_of(_IDLE),
+        ),
+    ] = _IDLE[0]
+
+    def check(self) -> None:
+        check_known(self.output, _FORMATS, "format", Where(path="--output"))
+        check_known(self.idle, _IDLE, "mode", Where(path="--idle"))
+        if self.charge:
+            check_known(self.charge, _CHARGES, "mode", Where(path="--charge"))
+        elif self.idle != _IDLE[0]:
+            raise UserError("--idle is only for --charge", fix="write --charge request")
+        if self.charge and self.output in ("csv", "focus"):
+            raise UserError(f"--charge does not go with -o {self.output}", fix="write -o json")
+
+
+@app.callback(invoke_without_command=True)
+@with_options
+def cost(called: typer.Context, source: CostSource, shown: CostShown) -> None:
+    """Show what GPUs cost, by team, namespace, queue, job, model or label.
+
+    Every second of every node has one class, and the sum is the invoice. The history is what shoal up records, or shoal
+    run with --history.
+    """
+    if called.invoked_subcommand is not None:
+        if source != CostSource() or shown != CostShown():
+            raise UserError("options of a command stand behind its name", where=Where(path="shoal cost"))
+        return
+    from shoal.cost.report import cost_report
+    from shoal.cost.statement import dimension
+
+    shown.check()
+    group_of = dimension(shown.by)
+    facts = source.open()
+    if shown.charge:
+        _charges(facts, shown)
+        return
+    by_day = shown.output in ("csv", "focus")
+    records = facts.records(by_day=by_day)
+    report = cost_report(records, facts.period(by_day=by_day), group_of, facts.basis(records.machines))
+    _complain(facts, report)
+    if by_day:
+        _write_rows(facts, report, shown)
+    else:
+        _write_totals(facts, report, shown)
+
+
+def _complain(facts: CostFacts, report: CostReport) -> None:
+    from shoal.units.errors import one_line
+
+    for note in (*facts.notes(), *report.notes):
+        typer.echo(f"shoal: {one_line(note)}", err=True)
+
+
+def _write_rows(facts: CostFacts, report: CostReport, shown: CostShown) -> None:
+    from shoal.cost.statement import shown as in_cents
+    from shoal.views.cost_files import ReportPeriods, csv_text, focus_text
+
+    days = facts.days()
+    periods = ReportPeriods([start for start, _ in days], facts.window.end_ms, [day.isoformat() for _, day in days])
+    rows, currency = in_cents(report.rows), facts.file.currency
+    text = csv_text(rows, periods, currency) if shown.output == "csv" else focus_text(rows, periods, currency, shown.by)
+    typer.echo(text, nl=False)
+
+
+def _write_totals(facts: CostFacts, report: CostReport, shown: CostShown) -> None:
+    from shoal.cli.formats import console, write
+    from shoal.cost.report import group_totals
+    from shoal.units.calendar_windows import rfc3339
+    from shoal.views.cost_tables import CostDocument, document_of, in_cents, show_costs
+
+    groups = in_cents(group_totals(report.rows))
+    if shown.output == "table":
+        show_costs(console(), groups, shown.by, facts.file.currency)
+        return
+    named, others = document_of(groups)
+    document = CostDocument(
+        window=[rfc3339(facts.window.start_ms), rfc3339(facts.window.end_ms)],
+        currency=facts.file.currency,
+        by=shown.by,
+        groups=named,
+        others=others,
+        total=f"{report.invoice:.2f}",
+        unknown_hours=f"{report.unknown_hours:.2f}",
+        notes=[*facts.notes(), *report.notes],
+    )
+    write(document, shown.output)
+
+
+def _charges(facts: CostFacts, shown: CostShown) -> None:
+    from decimal import Decimal
+
+    from shoal.cli.formats import console, write
+    from shoal.cost.chargeback import CHARGE_MODES, IDLE_MODES, ChargePolicy, charged_dimension, charges
+    from shoal.cost.report import cost_report
+    from shoal.cost.statement import dimension
+    from shoal.units.calendar_windows import HOUR_MS
+    from shoal.views.cost_charges import charge_rows, show_charges
+
+    records = facts.records()
+    group_of = charged_dimension(dimension(shown.by))
+    report = cost_report(records, facts.period(by_day=False), group_of, facts.basis(records.machines))
+    hours = Decimal(facts.window.length_ms) / HOUR_MS
+    policy = ChargePolicy(
+        mode=next(one for one in CHARGE_MODES if one == shown.charge),
+        idle=next(one for one in IDLE_MODES if one == shown.idle),
+        rate_card=facts.file.rate_card,
+        quota_hours={name: gpus * hours for name, gpus in facts.file.quotas.items()},
+    )
+    rows = charge_rows(charges(report.rows, policy))
+    _complain(facts, report)
+    if shown.output == "table":
+        show_charges(console(), rows, shown.by, facts.file.currency)
+    else:
+        write({"currency": facts.file.currency, "by": shown.by, "mode": shown.charge, "charges": rows}, shown.output)
+
+
+def _explain() -> None:
+    from shoal.cli.cost_explain import explain
+
+    app.command("explain", cls=HelpCommand)(explain)
+
+
+def _advise() -> None:
+    from shoal.cli.cost_advise import advise
+
+    app.command("advise", cls=HelpCommand)(advise)
+
+
+_explain()
+_advise()

@@ -1,0 +1,176 @@
+"""What the commands about costs read: the history, the price file, and the window of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shoal.cli.cluster_folder import cluster_folder, history_folder
+from shoal.cli.completion_values import one_of
+from shoal.cli.known_names import check_known
+from shoal.units.errors import Where
+
+if TYPE_CHECKING:
+    from datetime import date, tzinfo
+    from decimal import Decimal
+
+    from shoal.cost.price_curves import PriceCurve
+    from shoal.cost.prices.price_file import PriceFile
+    from shoal.cost.records import Machine, Records, Wait
+    from shoal.cost.report import PriceBasis
+    from shoal.cost.statement import Period
+    from shoal.store.history.history import UsageHistory
+    from shoal.units.calendar_windows import TimeWindow
+
+_MOST_BYTES = 4 << 20
+_STALE_MS = 5 * 60_000
+_WEIGHTS = ("model", "opencost", "gpu-memory-weighted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostSource:
+    window: Annotated[
+        str,
+        typer.Option(
+            metavar="WINDOW",
+            help="30d, today, yesterday, week, lastweek, month, lastmonth, 2026-10, 2026-10-25 or FROM,TO.",
+        ),
+    ] = "30d"
+    time_zone: Annotated[str, typer.Option(metavar="ZONE", help="Where days and months begin: UTC, Europe/Berlin.")] = (
+        "UTC"
+    )
+    prices: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Prices that the catalogue does not have, as YAML or JSON.")
+    ] = None
+    history: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the history; by default that of the cluster of shoal up."),
+    ] = None
+    weights: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="How the price of a node is divided: model, opencost or gpu-memory-weighted.",
+            autocompletion=one_of(_WEIGHTS),
+        ),
+    ] = _WEIGHTS[0]
+
+    def open(self) -> CostFacts:
+        """Raises UserError for an option that is wrong and where there is no history."""
+        from shoal.store.history.history import read_history
+        from shoal.units.calendar_windows import window_of, zone_of
+
+        check_known(self.weights, _WEIGHTS, "mode", Where(path="--weights"))
+        zone = zone_of(self.time_zone)
+        folder = history_folder(cluster_folder(None)) if self.history is None else self.history.expanduser().absolute()
+        file = _price_file(self.prices)
+        history = read_history(folder)
+        recorded = history.ledger.recorded_ms()
+        now = _now_ms() if recorded is None else recorded
+        window = window_of(self.window, now, zone)
+        return CostFacts(self, history, zone, window, file)
+
+
+class CostFacts:
+    """The history of a window, read once."""
+
+    def __init__(
+        self, source: CostSource, history: UsageHistory, zone: tzinfo, window: TimeWindow, file: PriceFile
+    ) -> None:
+        self.source = source
+        self.history = history
+        self.zone = zone
+        self.window = window
+        self.file = file
+
+    def days(self) -> list[tuple[int, date]]:
+        from shoal.units.calendar_windows import day_starts
+
+        return day_starts(self.window, self.zone)
+
+    def records(self, *, by_day: bool = False) -> Records:
+        days = [start for start, _ in self.days()] if by_day else []
+        return self.history.records(self.window.start_ms, self.window.end_ms, days)
+
+    def period(self, *, by_day: bool) -> Period:
+        from shoal.cost.statement import Period, whole_period
+
+        return Period(self.window, tuple(start for start, _ in self.days())) if by_day else whole_period(self.window)
+
+    def basis(self, machines: tuple[Machine, ...]) -> PriceBasis:
+        from datetime import UTC, datetime
+
+        from shoal.cost.report import PriceBasis
+        from shoal.cost.weights import WEIGHT_MODES
+
+        return PriceBasis(
+            file=self.file,
+            where=Where(file=str(self.source.prices)) if self.source.prices else Where(path="--prices"),
+            today=datetime.fromtimestamp(self.window.end_ms / 1000, UTC).date(),
+            mode=next(one for one in WEIGHT_MODES if one == self.source.weights),
+            measured_watts=self._watts(machines) if self.file.on_premises else {},
+        )
+
+    def curves(self, records: Records) -> dict[str, PriceCurve]:
+        """The billing price of every machine. Raises UserError that asks for those that are missing."""
+        from shoal.cost.prices.billing import billing
+        from shoal.cost.prices.machine_prices import machine_prices
+
+        basis = self.basis(records.machines)
+        prices = machine_prices(records.machines, basis.file, basis.today, basis.measured_watts)
+        prices.check(basis.where)
+        return billing(records.machines, prices, basis.file, self.window).curves
+
+    def waits(self) -> list[Wait]:
+        return self.history.ledger.waits(self.window.start_ms, self.window.end_ms)
+
+    def notes(self) -> list[str]:
+        """What a reader must know about the time that was recorded."""
+        from shoal.units.calendar_windows import rfc3339
+
+        ledger, found = self.history.ledger, []
+        since, until = ledger.since_ms(), ledger.recorded_ms()
+        if since is not None and since > self.window.start_ms:
+            found.append(f"the history begins at {rfc3339(since)}: what was free before is unknown")
+        if until is not None and _now_ms() - until > _STALE_MS:
+            found.append(f"nothing was recorded after {rfc3339(until)}")
+        return found
+
+    def _watts(self, machines: tuple[Machine, ...]) -> dict[str, Decimal]:
+        from decimal import Decimal
+
+        power = self.history.samples.power(self.window.start_ms, self.window.end_ms)
+        found: dict[str, Decimal] = {}
+        for machine in machines:
+            values = [power[device] for device in machine.devices if device in power]
+            if values:
+                found[machine.name] = Decimal(str(sum(values) / len(values) * len(machine.devices)))
+        return found
+
+
+def _now_ms() -> int:
+    from shoal.client.clock import WallClock
+
+    return round(WallClock().seconds() * 1000)
+
+
+def _price_file(path: Path | None) -> PriceFile:
+    from shoal.api.files import read_whole
+    from shoal.api.yaml_text import read_yaml
+    from shoal.cost.prices.price_file import PriceFile, read_price_file
+    from shoal.units.errors import UserError
+
+    if path is None:
+        return PriceFile()
+    name = str(path)
+    try:
+        text = read_whole(path.expanduser(), _MOST_BYTES).decode()
+    except UnicodeDecodeError:
+        raise UserError("is not text in UTF-8", where=Where(file=name)) from None
+    documents = [document for _, document in read_yaml(text, name)]
+    if len(documents) > 1:
+        raise UserError("has several documents", where=Where(file=name), fix="write one map of prices")
+    return read_price_file(documents[0] if documents else None, name)

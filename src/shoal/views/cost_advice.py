@@ -1,0 +1,35 @@
+"""Prints advice about costs: the largest saving first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from shoal.cost.advice import CostAdvice
+from shoal.cost.targets import BudgetPreset
+from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
+
+
+def show_advice(console: Console, found: Sequence[CostAdvice], currency: str) -> None:
+    if not found:
+        console.print("no advice: nothing was recorded that would save money")
+        return
+    ordered = sorted(found, key=lambda one: (-one.saving, one.about, one.what))
+    rows: list[list[Cell]] = [[one.about, one.what, one.evidence, f"{one.saving:,.2f}"] for one in ordered]
+    show_table(console, ["about", "advice", "because", f"saves {currency}"], [NAME, WORDS, WORDS, NUMBER], rows)
+
+
+def show_presets(console: Console, presets: Sequence[BudgetPreset]) -> None:
+    rows: list[list[Cell]] = [
+        [
+            one.name,
+            f"{one.per_gpu} x {one.layout}" if one.per_gpu > 1 else one.layout,
+            one.capacity,
+            "yes" if one.scales_to_zero else "no",
+            f"{one.utilisation[0]} to {one.utilisation[1]} %",
+        ]
+        for one in presets
+    ]
+    headings = ["budget", "GPUs", "capacity", "scales to zero", "utilisation"]
+    show_table(console, headings, [NAME, KIND, WORDS, NUMBER, NUMBER], rows)

@@ -1,0 +1,217 @@
+"""`shoal cost` on a recorded history: the sums, every format, and every way to be wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.cli.main import main
+from shoal.cost.records import BrokenDevice, DeviceShare, Holder, Holding, Machine, MachineCondition, Wait
+from shoal.store.history.history import open_history
+from shoal.store.history.ledger import LedgerChanges
+from shoal.store.history.sample_blocks import METRICS
+from shoal.store.history.samples import DeviceSample
+from shoal.units.calendar_windows import HOUR_MS
+
+START = 1_793_232_000_000
+"""2026-10-29T00:00:00Z."""
+DAY = ("--window", "2026-10-29T00:00:00Z,2026-10-30T00:00:00Z")
+
+
+class Costs:
+    """A day of one p5.48xlarge and one dgx-h100, with three jobs."""
+
+    def __init__(self, history: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = history
+        self._capsys = capsys
+        self.err = ""
+        self.prices = folder / "prices.yaml"
+        self.prices.write_text("machines:\n- {instanceType: dgx-h100, perHour: '40.00'}\n")
+
+    def run(self, *arguments: str, code: int = 0, prices: bool = True) -> str:
+        group = [one for one in arguments[:1] if one in ("explain", "advise")]
+        rest = arguments[len(group) :]
+        priced = ("--prices", str(self.prices)) if prices else ()
+        found = main(["cost", *group, *DAY, *rest, "--history", str(self.folder), *priced])
+        out, self.err = self._capsys.readouterr()
+        assert found == code, self.err
+        return out
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.run(*arguments, "-o", "json"))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recorded")
+    devices = [tuple(f"{node}-{at}" for at in range(8)) for node in ("p", "d")]
+    boot = (MachineCondition("booting", START, START + HOUR_MS),)
+    model = "H100-SXM5-80GB"
+    machines = {
+        "p": Machine("p", START, None, "p5.48xlarge", model=model, devices=devices[0], conditions=boot),
+        "d": Machine(
+            "d",
+            START,
+            None,
+            "dgx-h100",
+            model=model,
+            devices=devices[1],
+            conditions=boot,
+            broken=(BrokenDevice("d-7", START, None),),
+        ),
+    }
+    holdings = {
+        "u1": _held("train-0", "train", "red", (1, 13), devices[0], gang="g", queue="q"),
+        "u2": _held("train-1", "train", "red", (2, 13), devices[1][:2], gang="g", queue="q"),
+        "u3": _held("note-0", "=note", "blue", (3, 23), devices[1][2:3]),
+    }
+    waits = {"u2": Wait(holdings["u2"].holder, START, START + 2 * HOUR_MS, 2, reason="Unschedulable")}
+    history = open_history(folder)
+    history.ledger.write(LedgerChanges(START, machines))
+    for at in range(0, 24 * HOUR_MS, 5 * 60_000):
+        values: list[float | None] = [0.0, None, None, None, 2048.0] + [None] * (len(METRICS) - 5)
+        history.samples.add(START + at, [DeviceSample("d-2", values)])
+    history.ledger.write(LedgerChanges(START + 24 * HOUR_MS, {}, holdings, waits))
+    history.samples.compact(START + 24 * HOUR_MS)
+    history.close()
+    return folder
+
+
+def _held(
+    pod: str, job: str, team: str, hours: tuple[int, int], devices: tuple[str, ...], gang: str = "", queue: str = ""
+) -> Holding:
+    start, end = (START + hour * HOUR_MS for hour in hours)
+    holder = Holder(pod, "lab", job=job, team=team, labels=(("app", "x"),), gang=gang, queue=queue)
+    return Holding(holder, devices[0][0], start, start, end, tuple(DeviceShare(one) for one in devices))
+
+
+@pytest.fixture
+def costs(recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Costs:
+    monkeypatch.setenv("COLUMNS", "120")
+    return Costs(recorded, tmp_path, capsys)
+
+
+TOTAL = Decimal("55.04") * 24 + Decimal(40) * 24
+
+
+@pytest.mark.parametrize("by", ["team", "namespace", "queue", "job", "gang", "pod", "model", "node", "label:app"])
+def test_the_groups_and_the_rest_add_up_to_the_price_of_all_nodes(costs: Costs, by: str) -> None:
+    found = costs.json("--by", by)
+    parts = [Decimal(group["total"]) for group in found["groups"]] + [Decimal(one) for one in found["others"].values()]
+    assert sum(parts) == Decimal(found["total"]) == TOTAL
+
+
+def test_hours_of_teams_are_those_that_they_held(costs: Costs) -> None:
+    found = {group["group"]: group for group in costs.json()["groups"]}
+    assert Decimal(found["red"]["gpuHours"]) == 12 * 8 + 11 * 2
+    assert Decimal(found["blue"]["gpuHours"]) == 20
+    assert set(found["blue"]["amounts"]) == {"allocated-idle"}
+    # The whole price belongs to the GPUs, because the nodes report neither CPUs nor memory.
+    assert Decimal(found["blue"]["total"]) == Decimal(40) / 8 * 20
+
+
+def test_the_table_names_groups_classes_and_the_total(costs: Costs) -> None:
+    out = costs.run()
+    assert out.splitlines()[0].split() == ["team", "GPU", "hours", "idle", "unmeasured", "USD", "share"]
+    assert "unhealthy" in out
+    assert "total        2,280.96  USD" in out
+
+
+def test_csv_and_focus_have_a_row_for_each_day_and_class_and_the_same_sum(costs: Costs) -> None:
+    own = list(csv.DictReader(io.StringIO(costs.run("-o", "csv", "--by", "job"))))
+    focus = list(csv.DictReader(io.StringIO(costs.run("-o", "focus", "--by", "job"))))
+    assert sum(Decimal(row["amount"]) for row in own) == TOTAL
+    assert sum(Decimal(row["BilledCost"]) for row in focus) == TOTAL
+    assert {row["day"] for row in own} == {"2026-10-29"}
+    assert {row["ChargePeriodStart"] for row in focus} == {"2026-10-29T00:00:00Z"}
+
+
+def test_a_value_that_a_spreadsheet_would_compute_is_written_as_text(costs: Costs) -> None:
+    rows = list(csv.DictReader(io.StringIO(costs.run("-o", "csv", "--by", "label:app"))))
+    assert {row["group"] for row in rows} == {"", "x"}
+    jobs = list(csv.DictReader(io.StringIO(costs.run("-o", "csv", "--by", "gang"))))
+    assert all(not row["group"].startswith("=") for row in jobs)
+
+
+def test_days_of_a_zone_divide_the_window(costs: Costs) -> None:
+    rows = list(csv.DictReader(io.StringIO(costs.run("-o", "csv", "--time-zone", "Asia/Tokyo"))))
+    assert {row["day"] for row in rows} == {"2026-10-29", "2026-10-30"}
+    assert sum(Decimal(row["amount"]) for row in rows) == TOTAL
+
+
+def test_an_unknown_instance_type_is_asked_for(costs: Costs) -> None:
+    assert costs.run(code=2, prices=False) == ""
+    assert "no price is known of dgx-h100" in costs.err
+    assert "machines: [{instanceType: dgx-h100, perHour: AMOUNT}]" in costs.err
+
+
+def test_a_wrong_price_file_is_named_with_its_field(costs: Costs) -> None:
+    costs.prices.write_text("machines:\n- {instanceType: dgx-h100, perHour: forty}\n")
+    costs.run(code=2)
+    assert "prices.yaml: machines[0].perHour" in costs.err
+
+
+def test_charges_add_up_and_what_is_left_goes_where_it_is_asked_to(costs: Costs) -> None:
+    found = costs.json("--charge", "request", "--idle", "weighted")
+    assert sum(Decimal(row["amount"]) for row in found["charges"]) == TOTAL
+    assert {row["group"] for row in found["charges"]} == {"red", "blue"}
+    shown = costs.run("--charge", "usage")
+    assert "(not charged)" in shown
+
+
+def test_a_job_is_explained_with_its_pods_devices_and_waits(costs: Costs) -> None:
+    out = costs.run("explain", "lab/train")
+    assert out.startswith("lab/train: 770.48 USD, 118.0 GPU-hours in 2 pods")
+    assert "8.0 GPU-hours were held until the gang was complete" in out
+    assert "its pods waited 2.0 hours in all (Unschedulable)" in out
+    found = costs.json("explain", "train-1")
+    assert [pod["devices"] for pod in found["pods"]] == [["d-0", "d-1"]]
+
+
+def test_a_job_that_was_not_recorded_is_refused_with_those_that_were(costs: Costs) -> None:
+    costs.run("explain", "lab/missing", code=2)
+    assert "lab/train" in costs.err
+
+
+def test_an_idle_notebook_is_advised_with_its_saving(costs: Costs) -> None:
+    found = costs.json("advise")["advice"]
+    idle = [one for one in found if one["about"] == "job lab/=note"]
+    assert {one["what"] for one in idle} >= {"stop it while it is idle"}
+    assert any("1g.10gb" in one["what"] for one in idle)
+    assert Decimal(idle[0]["saving"]) == Decimal(40) / 8 * 20
+    assert "saves USD" in costs.run("advise")
+
+
+def test_a_window_before_the_history_is_unknown_and_costs_nothing(costs: Costs) -> None:
+    found = costs.json("--window", "2026-10-01")
+    assert (found["total"], found["unknownHours"]) == ("0.00", "24.00")
+    assert "the history begins at 2026-10-29T00:00:00Z" in costs.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--by", "colour"), "is no dimension"),
+        (("--time-zone", "Mars"), "is not a time zone"),
+        (("-o", "xml"), "--output"),
+        (("--weights", "guess"), "--weights"),
+        (("--idle", "even"), "--idle is only for --charge"),
+        (("--charge", "rent"), "--charge"),
+        (("--charge", "usage", "-o", "csv"), "does not go with"),
+        (("--charge", "rate-card"), "rateCard"),
+    ],
+)
+def test_a_wrong_option_is_named(costs: Costs, arguments: tuple[str, ...], message: str) -> None:
+    costs.run(*arguments, code=2)
+    assert message in costs.err
+
+
+def test_a_folder_without_a_history_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", "--history", str(tmp_path / "none")]) == 2
+    assert "has no history" in capsys.readouterr().err
