@@ -15,6 +15,7 @@ from bench import (
     dashboard,
     decode,
     gpu_operator,
+    lint,
     packages,
     packing,
     queues,
@@ -59,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gpu_operator.main(["--quick"] if chosen.quick else [])
     print("\npackages")
     packages.main()
+    print("\nlint")
+    lint.main()
     print("\npods on this machine")
     this_machine.main(["--quick"] if chosen.quick else [])
     print("\npacking, public trace")
