@@ -70,13 +70,18 @@ def read_plain_objects(paths: Sequence[str], endings: Sequence[str] = ENDINGS) -
         if isinstance(data, UserError):
             read.errors.append(data)
             continue
-        read.data[name] = data
-        try:
-            for number, value in _documents(data, name):
-                _add(read, Where(file=name, document=number), value)
-        except UserError as error:
-            read.errors.append(error)
+        add_file(read, name, data)
     return read
+
+
+def add_file(read: PlainObjects, name: str, data: bytes) -> None:
+    """Add the documents of a file with this content."""
+    read.data[name] = data
+    try:
+        for number, value in _documents(data, name):
+            _add(read, Where(file=name, document=number), value)
+    except UserError as error:
+        read.errors.append(error)
 
 
 def _documents(data: bytes, name: str) -> Iterator[tuple[int, Any]]:

@@ -26,6 +26,15 @@ class Position(NamedTuple):
     column: int
 
 
+class Span(NamedTuple):
+    """A part of a line."""
+
+    line: int
+    """From 0, as the columns."""
+    start: int
+    end: int
+
+
 class Positions:
     """Of the fields of one file."""
 
@@ -46,8 +55,22 @@ class Positions:
             found = _below(node, step)
             if found is None:
                 return self._within(node, steps[at:]) or Position(mark.line + 1, mark.column + 1)
-            mark, node = found
+            mark, node = found[0].start_mark, found[1]
         return Position(mark.line + 1, mark.column + 1)
+
+    def span(self, document: int, path: str, *, of_value: bool) -> Span | None:
+        """Where the name of a field is written, or its value. None if it does not exist, or is no scalar on one line."""
+        parent, node, key = None, self._documents.get(document), None
+        for step in _steps(path):
+            found = None if node is None else _below(node, step)
+            if found is None:
+                return None
+            parent, key, node = node, *found
+        written = node if of_value else key
+        if not isinstance(written, yaml.ScalarNode) or not (of_value or isinstance(parent, yaml.MappingNode)):
+            return None
+        start, end = written.start_mark, written.end_mark
+        return Span(start.line, start.column, end.column) if start.line == end.line else None
 
     def _within(self, node: Any, steps: Sequence[str]) -> Position | None:
         """In a block of literal text, whose lines are those of the file with an indentation."""
@@ -94,16 +117,16 @@ def _deepest(node: Any, steps: Sequence[str]) -> Any:
         found = _below(node, step)
         if found is None:
             break
-        mark, node = found
+        mark, node = found[0].start_mark, found[1]
     return mark
 
 
 def _below(node: Any, step: str) -> tuple[Any, Any] | None:
-    """The mark of the entry, and its value."""
+    """The name of the entry, and its value; of an item of a list both are the item."""
     if isinstance(node, yaml.SequenceNode):
         index = int(step) if step.isdecimal() and len(step) < len(str(2**31)) else -1
         inner = node.value[index] if 0 <= index < len(node.value) else None
-        return None if inner is None else (inner.start_mark, inner)
+        return None if inner is None else (inner, inner)
     if isinstance(node, yaml.MappingNode):
-        return next(((key.start_mark, value) for key, value in node.value if key.value == step), None)
+        return next(((key, value) for key, value in node.value if key.value == step), None)
     return None

@@ -125,6 +125,10 @@ class LintOutput:
         Path | None,
         typer.Option("--write-baseline", metavar="FILE", help="Write the findings to this file, and report none."),
     ] = None
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Write corrections of names and values into the files, and report what is left."),
+    ] = False
     list_rules: Annotated[bool, typer.Option("--list", help="List the rules, and check nothing.")] = False
 
     def check(self) -> None:
@@ -156,6 +160,7 @@ class LintOutput:
 @with_options
 def lint(source: LintSource, choice: RuleChoice, shown: LintOutput, access: AccessOptions) -> None:
     """Warn about objects that are wrong, or are valid and do something else than intended."""
+    from shoal.api.files import STANDARD_INPUT
     from shoal.policy.findings import reaches
     from shoal.units.errors import UserError
 
@@ -166,8 +171,16 @@ def lint(source: LintSource, choice: RuleChoice, shown: LintOutput, access: Acce
         return
     if not source.files and not source.live:
         raise UserError("neither a PATH nor --live is given", fix="name files, or check the cluster with --live")
+    if shown.fix and (not source.files or STANDARD_INPUT in source.files):
+        raise UserError("--fix changes files, and none are named", fix="name files or folders")
     live, read = _live(source, access), _files(source.files)
     checked = _checked(source, live, read, chosen)
+    if shown.fix:
+        from shoal.cli.lint_fixes import fix_files
+
+        fix_files(checked.findings, read, lambda changed: _checked(source, live, changed, chosen))
+        read = _files(source.files)
+        checked = _checked(source, live, read, chosen)
     _complain(live, read, checked)
     if shown.write_baseline is not None:
         _write_baseline(shown.write_baseline, checked.findings)

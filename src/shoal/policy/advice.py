@@ -20,6 +20,15 @@ from shoal.units.errors import one_line
 Obj = dict[str, Any]
 
 
+class Correction(msgspec.Struct, frozen=True):
+    """A change of one place in the text that corrects the fault; exactly one of both is given."""
+
+    key: str = ""
+    """The name that the field should have."""
+    value: str = ""
+    """The text of the scalar that the field should have, in YAML."""
+
+
 class Advice(msgspec.Struct, frozen=True):
     reason: str
     """The reason of the Event."""
@@ -27,6 +36,7 @@ class Advice(msgspec.Struct, frozen=True):
     """The field."""
     what: str
     fix: str
+    correction: Correction | None = None
 
     def message(self) -> str:
         return one_line(f"{self.path}: {self.what}; {self.fix}")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from shoal.policy.advice import Obj, Rule, RuleContext
+from shoal.policy.advice import Correction, Obj, Rule, RuleContext
 from shoal.policy.kinds import GroupKind
 from shoal.policy.object_set import is_advised, key_of, kind_of, with_namespace
 from shoal.policy.rules import FILE_RULES, TABLE
@@ -27,6 +27,7 @@ class Warned(msgspec.Struct, frozen=True, rename="camel"):
     field: str
     message: str
     fix: str
+    correction: Correction | None = None
 
     @property
     def object(self) -> str:
@@ -80,6 +81,7 @@ def warnings(
                     field=one.path,
                     message=one.what,
                     fix=one.fix,
+                    correction=one.correction,
                 )
 
 

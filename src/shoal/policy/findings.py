@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
-from shoal.policy.advice import Obj
+from shoal.policy.advice import Correction, Obj
 from shoal.policy.catalogue import SEVERITIES, Severity, entries, reason_of
 from shoal.policy.checks import Warned
 from shoal.policy.fields import dig
@@ -43,6 +43,7 @@ class LintFinding(msgspec.Struct, frozen=True, rename="camel"):
     field: str
     message: str
     fix: str
+    correction: Correction | None = None
 
     @property
     def key(self) -> str:
@@ -76,6 +77,7 @@ def finding_of(warned: Warned, file: str, document: int, line: int = 0, column: 
         field=warned.field,
         message=warned.message,
         fix=warned.fix,
+        correction=warned.correction,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from shoal.data.mig import RESOURCE_PREFIX, layouts
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Correction, Obj, RuleContext, rule
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.pod_templates import GPU, PodTemplateView, command_words, gpus_of, pod_templates
 from shoal.units.near_texts import nearest_name
@@ -64,7 +64,8 @@ def _mounts(path: str, container: Obj, volumes: set[str]) -> Iterator[Advice]:
         if name not in volumes:
             near = nearest_name(name, volumes)
             fix = f"did you mean {near}?" if near else f"add {name} to the volumes of the pod"
-            yield Advice("NoSuchVolume", f"{path}.volumeMounts[{at}].name", f"the pod has no volume {name}", fix)
+            here = f"{path}.volumeMounts[{at}].name"
+            yield Advice("NoSuchVolume", here, f"the pod has no volume {name}", fix, _value(near))
 
 
 def _probes(path: str, container: Obj) -> Iterator[Advice]:
@@ -75,7 +76,12 @@ def _probes(path: str, container: Obj) -> Iterator[Advice]:
             if isinstance(port, str) and not port.isdecimal() and port not in named:
                 near = nearest_name(port, named)
                 fix = f"did you mean {near}?" if near else "name a port of the container, or write its number"
-                yield Advice("NoSuchPort", f"{path}.{probe}.{action}.port", f"the container has no port {port}", fix)
+                here = f"{path}.{probe}.{action}.port"
+                yield Advice("NoSuchPort", here, f"the container has no port {port}", fix, _value(near))
+
+
+def _value(near: str) -> Correction | None:
+    return Correction(value=near) if near else None
 
 
 def _twice(path: str, names: list[str]) -> Iterator[Advice]:
@@ -110,7 +116,7 @@ def _names(path: str, amounts: Obj) -> Iterator[Advice]:
         meant = _NEAR_GPU.get(name) or _misspelled(name)
         if meant:
             what = f"no device plugin advertises {name}: the pods stay pending"
-            yield Advice("UnknownGpuName", here, what, f"did you mean {meant}?")
+            yield Advice("UnknownGpuName", here, what, f"did you mean {meant}?", Correction(key=meant))
         elif name.startswith(RESOURCE_PREFIX) and not any(layout.profile(_profile(name)) for layout in layouts()):
             known = {profile.resource for layout in layouts() for profile in layout.profiles}
             near = nearest_name(name, known)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from shoal.api.names import object_name_fault
 from shoal.data.kubernetes_schemas import MINORS, NEWEST, StoredDefinition, StoredField, definitions
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Correction, Obj, RuleContext, rule
 from shoal.policy.fields import string_keys
 from shoal.policy.object_set import kind_of
 from shoal.policy.pod_templates import pod_templates
@@ -104,7 +104,8 @@ def kubernetes_kinds(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         return
     near = nearest_name(kind.name, names)
     fix = f"did you mean {near}?" if near else "compare `kubectl api-resources`"
-    yield Advice("UnknownKind", "kind", f"{obj['apiVersion']} has no kind {kind.name}", fix)
+    correction = Correction(value=near) if near else None
+    yield Advice("UnknownKind", "kind", f"{obj['apiVersion']} has no kind {kind.name}", fix, correction)
 
 
 def field_faults(obj: Obj) -> frozenset[str]:
@@ -173,22 +174,29 @@ def _value(
 
 def _type_fault(path: str, value: Any, expected: str) -> Advice:
     what = f"expected {expected}, got {_WORDS.get(type(value), 'another type')}"
+    correction = None
     if expected == "text" and isinstance(value, bool | int | float):
         fix = "put it in quotes"
+        # A float and a truth value may be written in several ways, of which this is one.
+        correction = Correction(value=f'"{value}"') if type(value) is int else None
     elif expected == "a list" and not isinstance(value, list):
         fix = "write it as an item of a list, with a dash"
     elif isinstance(value, str) and expected in ("a whole number", "true or false"):
         fix = "remove the quotes"
+        is_plain = value.isascii() and (
+            value.isdecimal() if expected == "a whole number" else value in ("true", "false")
+        )
+        correction = Correction(value=value) if is_plain and not value.startswith("0") else None
     else:
         fix = "correct the value"
-    return Advice("WrongType", path, what, fix)
+    return Advice("WrongType", path, what, fix, correction)
 
 
 def _unknown(path: str, name: str, definition: StoredDefinition, above: tuple[StoredDefinition, ...]) -> Advice:
     what = "is not a field of Kubernetes here: it is refused, or dropped without a message"
     near = nearest_name(name, definition.fields)
     if near:
-        return Advice("UnknownKubernetesField", path, what, f"did you mean {near}?")
+        return Advice("UnknownKubernetesField", path, what, f"did you mean {near}?", Correction(key=near))
     if any(name in outer.fields for outer in above):
         return Advice("UnknownKubernetesField", path, what, f"{name} belongs to an outer level: check the indentation")
     inner = [
