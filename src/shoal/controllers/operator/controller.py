@@ -33,6 +33,7 @@ from shoal.operator.components.build import Building
 from shoal.operator.components.component import DRIVER
 from shoal.operator.components.desired import DesiredState, desired_states
 from shoal.operator.components.driver import config_maps
+from shoal.operator.components.driver_remarks import SYSTEMS, WITHOUT_DRIVER, driver_remarks
 from shoal.operator.components.facts import FleetFacts, OperatorSettings, fleet_facts
 from shoal.operator.policy.active import misplaced_warning
 from shoal.operator.policy.config_remarks import config_remarks
@@ -145,6 +146,9 @@ class GpuOperator:
         self._count(status)
         await self._policies.write(kind, item, status)
         await self._drivers.report(drivers, sets)
+        remarks = driver_remarks(read.spec, [one.facts() for one in self._nodes.all()], drivers.pools)
+        for reason in (SYSTEMS, WITHOUT_DRIVER):
+            self._policies.warn(kind, item, reason, tuple(words for one, words in remarks if one == reason))
         await self._remark(kind, item, read.spec)
         if not status.is_ready:
             return _NOT_READY_S
