@@ -22,6 +22,7 @@ from bench import (
     startup,
     testing,
     this_machine,
+    upgrade,
     why,
 )
 from bench.alive import run as alive
@@ -58,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     agent_plugin.main(["--quick"] if chosen.quick else [])
     print("\nGPU operator")
     gpu_operator.main(["--quick"] if chosen.quick else [])
+    print("\nupgrade under load")
+    upgrade.main(["--quick"] if chosen.quick else [])
     print("\npackages")
     packages.main()
     print("\nlint")

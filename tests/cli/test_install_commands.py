@@ -69,6 +69,7 @@ def test_warnings_about_values_come_with_the_file(tmp_path: Path, capsys: pytest
         (("install", "-f", "/nowhere/values.yaml"), "/nowhere/values.yaml: cannot be read"),
         (("install", "-o", "yml"), "did you mean yaml?"),
         (("upgrade", "--rollback", "--set", "a=b"), "--rollback: is given with values"),
+        (("upgrade", "--rehearse", "--diff"), "--rehearse: is given with --diff"),
     ],
 )
 def test_wrong_input_is_one_line_before_any_request(

@@ -47,6 +47,15 @@ def test_from_nodes_without_software_to_a_pod_with_a_gpu_and_back(
         assert {one["state"] for one in found["nodes"]} == {"ready"}
         assert {"scheduler", "operator", "driver", "device plugin"} <= {one["component"] for one in found["components"]}
 
+        rehearsed = ("upgrade", "--set", "replicas=3", "--rehearse", "--kubeconfig", kubeconfig)
+        assert main(rehearsed) == 0
+        out = capsys.readouterr().out
+        assert "~ Deployment gpu-operator/shoal\n    spec.replicas: 2 -> 3\n" in out
+        assert out.endswith("the upgrade would be carried out; nothing was changed\n")
+        refused = ("upgrade", "--set", "labels.team=not valid!", "--rehearse", "--kubeconfig", kubeconfig)
+        assert main(refused) == 1
+        assert "would fail: " in capsys.readouterr().err
+
         container = {"name": "c", "image": "cuda:12", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
         pod = {
             "apiVersion": "v1",

@@ -355,6 +355,33 @@ async def test_a_config_map_of_the_driver_that_is_created_later_is_used(tmp_path
 
 
 @virtual
+async def test_a_changed_config_map_of_the_driver_is_used_at_once(tmp_path: Path) -> None:
+    async with operated_cluster(tmp_path) as cluster:
+        await cluster.create(CONFIG_MAPS, {"metadata": {"name": "certs"}, "data": {"a.crt": "x"}}, SPACE)
+        await policy(cluster, {"driver": {"certConfig": {"name": "certs"}}})
+        await cluster.pass_time(5)
+        await make_ready(cluster)
+        await cluster.pass_time(10)
+        assert (await status(cluster))[0] == "ready"
+        await cluster.patch(CONFIG_MAPS, "certs", {"data": {"b.crt": "y"}}, namespace=SPACE)
+        await cluster.pass_time(1)
+        pod = (await cluster.get(DAEMON_SETS, DRIVER, SPACE))["spec"]["template"]["spec"]
+        paths = [one["mountPath"] for one in pod["containers"][0]["volumeMounts"]]
+        assert {"/usr/local/share/ca-certificates/a.crt", "/usr/local/share/ca-certificates/b.crt"} <= {*paths}
+
+
+@virtual
+async def test_a_second_operating_system_without_a_driver_is_an_event(tmp_path: Path) -> None:
+    async with operated_cluster(tmp_path, nodes=2) as cluster:
+        other = gpu_node("rhel-0")
+        other["status"]["nodeInfo"]["osImage"] = "Red Hat Enterprise Linux 9.4 (Plow)"
+        await cluster.create(NODES, other)
+        await policy(cluster)
+        await cluster.pass_time(5)
+        assert "it does not work on node rhel-0" in dict(await _warnings(cluster))["SeveralOperatingSystems"]
+
+
+@virtual
 async def test_a_config_map_that_is_missing_or_has_no_effect_is_an_event(tmp_path: Path) -> None:
     async with operated_cluster(tmp_path, nodes=2) as cluster:
         await cluster.create(CONFIG_MAPS, {"metadata": {"name": "sharing"}, "data": {"any": "version: v1"}}, SPACE)

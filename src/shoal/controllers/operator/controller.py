@@ -17,11 +17,12 @@ from shoal.client.ecosystem_kinds import (
     NVIDIA_DRIVERS,
     SERVICE_MONITORS,
 )
+from shoal.client.informer import Informer
 from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import CONFIG_MAPS, DAEMON_SETS, Kind
 from shoal.client.loop import Loop
 from shoal.client.owner_reference import controlled_by
-from shoal.client.refusals import NotFoundError, RefusedError
+from shoal.client.refusals import RefusedError
 from shoal.client.served import Served
 from shoal.controllers.operator.active_policy import ActivePolicy
 from shoal.controllers.operator.nodes import OperatedNodes
@@ -33,6 +34,7 @@ from shoal.operator.components.build import Building
 from shoal.operator.components.component import DRIVER
 from shoal.operator.components.desired import DesiredState, desired_states
 from shoal.operator.components.driver import config_maps
+from shoal.operator.components.driver_remarks import SYSTEMS, WITHOUT_DRIVER, driver_remarks
 from shoal.operator.components.facts import FleetFacts, OperatorSettings, fleet_facts
 from shoal.operator.policy.active import misplaced_warning
 from shoal.operator.policy.config_remarks import config_remarks
@@ -46,7 +48,7 @@ from shoal.units.errors import UserError
 _THE_ONE: Key = ("", "policy")
 _GATHER_S = 0.2
 """The delay that combines changes of several objects."""
-_NOT_READY_S, _WITHOUT_LABELS_S, _WITH_CONFIG_MAPS_S = 5.0, 45.0, 45.0
+_NOT_READY_S, _WITHOUT_LABELS_S = 5.0, 45.0
 
 
 def operator_controller(context: Context, served: Served, settings: OperatorSettings) -> GpuOperator:
@@ -66,6 +68,17 @@ class GpuOperator:
         self._loop = Loop(context, self._reconcile, workers=1)
         self._nodes = OperatedNodes(context, settings.namespace, self._wake)
         self._owned = OwnedObjects(context, settings.namespace, lambda _kind, _item: self._wake())
+        self._configs = Informer(
+            context.api,
+            CONFIG_MAPS,
+            context.clock,
+            context.draw,
+            namespace=settings.namespace,
+            outage=context.informers.outage,
+        )
+        self._configs.on_change(self._config_changed)
+        self._named: frozenset[str] = frozenset()
+        """The ConfigMaps that the policy names."""
         for kind in (CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES):
             served.when_there(kind, self._follow)
         served.when_there(SERVICE_MONITORS, self._follow_monitors)
@@ -76,9 +89,11 @@ class GpuOperator:
         await self._found.wait()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._owned.run())
+            group.create_task(self._configs.run())
             group.create_task(self._nodes.pods.run())
             group.create_task(self._nodes.nodes.run())
             await self._owned.synced()
+            await self._configs.synced()
             await self._nodes.pods.synced()
             await self._nodes.nodes.synced()
             self._wake()
@@ -96,6 +111,11 @@ class GpuOperator:
 
     def _follow_drivers(self, kind: Kind) -> None:
         self._context.informers.of(kind).on_change(lambda _before, _after: self._wake())
+
+    def _config_changed(self, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        if item is not None and item.name in self._named:
+            self._wake()
 
     def _wake(self) -> None:
         self._loop.wake(_THE_ONE, _GATHER_S)
@@ -126,7 +146,8 @@ class GpuOperator:
         return await self._apply(kind, item, read)
 
     async def _apply(self, kind: Kind, item: Item, read: ReadPolicy) -> float | None:
-        facts = await self._facts(read.spec)
+        self._named = frozenset((*config_maps(read.spec), *(one.name for one in _references(read.spec).values())))
+        facts = self._facts(read.spec)
         build = Building(read.spec, facts, self._settings)
         drivers = self._drivers.assigned(build, [one.facts() for one in self._nodes.all()])
         owner = controlled_by(kind, item.name, item.uid)
@@ -145,12 +166,13 @@ class GpuOperator:
         self._count(status)
         await self._policies.write(kind, item, status)
         await self._drivers.report(drivers, sets)
-        await self._remark(kind, item, read.spec)
+        remarks = driver_remarks(read.spec, [one.facts() for one in self._nodes.all()], drivers.pools)
+        for reason in (SYSTEMS, WITHOUT_DRIVER):
+            self._policies.warn(kind, item, reason, tuple(words for one, words in remarks if one == reason))
+        self._remark(kind, item, read.spec)
         if not status.is_ready:
             return _NOT_READY_S
-        if not facts.has_labels:
-            return _WITHOUT_LABELS_S
-        return _WITH_CONFIG_MAPS_S if config_maps(read.spec) else None
+        return None if facts.has_labels else _WITHOUT_LABELS_S
 
     def _count(self, status: PolicyStatus) -> None:
         self.figures.state = READY if status.is_ready else NOT_READY
@@ -158,34 +180,21 @@ class GpuOperator:
         if status.is_ready:
             self.figures.succeeded_at_s = self._context.clock.seconds()
 
-    async def _remark(self, kind: Kind, item: Item, spec: ClusterPolicySpec) -> None:
+    def _remark(self, kind: Kind, item: Item, spec: ClusterPolicySpec) -> None:
         """Record Events about ConfigMaps that do not exist or have no effect."""
-        references = {
-            "devicePlugin": spec.device_plugin.config,
-            "migManager": spec.mig_manager.config,
-            "dcgmExporter": ConfigReference(spec.dcgm_exporter.config.name),
-        }
-        present = [one.name for one in references.values() if one.name and await self._exists(one.name)]
+        references = _references(spec)
+        present = [one.name for one in references.values() if one.name and self._config(one.name) is not None]
         labels = [one.metadata.labels for one in self._nodes.all() if one.facts().has_gpus]
         remarks = config_remarks(references, labels, present)
         for reason in ("ConfigMapNotFound", "NoDefaultConfig"):
             self._policies.warn(kind, item, reason, tuple(words for one, words in remarks if one == reason))
 
-    async def _exists(self, config_map: str) -> bool:
-        try:
-            await self._context.api.get(CONFIG_MAPS, self._settings.namespace, config_map)
-        except NotFoundError:
-            return False
-        return True
+    def _config(self, name: str) -> Item | None:
+        return self._configs.get(self._settings.namespace, name)
 
-    async def _facts(self, spec: ClusterPolicySpec) -> FleetFacts:
-        keys: dict[str, tuple[str, ...]] = {}
-        for name in config_maps(spec):
-            try:
-                found = await self._context.api.get(CONFIG_MAPS, self._settings.namespace, name)
-            except NotFoundError:
-                continue
-            keys[name] = tuple(sorted(found.obj().get("data") or {}))
+    def _facts(self, spec: ClusterPolicySpec) -> FleetFacts:
+        found = {name: item for name in config_maps(spec) if (item := self._config(name)) is not None}
+        keys = {name: tuple(sorted(item.obj().get("data") or {})) for name, item in found.items()}
         nodes = [one.facts() for one in self._nodes.all()]
         return fleet_facts(nodes, keys, has_service_monitors=self._owned.has(SERVICE_MONITORS))
 
@@ -203,6 +212,15 @@ class GpuOperator:
         kept = [one.component.name for one in states if one.fault and one.component is not None]
         await self._owned.remove_others(wanted, kept)
         return failed
+
+
+def _references(spec: ClusterPolicySpec) -> dict[str, ConfigReference]:
+    """By the component's field."""
+    return {
+        "devicePlugin": spec.device_plugin.config,
+        "migManager": spec.mig_manager.config,
+        "dcgmExporter": ConfigReference(spec.dcgm_exporter.config.name),
+    }
 
 
 def _has_pods(state: DesiredState) -> bool:
