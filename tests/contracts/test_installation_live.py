@@ -359,6 +359,8 @@ def test_an_adoption_is_planned_carried_out_and_reverted(installation: Installat
         assert installation.objects() == before
         installation.ok(*arguments)
         assert installation.get(hooks, name)["webhooks"][0]["matchConditions"][0]["expression"] == "false"
+        code, _, err = installation.run("upgrade", "--no-wait", "--set", "controllers={scheduler}")
+        assert (code, "the release has adopted Kueue" in err) == (1, True)
         assert "would be restored" in installation.ok(*arguments, "--revert", "--dry-run")
         installation.ok(*arguments)
         installation.ok(*arguments, "--revert")

@@ -18,6 +18,8 @@ from shoal.client.kind import (
     Kind,
 )
 from shoal.client.refusals import ForbiddenError, RefusedError
+from shoal.install.adoption.record import ADOPTION_PREFIX
+from shoal.install.adoption.record import COMPONENT as ADOPTION
 from shoal.install.inventory import COMPONENT
 from shoal.install.preflight.facts import (
     ClusterFacts,
@@ -41,6 +43,7 @@ _ACCESS = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSu
 _SELF = Kind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", is_namespaced=False)
 _CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap")
 RELEASES = f"{MANAGED_BY}=shoal,{PART}={COMPONENT}"
+_ADOPTIONS = f"{MANAGED_BY}=shoal,{PART}={ADOPTION}"
 _GPU = "nvidia.com/gpu"
 
 
@@ -70,6 +73,9 @@ class FactsReader:
                 for obj in await self._listed(POLICIES)
             ),
             releases=tuple(_release(obj) for obj in await self._listed(_CONFIG_MAPS, RELEASES)),
+            adopted=tuple(
+                [name for obj in await self._listed(_CONFIG_MAPS, _ADOPTIONS) if (name := _adopted(obj, namespace))]
+            ),
             priority_classes=frozenset(obj["metadata"]["name"] for obj in await self._listed(PRIORITY_CLASSES)),
         )
         return msgspec.structs.replace(facts, unread=tuple(dict.fromkeys(self._unread)))
@@ -143,6 +149,13 @@ class FactsReader:
         return any(
             (one.get("conditions") or {}).get("ready", True) for obj in slices for one in obj.get("endpoints") or ()
         )
+
+
+def _adopted(config_map: Obj, namespace: str) -> str:
+    """The project of a record of an adoption; empty for a ConfigMap that is none of this release."""
+    meta = config_map["metadata"]
+    name = str(meta["name"]).removeprefix(ADOPTION_PREFIX)
+    return name if meta["namespace"] == namespace and name != meta["name"] else ""
 
 
 def _is_narrow(hook: Obj) -> bool:
