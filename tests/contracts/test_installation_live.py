@@ -24,7 +24,7 @@ from shoal.client.http.api import KubeApi
 from shoal.client.http.kubeconfig import KubeconfigChoice
 from shoal.client.http.locate import locate
 from shoal.client.http.settings import KubeSettings
-from shoal.client.kind import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES
+from shoal.client.kind import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, Kind
 from shoal.client.port import Patch
 from shoal.client.refusals import NotFoundError
 from shoal.install.kinds import installed_kind
@@ -306,6 +306,71 @@ def test_an_observer_is_installed_alone_and_later_replaced_by_the_whole(installa
     assert not {name for name in there if "observer" in name}
     installation.ok("uninstall", "--delete-objects")
     assert installation.objects() == before
+
+
+def test_an_adoption_is_planned_carried_out_and_reverted(installation: Installation) -> None:
+    installation.install("--set", "config.namespaces.kueue=" + (space := f"{installation.namespace}-kueue"))
+    hook = {
+        "name": "vworkload.kb.io",
+        "clientConfig": {"service": {"namespace": space, "name": "kueue-webhook-service"}},
+        "rules": [{"operations": ["*"], "apiGroups": ["none.example"], "apiVersions": ["*"], "resources": ["nones"]}],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    hooks = Kind(
+        "admissionregistration.k8s.io",
+        "v1",
+        "validatingwebhookconfigurations",
+        "ValidatingWebhookConfiguration",
+        is_namespaced=False,
+    )
+    labels = {"control-plane": "kueue"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "manager", "image": "kueue"}]}}
+    # Without a pod, so that the queues of this cluster continue.
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod}
+    name = f"{space}-hooks"
+
+    async def create() -> None:
+        api = KubeApi(locate(installation.kubeconfig, KubeconfigChoice()), random.Random())
+        try:
+            await api.create(NAMESPACES, {"metadata": {"name": space}})
+            meta = {"name": "kueue-controller-manager", "namespace": space}
+            await api.create(DEPLOYMENTS, {"metadata": meta, "spec": spec})
+            await api.create(hooks, {"metadata": {"name": name}, "webhooks": [hook]})
+        finally:
+            await api.close()
+
+    async def remove() -> None:
+        api = KubeApi(locate(installation.kubeconfig, KubeconfigChoice()), random.Random())
+        try:
+            await api.delete(hooks, "", name)
+            await api.delete(NAMESPACES, "", space)
+        finally:
+            await api.close()
+
+    asyncio.run(create())
+    try:
+        arguments = ("install", "-n", installation.namespace, "--adopt", "kueue")
+        before = installation.objects()
+        plan = installation.ok(*arguments, "--dry-run")
+        assert f"Deployment {space}/kueue-controller-manager: 0 -> 0 replicas" in plan
+        found = json.loads(installation.ok(*arguments, "--dry-run", "-o", "json"))
+        assert [one["hooks"] for one in found["setAside"]] == [["vworkload.kb.io"]]
+        assert installation.objects() == before
+        installation.ok(*arguments)
+        assert installation.get(hooks, name)["webhooks"][0]["matchConditions"][0]["expression"] == "false"
+        code, _, err = installation.run("upgrade", "--no-wait", "--set", "controllers={scheduler}")
+        assert (code, "the release has adopted Kueue" in err) == (1, True)
+        assert "would be restored" in installation.ok(*arguments, "--revert", "--dry-run")
+        installation.ok(*arguments)
+        installation.ok(*arguments, "--revert")
+        assert installation.objects() == before
+        assert "has not adopted Kueue" in installation.run(*arguments, "--revert")[2]
+        installation.ok(*arguments)
+        installation.ok("uninstall", "--delete-objects")
+        assert "matchConditions" not in installation.get(hooks, name)["webhooks"][0]
+    finally:
+        asyncio.run(remove())
 
 
 def test_beside_nvidias_operator_its_stack_is_used(installation: Installation) -> None:

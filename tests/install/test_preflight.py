@@ -323,3 +323,18 @@ def test_the_level_of_a_namespace_that_the_release_created_is_no_error() -> None
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     assert [one.check for one in _found(namespace_labels=labels)] == ["namespace"]
     assert _found(namespace_labels={**labels, **RELEASE.labels("namespace")}) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{controllers: [scheduler, queues]}", "does not run jobs, pods, gatekeeper"),
+        ("{observe: {enabled: true}}", "only observes"),
+    ],
+)
+def test_values_that_leave_an_adopted_project_without_a_decision_are_an_error(text: str, words: str) -> None:
+    (error,) = [one for one in _found(text, adopted=("kueue",)) if one.check == "adoption"]
+    assert (error.level, words in error.what) == ("error", True)
+    assert "shoal install shoal -n gpu-operator --adopt kueue --revert" in error.fix
+    assert not [one for one in _found(text) if one.check == "adoption"]
+    assert not [one for one in _found(adopted=("kueue",)) if one.check == "adoption"]

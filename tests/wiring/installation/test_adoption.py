@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from build.adopted_clusters import CONTROLLER, LEASE, MUTATING, SPACE, VALIDATING, PlayedControllers, add_kueue, add_pod
+from build.adopted_clusters import (
+    CONTROLLER,
+    LEASE,
+    MUTATING,
+    SPACE,
+    VALIDATING,
+    PlayedControllers,
+    add_kueue,
+    add_pod,
+    deployment,
+    webhook,
+)
 from build.depth import examples
 from build.killed_writes import KilledApi, KilledError
 from build.small_clusters import ADMIN, SmallCluster, small_cluster
@@ -17,7 +28,7 @@ from shoal.client.kind import API_SERVICES, CONFIG_MAPS, DEFINITIONS, DEPLOYMENT
 from shoal.client.port import Api, Patch
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.install.adoption.plan import adoption_plan, record_of
-from shoal.install.adoption.projects import KUEUE
+from shoal.install.adoption.projects import KAI, KUEUE, VOLCANO, AdoptedProject
 from shoal.install.adoption.record import ADOPTED, REVERTING
 from shoal.install.release import FIELD_MANAGER, Release
 from shoal.install.values.reading import read_values
@@ -123,9 +134,9 @@ async def _number_of_writes(folder: Path, *, reverts: bool) -> tuple[int, dict[s
 
 
 def _some(writes: int, *, is_done: bool) -> range:
-    """Every ninth write; all of them with SHOAL_DEEP=9."""
-    step = max(1, 9 // examples(1))
-    return range(1 + (4 if is_done and step > 1 else 0), writes + 1, step)
+    """Every sixteenth write; all of them with SHOAL_DEEP=16."""
+    step = max(1, 16 // examples(1))
+    return range(2 + (7 if is_done and step > 1 else 0), writes + 1, step) if step > 1 else range(1, writes + 1)
 
 
 @pytest.mark.slow
@@ -227,3 +238,38 @@ async def test_a_lease_of_a_leader_that_works_is_not_taken_by_a_revert(tmp_path:
         await cluster.api.patch(LEASES, SPACE, LEASE, Patch("merge", {"spec": {"holderIdentity": "kueue-2"}}))
         await _revert(cluster)
         assert (await cluster.get(LEASES, LEASE, SPACE))["spec"]["holderIdentity"] == "kueue-2"
+
+
+_CONTROLLERS = {
+    "volcano": ("volcano-scheduler", "volcano-controllers", "volcano-admission"),
+    "kai": ("kai-operator", "kai-scheduler-default", "queue-controller", "binder"),
+}
+
+
+@virtual
+@pytest.mark.parametrize("project", [VOLCANO, KAI], ids=lambda one: one.name)
+async def test_volcano_and_kai_are_stopped_in_order_and_return_as_they_were(
+    tmp_path: Path, project: AdoptedProject
+) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        cluster.start(PlayedControllers)
+        space, names = project.namespace, _CONTROLLERS[project.name]
+        for name in (RELEASE.namespace, space):
+            await cluster.create(NAMESPACES, {"metadata": {"name": name}}, "")
+        for at, name in enumerate(names):
+            await cluster.create(DEPLOYMENTS, deployment(name, at + 1), space)
+        hooks = [webhook("validate.example.com", space, group="example.com")]
+        await cluster.create(VALIDATING, {"metadata": {"name": "others"}, "webhooks": hooks}, "")
+        await cluster.pass_time(2)
+        before = await whole_cluster(cluster.api)
+        said: list[str] = []
+        writer = ClusterWriter(_as_installer(cluster), cluster.clock)
+        adopter = Adopter(writer, RELEASE, said.append, 120.0)
+        facts = await AdoptionReader(writer).read(project, space, RELEASE.namespace)
+        record = await adopter.adopt(project, record_of(project, space, facts))
+        assert [one.split("/")[1] for one in said[1:]] == [f"{name}: stopped" for name in names]
+        assert {one["spec"]["replicas"] for one in await cluster.all(DEPLOYMENTS, space)} == {0}
+        await adopter.revert(project, record)
+        assert await whole_cluster(cluster.api) == before
+        # The Lease that held Shoal back did not exist before.
+        assert [one["metadata"]["name"] for one in await cluster.all(LEASES, space)] == []

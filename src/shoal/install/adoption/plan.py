@@ -204,7 +204,8 @@ def _has_condition(obj: Obj, name: str) -> bool:
 
 
 def _next_steps(project: AdoptedProject, release: Release) -> Iterator[str]:
-    yield f"check what waits: shoal get workloads; shoal status {release.name}"
+    listed = "workloads" if project.name == KUEUE.name else "pods -A"
+    yield f"check what waits: shoal get {listed}; shoal status {release.name}"
     yield f"pause what installs {project.title} again (Helm, Argo CD, Flux), or its replicas return"
     if project.name == KAI.name:
         yield "when all pods that share GPUs have ended, remove the reservation pods of KAI"

@@ -20,6 +20,7 @@ Obj = dict[str, Any]
 T = TypeVar("T")
 COMPONENT = "adoption"
 ADOPTING, ADOPTED, REVERTING = "adopting", "adopted", "reverting"
+ADOPTION_PREFIX = "shoal-adoption-"
 _FIELD = "record.json"
 
 
@@ -78,7 +79,7 @@ def _added(former: tuple[T, ...], found: Iterable[T], name_of: Any) -> tuple[T, 
 
 
 def adoption_address(project: str, namespace: str) -> Address:
-    return Address("v1", "ConfigMap", namespace, f"shoal-adoption-{project}")
+    return Address("v1", "ConfigMap", namespace, f"{ADOPTION_PREFIX}{project}")
 
 
 def adoption_to_api(record: AdoptionRecord, release: Release) -> Obj:

@@ -105,5 +105,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     policies: tuple[PolicyFacts, ...] = ()
     releases: tuple[ReleaseFacts, ...] = ()
     priority_classes: frozenset[str] = frozenset()
+    adopted: tuple[str, ...] = ()
+    """Projects whose objects the release has taken over."""
     unread: tuple[str, ...] = ()
     """Resources that the user may not read, so that what depends on them is not checked."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shoal.install.adoption.projects import PROJECTS
+from shoal.install.objects.configuration import scheduling_parts
 from shoal.install.preflight.facts import ClusterFacts, Finding, FoundWorkload
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues
@@ -31,6 +33,7 @@ def software_findings(facts: ClusterFacts, values: ChartValues, release: Release
         if one.kind == "Deployment" and one.name in _QUEUES:
             name, meaning = _QUEUES[one.name]
             yield Finding("note", "other software", f"{name} runs in the namespace {one.namespace}: {meaning}")
+    yield from _adoptions(facts, values, release)
     operator = other_operator(facts)
     if operator is not None:
         yield Finding(
@@ -44,6 +47,23 @@ def software_findings(facts: ClusterFacts, values: ChartValues, release: Release
         return
     yield from _left_policies(facts, release)
     yield from _rivals(facts, values)
+
+
+def _adoptions(facts: ClusterFacts, values: ChartValues, release: Release) -> Iterator[Finding]:
+    """Values with which no program would decide about the objects of an adopted project."""
+    for project in PROJECTS:
+        if project.name not in facts.adopted:
+            continue
+        missing = [one for one in project.parts if one not in scheduling_parts(values)]
+        if values.get("observe.enabled") or missing:
+            lacks = "only observes" if values.get("observe.enabled") else f"does not run {', '.join(missing)}"
+            yield Finding(
+                "error",
+                "adoption",
+                f"the release has adopted {project.title}, and with these values it {lacks}",
+                f"return to {project.title} first: shoal install {release.name} -n {release.namespace} "
+                f"--adopt {project.name} --revert",
+            )
 
 
 def _left_policies(facts: ClusterFacts, release: Release) -> Iterator[Finding]:

@@ -18,6 +18,8 @@ from shoal.client.kind import (
     Kind,
 )
 from shoal.client.refusals import ForbiddenError, RefusedError
+from shoal.install.adoption.record import ADOPTION_PREFIX
+from shoal.install.adoption.record import COMPONENT as ADOPTION
 from shoal.install.preflight.facts import (
     ClusterFacts,
     DefinitionFacts,
@@ -29,7 +31,7 @@ from shoal.install.preflight.facts import (
     Right,
 )
 from shoal.install.preflight.rights import EVERYTHING
-from shoal.install.release import INSTANCE, MANAGED_BY
+from shoal.install.release import INSTANCE, MANAGED_BY, PART
 from shoal.units.numbers import whole_of
 from shoal.wiring.installation.bound_releases import RECORDS, bound_releases
 from shoal.wiring.installation.cluster_writer import ClusterWriter
@@ -40,6 +42,7 @@ POLICIES = Kind("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", is_names
 _ACCESS = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", is_namespaced=False)
 _SELF = Kind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", is_namespaced=False)
 _CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap")
+_ADOPTIONS = f"{MANAGED_BY}=shoal,{PART}={ADOPTION}"
 _GPU = "nvidia.com/gpu"
 
 
@@ -69,6 +72,9 @@ class FactsReader:
                 for obj in await self._listed(POLICIES)
             ),
             releases=await self._releases(namespace),
+            adopted=tuple(
+                [name for obj in await self._listed(_CONFIG_MAPS, _ADOPTIONS) if (name := _adopted(obj, namespace))]
+            ),
             priority_classes=frozenset(obj["metadata"]["name"] for obj in await self._listed(PRIORITY_CLASSES)),
         )
         return msgspec.structs.replace(facts, unread=tuple(dict.fromkeys(self._unread)))
@@ -153,6 +159,13 @@ class FactsReader:
         return any(
             (one.get("conditions") or {}).get("ready", True) for obj in slices for one in obj.get("endpoints") or ()
         )
+
+
+def _adopted(config_map: Obj, namespace: str) -> str:
+    """The project of a record of an adoption; empty for a ConfigMap that is none of this release."""
+    meta = config_map["metadata"]
+    name = str(meta["name"]).removeprefix(ADOPTION_PREFIX)
+    return name if meta["namespace"] == namespace and name != meta["name"] else ""
 
 
 def _is_narrow(hook: Obj) -> bool:
