@@ -224,7 +224,8 @@ def _remove(scaling: NodeScaling, given: PlanningInput, inventory: Inventory, op
     pods = [each.value for each in inventory.of(Pod)]
     searches = NodeDisruption(
         DisruptionInput(
-            planning=given,
+            # A replacement is one node, which has no cheaper division.
+            planning=replace(given, settings=replace(given.settings, packing="Karpenter")),
             nodes=tuple(node for node in scaling.nodes if node.existing.is_managed),
             now=options.now,
             limits=limits_of(inventory, pods),
