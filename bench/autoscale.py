@@ -163,7 +163,7 @@ def _group_autoscaler(items: Sequence[Item], types: Sequence[InstanceType]) -> f
     """Cluster Autoscaler: again and again the group that wastes least grows by the nodes that first fit needs."""
     left, total = sorted(items, reverse=True), 0.0
     while left:
-        options = []
+        options: list[tuple[float, int, InstanceType, list[Item], list[Item]]] = []
         for one in types:
             nodes: list[Item] = []
             served = []
