@@ -201,3 +201,13 @@ def test_the_node_that_saves_most_for_each_eviction_comes_first() -> None:
     ]
 
     assert _searches(nodes).decide("single").nodes == ("n2",)
+
+
+def test_a_spot_node_is_not_replaced_where_its_pool_could_launch_spot_again() -> None:
+    dear = machine("dear", 8, price=9, spot=5)
+    plain = machine("plain", 4, price=1)
+    node = standing("n", dear, _running("p"), capacity_type="spot")
+    on_demand = [pool("default", ("karpenter.sh/capacity-type", "In", ["on-demand"]))]
+
+    assert _searches([node], (dear, plain)).decide("single").action == "none"
+    assert _searches([node], (dear, plain), pools=on_demand).decide("single").action == "replace"

@@ -6,6 +6,7 @@ from typing import Any
 
 from build.pool_worlds import daemon_set, homes, machine, planned, pod, pool, standing, world
 from shoal.autoscale.nodes.planner import NodePlanner
+from shoal.autoscale.nodes.volumes import Volumes
 
 SMALL, MIDDLE, LARGE = machine("small", 2, price=1), machine("middle", 4, price=2), machine("large", 16, price=10)
 GPU1, GPU8 = machine("gpu-1", 8, price=4, gpus=1), machine("gpu-8", 96, price=30, gpus=8)
@@ -234,3 +235,44 @@ def test_planning_leaves_no_trace_so_that_the_same_plan_comes_again() -> None:
     )
 
     assert planner.plan() == planner.plan()
+
+
+def test_a_type_without_room_for_daemon_pods_is_not_used() -> None:
+    plan = planned((SMALL,), [pod("p", "0")], daemon_sets=(daemon_set("agent", "3"),))
+
+    assert not plan.new_nodes
+
+
+def _with_volume(name: str) -> dict[str, Any]:
+    return {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]}
+
+
+def test_a_claim_binds_the_pod_to_the_zones_of_its_volume() -> None:
+    zone = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b"]}
+    volume = {
+        "metadata": {"name": "v"},
+        "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}}},
+    }
+    bound = {"metadata": {"name": "c"}, "spec": {"volumeName": "v"}}
+    lost = {"metadata": {"name": "c"}, "spec": {"volumeName": "gone"}}
+
+    found = planned((SMALL,), [pod("p", **_with_volume("c"))], volumes=Volumes([bound], [volume]))
+    missing = planned((SMALL,), [pod("p", **_with_volume("c"))], volumes=Volumes([lost], [volume]))
+
+    assert found.new_nodes[0].zones == ("b",)
+    assert missing.pending[0].reason == 'persistentvolume "gone" not found'
+
+
+def test_a_claim_that_does_not_exist_keeps_the_pod_pending() -> None:
+    plan = planned((SMALL,), [pod("p", **_with_volume("nothing"))])
+
+    assert plan.pending[0].reason == 'persistentvolumeclaim "nothing" not found'
+
+
+def test_an_ephemeral_claim_goes_to_the_zones_of_its_class() -> None:
+    term = {"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["b"]}]}
+    storage = {"metadata": {"name": "s"}, "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": [term]}
+    ephemeral = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "s"}}}}
+    plan = planned((SMALL,), [pod("p", volumes=[ephemeral])], volumes=Volumes(classes=[storage]))
+
+    assert plan.new_nodes[0].zones == ("b",)
