@@ -20,6 +20,7 @@ from shoal.api.pod import Pod
 from shoal.api.topology import HOSTNAME_LABEL
 from shoal.autoscale.disruption.candidates import DisruptableNode, price_of
 from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMethod
+from shoal.autoscale.disruption.lost_work import LostWork
 from shoal.autoscale.disruption.searches import DisruptionInput, NodeDisruption
 from shoal.autoscale.nodes.catalog import node_of_type
 from shoal.autoscale.nodes.instance_types import InstanceType
@@ -38,6 +39,8 @@ from shoal.store.node_scaling import ScalingNodes, ScalingObjects, limits_of, sc
 METHODS: tuple[DisruptionMethod, ...] = ("expiry", "emptiness", "drift", "multi", "single")
 """The order in which nodes to remove are searched for; the first search that finds some ends it."""
 
+RESTART_S: Final = 300.0
+"""The time until a pod with GPUs works again on another node: image, weights, start."""
 _EXPECTED: Final = "-expected-"
 """In the names of pods that are not created yet."""
 
@@ -91,7 +94,7 @@ def decided_scaling(
         scaling.plan = _confirmed(NodePlanner(given).plan(), scaling.objects, rounds, given.gangs)
     # Nodes are not removed while others are provisioned: the next decision would provision them again.
     if options.removes and not scaling.plan.new_nodes:
-        _remove(scaling, given, Inventory(documents), options)
+        _remove(scaling, given, Inventory(documents), rounds.cluster, options)
     return scaling
 
 
@@ -230,7 +233,20 @@ def _as_node(name: str, node: NewNode, pool: NodePool) -> Node:
     return replace(made, metadata=replace(made.metadata, labels=labels))
 
 
-def _remove(scaling: NodeScaling, given: PlanningInput, inventory: Inventory, options: ScalingOptions) -> None:
+def _lost_work(cluster: Cluster, now_s: float) -> LostWork:
+    """What pods with GPUs did since their last checkpoints, and the time to start again."""
+    return LostWork(
+        {
+            key: allocation.who.lost_s(now_s) + RESTART_S
+            for key, allocation in cluster.pods.items()
+            if allocation.ask.devices is not None and allocation.who.since_s
+        }
+    )
+
+
+def _remove(
+    scaling: NodeScaling, given: PlanningInput, inventory: Inventory, cluster: Cluster, options: ScalingOptions
+) -> None:
     pods = [each.value for each in inventory.of(Pod)]
     searches = NodeDisruption(
         DisruptionInput(
@@ -239,6 +255,7 @@ def _remove(scaling: NodeScaling, given: PlanningInput, inventory: Inventory, op
             nodes=tuple(node for node in scaling.nodes if node.existing.is_managed),
             now=options.now,
             limits=limits_of(inventory, pods),
+            lost_work=_lost_work(cluster, options.now.timestamp()),
             spot_to_spot=options.spot_to_spot,
         )
     )
