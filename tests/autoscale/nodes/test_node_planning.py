@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from build.pool_worlds import daemon_set, homes, machine, planned, pod, pool, standing, world
+from shoal.api.pod import Pod
 from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.autoscale.nodes.volumes import Volumes
 
@@ -276,3 +277,36 @@ def test_an_ephemeral_claim_goes_to_the_zones_of_its_class() -> None:
     plan = planned((SMALL,), [pod("p", volumes=[ephemeral])], volumes=Volumes(classes=[storage]))
 
     assert plan.new_nodes[0].zones == ("b",)
+
+
+H100 = machine("h100-8", 96, price=30, gpus=8, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"})
+
+
+def _asks(name: str, resource: str, count: int) -> Pod:
+    wanted = {"cpu": "1", resource: str(count)}
+    return pod(name, containers=[{"name": "main", "resources": {"requests": wanted, "limits": wanted}}])
+
+
+def test_a_pool_that_cuts_its_gpus_serves_mig_instances() -> None:
+    cut = pool(labels={"nvidia.com/mig.config": "all-1g.10gb"})
+    slices = [_asks(f"p{number}", "nvidia.com/mig-1g.10gb", 1) for number in range(57)]
+
+    assert sorted(len(node.pods) for node in planned((H100,), slices, pools=[cut]).new_nodes) == [1, 56]
+    assert planned((H100,), slices[:1]).pending
+    assert planned((H100,), [pod("whole", gpus=1)], pools=[cut]).pending
+
+
+def test_a_pool_that_shares_its_gpus_serves_replicas() -> None:
+    shared = pool(labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing"})
+    plan = planned((H100,), [pod(f"p{number}", "1", gpus=1) for number in range(33)], pools=[shared])
+
+    assert sorted(len(node.pods) for node in plan.new_nodes) == [1, 32]
+
+
+def test_mig_on_demand_fits_as_many_instances_as_the_gpu_has_slices() -> None:
+    divided = pool(labels={"shoal.dev/mig-layout": "dynamic"})
+    one = machine("h100-1", 24, price=4, gpus=1, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"})
+    pods = [_asks(f"p{number}", "nvidia.com/mig-3g.40gb", 1) for number in range(3)]
+    plan = planned((one,), pods, pools=[divided])
+
+    assert sorted(len(node.pods) for node in plan.new_nodes) == [1, 2]
