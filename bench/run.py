@@ -12,6 +12,7 @@ from rich.console import Console
 from bench import (
     agent_exporter,
     agent_plugin,
+    autoscale,
     dashboard,
     decode,
     gpu_operator,
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     queues.main([])
     print("\nexplanations")
     why.main([])
+    print("\nnode planning")
+    autoscale.main(["--quick"] if chosen.quick else [])
     print("\nAPI server")
     cluster.main(["--quick"] if chosen.quick else [])
     print("\nliving cluster")

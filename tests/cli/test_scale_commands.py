@@ -180,3 +180,29 @@ def test_a_wrong_file_of_instance_types_is_refused(tmp_path: Path, capsys: pytes
 
     assert code == 2
     assert "[0].offerings[0].price" in capsys.readouterr().err
+
+
+def _why(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, *objects: dict[str, Any]) -> str:
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(objects))
+    assert main(["why", name, "-n", "team-a", "-f", str(tmp_path / "all.yaml")]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_why_names_the_pool_that_would_provide_a_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["p5.48xlarge"]}
+    pool = _pool(template={"spec": {"requirements": [requirement]}})
+
+    assert "pool gpu would provide 1 x p5.48xlarge" in _why(tmp_path, capsys, "pod/p", pool, _pod("p", 8))
+
+
+def test_why_names_the_reason_of_each_pool_that_cannot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tainted = _pool("tainted", template={"spec": {"taints": [{"key": "t", "effect": "NoSchedule"}]}})
+    full = _pool("full", limits={"nodes": "0"})
+    said = _why(tmp_path, capsys, "pod/p", tainted, full, _pod("p", 8))
+
+    assert "pool tainted: the pod does not tolerate taint t:NoSchedule" in said
+    assert "pool full: the limits of the pool are reached (nodes: 0 left)" in said
+
+
+def test_why_says_nothing_of_pools_where_there_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "node pools" not in _why(tmp_path, capsys, "pod/p", _pod("p", 8))

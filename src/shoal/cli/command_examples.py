@@ -38,6 +38,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal queue -f manifests/ -o json",
     ),
     "queue diff": ("shoal queue diff -f now.yaml -f proposed.yaml",),
+    "scale": ("shoal scale plan", "shoal scale pools -f snapshot.json"),
     "scale plan": (
         "shoal scale plan",
         "shoal scale plan -f snapshot.json -o json",

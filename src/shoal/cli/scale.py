@@ -35,4 +35,4 @@ app = typer.Typer(
 
 @app.callback()
 def scale() -> None:
-    """Which nodes pods need, and which nodes none needs."""
+    """Tell which nodes pods need, and which nodes none needs, at which price and why."""

@@ -57,7 +57,7 @@ def scaling_options(
         from shoal.client.clock import WallClock
 
         now = WallClock().now()
-    settings = PlanningSettings(preference_policy="Ignore" if ignores_preferences else "Respect")
+    settings = PlanningSettings("Ignore" if ignores_preferences else "Respect", packing="LeastCost")
     return ScalingOptions(types_of or types_for_pool, now, settings, spot_to_spot, removes)
 
 

@@ -70,6 +70,7 @@ def why(
     from shoal.cli.progress import long_work, terminal_step
     from shoal.cli.related_warnings import related_warnings
     from shoal.cli.search_deadline import SearchDeadline
+    from shoal.cli.why_node_pools import tell_node_pools
     from shoal.units.errors import UserError
     from shoal.views.explanation import show_explanation
 
@@ -95,6 +96,7 @@ def why(
         explanation = wrong
     else:
         wrong = None
+        tell_node_pools(explanation, source, loaded, explainer.family)
         if own is None and is_plain:
             tell_assumed_settings(explanation, source.documents, explainer.family.pods)
     if options.filename:

@@ -20,6 +20,7 @@ from shoal.api.pod import Pod
 from shoal.api.topology import HOSTNAME_LABEL
 from shoal.autoscale.disruption.candidates import DisruptableNode, price_of
 from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMethod
+from shoal.autoscale.disruption.lost_work import LostWork
 from shoal.autoscale.disruption.searches import DisruptionInput, NodeDisruption
 from shoal.autoscale.nodes.catalog import node_of_type
 from shoal.autoscale.nodes.instance_types import InstanceType
@@ -27,6 +28,7 @@ from shoal.autoscale.nodes.plan import NewNode, NodePlan, PlanningSettings, PodR
 from shoal.autoscale.nodes.planner import NodePlanner, PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL, ZONE_LABEL
+from shoal.engine.cluster import Cluster
 from shoal.engine.events import NodeSeen
 from shoal.engine.from_api import node_facts_of
 from shoal.sim.queue_rounds import QueueRecord
@@ -37,6 +39,8 @@ from shoal.store.node_scaling import ScalingNodes, ScalingObjects, limits_of, sc
 METHODS: tuple[DisruptionMethod, ...] = ("expiry", "emptiness", "drift", "multi", "single")
 """The order in which nodes to remove are searched for; the first search that finds some ends it."""
 
+RESTART_S: Final = 300.0
+"""The time until a pod with GPUs works again on another node: image, weights, start."""
 _EXPECTED: Final = "-expected-"
 """In the names of pods that are not created yet."""
 
@@ -81,36 +85,46 @@ def decided_scaling(
     options: ScalingOptions,
 ) -> NodeScaling:
     """`waiting`: the pods that the scheduler decides about; `held`: the pods that something holds back, and why."""
+    records = rounds.run()
+    scaling, given = undecided_scaling(documents, rounds.cluster, waiting, held, options)
+    last = records[-1] if records else None
+    if isinstance(last, QueueRecord):
+        scaling.workloads_held = len(last.waiting)
+    if given.pods or held:
+        scaling.plan = _confirmed(NodePlanner(given).plan(), scaling.objects, rounds, given.gangs)
+    # Nodes are not removed while others are provisioned: the next decision would provision them again.
+    if options.removes and not scaling.plan.new_nodes:
+        _remove(scaling, given, Inventory(documents), rounds.cluster, options)
+    return scaling
+
+
+def undecided_scaling(
+    documents: Sequence[Document],
+    cluster: Cluster,
+    waiting: Mapping[str, Pod],
+    held: Mapping[str, str],
+    options: ScalingOptions,
+) -> tuple[NodeScaling, PlanningInput]:
+    """What a planning depends on after the scheduler has decided; nothing is planned yet."""
     inventory = Inventory(documents)
     objects = scaling_objects(inventory)
     zones = zones_of(inventory)
     types = {pool.name: options.types_of(pool, zones) for pool in objects.pools}
-    records = rounds.run()
-    nodes = _nodes(inventory, objects, types, rounds, waiting, options.now)
-    given, unplanned = _planning_input(objects, types, nodes, rounds, waiting, held, options.settings)
-    last = records[-1] if records else None
-    scaling = NodeScaling(objects, types, nodes, unplanned=unplanned)
-    if isinstance(last, QueueRecord):
-        scaling.workloads_held = len(last.waiting)
-    if given.pods or held:
-        scaling.plan = _confirmed(NodePlanner(given).plan(), objects, rounds, given.gangs)
-    # Nodes are not removed while others are provisioned: the next decision would provision them again.
-    if options.removes and not scaling.plan.new_nodes:
-        _remove(scaling, given, inventory, options)
-    return scaling
+    nodes = _nodes(inventory, objects, types, cluster, waiting, options.now)
+    given, unplanned = _planning_input(objects, types, nodes, cluster, waiting, held, options.settings)
+    return NodeScaling(objects, types, nodes, unplanned=unplanned), given
 
 
 def _nodes(
     inventory: Inventory,
     objects: ScalingObjects,
     types: Mapping[str, tuple[InstanceType, ...]],
-    rounds: Rounds,
+    cluster: Cluster,
     waiting: Mapping[str, Pod],
     now: datetime,
 ) -> tuple[DisruptableNode, ...]:
     by_name = {pool: {one.name: one for one in each} for pool, each in types.items()}
     reader = ScalingNodes(objects, by_name, now)
-    cluster = rounds.cluster
     known = {each.value.metadata.key: each.value for each in inventory.of(Pod)} | dict(waiting)
     on_node: dict[str, list[Pod]] = {}
     for key, allocation in cluster.pods.items():
@@ -124,12 +138,11 @@ def _planning_input(
     objects: ScalingObjects,
     types: Mapping[str, tuple[InstanceType, ...]],
     nodes: Sequence[DisruptableNode],
-    rounds: Rounds,
+    cluster: Cluster,
     waiting: Mapping[str, Pod],
     held: Mapping[str, str],
     settings: PlanningSettings,
 ) -> tuple[PlanningInput, list[str]]:
-    cluster = rounds.cluster
     pods = [waiting[key] for key in cluster.pending.in_order() if key in waiting]
     unplanned = [key for key in cluster.pending.in_order() if key not in waiting]
     gangs = {key: cluster.pending[key].who.group for key in cluster.pending.in_order()}
@@ -220,14 +233,29 @@ def _as_node(name: str, node: NewNode, pool: NodePool) -> Node:
     return replace(made, metadata=replace(made.metadata, labels=labels))
 
 
-def _remove(scaling: NodeScaling, given: PlanningInput, inventory: Inventory, options: ScalingOptions) -> None:
+def _lost_work(cluster: Cluster, now_s: float) -> LostWork:
+    """What pods with GPUs did since their last checkpoints, and the time to start again."""
+    return LostWork(
+        {
+            key: allocation.who.lost_s(now_s) + RESTART_S
+            for key, allocation in cluster.pods.items()
+            if allocation.ask.devices is not None and allocation.who.since_s
+        }
+    )
+
+
+def _remove(
+    scaling: NodeScaling, given: PlanningInput, inventory: Inventory, cluster: Cluster, options: ScalingOptions
+) -> None:
     pods = [each.value for each in inventory.of(Pod)]
     searches = NodeDisruption(
         DisruptionInput(
-            planning=given,
+            # A replacement is one node, which has no cheaper division.
+            planning=replace(given, settings=replace(given.settings, packing="Karpenter")),
             nodes=tuple(node for node in scaling.nodes if node.existing.is_managed),
             now=options.now,
             limits=limits_of(inventory, pods),
+            lost_work=_lost_work(cluster, options.now.timestamp()),
             spot_to_spot=options.spot_to_spot,
         )
     )

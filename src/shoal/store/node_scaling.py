@@ -61,6 +61,11 @@ class ScalingObjects:
     errors: list[UserError] = field(default_factory=list)
 
 
+def has_pools(inventory: Inventory) -> bool:
+    """Whether there is any node pool."""
+    return any(_group(each.value) == GROUP and each.value.kind in _POOLS for each in inventory.others())
+
+
 def scaling_objects(inventory: Inventory) -> ScalingObjects:
     """Everything of the objects that the planning reads, apart from nodes and pods."""
     raw = [(each.value, each.where) for each in inventory.others()]

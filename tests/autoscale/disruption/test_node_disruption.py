@@ -10,6 +10,7 @@ from build.pool_worlds import machine, pod, pool, standing, world
 from shoal.api.pod import Pod
 from shoal.api.selectors import LabelSelector
 from shoal.autoscale.disruption.candidates import DisruptableNode
+from shoal.autoscale.disruption.lost_work import LostWork
 from shoal.autoscale.disruption.protection import DisruptionLimit
 from shoal.autoscale.disruption.searches import DisruptionInput, NodeDisruption
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
@@ -33,6 +34,7 @@ def _searches(
     spot_to_spot: bool = False,
     gangs: dict[str, str] | None = None,
     pending: Sequence[Pod] = (),
+    lost_s: dict[str, float] | None = None,
     **facts: Any,
 ) -> NodeDisruption:
     """`facts` are those of every node."""
@@ -43,6 +45,7 @@ def _searches(
         now=NOW,
         limits=tuple(limits),
         spot_to_spot=spot_to_spot,
+        lost_work=LostWork(lost_s or {}),
     )
     return NodeDisruption(given)
 
@@ -201,3 +204,32 @@ def test_the_node_that_saves_most_for_each_eviction_comes_first() -> None:
     ]
 
     assert _searches(nodes).decide("single").nodes == ("n2",)
+
+
+def test_a_spot_node_is_not_replaced_where_its_pool_could_launch_spot_again() -> None:
+    dear = machine("dear", 8, price=9, spot=5)
+    plain = machine("plain", 4, price=1)
+    node = standing("n", dear, _running("p"), capacity_type="spot")
+    on_demand = [pool("default", ("karpenter.sh/capacity-type", "In", ["on-demand"]))]
+
+    assert _searches([node], (dear, plain)).decide("single").action == "none"
+    assert _searches([node], (dear, plain), pools=on_demand).decide("single").action == "replace"
+
+
+def test_nothing_is_disrupted_for_less_than_the_work_that_it_loses() -> None:
+    node = standing("n", BIG, _running("p", "2"))
+
+    # A cheaper node saves 7 an hour; the pod loses 8 an hour for as long as it must work again.
+    assert _searches([node], lost_s={"default/p": 3000.0}).decide("single").action == "replace"
+    long = _searches([node], lost_s={"default/p": 3600.0}).decide("single")
+    assert long.action == "none"
+    assert long.kept == {"n": "its pods would lose work worth $8.00, and $7.00 per hour would be saved"}
+
+
+def test_lost_work_does_not_keep_drifted_and_expired_nodes() -> None:
+    nodes = [standing("n", BIG, _running("p", "2"))]
+    drifted = _searches(nodes, lost_s={"default/p": 1e6}, drifted_since=NOW)
+    expired = _searches(nodes, lost_s={"default/p": 1e6}, created=NOW - timedelta(hours=2), expire_after_s=60.0)
+
+    assert drifted.decide("drift").action == "replace"
+    assert expired.decide("expiry").action == "delete"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from build.pool_worlds import daemon_set, homes, machine, planned, pod, pool, standing, world
+from shoal.api.pod import Pod
 from shoal.autoscale.nodes.planner import NodePlanner
+from shoal.autoscale.nodes.volumes import Volumes
 
 SMALL, MIDDLE, LARGE = machine("small", 2, price=1), machine("middle", 4, price=2), machine("large", 16, price=10)
 GPU1, GPU8 = machine("gpu-1", 8, price=4, gpus=1), machine("gpu-8", 96, price=30, gpus=8)
@@ -234,3 +236,77 @@ def test_planning_leaves_no_trace_so_that_the_same_plan_comes_again() -> None:
     )
 
     assert planner.plan() == planner.plan()
+
+
+def test_a_type_without_room_for_daemon_pods_is_not_used() -> None:
+    plan = planned((SMALL,), [pod("p", "0")], daemon_sets=(daemon_set("agent", "3"),))
+
+    assert not plan.new_nodes
+
+
+def _with_volume(name: str) -> dict[str, Any]:
+    return {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]}
+
+
+def test_a_claim_binds_the_pod_to_the_zones_of_its_volume() -> None:
+    zone = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b"]}
+    volume = {
+        "metadata": {"name": "v"},
+        "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}}},
+    }
+    bound = {"metadata": {"name": "c"}, "spec": {"volumeName": "v"}}
+    lost = {"metadata": {"name": "c"}, "spec": {"volumeName": "gone"}}
+
+    found = planned((SMALL,), [pod("p", **_with_volume("c"))], volumes=Volumes([bound], [volume]))
+    missing = planned((SMALL,), [pod("p", **_with_volume("c"))], volumes=Volumes([lost], [volume]))
+
+    assert found.new_nodes[0].zones == ("b",)
+    assert missing.pending[0].reason == 'persistentvolume "gone" not found'
+
+
+def test_a_claim_that_does_not_exist_keeps_the_pod_pending() -> None:
+    plan = planned((SMALL,), [pod("p", **_with_volume("nothing"))])
+
+    assert plan.pending[0].reason == 'persistentvolumeclaim "nothing" not found'
+
+
+def test_an_ephemeral_claim_goes_to_the_zones_of_its_class() -> None:
+    term = {"matchLabelExpressions": [{"key": "topology.kubernetes.io/zone", "values": ["b"]}]}
+    storage = {"metadata": {"name": "s"}, "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": [term]}
+    ephemeral = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "s"}}}}
+    plan = planned((SMALL,), [pod("p", volumes=[ephemeral])], volumes=Volumes(classes=[storage]))
+
+    assert plan.new_nodes[0].zones == ("b",)
+
+
+H100 = machine("h100-8", 96, price=30, gpus=8, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"})
+
+
+def _asks(name: str, resource: str, count: int) -> Pod:
+    wanted = {"cpu": "1", resource: str(count)}
+    return pod(name, containers=[{"name": "main", "resources": {"requests": wanted, "limits": wanted}}])
+
+
+def test_a_pool_that_cuts_its_gpus_serves_mig_instances() -> None:
+    cut = pool(labels={"nvidia.com/mig.config": "all-1g.10gb"})
+    slices = [_asks(f"p{number}", "nvidia.com/mig-1g.10gb", 1) for number in range(57)]
+
+    assert sorted(len(node.pods) for node in planned((H100,), slices, pools=[cut]).new_nodes) == [1, 56]
+    assert planned((H100,), slices[:1]).pending
+    assert planned((H100,), [pod("whole", gpus=1)], pools=[cut]).pending
+
+
+def test_a_pool_that_shares_its_gpus_serves_replicas() -> None:
+    shared = pool(labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing"})
+    plan = planned((H100,), [pod(f"p{number}", "1", gpus=1) for number in range(33)], pools=[shared])
+
+    assert sorted(len(node.pods) for node in plan.new_nodes) == [1, 32]
+
+
+def test_mig_on_demand_fits_as_many_instances_as_the_gpu_has_slices() -> None:
+    divided = pool(labels={"shoal.dev/mig-layout": "dynamic"})
+    one = machine("h100-1", 24, price=4, gpus=1, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"})
+    pods = [_asks(f"p{number}", "nvidia.com/mig-3g.40gb", 1) for number in range(3)]
+    plan = planned((one,), pods, pools=[divided])
+
+    assert sorted(len(node.pods) for node in plan.new_nodes) == [1, 2]

@@ -51,11 +51,10 @@ def cheaper_replacement(
             return None
         total += candidate.price
     allowed = new.requirements.get(CAPACITY_TYPE_LABEL)
-    is_spot = allowed.has(SPOT) and SPOT in new.capacity_types
-    if is_spot and all(candidate.capacity_type == SPOT for candidate in removed):
+    if allowed.has(SPOT) and all(candidate.capacity_type == SPOT for candidate in removed):
         return _spot_to_spot(new, removed, total, least) if spot_to_spot else None
     kept = _cheaper(new, total, least)
-    if kept is not None and is_spot and ON_DEMAND in new.capacity_types:
+    if kept is not None and SPOT in new.capacity_types and ON_DEMAND in new.capacity_types:
         # The types were judged by the price of spot, so another capacity type must not be launched.
         kept = _bound_to_spot(kept)
     return kept

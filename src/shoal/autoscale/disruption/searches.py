@@ -25,6 +25,7 @@ from shoal.autoscale.disruption.candidates import (
     consolidation_blocker,
 )
 from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMethod
+from shoal.autoscale.disruption.lost_work import LostWork
 from shoal.autoscale.disruption.protection import DisruptionLimit, is_rescheduled
 from shoal.autoscale.disruption.replacement import cheaper_replacement, without_dearer_types
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
@@ -44,6 +45,7 @@ class DisruptionInput(msgspec.Struct, frozen=True):
     nodes: tuple[DisruptableNode, ...]
     now: datetime
     limits: tuple[DisruptionLimit, ...] = ()
+    lost_work: LostWork = LostWork()
     spot_to_spot: bool = False
 
 
@@ -217,7 +219,9 @@ class NodeDisruption:
         if plan is None:
             return None
         if not plan.new_nodes:
-            return self._decided(method, removed, plan, "their pods fit on other nodes", kept)
+            return self._worth(
+                self._decided(method, removed, plan, "their pods fit on other nodes", kept), removed, kept
+            )
         if len(plan.new_nodes) > 1:
             kept |= {each.name: "its pods would need more than one new node" for each in removed}
             return None
@@ -228,7 +232,18 @@ class NodeDisruption:
         if new is None:
             kept |= {each.name: "no cheaper node would hold its pods" for each in removed}
             return None
-        return self._decided(method, removed, replace(plan, new_nodes=(new,)), "a cheaper node holds their pods", kept)
+        plan = replace(plan, new_nodes=(new,))
+        return self._worth(self._decided(method, removed, plan, "a cheaper node holds their pods", kept), removed, kept)
+
+    def _worth(
+        self, decision: DisruptionDecision, removed: Sequence[Candidate], kept: dict[str, str]
+    ) -> DisruptionDecision | None:
+        """The decision; None if more work would be lost than money is saved."""
+        objection = self._given.lost_work.objection(removed, decision.saved)
+        if objection is None:
+            return decision
+        kept |= {each.name: objection for each in removed}
+        return None
 
     def _simulated(self, removed: Sequence[Candidate], kept: dict[str, str]) -> NodePlan | None:
         """Where the pods of these nodes would go; None if some have no place, or only one on a node that starts."""

@@ -10,7 +10,8 @@ Rejected: a solver of integer programs. It would need a dependency, and its time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, combinations, islice
 from math import inf
 from typing import Final
 
@@ -25,6 +26,11 @@ from shoal.autoscale.nodes.templates import PoolTemplate
 from shoal.autoscale.nodes.topology_domains import TopologyDomains
 
 _LEAST_GAIN: Final = 1e-9
+_MOST_DIVIDED: Final = 10
+"""Pods of all nodes that are divided anew in all ways: 1,024 groups, and 59,049 steps."""
+_MOST_OF_SOME: Final = 8
+"""The same of two or three nodes."""
+_MOST_DIVISIONS: Final = 60
 
 PlacedPod = tuple[PlannedPod, PodVariant, VariantChoice]
 GroupKey = tuple[tuple[int, int], ...]
@@ -164,4 +170,61 @@ def _move(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
     return improved
 
 
-_STEPS: Final[tuple[Callable[[list[list[PlacedPod]], ReplanGroups], bool], ...]] = (_give_up, _divide, _move)
+def _divide_anew(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
+    """Divide the pods of one to three nodes anew, in the cheapest way that there is, where they are few."""
+    improved = False
+    there = [index for index, pods in enumerate(nodes) if pods]
+    for chosen in _neighbours(nodes, there, groups):
+        if groups.is_exhausted:
+            break
+        pods = [pod for index in chosen for pod in nodes[index]]
+        if not pods or len(pods) > (_MOST_DIVIDED if len(chosen) == len(there) else _MOST_OF_SOME):
+            continue
+        now = sum(groups.price(nodes[index]) for index in chosen)
+        price, parts = _cheapest_division(pods, groups)
+        if price < now - _LEAST_GAIN:
+            for index in chosen:
+                nodes[index] = []
+            for index, part in zip(chosen, parts, strict=False):
+                nodes[index] = part
+            nodes.extend(parts[len(chosen) :])
+            improved = True
+    return improved
+
+
+def _neighbours(
+    nodes: Sequence[Sequence[PlacedPod]], there: Sequence[int], groups: ReplanGroups
+) -> Iterable[tuple[int, ...]]:
+    """All nodes together, if they have few pods, else the nodes in threes and in pairs; of very many the first ones."""
+    if sum(len(nodes[index]) for index in there) <= _MOST_DIVIDED:
+        return [tuple(there)]
+    dearest = sorted(there, key=lambda index: -groups.price(nodes[index]) / len(nodes[index]))
+    return islice(chain(combinations(dearest, 2), combinations(dearest, 3)), _MOST_DIVISIONS)
+
+
+def _cheapest_division(pods: Sequence[PlacedPod], groups: ReplanGroups) -> tuple[float, list[list[PlacedPod]]]:
+    """The cheapest of all divisions of these pods over nodes, by dynamic programming over their subsets."""
+    count = len(pods)
+    prices = [groups.price([pods[bit] for bit in range(count) if mask >> bit & 1]) for mask in range(1 << count)]
+    best, part = [0.0] * (1 << count), [0] * (1 << count)
+    for mask in range(1, 1 << count):
+        least, chosen = inf, 0
+        # The part with the first pod of the mask is chosen; the others are divided already.
+        first = mask & -mask
+        rest = sub = mask ^ first
+        while True:
+            price = prices[sub | first] + best[rest ^ sub]
+            if price < least - _LEAST_GAIN:
+                least, chosen = price, sub | first
+            if not sub:
+                break
+            sub = (sub - 1) & rest
+        best[mask], part[mask] = least, chosen
+    parts, mask = [], (1 << count) - 1
+    while mask and part[mask]:
+        parts.append([pods[bit] for bit in range(count) if part[mask] >> bit & 1])
+        mask ^= part[mask]
+    return (inf, []) if mask else (best[-1], parts)
+
+
+_STEPS: Final[tuple[Callable[[list[list[PlacedPod]], ReplanGroups], bool], ...]] = (_give_up, _divide, _move, _divide_anew)

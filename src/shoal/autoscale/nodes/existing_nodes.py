@@ -22,6 +22,7 @@ from shoal.api.resources import amounts
 from shoal.api.taints import Taint, Toleration, untolerated
 from shoal.api.topology import HOSTNAME_LABEL
 from shoal.api.workloads import DaemonSet
+from shoal.autoscale.nodes.advertised_devices import advertised
 from shoal.autoscale.nodes.catalog import allocation, quantities_of
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pools import NodePool
@@ -84,7 +85,7 @@ def as_it_will_be(existing: ExistingNode, pool: NodePool | None, instance: Insta
     )
     allocatable = dict(node.allocatable())
     if instance is not None:
-        promised = quantities_of(instance.allocatable())
+        promised = quantities_of(advertised(instance.allocatable(), node.metadata.labels))
         allocatable |= {name: each for name, each in promised.items() if not amounts(allocatable).get(name)}
     spec = replace(node.spec, taints=taints)
     return replace(node, spec=spec, status=NodeStatus(node.status.capacity, allocatable, node.status.conditions))

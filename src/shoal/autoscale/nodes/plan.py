@@ -49,6 +49,11 @@ class NodePlan(msgspec.Struct, frozen=True):
     pending: tuple[PodRefusal, ...] = ()
 
     @property
+    def cost(self) -> tuple[int, float]:
+        """What plans are compared by: the pods that stay pending, then the price."""
+        return len(self.pending), round(self.price, 9)
+
+    @property
     def price(self) -> float:
         """Of all new nodes, per hour."""
         return sum(node.price for node in self.new_nodes)

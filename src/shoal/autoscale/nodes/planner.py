@@ -37,12 +37,15 @@ from shoal.autoscale.requirements import RequirementSet, only
 _NO_POOL: Final = "there is no pool that pods may use"
 _SOFT: Final = "PreferNoSchedule"
 _ANYWHERE: Final = RequirementSet()
-_LEAST_GAIN: Final = 1e-9
+_MOST_REDUCED: Final = 3
+"""Attempts whose plans are made cheaper by moving pods."""
 _MOST_ATTEMPTS: Final = 24
-_MOST_TRIED_PODS: Final = 1500
+_MOST_TRIED_PODS: Final = 900
 """Pods of all further attempts together, so that a plan for many pods does not take many times as long."""
 _MOST_GROUPS: Final = 4000
-"""Groups of pods of which the price is computed."""
+_LEAST_GROUPS: Final = 500
+_GROUPS_BY_PODS: Final = 400_000
+"""Groups of pods of which the price is computed: fewer the more pods there are."""
 
 
 class PlanningInput(msgspec.Struct, frozen=True):
@@ -110,13 +113,14 @@ class NodePlanner:
     def plan(self, pods: Sequence[Pod] | None = None, excluded: Collection[str] = ()) -> NodePlan:
         """Place the pods, then choose a type for each planned node. `excluded`: nodes that are removed first."""
         chosen = self._given.pods if pods is None else pods
-        best = self._attempt(chosen, excluded, None)
-        if self._given.settings.packing == "LeastCost" and best.new_nodes:
-            for most_price in self._price_bounds(len(chosen)):
-                other = self._attempt(chosen, excluded, most_price)
-                if (len(other.pending), other.price) < (len(best.pending), best.price - _LEAST_GAIN):
-                    best = other
-        return best
+        if self._given.settings.packing == "Karpenter":
+            return self._attempt(chosen, excluded, None)
+        bounds: list[float | None] = [None, *self._price_bounds(len(chosen))]
+        plans = [(self._attempt(chosen, excluded, bound), bound) for bound in bounds] if len(bounds) > 1 else []
+        plans.sort(key=lambda found: found[0].cost)
+        promising = [bound for _, bound in plans[:_MOST_REDUCED]] or bounds
+        reduced_plans = [self._attempt(chosen, excluded, bound, reduces=True) for bound in promising]
+        return min(reduced_plans, key=lambda plan: plan.cost)
 
     def _price_bounds(self, pods: int) -> list[float]:
         """Prices beyond which nodes do not grow, one for each further attempt; fewer the more pods there are."""
@@ -129,7 +133,9 @@ class NodePlanner:
         attempts = min(len(prices), _MOST_ATTEMPTS, _MOST_TRIED_PODS // max(pods, 1))
         return [prices[place * len(prices) // attempts] for place in range(attempts)]
 
-    def _attempt(self, pods: Sequence[Pod], excluded: Collection[str], most_price: float | None) -> NodePlan:
+    def _attempt(
+        self, pods: Sequence[Pod], excluded: Collection[str], most_price: float | None, *, reduces: bool = False
+    ) -> NodePlan:
         self._nodes, self._of_pool, self._placed, self._refusals, self._made = [], {}, {}, {}, 0
         self._most_price = most_price
         self._domains = self._domains_without(excluded)
@@ -145,10 +151,7 @@ class NodePlanner:
             if len(left) == len(queue):
                 break
             queue = left
-        nodes = self._nodes
-        if self._given.settings.packing == "LeastCost":
-            nodes = self._reduced(nodes, excluded)
-        result = self._result(nodes)
+        result = self._result(self._reduced(self._nodes, excluded) if reduces else self._nodes)
         self._roll_back(0)
         return result
 
@@ -158,7 +161,9 @@ class NodePlanner:
         made: list[PlannedNode] = []
         for template in self.templates:
             own = [node for node in nodes if self._of_pool[node.name] is template and self._is_free(node)]
-            groups = ReplanGroups(template, self._domains, keeps_min_values=self._keeps_min_values, most=_MOST_GROUPS)
+            pods = sum(len(node.pods) for node in own)
+            most = min(max(_GROUPS_BY_PODS // max(pods, 1), _LEAST_GROUPS), _MOST_GROUPS)
+            groups = ReplanGroups(template, self._domains, keeps_min_values=self._keeps_min_values, most=most)
             for placed in reduced([node.placed for node in own], groups):
                 name = f"reduced-{len(made)}"
                 node = groups.node(placed, name, len(made))

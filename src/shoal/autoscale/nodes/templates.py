@@ -81,7 +81,7 @@ class PoolTemplate:
         self.host_ports: tuple[HostPort, ...] = ()
         here = [each for each in daemon_sets if each.may_run(pool, self.requirements, self.undefined)]
         self.host_ports = tuple(port for each in here for port in each.host_ports)
-        nodes = []
+        nodes, has_room = [], []
         for one in self.types:
             reserved: dict[str, int] = {}
             for each in here:
@@ -89,9 +89,13 @@ class PoolTemplate:
                     for name, amount in each.amounts.items():
                         reserved[name] = reserved.get(name, 0) + amount
             nodes.append(node_of_type(f"{pool.name}/{one.name}", pool, one, reserved))
+            allocatable = one.allocatable()
+            has_room.append(all(amount <= allocatable.get(name, 0) for name, amount in reserved.items() if amount))
         self.rows: Rows = catalog.add(nodes)
         available = np.array([each.is_available and each.left != 0 for each in self.offerings], np.bool_)
-        self.usable: Flags = available & self.mask(self.requirements)
+        # A type without room for the pods of DaemonSets has none for others either.
+        room = np.array(has_room, np.bool_)[self.type_of] if has_room else available
+        self.usable: Flags = available & room & self.mask(self.requirements)
         self.least = self.requirements.min_values()
 
     def _may_be(self, one: InstanceType, wanted: RequirementSet) -> bool:

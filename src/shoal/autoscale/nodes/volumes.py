@@ -66,7 +66,7 @@ class Volumes:
         spec = claim.get("spec") or {}
         if volume_name := spec.get("volumeName"):
             volume = self._volumes.get(volume_name)
-            return ANYWHERE if volume is None else _of_volume(volume)
+            return f'persistentvolume "{volume_name}" not found' if volume is None else _of_volume(volume)
         return self._of_class(name, spec.get("storageClassName"))
 
     def _of_class(self, name: str, class_name: str | None) -> tuple[Alternative, ...] | str:

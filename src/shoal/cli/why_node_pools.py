@@ -1,0 +1,57 @@
+"""Adds to an explanation which node pool would provide a node for the pods that wait, or why none can.
+
+The answer is that of `shoal scale plan` for these pods alone, with the other pods of their gangs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from shoal.autoscale.nodes.plan import NodePlan
+from shoal.autoscale.nodes.planner import plan_nodes, pod_key
+from shoal.cli.explanation_text import insert
+from shoal.cli.live_history import Family
+from shoal.cli.manifests import Loaded
+from shoal.cli.object_source import Source
+from shoal.cli.scale_documents import held_texts, scaling_options, waiting_pods
+from shoal.sim.node_scaling import undecided_scaling
+from shoal.store.inventory import Inventory
+from shoal.store.node_scaling import has_pools
+from shoal.views.explanation import Explanation
+
+HEADING = "node pools"
+
+
+def tell_node_pools(explanation: Explanation, source: Source, loaded: Loaded, family: Family) -> None:
+    """`loaded`: after all rounds, so that what is pending in it stays pending."""
+    gang = loaded.cluster.gangs.find(family.key)
+    pods = (*family.pods, *(gang.waiting if gang is not None else ()))
+    pending = [key for key in pods if key in loaded.cluster.pending]
+    if not pending or not has_pools(Inventory(source.documents)):
+        return
+    options = scaling_options(source, loaded, None, spot_to_spot=False, removes=False, ignores_preferences=False)
+    waiting = waiting_pods(source.documents, loaded)
+    _, given = undecided_scaling(source.documents, loaded.cluster, waiting, held_texts(loaded), options)
+    gangs = {given.gangs[key] for key in pending if key in given.gangs}
+    chosen = {key for pod in given.pods if (key := pod_key(pod)) in pending or given.gangs.get(key) in gangs}
+    plan = plan_nodes(replace(given, pods=tuple(pod for pod in given.pods if pod_key(pod) in chosen)))
+    insert(explanation, HEADING, *_lines(plan, chosen))
+
+
+def _lines(plan: NodePlan, pods: Iterable[str]) -> list[str]:
+    lines = []
+    alike = Counter((node.pool, node.launch.name, node.offering.capacity_type, node.price) for node in plan.new_nodes)
+    for (pool, kind, capacity_type, price), count in sorted(alike.items()):
+        lines.append(f"pool {pool} would provide {count:,} x {kind} ({capacity_type}), ${price * count:,.2f} per hour")
+    lines += [f"node {node}, which is starting, would take it" for node in sorted(set(plan.placed.values()))]
+    refused = [each for each in plan.pending if each.pod in set(pods)]
+    if refused and not plan.new_nodes:
+        first = next((each for each in refused if each.by_pool), refused[0])
+        if first.by_pool:
+            lines += [f"pool {pool}: {why}" for pool, why in sorted(first.by_pool.items())]
+        else:
+            lines.append(f"none provides a node: {first.reason}")
+    return lines
