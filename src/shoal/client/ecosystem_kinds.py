@@ -16,6 +16,12 @@ def _cluster_wide(group: str, version: str, plural: str, name: str) -> Kind:
     return Kind(group, version, plural, name, is_namespaced=False)
 
 
+SCALED_OBJECTS = Kind("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject")
+TRIGGER_AUTHENTICATIONS = Kind("keda.sh", "v1alpha1", "triggerauthentications", "TriggerAuthentication")
+CLUSTER_TRIGGER_AUTHENTICATIONS = _cluster_wide(
+    "keda.sh", "v1alpha1", "clustertriggerauthentications", "ClusterTriggerAuthentication"
+)
+
 WORKLOADS = Kind(KUEUE, "v1beta2", "workloads", "Workload")
 LOCAL_QUEUES = Kind(KUEUE, "v1beta2", "localqueues", "LocalQueue")
 CLUSTER_QUEUES = _cluster_wide(KUEUE, "v1beta2", "clusterqueues", "ClusterQueue")

@@ -24,6 +24,7 @@ from shoal.wiring.process_tasks import ProcessTasks
 if TYPE_CHECKING:
     from shoal.client.item import Obj
     from shoal.client.port import Api
+    from shoal.embedded.kubelets.endpoint.external_metrics_routes import ExternalSource
     from shoal.embedded.kubelets.node_view import MeasuredNodes, NodeView
     from shoal.embedded.machines.machine import Machine
 
@@ -42,13 +43,15 @@ async def start_nodes(
     *,
     is_own: bool = True,
     others: MeasuredNodes | None = None,
+    external: ExternalSource | None = None,
 ) -> tuple[Fleet, Ports, str]:
     """Returns the fleet, the ports of its endpoints, and the CA of their certificate. `api` is the client of the
     kubelets; `figures` are metrics to serve beside the fleet's own; `is_own`: the server is the embedded one of this
-    cluster; `others`: further nodes whose usage is served with that of the fleet."""
+    cluster; `others`: further nodes whose usage is served with that of the fleet; `external`: the metrics of
+    external.metrics.k8s.io."""
     nodes = _LateFleet()
     endpoint, ports = await _endpoint(
-        tasks, nodes, options, EndpointSettings(figures=figures, measured=AllNodes(nodes, others))
+        tasks, nodes, options, EndpointSettings(figures=figures, measured=AllNodes(nodes, others), external=external)
     )
     machines = [_with_endpoint(machine, ports) for machine in options.machines]
     fleet = Fleet(tasks.context("kubelet", api), machines, _fleet_settings(options, ports, is_own=is_own))

@@ -12,7 +12,7 @@ from shoal.client.port import Api, Patch
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.devices.device_classes import device_classes
 from shoal.embedded.controllers.volumes.classes import local_class
-from shoal.embedded.kubelets.endpoint.metrics_objects import api_service, metrics_objects
+from shoal.embedded.kubelets.endpoint.metrics_objects import SERVICE, api_service, metrics_objects
 
 if TYPE_CHECKING:
     from shoal.client.item import Obj
@@ -33,17 +33,17 @@ EXTERNAL_APIS = ((EXTERNAL, EXTERNAL_VERSION),)
 async def provide_metric_apis(api: Api, ca: str, wanted_apis: Iterable[tuple[str, str]] = CUSTOM_APIS) -> None:
     """Custom or external metrics, unless another server is registered for them: only one can be."""
     for group, version in wanted_apis:
-        wanted = api_service(group, version, ca)
-        if await _is_free(api, wanted):
-            await put(api, [wanted])
+        if not await is_served_elsewhere(api, group, version):
+            await put(api, [api_service(group, version, ca)])
 
 
-async def _is_free(api: Api, wanted: Obj) -> bool:
+async def is_served_elsewhere(api: Api, group: str, version: str) -> bool:
+    """Whether another server is registered for this version of the group."""
     try:
-        found = (await api.get(API_SERVICES, "", wanted["metadata"]["name"])).obj()
+        found = (await api.get(API_SERVICES, "", f"{version}.{group}")).obj()
     except NotFoundError:
-        return True
-    return bool((found["spec"].get("service") or {}).get("name") == wanted["spec"]["service"]["name"])
+        return False
+    return bool((found["spec"].get("service") or {}).get("name") != SERVICE)
 
 
 async def has_metrics(api: Api) -> bool:

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from shoal.client.port import Api
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.inside.api import InsideApi
@@ -22,6 +24,7 @@ from shoal.wiring.process_tasks import ProcessTasks
 if TYPE_CHECKING:
     from shoal.embedded.apiserver.server.control_plane import ControlPlane
     from shoal.embedded.apiserver.settings import Settings
+    from shoal.embedded.kubelets.endpoint.external_metrics_routes import ExternalSource
     from shoal.embedded.kubelets.node_view import MeasuredNodes
     from shoal.wiring.run_choice import RunChoice
     from shoal.wiring.this_machine import StartedMachine
@@ -105,8 +108,13 @@ async def _start_parts(
             say(line)
     if options.shoal is not None:
         await _start_webhook(tasks, plane, options.shoal)
+    external: ExternalSource | None = None
     if options.controllers or options.children:
         await _start_controllers(tasks, plane, options)
+        if options.has_foreign and options.machines:
+            from shoal.wiring.scaled_objects import start_scaled_objects
+
+            external = start_scaled_objects(tasks, plane)
     figures: Callable[[], str] = str
     gates: Callable[[], Awaitable[None]] | None = None
     if options.shoal is not None:
@@ -114,16 +122,25 @@ async def _start_parts(
     if options.children:
         await _start_children(tasks, options)
     tasks.start("caches", tasks.informers.run)
-    await _start_all_nodes(tasks, plane, options, figures, accepts_machines=accepts_machines)
+    served = _ServedByNodes(figures, external)
+    await _start_all_nodes(tasks, plane, options, served, accepts_machines=accepts_machines)
     if gates is not None:
         await gates()
+
+
+class _ServedByNodes(msgspec.Struct, frozen=True):
+    """What the endpoint of the nodes serves besides their own."""
+
+    figures: Callable[[], str]
+    """Metrics, as text."""
+    external: ExternalSource | None
 
 
 async def _start_all_nodes(
     tasks: ProcessTasks,
     plane: ControlPlane,
     options: ClusterOptions,
-    figures: Callable[[], str],
+    served: _ServedByNodes,
     *,
     accepts_machines: bool,
 ) -> None:
@@ -138,7 +155,7 @@ async def _start_all_nodes(
         machine = await _start_this_machine(tasks, plane, options, options.this_machine, joined)
     if options.machines:
         others = AllNodes(None if machine is None else machine.view, joined)
-        await _start_nodes(tasks, plane, options, figures, others)
+        await _start_nodes(tasks, plane, options, served, others)
     elif machine is not None:
         await provide_metrics(tasks.api, machine.ports, machine.ca)
     elif joined is not None:
@@ -149,20 +166,27 @@ async def _start_nodes(
     tasks: ProcessTasks,
     plane: ControlPlane,
     options: ClusterOptions,
-    figures: Callable[[], str],
+    served: _ServedByNodes,
     others: MeasuredNodes,
 ) -> None:
     from shoal.wiring.nodes import start_nodes
-    from shoal.wiring.provided import provide_device_classes, provide_metric_apis, provide_metrics
+    from shoal.wiring.provided import EXTERNAL_APIS, provide_device_classes, provide_metric_apis, provide_metrics
 
     if any(machine.gives_by_claims for machine in options.machines):
         await provide_device_classes(tasks.api)
     fleet, ports, ca = await start_nodes(
-        tasks, _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"), options, figures, others=others
+        tasks,
+        _as(plane, Actor(_FLEET, (_AUTHENTICATED,)), "kubelet"),
+        options,
+        served.figures,
+        others=others,
+        external=served.external,
     )
     await tasks.nodes_ready(fleet.names(), _PATIENCE_S, has_lifecycle=bool(options.controllers))
     await provide_metrics(tasks.api, ports, ca)
     await provide_metric_apis(tasks.api, ca)
+    if served.external is not None:
+        await provide_metric_apis(tasks.api, ca, EXTERNAL_APIS)
 
 
 async def _start_this_machine(

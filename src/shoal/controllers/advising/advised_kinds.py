@@ -14,6 +14,7 @@ from shoal.client.ecosystem_kinds import (
     RAY_CLUSTERS,
     RAY_JOBS,
     RESOURCE_FLAVORS,
+    SCALED_OBJECTS,
     TRAIN_JOBS,
     VOLCANO_JOBS,
     VOLCANO_POD_GROUPS,
@@ -44,7 +45,6 @@ PIPELINES = Kind("tekton.dev", "v1", "pipelines", "Pipeline")
 TASKS = Kind("tekton.dev", "v1", "tasks", "Task")
 NETWORK_POLICIES = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 PROMETHEUS_RULES = Kind("monitoring.coreos.com", "v1", "prometheusrules", "PrometheusRule")
-SCALED_OBJECTS = Kind("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject")
 MISPLACED_SCALED_OBJECTS = Kind("autoscaling.keda.sh", "v1alpha1", "misplacedscaledobjects", "ScaledObject")
 NODE_POOLS = Kind("karpenter.sh", "v1", "nodepools", "NodePool", is_namespaced=False)
 CLUSTER_POLICIES = Kind("nvidia.com", "v1", "clusterpolicies", "ClusterPolicy", is_namespaced=False)

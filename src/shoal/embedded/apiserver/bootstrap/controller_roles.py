@@ -111,6 +111,20 @@ ROLES: dict[str, tuple[str, ...]] = {
         "get,list * @external.metrics.k8s.io",
         EVENTS,
     ),
+    # Not one of Kubernetes: it runs the ScaledObjects of KEDA.
+    "scaled-object-controller": (
+        f"{READ},update scaledobjects @keda.sh",
+        "update scaledobjects/status @keda.sh",
+        "get clustertriggerauthentications,triggerauthentications @keda.sh",
+        f"create,delete,{READ},update horizontalpodautoscalers @autoscaling",
+        "get,update */scale @*",
+        "get deployments,statefulsets @apps",
+        f"{READ} pods",
+        "get configmaps,secrets",
+        "list limitranges",
+        "get apiservices @apiregistration.k8s.io",
+        EVENTS,
+    ),
     "job-controller": (
         f"{READ},patch,update jobs @batch",
         "update jobs/status @batch",

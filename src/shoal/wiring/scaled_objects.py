@@ -1,0 +1,53 @@
+"""Starts the controller of ScaledObjects in the embedded cluster, and answers its autoscalers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shoal.api.selectors import Selector
+from shoal.controllers.scaled_objects.controller import scaled_object_controller
+from shoal.controllers.scaled_objects.http_source import HttpSource
+from shoal.controllers.scaled_objects.metric_source import MetricSource
+from shoal.embedded.apiserver.inside.api import InsideApi
+from shoal.embedded.apiserver.inside.scaling import InsideScaling
+from shoal.embedded.kubelets.endpoint.external_metrics_routes import ExternalValues
+from shoal.wiring.controllers import controller_actor
+from shoal.wiring.process_tasks import ProcessTasks
+from shoal.wiring.provided import EXTERNAL_APIS, is_served_elsewhere
+
+if TYPE_CHECKING:
+    from shoal.embedded.apiserver.server.control_plane import ControlPlane
+
+_USER, _NAME = "scaled-object-controller", "keda-operator"
+
+
+class TriggerMetrics:
+    """Implements ExternalSource."""
+
+    def __init__(self, source: MetricSource) -> None:
+        self._source = source
+
+    async def values(self, namespace: str, name: str, selector: Selector) -> ExternalValues:
+        labels, milli = await self._source.external_value(namespace, name, selector)
+        return [(name, labels, milli)]
+
+    def names(self) -> Sequence[str]:
+        return self._source.external_names()
+
+
+def start_scaled_objects(tasks: ProcessTasks, plane: ControlPlane) -> TriggerMetrics:
+    """Before the caches run."""
+    actor = controller_actor(_USER)
+    context = tasks.context(_NAME, InsideApi(plane, actor, _NAME))
+    http = HttpSource()
+    tasks.at_end(http.close)
+    source = MetricSource(context, http)
+
+    async def keda_runs() -> bool:
+        """Only one server can serve external metrics; if it is another one, it is KEDA or serves its metrics."""
+        return any([await is_served_elsewhere(context.api, *one) for one in EXTERNAL_APIS])
+
+    controller = scaled_object_controller(context, InsideScaling(plane, actor, _NAME), source, keda_runs)
+    tasks.start("scaled objects", controller.run)
+    return TriggerMetrics(source)
