@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.cost.records import PPM, Holding, Use
+from shoal.cost.records import PPM, DeviceShare, Holding, Use
 from shoal.store.history.ledger import Ledger
 from shoal.store.history.sample_blocks import METRICS, Block, Values, decoded, encoded, joined, means
 from shoal.store.history.tables import StoredRow, Table, Tables
@@ -214,11 +214,17 @@ class Samples:
         row_of = {int(number): at for at, number in enumerate(util.devices)}
         found: list[tuple[int, int, int, int, int]] = []
         for key, holding in self._ledger.holdings(start, start + HOUR_MS).items():
-            names = [one.part or one.device for one in holding.devices]
-            rows = [row_of[self._numbers[name]] for name in names if self._numbers.get(name) in row_of]
+            rows = [row_of[number] for one in holding.devices if (number := self._measured(one, row_of)) is not None]
             if rows:
                 found += _runs(use_key(key), holding, start, active[rows], used[rows])
         return np.array(found, _USE_ROW).tobytes()
+
+    def _measured(self, one: DeviceShare, known: Mapping[int, int]) -> int | None:
+        """The number under which the device was measured: its part, or for a replica the whole GPU."""
+        for name in (one.part, one.device):
+            if name and (number := self._numbers.get(name)) is not None and number in known:
+                return number
+        return None
 
     def _put(self, table: Table, metric: str, interval: tuple[int, int], block: Block) -> None:
         start, end = interval
