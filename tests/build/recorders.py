@@ -11,6 +11,7 @@ from shoal.client.informers import Informers
 from shoal.client.recorder import Recorder
 from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.history.recorder import HistoryRecorder
+from shoal.controllers.history.sampler import Fetch, Sampler
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.memory_tables import MemoryTables
 
@@ -18,7 +19,7 @@ from shoal.store.history.memory_tables import MemoryTables
 class RecorderRun:
     """One process: caches of its own."""
 
-    def __init__(self, cluster: SmallCluster, tables: MemoryTables) -> None:
+    def __init__(self, cluster: SmallCluster, tables: MemoryTables, fetch: Fetch | None = None) -> None:
         informers = Informers(cluster.api, cluster.clock, cluster.draw)
         learning, events = WriteThroughApi(cluster.api, informers), Recorder(cluster.api, cluster.clock, "history")
         context = Context("history", learning, informers, cluster.clock, cluster.draw, events)
@@ -26,7 +27,10 @@ class RecorderRun:
         self.history = UsageHistory(tables)
         self.recorder = HistoryRecorder(context, self.history)
         self.tasks: list[asyncio.Task[Any]] = []
-        for run in (informers.run(), self.recorder.run()):
+        runs = [informers.run(), self.recorder.run()]
+        if fetch is not None:
+            runs.append(Sampler(context, fetch, self.recorder.store_samples, self.recorder.part_of).run())
+        for run in runs:
             self.tasks.append(asyncio.ensure_future(run))
         cluster.tasks += self.tasks
 

@@ -26,7 +26,7 @@ from shoal.units.calendar_windows import HOUR_MS, TimeWindow
 from shoal.units.money import cents
 
 START_MS = round(START_S * 1000)
-DAY = TimeWindow(START_MS, START_MS + 12 * HOUR_MS)
+DAY = TimeWindow(START_MS, START_MS + 6 * HOUR_MS)
 TYPE = "node.kubernetes.io/instance-type"
 PRICES = read_price_file({"machines": [{"instanceType": "dgx", "perHour": "84.20"}]}, "prices.yaml")
 """With 95 % for eight H100, an hour of a GPU costs 84.20 x 0.95 / 8 = 9.99875."""
@@ -39,11 +39,11 @@ class Day:
         self.tables = MemoryTables()
         self.run = RecorderRun(cluster, self.tables)
 
-    async def submit(self, name: str, gpus: int, run_for: str, team: str, **labels: str) -> None:
+    async def submit(self, name: str, gpus: int, run_for: str, team: str, util: str = "85", **labels: str) -> None:
         container = {"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
         meta: Obj = {
             "name": name,
-            "annotations": {"shoal.dev/run-for": run_for},
+            "annotations": {"shoal.dev/run-for": run_for, "shoal.dev/gpu-util": util},
             "labels": {"team": team, **labels} if team else labels,
         }
         spec = {"restartPolicy": "Never", "schedulerName": "shoal", "containers": [container]}
@@ -89,27 +89,27 @@ def _is(found: Decimal, hours: float) -> bool:
 @virtual
 async def test_a_day_costs_what_was_calculated_by_hand(tmp_path: Path) -> None:
     async with day(tmp_path, 2) as run:
-        await run.submit("train", 8, "3h", "red")
-        await run.submit("serve", 2, "10h", "green")
-        await run.until_hour(2)
+        await run.submit("train", 8, "2h", "red")
+        await run.submit("serve", 2, "5h", "green")
+        await run.until_hour(1)
         await run.submit("small", 1, "90m", "")
-        await run.until_hour(5)
+        await run.until_hour(3)
         await run.submit("later", 8, "1h", "red")
-        await run.until_hour(12)
+        await run.until_hour(6)
         await run.cluster.pass_time(15)
         found = run.costs("team")
-        # red: 8 x 3 h and 8 x 1 h; green: 2 x 10 h; the namespace of a pod without a team is its team.
-        assert _is(found["red", "allocated-unmeasured"].gpu_hours, 32)
-        assert _is(found["green", "allocated-unmeasured"].gpu_hours, 20)
+        # red: 8 x 2 h and 8 x 1 h; green: 2 x 5 h; the namespace of a pod without a team is its team.
+        assert _is(found["red", "allocated-unmeasured"].gpu_hours, 24)
+        assert _is(found["green", "allocated-unmeasured"].gpu_hours, 10)
         assert _is(found["default", "allocated-unmeasured"].gpu_hours, 1.5)
         red = found["red", "allocated-unmeasured"]
-        assert cents(red.gpu_amount / red.gpu_hours * 32) == cents(32 * GPU_HOUR)
-        # 192 GPU-hours in all. For 3 hours, the 6 free GPUs beside `serve` are too few for a pod with 8 only while it
+        assert cents(red.gpu_amount / red.gpu_hours * 24) == cents(24 * GPU_HOUR)
+        # 96 GPU-hours in all. The 6 free GPUs beside `serve` are too few for a pod with 8 only while it
         # waits, and it never waits; pods with 2 or 1 are usual as well, so nothing is fragmented.
         others = (row.gpu_hours for (_, kind), row in found.items() if kind != "allocated-unmeasured")
         rest = sum(others, Decimal(0))
-        assert _is(rest, 192 - 53.5)
-        assert _is(found["", "unallocated"].gpu_hours, 192 - 53.5)
+        assert _is(rest, 96 - 35.5)
+        assert _is(found["", "unallocated"].gpu_hours, 96 - 35.5)
 
 
 @virtual
@@ -194,3 +194,32 @@ def _hour(ms: int) -> int:
 def _hours(one: Holding) -> tuple[int, int]:
     assert one.end_ms is not None
     return _hour(one.start_ms), _hour(one.end_ms)
+
+
+@virtual
+async def test_use_is_measured_from_the_exporters_and_pods_that_do_nothing_are_idle(tmp_path: Path) -> None:
+    address = "http://127.0.0.1:9400/nodes/node-0/metrics"
+    node = machine("node-0", gpus=2, labels={TYPE: "dgx"}, annotations={"shoal.dev/metrics": address})
+    async with small_cluster(tmp_path, [node_lifecycle_controller]) as cluster:
+        start_scheduler(cluster)
+        fleet = FleetRun(cluster, (node,), FleetSettings())
+
+        async def fetch(asked: str) -> str:
+            assert asked == address
+            view = fleet.fleet.node("node-0")
+            assert view is not None
+            return view.dcgm()
+
+        day = Day(cluster)
+        await day.run.kill()
+        day.run = RecorderRun(cluster, day.tables, fetch)
+        await cluster.pass_time(60)
+        await day.submit("busy", 1, "55m", "red")
+        await day.submit("notebook", 1, "55m", "blue", util="0")
+        await day.until_hour(2.1)
+        found = day.costs("team")
+        assert abs(found["red", "allocated-active"].gpu_hours - Decimal("0.91")) < Decimal("0.1")
+        assert abs(found["blue", "allocated-idle"].gpu_hours - Decimal("0.91")) < Decimal("0.1")
+        assert ("red", "allocated-idle") not in found or found["red", "allocated-idle"].gpu_hours < Decimal("0.1")
+        await day.run.kill()
+        await fleet.kill()

@@ -161,6 +161,17 @@ def test_the_disk_is_bounded_and_the_ledger_stays(tmp_path: Path) -> None:
     history.close()
 
 
+def test_hours_of_teams_are_resolved_when_samples_are_compacted(history: UsageHistory) -> None:
+    _hold(history, "pod", "a", START, START + 90 * MINUTE_MS)
+    for at in range(0, 2 * HOUR_MS, MINUTE_MS):
+        history.samples.add(START + at, [_sample("a", 50 if at < HOUR_MS else 0)])
+    history.samples.compact(START + 2 * HOUR_MS)
+    (found,) = history.samples.team_hours(START, START + 3 * HOUR_MS).values()
+    assert found.held.round(3).tolist() == [1, 0.5, 0]
+    assert found.active.round(3).tolist() == [1, 0, 0]
+    assert found.used.round(3).tolist() == [0.5, 0, 0]
+
+
 def test_the_mean_power_of_a_device_is_known_where_it_was_measured(history: UsageHistory) -> None:
     power = METRICS.index("power")
     for at, watts in enumerate((300.0, None, 500.0)):

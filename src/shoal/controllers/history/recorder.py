@@ -10,7 +10,7 @@ whole seconds, as in Kubernetes' objects, so that a device is never given before
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -20,6 +20,7 @@ from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import NAMESPACES, NODES, PODS
 from shoal.cost.records import FULL_SHARE, Holding, Machine, Span, Wait
+from shoal.store.history.dcgm_samples import DeviceRow
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.ledger import LedgerChanges
 from shoal.store.history.node_rows import NodeDeviceNames, read_node
@@ -32,6 +33,7 @@ from shoal.store.history.pod_rows import (
     same_but_ended,
     wait_of,
 )
+from shoal.store.history.samples import DeviceSample
 
 _log = logging.getLogger("shoal.history")
 _INTERVAL_S, _BUSY_S = 10.0, 0.1
@@ -116,6 +118,21 @@ class HistoryRecorder:
             self._history.ledger.write(changes)
         self._compact(now)
         return is_done
+
+    def store_samples(self, samples: Sequence[DeviceSample]) -> None:
+        if not self._has_ended:
+            self._history.samples.add(round(self._context.clock.seconds() * 1000), samples)
+
+    def part_of(self, row: DeviceRow) -> str:
+        """The MIG instance of which an exporter speaks: the one that its pod holds of the GPU."""
+        if not row.instance:
+            return row.device
+        for held in self._holdings.values():
+            if (held.holder.namespace, held.holder.pod) == (row.namespace, row.pod):
+                for one in held.devices:
+                    if one.device == row.device and one.part:
+                        return one.part
+        return f"{row.device}/{row.instance}"
 
     # -- what is seen -----------------------------------------------------------------------------------------------
 

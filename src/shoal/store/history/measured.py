@@ -26,7 +26,7 @@ def measured_jobs(history: UsageHistory, records: Records, window: TimeWindow) -
         job = f"{held.holder.namespace}/{held.holder.job}"
         end = window.end_ms if held.end_ms is None else held.end_ms
         for device in held.devices if held.holder.job else ():
-            name = device.part or device.device
+            name = device.part if device.part in util[1] else device.device
             used = _inside(sm, name, held.start_ms, end)
             used = used or [one / 100 for one in _inside(util, name, held.start_ms, end)]
             mib = _inside(memory, name, held.start_ms, end)

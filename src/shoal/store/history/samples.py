@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.cost.records import PPM, Holding, Use
+from shoal.cost.records import FULL_SHARE, PPM, DeviceShare, Holding, Use
 from shoal.store.history.ledger import Ledger
 from shoal.store.history.sample_blocks import METRICS, Block, Values, decoded, encoded, joined, means
 from shoal.store.history.tables import StoredRow, Table, Tables
@@ -29,7 +29,7 @@ MINUTE_MS = 60_000
 DAY_MS = 24 * HOUR_MS
 _RAW_MS, _SLOT_MS = 10 * MINUTE_MS, 5 * MINUTE_MS
 _SLOTS = HOUR_MS // _SLOT_MS
-_LEVELS: tuple[tuple[Table, int], ...] = (("raw", 2 * DAY_MS), ("five", 7 * DAY_MS), ("hour", 1 << 62))
+_LEVELS: tuple[tuple[Table, int], ...] = (("raw", 6 * HOUR_MS), ("five", 7 * DAY_MS), ("hour", 1 << 62))
 """Tables, and the longest window that is read from them."""
 _PARTS = 65535
 
@@ -54,6 +54,14 @@ class Series(NamedTuple):
     devices: list[str]
     times_ms: NDArray[np.int64]
     values: Values
+
+
+class TeamHours(NamedTuple):
+    """GPU-hours in each hour."""
+
+    held: NDArray[np.float64]
+    active: NDArray[np.float64]
+    used: NDArray[np.float64]
 
 
 class Samples:
@@ -94,8 +102,8 @@ class Samples:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def series(self, metric: str, start_ms: int, end_ms: int) -> Series:
-        """Values of all devices: raw up to 2 days, means of 5 minutes up to 7, else of an hour. A finer level that was
-        deleted is replaced by the next."""
+        """Values of all devices: raw up to 6 hours, means of 5 minutes up to 7 days, else of an hour. A finer level that
+        was deleted is replaced by the next."""
         for table, longest in _LEVELS:
             if end_ms - start_ms > longest:
                 continue
@@ -109,7 +117,7 @@ class Samples:
         """By `use_key` of the holding: hours in a row as one, divided at `days`."""
         columns: list[NDArray[np.int64]] = []
         for row in self._tables.overlapping("use", start_ms, end_ms):
-            found = np.frombuffer(row.data, _USE_ROW)
+            _, found = _use_block(row.data)
             table = np.empty((5, len(found)), np.int64)
             table[0] = found["holding"].view(np.int64)
             table[1] = row.start_ms + found["first"].astype(np.int64) * _SLOT_MS
@@ -118,6 +126,29 @@ class Samples:
             table[4] = found["used"]
             columns.append(table)
         return _merged(np.concatenate(columns, axis=1), days) if columns else {}
+
+    def team_hours(self, start_ms: int, end_ms: int) -> dict[str, TeamHours]:
+        """GPU-hours of each team in each hour of the window; what was not measured is not counted."""
+        hours = -(-(end_ms - start_ms) // HOUR_MS)
+        found: dict[str, TeamHours] = {}
+        for row in self._tables.overlapping("use", start_ms, end_ms):
+            hour = (row.start_ms - start_ms) // HOUR_MS
+            names, table = _use_block(row.data)
+            if hour < 0:
+                continue
+            slots = table["end"].astype(np.int64) - table["first"]
+            held = slots * table["share"] / (_SLOTS * _MILLI)
+            sums = [
+                np.bincount(table["team"], weights, len(names))
+                for weights in (held, held * table["active"] / _PARTS, held * table["used"] / _PARTS)
+            ]
+            for at, name in enumerate(names):
+                team = found.get(name)
+                if team is None:
+                    team = found[name] = TeamHours(*(np.zeros(hours) for _ in range(3)))
+                for values, of_teams in zip(team, sums, strict=True):
+                    values[hour] += of_teams[at]
+        return found
 
     def power(self, start_ms: int, end_ms: int) -> dict[str, float]:
         """The mean power of each device in watts."""
@@ -212,13 +243,22 @@ class Samples:
         used = means(Block(util.devices, util.times_ms, measured.astype(np.float32)), slots, _SLOT_MS).values
         active = means(Block(util.devices, util.times_ms, is_active.astype(np.float32)), slots, _SLOT_MS).values
         row_of = {int(number): at for at, number in enumerate(util.devices)}
-        found: list[tuple[int, int, int, int, int]] = []
+        found: list[_UseRow] = []
+        teams: dict[str, int] = {}
         for key, holding in self._ledger.holdings(start, start + HOUR_MS).items():
-            names = [one.part or one.device for one in holding.devices]
-            rows = [row_of[self._numbers[name]] for name in names if self._numbers.get(name) in row_of]
+            rows = [row_of[number] for one in holding.devices if (number := self._measured(one, row_of)) is not None]
             if rows:
-                found += _runs(use_key(key), holding, start, active[rows], used[rows])
-        return np.array(found, _USE_ROW).tobytes()
+                share = sum(one.share for one in holding.devices) * _MILLI // FULL_SHARE
+                who = (use_key(key), teams.setdefault(holding.holder.team, len(teams)), min(share, _MOST_SHARE))
+                found += _runs(who, holding, start, active[rows], used[rows])
+        return msgspec.msgpack.encode((list(teams), np.array(found, _USE_ROW).tobytes())) if found else b""
+
+    def _measured(self, one: DeviceShare, known: Mapping[int, int]) -> int | None:
+        """The number under which the device was measured: its part, or for a replica the whole GPU."""
+        for name in (one.part, one.device):
+            if name and (number := self._numbers.get(name)) is not None and number in known:
+                return number
+        return None
 
     def _put(self, table: Table, metric: str, interval: tuple[int, int], block: Block) -> None:
         start, end = interval
@@ -253,7 +293,25 @@ class Samples:
                 self._tables.delete_ended(table, now_ms - length * tenth // 10)
 
 
-_USE_ROW = np.dtype([("holding", "<u8"), ("first", "u1"), ("end", "u1"), ("active", "<u2"), ("used", "<u2")])
+_UseRow = tuple[int, int, int, int, int, int, int]
+_USE_ROW = np.dtype(
+    [
+        ("holding", "<u8"),
+        ("team", "<u2"),
+        ("share", "<u4"),
+        ("first", "u1"),
+        ("end", "u1"),
+        ("active", "<u2"),
+        ("used", "<u2"),
+    ]
+)
+_MILLI, _MOST_SHARE = 1000, 2**32 - 1
+
+
+def _use_block(data: bytes) -> tuple[list[str], NDArray[np.void]]:
+    """The teams of an hour, and its rows."""
+    names, rows = msgspec.msgpack.decode(data, type=tuple[list[str], bytes])
+    return names, np.frombuffer(rows, _USE_ROW)
 
 
 def use_key(uid: str) -> int:
@@ -261,9 +319,7 @@ def use_key(uid: str) -> int:
     return int.from_bytes(blake2b(uid.encode(), digest_size=8).digest(), "little") >> 1
 
 
-def _runs(
-    key: int, holding: Holding, start: int, active: Values, used: Values
-) -> Iterable[tuple[int, int, int, int, int]]:
+def _runs(who: tuple[int, int, int], holding: Holding, start: int, active: Values, used: Values) -> Iterable[_UseRow]:
     """Slots in a row with measurements while the pod held the devices, with their means."""
     first = max(0, (holding.start_ms - start) // _SLOT_MS)
     end = _SLOTS if holding.end_ms is None else min(_SLOTS, -(-(holding.end_ms - start) // _SLOT_MS))
@@ -276,7 +332,7 @@ def _runs(
         if run > at:
             parts = active[:, at:run], used[:, at:run]
             busy, mean = (round(float(np.nanmean(part)) * _PARTS) for part in parts)
-            yield key, at, run, min(busy, _PARTS), min(mean, _PARTS)
+            yield (*who, at, run, min(busy, _PARTS), min(mean, _PARTS))
         at = run + 1
 
 
