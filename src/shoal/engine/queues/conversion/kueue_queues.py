@@ -39,7 +39,7 @@ class KueueObjects(msgspec.Struct, frozen=True):
     local_queues: Sequence[LocalQueue] = ()
 
 
-class _Node(msgspec.Struct):
+class _ReadQueue(msgspec.Struct):
     """A cluster queue or cohort while it is read. Own amounts first, then with the children's."""
 
     name: str
@@ -53,22 +53,24 @@ class _Node(msgspec.Struct):
 
 def from_kueue(objects: KueueObjects) -> Queues:
     losses = [*_flavor_losses(objects), *_queue_losses(objects.cluster_queues)]
-    nodes: dict[str, _Node] = {}
+    nodes: dict[str, _ReadQueue] = {}
     for cohort in objects.cohorts:
         name = cohort.metadata.name
         weight = float(cohort.spec.fair_sharing.weight.nano) / 1e9
-        nodes[name] = _Node(name, cohort.spec.parent_name, *_sums(cohort.spec.resource_groups), weight, is_cohort=True)
+        nodes[name] = _ReadQueue(
+            name, cohort.spec.parent_name, *_sums(cohort.spec.resource_groups), weight, is_cohort=True
+        )
     parents = [queue.spec.cohort_name or queue.spec.cohort for queue in objects.cluster_queues]
     for parent in [*parents, *(node.parent for node in list(nodes.values()))]:
         if parent and parent not in nodes:
-            nodes[parent] = _Node(parent, "", {}, {}, {}, is_cohort=True)
+            nodes[parent] = _ReadQueue(parent, "", {}, {}, {}, is_cohort=True)
     by_queue = {queue.metadata.name: queue for queue in objects.cluster_queues}
     for (name, queue), parent in zip(by_queue.items(), parents, strict=True):
         if name in nodes:
             losses.append(f"cluster queue {name}: a cohort has the same name; one of them must be renamed first")
             continue
         weight = float(queue.spec.fair_sharing.weight.nano) / 1e9
-        nodes[name] = _Node(name, parent, *_sums(queue.spec.resource_groups), weight)
+        nodes[name] = _ReadQueue(name, parent, *_sums(queue.spec.resource_groups), weight)
     whole = {name: _whole(nodes, name, frozenset()) for name in nodes}
     locals_of: dict[str, list[tuple[str, str]]] = {}
     for local in objects.local_queues:
@@ -82,7 +84,7 @@ def from_kueue(objects: KueueObjects) -> Queues:
 
 
 def _neutral(
-    node: _Node, whole: Mapping[str, int], queue: ClusterQueue | None, locals_: tuple[tuple[str, str], ...]
+    node: _ReadQueue, whole: Mapping[str, int], queue: ClusterQueue | None, locals_: tuple[tuple[str, str], ...]
 ) -> NeutralQueue:
     if node.parent:
         limit = {name: whole[name] + most for name, most in node.borrowing.items()}
@@ -102,7 +104,7 @@ def _neutral(
     )
 
 
-def _whole(nodes: Mapping[str, _Node], name: str, seen: frozenset[str]) -> dict[str, int]:
+def _whole(nodes: Mapping[str, _ReadQueue], name: str, seen: frozenset[str]) -> dict[str, int]:
     """The quota with that of all below; a cycle of parents ends where it closes."""
     total = dict(nodes[name].nominal)
     for child in nodes.values():
@@ -138,7 +140,10 @@ def _flavor_losses(objects: KueueObjects) -> list[str]:
     losses: list[str] = []
     used = {
         flavor.name
-        for groups in (each.spec.resource_groups for each in (*objects.cluster_queues, *objects.cohorts))
+        for groups in (
+            *(queue.spec.resource_groups for queue in objects.cluster_queues),
+            *(cohort.spec.resource_groups for cohort in objects.cohorts),
+        )
         for group in groups
         for flavor in group.flavors
     }
