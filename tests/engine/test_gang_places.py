@@ -43,6 +43,12 @@ CASES: dict[str, Case] = {
     "of equal racks the one with the first node": Case(
         racks(2, 2), G.pods(4).gpus(8).minimum(2).required("rack"), ["r0n0", "r0n1"]
     ),
+    "a required rack: of the block with the least room before the tightest of another block": Case(
+        [*racks(1, 1, 1, block="a", first="a"), *racks(1, 1, block="b", first="b")],
+        G.pods(2).gpus(2).required("rack"),
+        ["br0n0"] * 2,
+        (("ar0n0", 4), ("ar1n0", 2), ("br1n0", 6)),
+    ),
     "inside the rack as few nodes as possible, the largest first": Case(
         racks(3), G.pods(10).gpus(1).required("rack"), ["r0n1"] * 8 + ["r0n2"] * 2, (("r0n0", 5), ("r0n2", 6))
     ),

@@ -9,6 +9,7 @@ import msgspec
 
 from shoal.api.claims import ResourceClaim
 from shoal.api.device_classes import DeviceClass
+from shoal.api.groups.kai import QUEUE_LABEL
 from shoal.api.slices import ResourceSlice
 from shoal.api.wire import dec_hook
 from shoal.engine.events import Event
@@ -74,7 +75,11 @@ def _claim(dra: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     else:
         exactly["allocationMode"] = "All"
     claim = {
-        "metadata": {"name": given["name"], "namespace": given.get("namespace", "default")},
+        "metadata": {
+            "name": given["name"],
+            "namespace": given.get("namespace", "default"),
+            "labels": {QUEUE_LABEL if key == "queue" else key: value for key, value in given.get("labels", {}).items()},
+        },
         "spec": {"devices": {"requests": [{"name": "request", "exactly": exactly}]}},
     }
     users = given.get("reservedForCount", 0)

@@ -43,6 +43,8 @@ class Layout(msgspec.Struct, frozen=True, cache_hash=True):
     """The MIG layout by which devices are cut on demand; empty when instances are fixed or there are none."""
     mig_devices: tuple[int, ...] = ()
     """The devices in MIG mode; they serve no other ask."""
+    is_mig_single: bool = False
+    """Its GPUs are MIG instances under the name of whole ones (the strategy `single`): no part of one can be had."""
     broken: tuple[int, ...] = ()
     """Unhealthy devices, which cannot be allocated."""
 

@@ -32,6 +32,7 @@ class Code(StrEnum):
     AFFINITY = "NodeAffinityMismatch"
     TAINTED = "UntoleratedTaint"
     SHARING_UNSEEN = "GpuSharingUnseen"
+    INSTANCES = "GpusAreMigInstances"
     GPU_MODEL = "GpuModelMismatch"
     PORTS = "HostPortTaken"
     INSUFFICIENT = "Insufficient"

@@ -20,6 +20,7 @@ CAUSES: Mapping[Code, str] = {
     Code.TAINTED: "node(s) had untolerated taint {{{detail}}}",
     Code.SHARING_UNSEEN: "node(s) shared with schedulers that see no parts of GPUs "
     "(keep nodes for parts with taint shoal.dev/gpu-sharing:NoSchedule)",
+    Code.INSTANCES: "node(s) had MIG instances in place of GPUs, which cannot be divided",
     Code.GPU_MODEL: "node(s) had no GPU of model {detail}",
     Code.PORTS: "node(s) didn't have free ports for the requested pod ports",
     Code.INSUFFICIENT: "Insufficient {detail}",

@@ -36,6 +36,7 @@ SHARING = "nvidia.com/gpu.sharing-strategy"
 ISLAND_SIZE = shared.ISLAND_SIZE
 NVLINK = shared.NVLINK
 MIG_STRATEGY = "nvidia.com/mig.strategy"
+MIG_ROLE = "node-role.kubernetes.io/mig-enabled"
 
 # Shoal's own, as annotations; on nodes as labels too.
 SHARING_TAINT = "shoal.dev/gpu-sharing"

@@ -75,6 +75,7 @@ def layout_of_node(
         numa=_numa(settings, gpus) or (register.numa if register else ()),
         numa_policy=_policy(settings),
         mig=mig,
+        is_mig_single=not mig and _is_mig_single(labels, allocatable),
         mig_devices=tuple(device for device in mig_devices if device not in broken),
         broken=broken,
     )
@@ -137,6 +138,15 @@ def _memory(labels: Mapping[str, str], where: Where) -> int:
         profile = layout.profile(product.mig_profile) if layout is not None else None
         return (profile.memory_mib or 0) if profile is not None else 0
     return product.model.memory_mib()
+
+
+def _is_mig_single(labels: Mapping[str, str], allocatable: Mapping[str, int]) -> bool:
+    """The strategy label alone is no sign: it is on every node of a cluster."""
+    if labels.get(names.MIG_STRATEGY) != "single":
+        return False
+    has_role = labels.get(names.MIG_ROLE, "false") == "true"
+    has_instances = any(name.startswith(names.MIG_PREFIX) for name in allocatable)
+    return has_role or has_instances or bool(read_product(labels.get(names.PRODUCT, "")).mig_profile)
 
 
 def _mig(settings: _NodeSettings, labels: Mapping[str, str], gpus: int) -> tuple[str, tuple[int, ...]]:

@@ -47,6 +47,7 @@ class DevicePlanes:
         "islands",
         "layouts",
         "memory_mib",
+        "mig_single",
         "numa",
         "numa_cores_milli",
         "odd",
@@ -84,6 +85,8 @@ class DevicePlanes:
         """Of the rows whose summaries are not those of plain devices: replicated, or cut into instances."""
         self.strict: dict[int, Layout] = {}
         """Of the rows whose kubelet turns pods away for where their devices lie."""
+        self.mig_single: dict[int, Layout] = {}
+        """Of the rows whose GPUs are MIG instances under the name of whole ones."""
         self.overloaded: set[int] = set()
         """Rows with a device of which more is requested than it has, nominations included."""
         self._nominations: dict[int, list[DeviceGrant]] = {}
@@ -289,6 +292,7 @@ class DevicePlanes:
             (self.layouts, layout != PLAIN),
             (self.odd, layout.is_replicated() or bool(layout.mig or layout.mig_devices or layout.broken)),
             (self.strict, layout.is_strict()),
+            (self.mig_single, layout.is_mig_single),
         ):
             if belongs:
                 kept[row] = layout

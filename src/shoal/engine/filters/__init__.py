@@ -8,6 +8,7 @@ from shoal.engine.filters.closeness import Closeness
 from shoal.engine.filters.device_capacity import DeviceCapacity
 from shoal.engine.filters.gpu_model import GpuModel
 from shoal.engine.filters.kubelet_refusals import KubeletRefusals
+from shoal.engine.filters.mig_instances import MigInstances
 from shoal.engine.filters.node_affinity import NodeAffinity
 from shoal.engine.filters.node_name import NodeName
 from shoal.engine.filters.ports import HostPorts
@@ -22,6 +23,7 @@ STATIC_FILTERS: tuple[StaticFilter, ...] = (
     NodeName(),
     Taints(),
     SharedGpus(),
+    MigInstances(),
     NodeAffinity(),
     GpuModel(),
 )

@@ -6,10 +6,12 @@
     closest             as preferred, from the innermost level
 
 Of several domains, those where pods of the gang were promised room come first, then the one where it ran before, then
-those with the fewest domains of the preferred level, with the least free capacity, with the first node. Pods of a team
-that run hold it in their domain. A team of which none run goes back to the required domain it was in before any other
-is looked at, however close together it could be there; but it does not wait for it. Counts only discard and order;
-whether the team really fits is tried on the ledger.
+those with the fewest domains of the preferred level. Among equals the order is that of a walk of the tree from the
+outermost level in: at each level the domain with the least free capacity first, then the one with the first node.
+
+Pods of a team that run hold it in their domain. A team of which none run goes back to the required domain it was in
+before any other is looked at, however close together it could be there; but it does not wait for it. Counts only
+discard and order; whether the team really fits is tried on the ledger.
 """
 
 from __future__ import annotations
@@ -196,9 +198,27 @@ class DomainSearch:
         nominated = ~np.isin(domains, tree.codes[level][self._nominated])
         left = np.ones(len(domains), np.bool_) if self.home is None else domains != tree.codes[level].item(self.home)
         breadth = self._breadth(level, domains)
-        order = np.lexsort((tree.first_rank[level].take(domains), capacity, breadth, left, nominated))
+        around = self._around(level, domains)
+        order = np.lexsort((tree.first_rank[level].take(domains), capacity, *around, breadth, left, nominated))
         chosen: list[int] = domains[order].tolist()
         return chosen
+
+    def _around(self, level: int, domains: Rows) -> list[Counts]:
+        """The places of the domains around these in a walk of the tree, for `lexsort`: the outermost last.
+
+        At each level the domain with the least capacity comes first, then the one with the first node."""
+        tree = self.tree
+        firsts = np.array([tree.rows_of(level, domain)[0] for domain in domains.tolist()], np.int64)
+        keys: list[Counts] = []
+        for outer in range(level - 1, -1, -1):
+            codes = tree.codes[outer].take(firsts)
+            if (codes == codes[0]).all():
+                continue
+            capacity = np.zeros(len(tree.first_rank[outer]), np.int64)
+            for each in self._capacities.values():
+                capacity += tree.sums(outer, self._countable(each, outer))
+            keys += [tree.first_rank[outer].take(codes), capacity.take(codes)]
+        return keys
 
     def _row_before(self, cluster: Cluster, want: PodsToPlace) -> int | None:
         """Of the nodes where it ran, the latest that is still there and has the levels that matter."""

@@ -34,6 +34,12 @@ def column_of(cluster: Cluster, resource: str) -> int:
     return cluster.column(resource) if column is None else column
 
 
+def asked_column(cluster: Cluster, resource: str) -> int:
+    """The same, or -1 for a resource that no pod asks for: a score may name any, and it does not count."""
+    column = _COLUMNS.get(resource, cluster.resources.find(resource))
+    return -1 if column is None else column
+
+
 class Packed(msgspec.Struct, frozen=True):
     """The less a node has free of one resource, the better; nodes without it come last."""
 
@@ -73,8 +79,8 @@ class WeightedBinpack(msgspec.Struct, frozen=True):
 
     def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:
         taken = cluster.charge(ask).taken
-        asked = [(column_of(cluster, name), weight) for name, weight in self.weights if weight > 0]
-        asked = [(column, weight) for column, weight in asked if taken[column] > 0]
+        asked = [(asked_column(cluster, name), weight) for name, weight in self.weights if weight > 0]
+        asked = [(column, weight) for column, weight in asked if column >= 0 and taken[column] > 0]
         whole = sum(weight for _, weight in asked)
         if not whole:
             return None
@@ -102,11 +108,11 @@ class PerResource(msgspec.Struct, frozen=True):
     def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:
         taken = cluster.charge(ask).taken
         asked = [
-            (column_of(cluster, name), kind == "MostAllocated", weight)
+            (asked_column(cluster, name), kind == "MostAllocated", weight)
             for name, kind, weight in self.strategies
             if weight > 0
         ]
-        asked = [each for each in asked if taken[each[0]] > 0]
+        asked = [each for each in asked if each[0] >= 0 and taken[each[0]] > 0]
         whole = sum(weight for _, _, weight in asked)
         if not whole:
             return None

@@ -22,7 +22,7 @@ from shoal.engine.queues.disciplines.kai.fair_jobs import BELOW_MINIMUM, FairJob
 from shoal.engine.queues.disciplines.kai.fair_queues import NOTHING, Amounts3, QueueNode, plus
 from shoal.engine.queues.disciplines.kai.min_runtime import preempt_min_runtime_s, reclaim_min_runtime_s
 from shoal.engine.queues.disciplines.kai.queue_order import JobsByQueue, QueueKey, queue_key
-from shoal.engine.queues.disciplines.kai.reclaim_rules import is_fair, may_reclaim
+from shoal.engine.queues.disciplines.kai.reclaim_rules import is_fair, may_reclaim, may_yield_to
 from shoal.engine.queues.disciplines.kai.serving_order import ServingOrder
 from shoal.engine.queues.disciplines.kai.victim_line import MayYield, VictimLines, VictimStep
 from shoal.engine.queues.disciplines.kai.victim_search import Solution, VictimRules, VictimSearch
@@ -69,6 +69,9 @@ def _takes_step(cycle: FairshareCycle, job: FairJob, stuck: set[Charge], departu
     state = cycle.state
     if (over := cycle.over(job, job.step_amounts)) is not None:
         cycle.note(job, over[0])
+        return False
+    if not cycle.has_claims(job):
+        cycle.note(job, Code.CLAIM_UNUSABLE)
         return False
     pending = cycle.cluster.pending
     charges = {pending[pod].charge for pod in job.step}
@@ -124,7 +127,8 @@ class _VictimAction:
         line = _line(self.cycle, self._action)
         waiting = [job for job in self.cycle.jobs.values() if job.step]
         while (job := line.pop()) is not None:
-            is_tried = self.may_ask(job) and not self.cycle.is_beyond_quota(job) and not self._is_like_failed(job)
+            is_hopeless = self.cycle.is_beyond_quota(job) or not self.cycle.has_claims(job)
+            is_tried = self.may_ask(job) and not is_hopeless and not self._is_like_failed(job)
             if is_tried and not self._makes_room(job, waiting):
                 self._note_failed(job)
             line.changed(job.leaf)
@@ -221,6 +225,7 @@ class _Consolidation(_VictimAction):
             lambda _claimant, _job: MayYield.ALL,
             lambda _claimant, _leaf: True,
             lambda _claimant, found: not found.stops,
+            lambda _claimant, _leaf: False,
             max(0, self.cycle.settings.most_movers),
         )
 
@@ -230,7 +235,9 @@ class _Reclaim(_VictimAction):
         return may_reclaim(job)
 
     def rules(self) -> VictimRules:
-        return VictimRules(self._may_yield, lambda claimant, leaf: leaf is not claimant.leaf, self._accepts)
+        return VictimRules(
+            self._may_yield, lambda claimant, leaf: leaf is not claimant.leaf, self._accepts, may_yield_to
+        )
 
     def _may_yield(self, claimant: FairJob, job: FairJob) -> MayYield:
         of_victim = self.cycle.settings.reclaim_min_runtime_of_victim
@@ -258,7 +265,10 @@ class _Preempt(_VictimAction):
 
     def rules(self) -> VictimRules:
         return VictimRules(
-            self._may_yield, lambda claimant, leaf: leaf is claimant.leaf, lambda _claimant, _found: True
+            self._may_yield,
+            lambda claimant, leaf: leaf is claimant.leaf,
+            lambda _claimant, _found: True,
+            lambda _claimant, _leaf: True,
         )
 
     def _may_yield(self, claimant: FairJob, job: FairJob) -> MayYield:
@@ -269,8 +279,10 @@ class _Preempt(_VictimAction):
 
 def _may_stop(cycle: FairshareCycle, job: FairJob, least_s: float) -> MayYield:
     """A job that has not run for long enough gives up only what it has above its minimum."""
-    is_protected = least_s and cycle.state.now_s - job.started_s < least_s
-    return MayYield.SURPLUS if is_protected else MayYield.ALL
+    if not least_s or cycle.state.now_s - job.started_s >= least_s:
+        return MayYield.ALL
+    cycle.due_s = min(cycle.due_s, job.started_s + least_s)
+    return MayYield.SURPLUS
 
 
 def _stopped(cycle: FairshareCycle, step: VictimStep, found: Solution) -> Amounts3:
@@ -293,7 +305,10 @@ def evict_stale(cycle: FairshareCycle, since_s: dict[str, float]) -> None:
             continue
         began_s = facts.stale_since_s if facts.stale_since_s is not None else since_s.get(job.name, state.now_s)
         stale[job.name] = began_s
-        if grace_s < 0 or state.now_s - began_s < grace_s:
+        if grace_s < 0:
+            continue
+        if state.now_s - began_s < grace_s:
+            cycle.due_s = min(cycle.due_s, began_s + grace_s)
             continue
         for pod in active:
             if cycle.cluster.pods[pod].is_bound:

@@ -7,6 +7,7 @@ that a failed trial leaves neither placements nor amounts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -15,13 +16,14 @@ import numpy as np
 from shoal.engine.charges import Charge
 from shoal.engine.cycle_state import CycleState
 from shoal.engine.device_demand import COMPUTE, DeviceGrant, MemoryShares, VirtualGpus
+from shoal.engine.facts import CPU, GPU_MILLI, MEMORY
 from shoal.engine.gangs.attempt import place_gang
 from shoal.engine.gangs.next_pods import GangDemand, PodsToPlace
 from shoal.engine.gangs.search import Search
 from shoal.engine.pods import PodAllocation
 from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob, jobs_of, sum_of
-from shoal.engine.queues.disciplines.kai.fair_queues import EACH, Amounts3, FairQueue, QueueNode, QueueTree
-from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts, total_amounts
+from shoal.engine.queues.disciplines.kai.fair_queues import EACH, Amounts3, FairQueue, QueueNode, QueueTree, is_within
+from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts, gpu_options, total_amounts
 from shoal.engine.reasons import Code
 
 
@@ -65,6 +67,8 @@ class FairshareCycle:
         """What was charged, in order; negative amounts were taken off."""
         self.why: dict[str, Code] = {}
         """Job -> why it was not served."""
+        self.due_s = math.inf
+        """When the passing of time alone may change a decision."""
         self.touched: set[FairJob] = set()
         """Jobs that were given room, or that yielded."""
         self.versions: dict[QueueNode, int] = {}
@@ -95,6 +99,16 @@ class FairshareCycle:
                     return Code.OVER_QUOTA, node
         return None
 
+    def has_claims(self, job: FairJob) -> bool:
+        """Whether every claim on GPUs that the next step shares with others carries the label of the job's queue."""
+        for pod in job.step:
+            for ref in self.cluster.pending[pod].charge.ask.claims:
+                shared = self.cluster.dra.shared.find(ref.shared) if ref.shared else None
+                facts = shared.facts if shared is not None else None
+                if facts is not None and facts.queue != job.leaf.name and gpu_options(self.cluster, ref):
+                    return False
+        return True
+
     def is_beyond_quota(self, job: FairJob) -> bool:
         """Whether it is never preempted and would exceed a quota, whoever yields."""
         if job.is_preemptible:
@@ -107,6 +121,21 @@ class FairshareCycle:
         asked = sum(_plain_milli(cluster.pending[pod].charge) for pod in job.step)
         departing = sum(cluster.pods[pod].charge.gpu_milli for pod in cluster.terminating)
         return asked <= cluster.gpu_free_milli + departing
+
+    def shortage(self, step: Sequence[str]) -> Amounts3 | None:
+        """What all nodes together lack for a step; None if nothing, or if that cannot be counted."""
+        cluster = self.cluster
+        charges = [cluster.pending[pod].charge for pod in step]
+        if cluster.devices.odd or any(not _plain_milli(charge) and charge.ask.devices for charge in charges):
+            return None
+        free = np.maximum(cluster.free[: cluster.rows][cluster.alive[: cluster.rows]], 0).sum(axis=0)
+        asked = sum_of(self.amounts.of(charge) for charge in charges)
+        lacks = [max(0, asked[at] - int(free[column])) for at, column in enumerate((GPU_MILLI, CPU, MEMORY))]
+        return lacks if any(lacks) else None
+
+    def covers(self, short: Amounts3, amounts: Iterable[Amounts3]) -> bool:
+        """Whether what is lacking is among these amounts."""
+        return is_within(short, sum_of(amounts))
 
     def note(self, job: FairJob, code: Code) -> None:
         """Why a job was not served, as found last."""

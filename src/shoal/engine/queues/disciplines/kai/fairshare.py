@@ -42,11 +42,14 @@ class Fairshare:
         self.stale_since_s: dict[str, float] = {}
         """Gang -> since when it has run below its minimum."""
         self.last: FairshareCycle | None = None
-        """The latest cycle: its shares, and the reasons why jobs wait."""
+        """The latest cycle that decided anything: its shares, and the reasons why jobs wait."""
+        self._state: CycleState | None = None
+        self._quiet: tuple[object, ...] | None = None
+        """The facts under which nothing is left to decide; None while there may be."""
 
     def steps(self) -> tuple[Step, ...]:
         """The actions in their configured order."""
-        return tuple(self._step(action) for action in self.actions)
+        return (*(self._step(action) for action in self.actions), self._end)
 
     def _step(self, action: str) -> Step:
         if action == STALE:
@@ -54,6 +57,25 @@ class Fairshare:
         return partial(self._run, ACTIONS[action])
 
     def _run(self, action: Callable[[FairshareCycle], None], state: CycleState) -> None:
-        if self.last is None or self.last.state is not state:
-            self.last = FairshareCycle(state, self.queues, self.settings, self.usage)
-        action(self.last)
+        if self._state is not state:
+            self._state = state
+            if not self._is_quiet(state):
+                self._quiet = None
+                self.last = FairshareCycle(state, self.queues, self.settings, self.usage)
+        if self._quiet is None and self.last is not None:
+            action(self.last)
+
+    def _end(self, state: CycleState) -> None:
+        if self._quiet is None and not state.intentions:
+            self._quiet = self._facts(state)
+
+    def _is_quiet(self, state: CycleState) -> bool:
+        """Whether the latest cycle found nothing to do, and nothing has changed since, time included."""
+        if self.last is None or self._quiet is None or state.now_s >= self.last.due_s:
+            return False
+        return self._quiet == self._facts(state)
+
+    def _facts(self, state: CycleState) -> tuple[object, ...]:
+        cluster = state.cluster
+        waiting = cluster.pending.arrivals, len(cluster.pending)
+        return cluster.version, waiting, self.queues, self.settings, self.usage, self.actions

@@ -1,6 +1,6 @@
 """Prefers nodes as KAI does: a profile of scores, each of which outranks all below it.
 
-    a pod's preferred node affinity
+    preferred node affinity, pod affinity and spread of the pod
     a GPU that is shared already, for a share, unless shares are spread over GPUs
     a node without GPUs, for pods that ask for none
     density: the fewest free GPUs or cores, or the largest part of them free where work is spread
@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_choice import TIGHTEST
-from shoal.engine.device_demand import FULL_MILLI, DeviceGrant, GpuShare, GpuShares, MemoryShares
+from shoal.engine.device_demand import FULL_MILLI, PARTS, DeviceGrant, GpuShare, GpuShares, MemoryShares
 from shoal.engine.devices.kinds import kind_of
 from shoal.engine.devices.node_devices import NodeDeviceState
+from shoal.engine.domains.soft import Soft
 from shoal.engine.facts import CPU, GPU_MILLI
 from shoal.engine.profile import Profile
 from shoal.engine.scores.preferences import PreferredAffinity
@@ -26,17 +28,18 @@ from shoal.engine.scores.rule import NodeRule, Points, StaticScore
 from shoal.engine.scores.strategies import FINEST
 from shoal.engine.window import Window
 
-_FAR = 1 << 21
+_FAR = 1 << 20
 """Between one rule and the next that counts only among equals. All of it must stay below 2^30."""
-_FINE_CORES = 5
-"""Cores are compared in steps of 32 thousandths, so that nodes of 20,000 of them stay below that, too."""
+_FINE_CORES = 6
+"""Cores are compared in steps of 64 thousandths, so that nodes of 20,000 of them stay below that, too."""
 
 
 def kai_profile(*, gpu_spread: bool = False, cpu_spread: bool = False, shares_spread: bool = False) -> Profile:
     """`nodeplacement` for pods with and without GPUs, and `gpuspread` or `gpupack`."""
     density = NodeDensity(gpu_spread=gpu_spread, cpu_spread=cpu_spread, shared_first=not shares_spread)
     static: tuple[tuple[StaticScore, int], ...] = ((PreferredAffinity(), 2 * _FAR),)
-    return Profile("KAI", static, ((density, 1),), devices=EmptiestDevice() if shares_spread else TIGHTEST)
+    devices = EmptiestDevice() if shares_spread else TIGHTEST
+    return Profile("KAI", static, ((density, 1),), Soft(affinity=2 * _FAR, spread=2 * _FAR), devices)
 
 
 class NodeDensity(msgspec.Struct, frozen=True):
@@ -48,7 +51,7 @@ class NodeDensity(msgspec.Struct, frozen=True):
     """A share goes where a device is shared already."""
 
     def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:
-        share = ask.devices.milli if isinstance(ask.devices, GpuShare) else 0
+        is_share = self.shared_first and isinstance(ask.devices, PARTS)
         on_devices = ask.devices is not None or bool(ask.claims)
         column, spread = (GPU_MILLI, self.gpu_spread) if on_devices else (CPU, self.cpu_spread)
 
@@ -62,12 +65,22 @@ class NodeDensity(msgspec.Struct, frozen=True):
                 result = np.where(total > 0, _FAR // 2 - near, 0)
             if not on_devices:
                 result = result + np.where(window.total[:, GPU_MILLI] > 0, 0, _FAR)
-            elif share and self.shared_first:
+            elif is_share:
                 left = cluster.devices.compute[window.rows]
+                share = _share_milli(cluster, ask, window.rows)[:, None]
                 result = result + _FAR * ((left >= share) & (left < FULL_MILLI)).any(axis=1)
             return np.asarray(result, np.int64)
 
         return points
+
+
+def _share_milli(cluster: Cluster, ask: Ask, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What a share takes of a device of each node."""
+    if isinstance(ask.devices, MemoryShares):
+        size = np.maximum(cluster.devices.memory_mib[rows].astype(np.int64), 1)
+        return -(-ask.devices.mib * FULL_MILLI // size)
+    milli = ask.devices.milli if isinstance(ask.devices, GpuShare | GpuShares) else 0
+    return np.full(len(rows), milli, np.int64)
 
 
 class EmptiestDevice:

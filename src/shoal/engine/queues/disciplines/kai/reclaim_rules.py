@@ -34,6 +34,12 @@ def may_reclaim(job: FairJob) -> bool:
     return is_within(after, leaf.fair_share)
 
 
+def may_yield_to(claimant: FairJob, victim: QueueNode) -> bool:
+    """Whether work of a queue may be stopped for the claimant before any other has been."""
+    ours, theirs = meeting_point(claimant.leaf, victim)
+    return _may_yield(ours, theirs, claimant.step_amounts, NOTHING)
+
+
 def is_fair(cycle: FairshareCycle, job: FairJob, step: Amounts3, victims: list[tuple[VictimStep, Amounts3]]) -> bool:
     """Whether the claimant may take exactly this from these, in this order."""
     if not job.is_preemptible and any(

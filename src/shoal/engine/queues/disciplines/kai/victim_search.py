@@ -28,6 +28,8 @@ _MOST_FROM_SCRATCH = 6
 """A claimant of more pods is placed pod by pod, and only the outcome as a whole."""
 
 _LONG_WALK = 256
+_MOST_MOVE_TRIALS = 64
+"""Nodes that are tried for one pod although some of the work on them could only move elsewhere."""
 
 Destination = tuple[str, int, DeviceGrant | None]
 
@@ -58,6 +60,8 @@ class VictimRules:
     leaves: Callable[[FairJob, QueueNode], bool]
     """In which queues it may be."""
     accepts: Accepts
+    may_stop: Callable[[FairJob, QueueNode], bool]
+    """Whether work of a queue may be stopped for a claimant at all; otherwise it may only move."""
     most_jobs: int = 0
     """Jobs that are looked at for one claimant; 0 is all of them."""
 
@@ -100,9 +104,7 @@ class VictimSearch:
         found = self._try(claimant, pods, recorded)
         if found is not None:
             return found
-        charges = {self._cycle.cluster.pending[pod].charge for pod in pods}
-        walk = self._walk(claimant, recorded)
-        for victims in walk.chances(charges if self._lacks_room(claimant, charges) else None):
+        for victims in self._chances(claimant, pods, self._walk(claimant, recorded)):
             found = self._try(claimant, pods, [*recorded, *victims])
             if found is not None:
                 return found
@@ -139,8 +141,7 @@ class VictimSearch:
         cycle = self._cycle
         if self._may_place(claimant, [pod]) and cycle.place(claimant, [pod]):
             return True
-        charges = {cycle.cluster.pending[pod].charge}
-        for victims in walk.chances(charges if self._lacks_room(claimant, charges) else None):
+        for victims in self._chances(claimant, [pod], walk):
             mark = cycle.mark()
             for step in victims:
                 cycle.take_off(step.job, step.pods, returns=True)
@@ -150,6 +151,32 @@ class VictimSearch:
                 return True
             cycle.rollback(mark)
         return False
+
+    def _chances(self, claimant: FairJob, pods: list[str], walk: VictimWalk) -> Iterator[list[VictimStep]]:
+        """Those that would have to leave a node for these pods, as far as that is worth a trial."""
+        cycle, rules = self._cycle, self._rules
+        charges = {cycle.cluster.pending[pod].charge for pod in pods}
+        lacks_room = self._lacks_room(claimant, charges)
+        may_stop: dict[QueueNode, bool] = {}
+        short = cycle.shortage(claimant.step) if lacks_room else None
+        if short is not None and not any(self._lines.lines[leaf] for leaf in self._stoppable(claimant, may_stop)):
+            # What may only move leaves its room nowhere.
+            return
+        moves = 0
+        for victims in walk.chances(charges if lacks_room else None):
+            gains = [step for step in victims if _known(may_stop, rules, claimant, step.job.leaf)]
+            if len(gains) < len(victims):
+                moves += 1
+                if moves > _MOST_MOVE_TRIALS or (
+                    short is not None and not cycle.covers(short, [step.amounts for step in gains])
+                ):
+                    continue
+            yield victims
+
+    def _stoppable(self, claimant: FairJob, may_stop: dict[QueueNode, bool]) -> Iterator[QueueNode]:
+        for leaf in self._lines.lines:
+            if self._rules.leaves(claimant, leaf) and _known(may_stop, self._rules, claimant, leaf):
+                yield leaf
 
     def _walk(self, claimant: FairJob, recorded: list[VictimStep]) -> VictimWalk:
         rules = self._rules
@@ -243,6 +270,13 @@ class VictimSearch:
             lasts = cycle.over(claimant, claimant.step_amounts) is None and cycle.place(claimant)
         cycle.rollback(mark)
         return lasts
+
+
+def _known(may_stop: dict[QueueNode, bool], rules: VictimRules, claimant: FairJob, leaf: QueueNode) -> bool:
+    known = may_stop.get(leaf)
+    if known is None:
+        known = may_stop[leaf] = rules.may_stop(claimant, leaf)
+    return known
 
 
 def _of_jobs(steps: Iterable[VictimStep], most: int) -> Iterator[VictimStep]:

@@ -8,6 +8,7 @@ node whose devices do not add up is always worth one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ class VictimWalk:
         self._pair_rows: list[int] = []
         self._pair_steps: list[int] = []
         self._pair_freed: list[Amounts] = []
+        self._pairs: _Pairs | None = None
         self._unclear: set[int] = set(cycle.cluster.devices.odd)
 
     def __len__(self) -> int:
@@ -94,34 +96,55 @@ class VictimWalk:
         """(step, node), in the order of steps, from a step on."""
         if not self._pair_rows:
             return []
-        rows = np.array(self._pair_rows, np.int64)
-        steps = np.array(self._pair_steps, np.int64)
-        alive = ~np.array(self._is_spent)[steps]
-        worth = alive & (steps >= first)
+        pairs = self._pairs
+        if pairs is None or len(pairs.rows) < len(self._pair_rows):
+            pairs = self._pairs = _Pairs.of(self._pair_rows, self._pair_steps, self._pair_freed)
+        alive = ~np.array(self._is_spent)[pairs.steps]
+        worth = alive & (pairs.steps >= first)
         if charges is not None and worth.any():
-            worth &= self._has_room(rows, alive, charges)
-        return list(zip(steps[worth].tolist(), rows[worth].tolist(), strict=True))
+            worth &= self._has_room(pairs, alive, charges)
+        found = np.flatnonzero(worth)
+        found = found[np.argsort(pairs.steps[found], kind="stable")]
+        return list(zip(pairs.steps[found].tolist(), pairs.rows[found].tolist(), strict=True))
 
-    def _has_room(
-        self, rows: NDArray[np.int64], alive: NDArray[np.bool_], charges: Iterable[Charge]
-    ) -> NDArray[np.bool_]:
+    def _has_room(self, pairs: _Pairs, alive: NDArray[np.bool_], charges: Iterable[Charge]) -> NDArray[np.bool_]:
         """Whether the node of each pair would have enough, counting all pairs of that node up to it."""
         cluster = self._cycle.cluster
-        order = np.argsort(rows, kind="stable")
-        freed = np.stack(self._pair_freed)[order] * alive[order, None]
-        total = np.cumsum(freed, axis=0)
-        sorted_rows = rows[order]
-        starts = np.flatnonzero(np.diff(sorted_rows, prepend=-1))
-        before = np.zeros_like(total)
-        before[starts] = total[starts] - freed[starts]
-        group = np.repeat(starts, np.diff(np.append(starts, len(sorted_rows))))
-        free = cluster.free[sorted_rows] + total - before[group]
-        has_room = np.isin(sorted_rows, list(self._unclear)) if self._unclear else np.zeros(len(rows), np.bool_)
+        total = np.cumsum(pairs.freed * alive[:, None], axis=0)
+        before = np.zeros((len(pairs.starts), total.shape[1]), np.int64)
+        before[1:] = total[pairs.starts[1:] - 1]
+        free = cluster.free[pairs.rows] + total - before[pairs.group]
+        has_room = np.isin(pairs.rows, list(self._unclear)) if self._unclear else np.zeros(len(alive), np.bool_)
         for charge in charges:
             has_room |= (free >= _need(charge, cluster.width)).all(axis=1)
-        found = np.empty(len(rows), np.bool_)
-        found[order] = has_room
-        return found
+        return has_room
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """What each step frees on each node, node by node and in the order of steps."""
+
+    rows: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    freed: Amounts
+    starts: NDArray[np.int64]
+    """Where a node begins."""
+    group: NDArray[np.int64]
+    """Pair -> the number of its node among the starts."""
+
+    @classmethod
+    def of(cls, rows: list[int], steps: list[int], freed: list[Amounts]) -> _Pairs:
+        found = np.array(rows, np.int64)
+        order = np.argsort(found, kind="stable")
+        found = found[order]
+        begins = np.diff(found, prepend=-1) != 0
+        return cls(
+            found,
+            np.array(steps, np.int64)[order],
+            np.stack(freed)[order],
+            np.flatnonzero(begins),
+            np.cumsum(begins) - 1,
+        )
 
 
 def _need(charge: Charge, width: int) -> Amounts:
