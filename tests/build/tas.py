@@ -62,7 +62,8 @@ class TasWorld:
 
     def __init__(self, nodes: Iterable[QueueNode], levels: tuple[str, ...] = LEVELS, *gates: str) -> None:
         settings = Settings()
-        self.queues = Queues(msgspec.structs.replace(settings, gates=settings.gates | set(gates)))
+        off = {gate.removeprefix("-") for gate in gates if gate.startswith("-")}
+        self.queues = Queues(msgspec.structs.replace(settings, gates=(settings.gates | set(gates)) - off))
         self.queues.put(TopologyLevels("t", levels))
         self.flavor("f")
         self.queues.put(ClusterQueueFacts("cq"))

@@ -24,8 +24,7 @@ from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.disciplines.volcano.jobs import JobFacts
 from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
 from shoal.engine.queues.disciplines.volcano.queue_forest import GPU, QueueForest, VolcanoQueue
-from shoal.engine.queues.disciplines.volcano.session import Session
-from shoal.engine.queues.disciplines.volcano.session_state import VolcanoFacts
+from shoal.engine.queues.disciplines.volcano.session import Session, VolcanoFacts
 
 GIB = 1 << 30
 PLUGINS = ("priority", "gang", "conformance", "drf", "predicates", "proportion", "nodeorder")

@@ -17,7 +17,7 @@ from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.disciplines.volcano.jobs import JobFacts
 from shoal.engine.queues.disciplines.volcano.objects import Queue as QueueObject
 from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest, engine_amounts, scheduler_queue
-from shoal.engine.queues.disciplines.volcano.session_state import VolcanoFacts
+from shoal.engine.queues.disciplines.volcano.session import VolcanoFacts
 from shoal.units.errors import Where
 
 from .case import Case, Job, Queue

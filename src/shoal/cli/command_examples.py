@@ -37,6 +37,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal queue team-a --workloads",
         "shoal queue -f manifests/ -o json",
     ),
+    "queue convert": (
+        "shoal queue convert --to volcano -f queues.yaml",
+        "kubectl get queues.scheduling.run.ai -o yaml | shoal queue convert --to kueue -n team-a -f -",
+    ),
     "queue diff": ("shoal queue diff -f now.yaml -f proposed.yaml",),
     "scale": ("shoal scale plan", "shoal scale pools -f snapshot.json"),
     "scale plan": (

@@ -86,16 +86,16 @@ CASES = {
         pods(8, topology=required(BLOCK, slice_level=RACK, slice_size=4)),
         "x1=1 x2=3 x3=3 x4=1",
     ),
-    "layers count only where they are switched on": Case(
+    "layers do not count where they are switched off": Case(
         ["b-r1-x1=3", "b-r1-x2=3", "b-r1-x3=2"],
         pods(8, topology=required(BLOCK, layers=(SliceLayer(RACK, 8), SliceLayer(HOST, 2)))),
         "x1=3 x2=3 x3=2",
+        gates=(f"-{LAYERS}",),
     ),
-    "slices within slices": Case(
+    "slices within slices, without any gate set": Case(
         ["b-r1-x1=3", "b-r1-x2=3", "b-r1-x3=4"],
         pods(8, topology=required(BLOCK, layers=(SliceLayer(RACK, 8), SliceLayer(HOST, 2)))),
         "x1=2 x2=2 x3=4",
-        gates=(LAYERS,),
     ),
     "a topology that ends above hosts names all its levels": Case(
         ["b1-r1-x1=1", "b1-r2-x2=2", "b1-r2-x3=1"], pods(4, topology=required(BLOCK)), "b1/r1=1 b1/r2=3", (BLOCK, RACK)

@@ -227,4 +227,9 @@ def _cheapest_division(pods: Sequence[PlacedPod], groups: ReplanGroups) -> tuple
     return (inf, []) if mask else (best[-1], parts)
 
 
-_STEPS: Final[tuple[Callable[[list[list[PlacedPod]], ReplanGroups], bool], ...]] = (_give_up, _divide, _move, _divide_anew)
+_STEPS: Final[tuple[Callable[[list[list[PlacedPod]], ReplanGroups], bool], ...]] = (
+    _give_up,
+    _divide,
+    _move,
+    _divide_anew,
+)

@@ -49,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "TASFailedNodeReplacement",
             "TASFailedNodeReplacementFailFast",
             "TASHandleOverlappingFlavors",
+            "TASMultiLayerTopology",
             "SchedulingEquivalenceHashing",
             "TopologyAwareScheduling",
             "ReclaimablePods",

@@ -9,8 +9,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.queues.disciplines.volcano.actions import ACTIONS
 from shoal.engine.queues.disciplines.volcano.configuration import DEFAULT, VolcanoConfiguration
-from shoal.engine.queues.disciplines.volcano.session import Session
-from shoal.engine.queues.disciplines.volcano.session_state import VolcanoFacts
+from shoal.engine.queues.disciplines.volcano.session import Session, VolcanoFacts
 
 Stamp = tuple[int, ...]
 _NEVER = float("inf")

@@ -6,31 +6,71 @@ that a failed trial leaves neither the ledger nor the amounts of a queue changed
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.cycle_state import CycleState
 from shoal.engine.device_demand import DeviceGrant
 from shoal.engine.plan import Nominate
+from shoal.engine.queues.disciplines.volcano.amounts import Figures
 from shoal.engine.queues.disciplines.volcano.configuration import VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.hooks import Hooks
-from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
+from shoal.engine.queues.disciplines.volcano.jobs import JobFacts, JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins import made_plugins
-from shoal.engine.queues.disciplines.volcano.session_state import SessionState, VolcanoFacts
+from shoal.engine.queues.disciplines.volcano.queue_accounts import QueueAccounts
+from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest
+from shoal.engine.queues.disciplines.volcano.session_facts import SessionFacts
 
 Mark = tuple[int, int, int]
+Load = Mapping[str, Mapping[str, float]]
 
 
-class Session(Hooks, SessionState):
+class VolcanoFacts(msgspec.Struct, frozen=True):
+    """What the discipline reads beside the facts of the engine."""
+
+    forest: QueueForest
+    jobs: Mapping[str, JobFacts]
+    node_load: Load = {}
+    """Measured load of nodes in percent, by node and resource, for the plugin `usage`."""
+
+
+class Session(Hooks):
     """What the actions of one cycle share."""
 
     def __init__(
         self, state: CycleState, facts: VolcanoFacts, configuration: VolcanoConfiguration, memory: dict[str, float]
     ) -> None:
-        SessionState.__init__(self, state, facts, configuration, memory)
-        Hooks.__init__(self, made_plugins(self))
+        """`memory`: what plugins keep from one session to the next."""
+        self.state = state
+        self.cluster = state.cluster
+        self.forest = facts.forest
+        self.node_load = facts.node_load
+        self.configuration = configuration
+        self.memory = memory
+        self.jobs: dict[str, JobState] = {}
+        self.enqueued: dict[str, None] = {}
+        """Jobs that the session admitted, in order."""
+        self.refusals: dict[str, str] = {}
+        """Job -> why the session did not start what it lacks."""
+        self._log: list[tuple[str, JobState, PodOfJob]] = []
+        reader = SessionFacts(self.cluster)
+        for name, job_facts in facts.jobs.items():
+            gang = self.cluster.gangs.find(name)
+            if gang is not None:
+                job = self.jobs[name] = JobState(job_facts, gang)
+                reader.read(job)
+        self.pods: Mapping[str, PodOfJob] = reader.pods
+        """All pods of the jobs."""
+        self.total: Figures = reader.total()
+        self.accounts = QueueAccounts(self.forest, self.jobs.values())
+        super().__init__(made_plugins(self, configuration.tiers))
+
+    @property
+    def now_s(self) -> float:
+        return self.state.now_s
 
     def valid_jobs(self) -> Iterable[JobState]:
         """Jobs that are admitted and may be looked at; the others are refused with their reason."""
@@ -46,12 +86,12 @@ class Session(Hooks, SessionState):
     # -- changes ----------------------------------------------------------------------------------------------------
 
     def mark(self) -> Mark:
-        return self.state.ledger.mark(), len(self.log), len(self.state.intentions)
+        return self.state.ledger.mark(), len(self._log), len(self.state.intentions)
 
     def rollback(self, mark: Mark) -> None:
         ledger_mark, log_mark, intentions = mark
-        while len(self.log) > log_mark:
-            self._undo(*self.log.pop())
+        while len(self._log) > log_mark:
+            self._undo(*self._log.pop())
         self.state.ledger.rollback(ledger_mark)
         del self.state.intentions[intentions:]
 
@@ -62,7 +102,7 @@ class Session(Hooks, SessionState):
         job.best_effort.pop(pod.key, None)
         job.add_ready(pod)
         self.accounts.charge(job.queue, pod.amounts)
-        self.log.append(("placed", job, pod))
+        self._log.append(("placed", job, pod))
 
     def note_pipelined(self, pod: PodOfJob) -> None:
         """The pod was promised capacity that others will free."""
@@ -71,14 +111,14 @@ class Session(Hooks, SessionState):
         job.best_effort.pop(pod.key, None)
         job.add_pipelined(pod)
         self.accounts.charge(job.queue, pod.amounts)
-        self.log.append(("pipelined", job, pod))
+        self._log.append(("pipelined", job, pod))
 
     def note_evicted(self, pod: PodOfJob) -> None:
         """The pod is to leave its node."""
         job = self.jobs[pod.job]
         job.drop_ready(pod)
         self.accounts.charge(job.queue, pod.amounts, -1)
-        self.log.append(("evicted", job, pod))
+        self._log.append(("evicted", job, pod))
 
     def promise(self, pod: PodOfJob, row: int, grant: DeviceGrant | None) -> None:
         """Nominate the pod for a row."""
@@ -110,3 +150,21 @@ class Session(Hooks, SessionState):
             if found is not None:
                 mask = found if mask is None else mask & found
         return None if mask is None else mask.nonzero()[0]
+
+    def within_budgets(self, pods: Sequence[PodOfJob]) -> list[PodOfJob]:
+        """Without the pods whose disruption budgets allow no more evictions, in order."""
+        budgets = self.cluster.budgets
+        if not budgets:
+            return list(pods)
+        left = {name: budget.allowed - self._spent(budget.pods) for name, budget in budgets.items()}
+        found: list[PodOfJob] = []
+        for pod in pods:
+            mine = [name for name, budget in budgets.items() if pod.key in budget.pods]
+            if all(left[name] > 0 for name in mine):
+                found.append(pod)
+                for name in mine:
+                    left[name] -= 1
+        return found
+
+    def _spent(self, pods: frozenset[str]) -> int:
+        return sum(what == "evicted" and pod.key in pods for what, _, pod in self._log)
