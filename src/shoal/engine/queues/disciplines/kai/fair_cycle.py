@@ -77,8 +77,7 @@ class FairshareCycle:
         for job in self.jobs.values():
             held = sum_of(self.amounts.of(pods[pod].charge) for pod in job.active)
             self._charge(job, held, 1)
-            waiting = job.gang.waiting if job.gang is not None else [job.name] if job.name in pending else []
-            wanted = sum_of([held, *(self.amounts.of(pending[pod].charge) for pod in waiting)])
+            wanted = sum_of([held, *(self.amounts.of(pending[pod].charge) for pod in job.gang.waiting)])
             for node in job.leaf.path:
                 for at in EACH:
                     node.requested[at] += wanted[at]
@@ -140,8 +139,7 @@ class FairshareCycle:
     def note(self, job: FairJob, code: Code) -> None:
         """Why a job was not served, as found last."""
         self.why[job.name] = code
-        if job.gang is not None:
-            self.state.why[job.name] = code
+        self.state.why[job.name] = code
 
     def view_changed(self) -> None:
         """The facts are those of another time now: jobs that were decided about are read again."""
@@ -223,7 +221,7 @@ class FairshareCycle:
                     return False
             return True
         gang, claim = job.gang, job.claim
-        if gang is None or claim is None:
+        if claim is None:
             return False
         if whole:
             return place_gang(fitter, gang) is Code.PLACED
