@@ -26,9 +26,7 @@ from shoal.units.near_texts import nearest_name
 _QUEUES, _GROUPS = "queues.scheduling.run.ai", "podgroups.scheduling.run.ai"
 _UNITS = {"gpu": 1000, "cpu": 1, "memory": 1_000_000}
 """The engine's units per unit of a queue's fields."""
-_NAMES = {"gpu": "GPUs", "cpu": "thousandths of a core", "memory": "MB of memory"}
 _MOST_LEAVES = 3
-_MOST_NAMES = 4
 
 UsageOf = Callable[[str, bool], Amounts]
 
