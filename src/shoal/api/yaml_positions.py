@@ -59,7 +59,7 @@ class Positions:
         return Position(mark.line + 1, mark.column + 1)
 
     def span(self, document: int, path: str, *, of_value: bool) -> Span | None:
-        """Where the name of a field is written, or its value. None if it does not exist, or is no scalar on one line."""
+        """Where the name of a field is written, or its value. None if it is absent, or no scalar on one line."""
         parent, node, key = None, self._documents.get(document), None
         for step in _steps(path):
             found = None if node is None else _below(node, step)
