@@ -40,7 +40,7 @@ _VIRTUAL = {
     "build/small_clusters.py": "`pass_time` and `until`",
     "build/storm_replicas.py": "restarts of a replica",
     "build/stormy_api.py": "slow answers",
-    "build/upgraded_releases.py": "the passes of played controllers",
+    "build/upgraded_releases.py": "programs that keep Deployments ready",
 }
 """Builders whose sleeps tests in virtual time pass at once."""
 

@@ -39,7 +39,8 @@ async def store_in_new_versions(
             await _forget(writer, definition, wanted)
         except (RefusedError, ConflictError, TemporaryError) as error:
             report(f"definitions: objects of {address.name} stay stored in the version {former[0]}: {error}")
-        else:
+            continue
+        if number:
             counted = "1 object" if number == 1 else f"{number} objects"
             report(f"definitions: {counted} of {address.name} stored in the version {wanted}")
 
