@@ -29,7 +29,14 @@ from shoal.client.port import Api, Patch
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.install.adoption.plan import adoption_plan, record_of
 from shoal.install.adoption.projects import KAI, KUEUE, VOLCANO, AdoptedProject
-from shoal.install.adoption.record import ADOPTED, REVERTING
+from shoal.install.adoption.record import (
+    ADOPTED,
+    REVERTING,
+    AdoptionRecord,
+    SavedDefinition,
+    SavedDeployment,
+    SavedHook,
+)
 from shoal.install.release import FIELD_MANAGER, Release
 from shoal.install.values.reading import read_values
 from shoal.units.errors import UserError
@@ -273,3 +280,19 @@ async def test_volcano_and_kai_are_stopped_in_order_and_return_as_they_were(
         assert await whole_cluster(cluster.api) == before
         # The Lease that held Shoal back did not exist before.
         assert [one["metadata"]["name"] for one in await cluster.all(LEASES, space)] == []
+
+
+@virtual
+async def test_a_revert_ends_where_the_project_was_removed_meanwhile(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await cluster.create(NAMESPACES, {"metadata": {"name": RELEASE.namespace}}, "")
+        gone = AdoptionRecord(
+            "kueue",
+            "gone",
+            deployments=(SavedDeployment("gone", CONTROLLER, 2),),
+            hooks=(SavedHook("ValidatingWebhookConfiguration", "gone", ("a",)),),
+            definitions=(SavedDefinition("gones.example.com", {"strategy": "None"}),),
+        )
+        writer, adopter = _adopter(cluster, _as_installer(cluster))
+        await adopter.revert(KUEUE, gone)
+        assert await find_adoption(writer, "kueue", RELEASE.namespace) is None

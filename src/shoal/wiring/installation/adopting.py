@@ -15,6 +15,7 @@ Rejected: deleting the webhook configurations. Their certificates are maintained
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -233,7 +234,9 @@ class Adopter:
         except NotFoundError:
             meta = {"name": name, "namespace": namespace, "labels": {MANAGED_BY: "shoal"}}
             obj = {"metadata": meta, "spec": {**spec, "acquireTime": now}}
-            await self._writer.patiently(lambda: self._api.create(LEASES, obj))
+            with suppress(NotFoundError):
+                # The namespace may have been removed with the project.
+                await self._writer.patiently(lambda: self._api.create(LEASES, obj))
             return
         if (lease.get("spec") or {}).get("holderIdentity") in (None, "", _HOLDER):
             await self._patch(LEASES, namespace, name, Patch("merge", {"spec": spec}))
