@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from shoal.api.pod import Pod
 from shoal.api.resources import effective_requests
 from shoal.autoscale.nodes.instance_types import InstanceType, Offering
-from shoal.autoscale.nodes.planner import PlanningInput
+from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
 
 ZONE, HOST, CAPACITY = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "karpenter.sh/capacity-type"

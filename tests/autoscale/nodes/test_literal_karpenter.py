@@ -11,7 +11,8 @@ from build.depth import seeds
 from build.literal_karpenter import LiteralKarpenter
 from build.pool_worlds import machine, pod, pool, world
 from shoal.api.pod import Pod
-from shoal.autoscale.nodes.planner import PlanningInput, plan_nodes
+from shoal.autoscale.nodes.planner import plan_nodes
+from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

@@ -31,7 +31,8 @@ from shoal.autoscale.disruption.replacement import cheaper_replacement, without_
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.plan import NodePlan
-from shoal.autoscale.nodes.planner import NodePlanner, PlanningInput, pod_key
+from shoal.autoscale.nodes.planner import NodePlanner
+from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pools import DisruptionReason, NodePool
 
 _MOST_AT_ONCE: Final = 100
