@@ -31,6 +31,8 @@ from shoal.autoscale.requirements import RequirementSet, only
 
 _NO_POOL: Final = "there is no pool that pods may use"
 _SOFT: Final = "PreferNoSchedule"
+_BOUND_TO_NODES: Final = frozenset({"DaemonSet", "Node"})
+"""Owners whose pods come with a node."""
 _ANYWHERE: Final = RequirementSet()
 _MOST_REDUCED: Final = 3
 """Attempts whose plans are made cheaper by moving pods."""
@@ -177,7 +179,10 @@ class NodePlanner:
         for pod in pods:
             key = pod_key(pod)
             alternatives = self._given.volumes.alternatives(pod)
-            if key in self._given.forbidden:
+            owner = pod.metadata.controller()
+            if owner is not None and owner.kind in _BOUND_TO_NODES:
+                self._refusals[key] = PodRefusal(key, reason=f"no node is provisioned for a pod of a {owner.kind}")
+            elif key in self._given.forbidden:
                 self._refusals[key] = PodRefusal(key, reason=self._given.forbidden[key])
             elif isinstance(alternatives, str):
                 self._refusals[key] = PodRefusal(key, reason=alternatives)
