@@ -52,7 +52,7 @@ from shoal.policy.queue_rules import (
 )
 from shoal.policy.quota_rules import default_gpus, uncounted_limits, unknown_priorities, unsupported_scopes
 from shoal.policy.rules import TABLE
-from shoal.policy.scheduler_rules import scheduler_configurations
+from shoal.policy.scheduler_rules import scheduler_configurations, scheduler_files
 from shoal.policy.serving_rules import (
     cpu_of_gpu_pods,
     governing_services,
@@ -331,6 +331,12 @@ CASES: dict[str, Case] = {
     "a GPU required": (default_gpus, limits(min={"nvidia.com/gpu": 1}), BARE, "rejected or get one"),
     "an old scheduler": (scheduler_configurations, configuration("v1beta3", "MostAllocated"), BARE, "read as"),
     "a scheduler that spreads": (scheduler_configurations, configuration("v1", "LeastAllocated"), BARE, "spreads"),
+    "an old scheduler in a file of its own": (
+        scheduler_files,
+        {"apiVersion": "kubescheduler.config.k8s.io/v1beta3", "kind": "KubeSchedulerConfiguration"},
+        BARE,
+        "read as",
+    ),
     "no headless Service": (
         governing_services,
         named("s", spec={"serviceName": "x"}),

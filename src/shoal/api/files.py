@@ -68,7 +68,7 @@ def _sound_files(given: str, report: Report | None) -> Iterator[Path | None]:
         report(error)
 
 
-def _files(given: str) -> Iterator[Path | None]:
+def _files(given: str, endings: tuple[str, ...] = ENDINGS) -> Iterator[Path | None]:
     """The files below a path; None is standard input."""
     if given == STANDARD_INPUT:
         yield None
@@ -81,11 +81,11 @@ def _files(given: str) -> Iterator[Path | None]:
     for folder, folders, names in os.walk(path):
         folders.sort()
         for name in sorted(names):
-            if name.lower().endswith(ENDINGS):
+            if name.lower().endswith(endings):
                 found = True
                 yield Path(folder) / name
     if not found:
-        raise UserError(f"holds no file ending in {', '.join(ENDINGS)}", where=Where(file=given))
+        raise UserError(f"holds no file ending in {', '.join(endings)}", where=Where(file=given))
 
 
 def _read_input(most_bytes: int) -> bytes:
@@ -99,13 +99,15 @@ def _read(stream: BinaryIO, most_bytes: int, where: Where) -> bytes:
     return data
 
 
-def read_each(paths: Sequence[str], max_bytes: int = MAX_BYTES) -> Iterator[tuple[str, bytes | UserError]]:
+def read_each(
+    paths: Sequence[str], max_bytes: int = MAX_BYTES, endings: Sequence[str] = ENDINGS
+) -> Iterator[tuple[str, bytes | UserError]]:
     """The names and bytes of all files, in the order given; an error in place of the bytes of a file that cannot be
     read. Only a path without any file is raised.
     """
     left, files = max_bytes, 0
     for given in paths:
-        for path in _files(given):
+        for path in _files(given, tuple(endings)):
             files += 1
             if files > MAX_FILES:
                 raise UserError(f"more than {MAX_FILES:,} files", where=Where(file=given))

@@ -26,7 +26,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal get nodes p5-0 -o wide",
         "shoal get pods -o custom-columns=POD:.pod,GPUS:.gpus --sort-by .gpus",
     ),
-    "advise": ("shoal advise -f manifests/", "shoal advise --live -A -o wide"),
+    "lint": (
+        "shoal lint manifests/",
+        "helm template chart/ | shoal lint -",
+        "shoal lint --live -o wide",
+        "shoal lint . -o sarif --baseline known.json",
+    ),
     "queue": (
         "shoal queue",
         "shoal queue team-a --workloads",
@@ -41,11 +46,18 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "scale pools": ("shoal scale pools", "shoal scale pools -f snapshot.json"),
     "top": ("shoal top", "shoal top --watch", "shoal top -f snapshot.json -o wide"),
+    "explain": ("shoal explain nvidia.com/mig.config.state", "shoal explain CUDA out of memory", "shoal explain h100"),
+    "xid": ("shoal xid 48",),
     "snapshot": ("shoal snapshot --file monday.json", "shoal snapshot --file - -o yaml"),
     "pack": (
         "shoal pack -f snapshot.json",
         "shoal pack --policy Shoal,FGD,BestFit --plot out.svg",
         "shoal pack --nodes nodes.csv --pods pods.csv",
+    ),
+    "size": (
+        "shoal size Llama-3.1-70B --context 8192 --concurrency 32",
+        "shoal size --params 13e9 --dtype int4 --gpu L4",
+        "shoal size Mistral-7B --train lora -o wide",
     ),
     "demo": ("shoal demo", "shoal demo --nodes 500 --out packing.svg"),
     "up": (

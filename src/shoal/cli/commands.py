@@ -25,10 +25,10 @@ _ENTRIES = (
         "List pods, gangs, queues, workloads or nodes, with what they wait for.",
     ),
     CommandEntry(
-        "advise",
-        "shoal.cli.advise:advise",
+        "lint",
+        "shoal.cli.lint:lint",
         _LOOK,
-        "Warn about objects that are valid and do something else than intended.",
+        "Warn about objects that are wrong, or are valid and do something else than intended.",
     ),
     CommandEntry(
         "queue",
@@ -47,6 +47,18 @@ _ENTRIES = (
         "shoal.cli.top:top",
         _LOOK,
         "Show what the GPUs are doing: per model, per holder, per node, and how much of what is free is fragments.",
+    ),
+    CommandEntry(
+        "explain",
+        "shoal.cli.explain:explain",
+        _LOOK,
+        "Explain a term, a label, a resource, a metric or an error in a paragraph, without a cluster.",
+    ),
+    CommandEntry(
+        "xid",
+        "shoal.cli.explain:xid",
+        _LOOK,
+        "Tell what an Xid error of a GPU means, which programs it ends, and what to do.",
     ),
     CommandEntry(
         "snapshot",
@@ -71,6 +83,12 @@ _ENTRIES = (
         "shoal.cli.demo:demo",
         _DECIDE,
         "Watch a GPU fleet being packed in the terminal; leaves a picture comparing policies.",
+    ),
+    CommandEntry(
+        "size",
+        "shoal.cli.size:size",
+        _DECIDE,
+        "Tell which GPUs hold a model, how fast they serve or train it, and what they cost.",
     ),
     CommandEntry("bench", "shoal.cli.bench:app", _DECIDE, "Measure the speed of decisions and the quality of packing."),
     CommandEntry(
@@ -174,7 +192,7 @@ class Commands(LazyGroup):
     )
     instead: Mapping[str, str] = {
         "describe": "why",
-        "explain": "why",
+        "advise": "lint",
         "list": "get",
         "ls": "get",
         "nodes": "get nodes",

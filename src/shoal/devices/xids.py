@@ -109,6 +109,10 @@ _KNOWN = {
 }
 
 
+def is_known(number: int) -> bool:
+    return number in _KNOWN
+
+
 def xid_of(number: int) -> Xid:
     """The effects of an Xid; for an unknown one, the worst effects."""
     return _KNOWN.get(number) or Xid(number, "Unknown Error")

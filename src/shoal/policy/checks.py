@@ -1,4 +1,4 @@
-"""Applies the rules to a set of objects, without a cluster controller: what `shoal advise` prints."""
+"""Applies the rules to a set of objects, without a cluster controller: what `shoal lint` reports."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ class Warned(msgspec.Struct, frozen=True, rename="camel"):
     def object(self) -> str:
         place = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.kind} {place}".rstrip()
+
+    @property
+    def reference(self) -> str:
+        """As kubectl writes it: `deployment.apps/web`."""
+        group = self.api_version.rpartition("/")[0]
+        return f"{self.kind.lower()}{f'.{group}' if group else ''}/{self.name}"
 
 
 def reasons() -> dict[str, str]:

@@ -31,17 +31,29 @@ def described(value: Any) -> str:
         return "a list"
     if not isinstance(value, dict):
         return "text"
-    keys = frozenset(value)
-    if keys <= _CONTAINER:
+    if is_container(value):
         return f"a fragment of a container ({_named(value)})"
-    if keys <= _POD_SPEC:
+    if is_pod_spec(value):
         return f"a fragment of a pod spec ({_named(value)})"
-    inner = value.get("spec")
-    if keys == {"spec"} and isinstance(inner, dict) and frozenset(inner) <= _POD_SPEC:
-        return f"a fragment of a pod (spec: {_named(inner)})"
-    if "groups" in keys and all("rules" in group for group in maps(value["groups"])):
+    if is_pod(value):
+        return f"a fragment of a pod (spec: {_named(value['spec'])})"
+    if "groups" in value and all("rules" in group for group in maps(value["groups"])):
         return "a file of Prometheus rules"
     return f"a map with the fields {_named(value)}, perhaps values of a Helm chart"
+
+
+def is_container(value: dict[str, Any]) -> bool:
+    return bool(value) and frozenset(value) <= _CONTAINER
+
+
+def is_pod_spec(value: dict[str, Any]) -> bool:
+    return bool(value) and frozenset(value) <= _POD_SPEC
+
+
+def is_pod(value: dict[str, Any]) -> bool:
+    """With nothing but a spec."""
+    inner = value.get("spec")
+    return value.keys() == {"spec"} and isinstance(inner, dict) and is_pod_spec(inner)
 
 
 def _named(value: dict[str, Any]) -> str:

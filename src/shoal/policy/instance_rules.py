@@ -11,6 +11,7 @@ from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.fields import dig, string_keys
 from shoal.policy.kinds import CLUSTER_POLICY
 from shoal.policy.pod_templates import GPU, command_words, gpus_of, pod_templates
+from shoal.policy.sizing.number_formats import bytes_in_name
 from shoal.units.numbers import whole_of
 
 _STRATEGY = "nvidia.com/mig.strategy"
@@ -18,9 +19,6 @@ _SHARING, _REPLICAS = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replica
 _PRODUCT, _MEMORY_MIB = "nvidia.com/gpu.product", "nvidia.com/gpu.memory"
 _MIB, _GB = 2**20, 10**9
 _SIZE = re.compile(r"(?<![A-Za-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-z0-9])")
-_SMALLER = {"int4": 0.5, "4bit": 0.5, "awq": 0.5, "gptq": 0.5, "q4": 0.5, "int8": 1.0, "8bit": 1.0, "fp8": 1.0}
-"""Bytes of a parameter in quantized models; 2 in others."""
-_USUAL_BYTES = 2.0
 _MEMORY = re.compile(r"\.([0-9]+)gb")
 
 
@@ -80,9 +78,7 @@ def _model_of(container: Obj) -> _Model | None:
     found = next((match for word in words if (match := _SIZE.search(word))), None)
     if found is None:
         return None
-    text = found.string.lower()
-    width = next((width for mark, width in _SMALLER.items() if mark in text), _USUAL_BYTES)
-    return _Model(found[1], float(found[1]) * width)
+    return _Model(found[1], float(found[1]) * bytes_in_name(found.string))
 
 
 @rule(ModelsShareMemory="the models of all pods that share a GPU by time-slicing are larger than its memory")

@@ -172,5 +172,9 @@ TABLE: Final[tuple[AdvisedKind, ...]] = (
 )
 LOOKUP_KINDS: Final[tuple[GroupKind, ...]] = (NODE, NAMESPACE, PRIORITY_CLASS, VOLUME_CLAIM, TASK, LOCAL_QUEUE)
 """Kinds that rules look up, beside those of the table."""
-FILE_RULES: Final[tuple[Rule, ...]] = (file_rules.invalid_objects, file_rules.replaced_objects)
+FILE_RULES: Final[tuple[Rule, ...]] = (
+    file_rules.invalid_objects,
+    file_rules.replaced_objects,
+    scheduler_rules.scheduler_files,
+)
 """For objects of any kind that no server has accepted yet."""

@@ -1,0 +1,125 @@
+"""Which GPUs, MIG instances and groups of GPUs hold a workload, the least expensive ones first.
+
+An instance serves one process, so instances are never added up. A tensor group divides the heads of the model: its size
+divides their number, and it stays on one node. What no tensor group holds is divided into stages of a pipeline, each a
+tensor group of eight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from shoal.data.gpu_prices import usd_of_model
+from shoal.data.gpus import Model
+from shoal.data.mig import Profile
+from shoal.policy.sizing.memory import Memory, memory_of
+from shoal.policy.sizing.speed import TokenRate, token_rate
+from shoal.policy.sizing.workload import ModelWorkload
+
+HOURS_OF_MONTH = 730
+TENSOR_SIZES = (1, 2, 4, 8)
+_MOST_STAGES = 16
+_MIB = 2**20
+_LEAST_SHARE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One way to hold the workload."""
+
+    gpu: Model
+    memory: Memory
+    """On each GPU, or on the instance."""
+    memory_bytes: float
+    """Of the GPU, or of the instance."""
+    rate: TokenRate | None
+    profile: str = ""
+    """The MIG profile, or nothing for whole GPUs."""
+    share_percent: int = 100
+    """The least part of the GPU's memory that holds the workload, for GPUs that are shared by memory."""
+    tensor: int = 1
+    pipeline: int = 1
+    usd_per_hour: Decimal = Decimal(0)
+
+    @property
+    def gpus(self) -> int:
+        return self.tensor * self.pipeline
+
+    @property
+    def usd_per_month(self) -> Decimal:
+        return self.usd_per_hour * HOURS_OF_MONTH
+
+    @property
+    def usd_per_million_tokens(self) -> Decimal | None:
+        """At the middle of the band, with the load at its height for the whole hour."""
+        if self.rate is None or not self.rate.middle:
+            return None
+        return self.usd_per_hour / Decimal(self.rate.middle * 3600) * 10**6
+
+
+def fits(workload: ModelWorkload, gpus: Iterable[Model]) -> list[Fit]:
+    """Of each GPU the smallest instance and the smallest group; the least expensive first, then the name."""
+    found = [fit for gpu in gpus for fit in (_instance(workload, gpu), _group(workload, gpu)) if fit is not None]
+    return sorted(found, key=lambda fit: (fit.usd_per_hour, fit.gpus, fit.gpu.name, fit.profile))
+
+
+def _instance(workload: ModelWorkload, gpu: Model) -> Fit | None:
+    layout, memory = gpu.mig_layout(), memory_of(workload)
+    if layout is None:
+        return None
+    sizes = sorted(_plain(layout.profiles), key=lambda profile: (profile.memory_mib or 0, profile.compute))
+    for profile in sizes:
+        size = (profile.memory_mib or 0) * _MIB
+        if memory.is_within(size) and profile.width < layout.memory_slices:
+            part = profile.compute / layout.compute_slices
+            share = Decimal(profile.width) / layout.memory_slices
+            return Fit(
+                gpu=gpu,
+                memory=memory,
+                memory_bytes=size,
+                rate=token_rate(workload, gpu, share=min(part, float(share))),
+                profile=profile.name,
+                usd_per_hour=usd_of_model(gpu) * share,
+            )
+    return None
+
+
+def _plain(profiles: Iterable[Profile]) -> Iterator[Profile]:
+    """Without those that hold media engines or other extras."""
+    return (profile for profile in profiles if profile.name.endswith("gb") and profile.memory_mib)
+
+
+def _group(workload: ModelWorkload, gpu: Model) -> Fit | None:
+    """The smallest tensor group, else the shortest pipeline of such groups."""
+    size = gpu.memory_mib() * _MIB
+    for tensor, pipeline in _shapes(workload):
+        memory = memory_of(workload, tensor, pipeline)
+        if memory.is_within(size):
+            count = tensor * pipeline
+            return Fit(
+                gpu=gpu,
+                memory=memory,
+                memory_bytes=size,
+                rate=token_rate(workload, gpu, tensor, pipeline),
+                share_percent=_share(memory, size) if count == 1 else 100,
+                tensor=tensor,
+                pipeline=pipeline,
+                usd_per_hour=usd_of_model(gpu) * count,
+            )
+    return None
+
+
+def _shapes(workload: ModelWorkload) -> list[tuple[int, int]]:
+    """Tensor and pipeline sizes, the smallest first. Training without sharding holds everything on each GPU."""
+    if workload.training == "full":
+        return [(1, 1)]
+    sizes = [size for size in TENSOR_SIZES if workload.training or workload.model.heads % size == 0]
+    stages = range(2, min(_MOST_STAGES, workload.model.layers) + 1)
+    return [(size, 1) for size in sizes] + [(sizes[-1], stage) for stage in stages]
+
+
+def _share(memory: Memory, size: float) -> int:
+    """In steps of ten percent."""
+    return next((step for step in range(_LEAST_SHARE, 100, _LEAST_SHARE) if memory.is_within(size * step / 100)), 100)
