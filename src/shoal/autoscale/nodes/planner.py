@@ -135,7 +135,10 @@ class NodePlanner:
                 made.append(node)
                 self._of_pool[name] = template
         every = [*kept, *made]
-        return every if self._are_within_limits(every, excluded) else nodes
+        for limits in self._limits.values():
+            limits.reset(excluded)
+        are_within = all(self._limits[self._of_pool[node.name].name].take(node) for node in every)
+        return every if are_within else nodes
 
     def _is_free(self, node: PlannedNode) -> bool:
         """Whether no rule about other pods concerns the pods of the node."""
@@ -143,19 +146,6 @@ class NodePlanner:
             self._domains.concerns(pod.shape, variant) or self._domains.counts(pod.shape)
             for pod, variant, _ in node.placed
         )
-
-    def _are_within_limits(self, nodes: Iterable[PlannedNode], excluded: Collection[str]) -> bool:
-        for limits in self._limits.values():
-            limits.reset(excluded)
-        for node in nodes:
-            limits = self._limits[self._of_pool[node.name].name]
-            node.offers = node.offers & limits.within()
-            node.types = self._of_pool[node.name].types_of(node.offers)
-            if not node.offers.any():
-                return False
-            limits.spend(None, node.offers)
-            limits.subtract(node.types)
-        return True
 
     def usable_types(self, pool: str) -> list[str]:
         """The types that the pool may use, the cheapest first."""
