@@ -30,7 +30,8 @@ from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.gpu_instances import types_for_pool
 from shoal.autoscale.nodes.instance_types import InstanceType, Offering
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
-from shoal.autoscale.nodes.planner import PlanningInput, plan_nodes
+from shoal.autoscale.nodes.planner import plan_nodes
+from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from shoal.api.workloads import DaemonSet
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType, Offering
 from shoal.autoscale.nodes.plan import NodePlan
-from shoal.autoscale.nodes.planner import PlanningInput, plan_nodes
+from shoal.autoscale.nodes.planner import plan_nodes
+from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pool_reading import pool_of
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.units.errors import Where

@@ -11,7 +11,8 @@ from shoal.api.resources import amounts
 from shoal.autoscale.disruption.budgets import UNBOUNDED
 from shoal.autoscale.nodes.gpu_instances import types_for_pool
 from shoal.autoscale.nodes.plan import PlanningSettings
-from shoal.autoscale.nodes.planner import NodePlanner, PlanningInput
+from shoal.autoscale.nodes.planner import NodePlanner
+from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import SPEND_LIMIT, NodePool, by_precedence
 from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL
 from shoal.cli.manifests import Loaded

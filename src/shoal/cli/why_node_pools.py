@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from shoal.autoscale.nodes.plan import NodePlan
-from shoal.autoscale.nodes.planner import plan_nodes, pod_key
+from shoal.autoscale.nodes.planner import plan_nodes
+from shoal.autoscale.nodes.planning_input import pod_key
 from shoal.cli.explanation_text import insert
 from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded

@@ -25,7 +25,8 @@ from shoal.autoscale.disruption.searches import DisruptionInput, NodeDisruption
 from shoal.autoscale.nodes.catalog import node_of_type
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.plan import NewNode, NodePlan, PlanningSettings, PodRefusal
-from shoal.autoscale.nodes.planner import NodePlanner, PlanningInput
+from shoal.autoscale.nodes.planner import NodePlanner
+from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL, ZONE_LABEL
 from shoal.engine.cluster import Cluster

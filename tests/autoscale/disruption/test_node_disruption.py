@@ -233,3 +233,16 @@ def test_lost_work_does_not_keep_drifted_and_expired_nodes() -> None:
 
     assert drifted.decide("drift").action == "replace"
     assert expired.decide("expiry").action == "delete"
+
+
+def test_a_balanced_pool_saves_enough_for_the_pods_that_it_evicts() -> None:
+    balanced = [pool(disruption={"consolidationPolicy": "Balanced"})]
+    pods = [_running(f"p{number}", "100m") for number in range(20)]
+    full = [standing(f"n{number}", BIG, _running(f"q{number}", "16")) for number in range(9)]
+    nodes = [standing("n", machine("odd", 4, price=0.9), *pods), *full]
+    kinds = (machine("odd", 4, price=0.9), BIG, machine("tiny", 3, price=0.8))
+
+    assert _searches(nodes, kinds).decide("single").nodes == ("n",)
+    assert _searches(nodes, kinds, pools=balanced).decide("single").kept["n"] == (
+        "0 % of its pool's cost would be saved for 54 % of its pods"
+    )

@@ -310,3 +310,9 @@ def test_mig_on_demand_fits_as_many_instances_as_the_gpu_has_slices() -> None:
     plan = planned((one,), pods, pools=[divided])
 
     assert sorted(len(node.pods) for node in plan.new_nodes) == [1, 2]
+
+
+def test_no_node_is_provisioned_for_a_pod_that_comes_with_a_node() -> None:
+    plan = planned(ALL, [pod("p", owner="DaemonSet")])
+
+    assert plan.pending[0].reason == "no node is provisioned for a pod of a DaemonSet"

@@ -89,3 +89,20 @@ def test_what_cannot_be_read_is_named_by_its_field(spec: dict[str, Any], path: s
 
     assert path in str(error.value)
     assert "NodePool gpu" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "warning"),
+    [
+        ({"disruption": {"budgets": [{"nodes": "1", "schedule": "0 9 * * *"}]}}, "write both or none"),
+        ({"disruption": {"budgets": [{"nodes": "1", "schedule": "0 0 31 2 *", "duration": "1h"}]}}, "is never due"),
+        ({"disruption": {"budgets": [{"nodes": "1", "schedule": "soon", "duration": "1h"}]}}, "allows no disruption"),
+        ({"disruption": {"budgets": [{"nodes": "few"}]}}, "is no number"),
+        ({"limits": {"cpu": "0"}}, "limit cpu allows no node"),
+    ],
+)
+def test_what_allows_less_than_it_seems_is_a_warning(spec: dict[str, Any], warning: str) -> None:
+    warnings: list[str] = []
+    pool_of(_pool(spec), warnings=warnings)
+
+    assert any(warning in each for each in warnings)

@@ -15,7 +15,7 @@ from shoal.autoscale.disruption.candidates import DisruptableNode
 from shoal.autoscale.disruption.decision import DisruptionDecision
 from shoal.autoscale.disruption.protection import DisruptionLimit
 from shoal.autoscale.disruption.searches import DisruptionInput, NodeDisruption
-from shoal.autoscale.nodes.planner import PlanningInput
+from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pool_reading import duration_s
 from shoal.autoscale.requirements.labels import POOL_LABEL
 from shoal.units.errors import Where

@@ -11,7 +11,7 @@ from shoal.api.workloads import DaemonSet
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_reading import instance_type_of
 from shoal.autoscale.nodes.plan import PlanningSettings
-from shoal.autoscale.nodes.planner import PlanningInput
+from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pool_reading import pool_of
 from shoal.autoscale.nodes.volumes import Volumes
 from shoal.units.errors import Where

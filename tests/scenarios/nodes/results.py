@@ -8,7 +8,8 @@ from typing import Any
 
 from shoal.api.topology import HOSTNAME_LABEL
 from shoal.autoscale.nodes.plan import NewNode, NodePlan
-from shoal.autoscale.nodes.planner import PlanningInput, plan_nodes
+from shoal.autoscale.nodes.planner import plan_nodes
+from shoal.autoscale.nodes.planning_input import PlanningInput
 
 from ..result import Result
 from .case import planning_input

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from shoal.autoscale.disruption.candidates import Candidate
-from shoal.autoscale.nodes.planner import pod_key
+from shoal.autoscale.nodes.planning_input import pod_key
 
 _HOUR_S: Final = 3600.0
 

@@ -49,9 +49,14 @@ def owner_kind(pod: Pod) -> str:
     return owner.kind if owner is not None else ""
 
 
+def is_mirror(pod: Pod) -> bool:
+    """Whether it represents a static pod of the kubelet."""
+    return owner_kind(pod) == "Node" or _MIRROR in pod.metadata.annotations
+
+
 def is_rescheduled(pod: Pod) -> bool:
     """Whether a pod like it must run elsewhere once its node is gone."""
-    if pod.is_finished() or owner_kind(pod) in ("DaemonSet", "Node") or _MIRROR in pod.metadata.annotations:
+    if pod.is_finished() or owner_kind(pod) == "DaemonSet" or is_mirror(pod):
         return False
     return not pod.is_terminating() or owner_kind(pod) == "StatefulSet"
 
@@ -62,7 +67,8 @@ def protection(pod: Pod, limits: Iterable[DisruptionLimit], now: datetime) -> st
         return None
     if _forbids(pod, now):
         return f"pod {pod.metadata.key} has annotation {DO_NOT_DISRUPT}"
-    if _MIRROR in pod.metadata.annotations or any(each.tolerates(_DISRUPTED) for each in pod.spec.tolerations):
+    if is_mirror(pod) or any(each.tolerates(_DISRUPTED) for each in pod.spec.tolerations):
+        # It is not evicted, so no budget protects it.
         return None
     selecting = [limit for limit in limits if limit.selects(pod)]
     if len(selecting) > 1:

@@ -31,10 +31,12 @@ from shoal.autoscale.disruption.replacement import cheaper_replacement, without_
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.plan import NodePlan
-from shoal.autoscale.nodes.planner import NodePlanner, PlanningInput, pod_key
+from shoal.autoscale.nodes.planner import NodePlanner
+from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pools import DisruptionReason, NodePool
 
 _MOST_AT_ONCE: Final = 100
+_BALANCE: Final = 0.5
 
 
 class DisruptionInput(msgspec.Struct, frozen=True):
@@ -239,11 +241,31 @@ class NodeDisruption:
         self, decision: DisruptionDecision, removed: Sequence[Candidate], kept: dict[str, str]
     ) -> DisruptionDecision | None:
         """The decision; None if more work would be lost than money is saved."""
-        objection = self._given.lost_work.objection(removed, decision.saved)
+        objection = self._given.lost_work.objection(removed, decision.saved) or self._imbalance(decision, removed)
         if objection is None:
             return decision
         kept |= {each.name: objection for each in removed}
         return None
+
+    def _imbalance(self, decision: DisruptionDecision, removed: Sequence[Candidate]) -> str | None:
+        """Why pools with the policy `Balanced` do not save enough for what is disrupted: their part of the cost that is
+        saved must be at least half of the part of the pods that are evicted.
+        """
+        pools = {each.pool.name for each in removed if each.pool.disruption.policy == "Balanced"}
+        if not pools:
+            return None
+        there = [
+            candidate_of(node, self._pools[name], self._types.get(name, {}))
+            for node in self._given.nodes
+            if (name := node.existing.pool) in pools
+        ]
+        cost = sum(each.price or 0.0 for each in there)
+        evictions = sum(1 + each.eviction_cost for each in there)
+        chosen = sum(1 + each.eviction_cost for each in removed if each.pool.name in pools)
+        saved = decision.saved / cost if cost else 0.0
+        if saved >= _BALANCE * chosen / evictions:
+            return None
+        return f"{100 * saved:.0f} % of its pool's cost would be saved for {100 * chosen / evictions:.0f} % of its pods"
 
     def _simulated(self, removed: Sequence[Candidate], kept: dict[str, str]) -> NodePlan | None:
         """Where the pods of these nodes would go; None if some have no place, or only one on a node that starts."""

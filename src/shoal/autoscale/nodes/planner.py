@@ -12,60 +12,34 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-import msgspec
-import numpy as np
-
-from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.api.pod import Pod
-from shoal.api.taints import Taint
 from shoal.api.topology import HOSTNAME_LABEL
-from shoal.api.workloads import DaemonSet
 from shoal.autoscale.nodes.catalog import Catalog
 from shoal.autoscale.nodes.cost_reduction import ReplanGroups, reduced
-from shoal.autoscale.nodes.existing_nodes import ExistingNode, ExistingNodes
-from shoal.autoscale.nodes.instance_types import InstanceType, Offering
-from shoal.autoscale.nodes.plan import NewNode, NodePlan, PlanningSettings, PodRefusal
+from shoal.autoscale.nodes.existing_nodes import ExistingNodes
+from shoal.autoscale.nodes.instance_types import Offering
+from shoal.autoscale.nodes.plan import NodePlan, PodRefusal
+from shoal.autoscale.nodes.plan_result import new_node, price_bounds, provided_values
 from shoal.autoscale.nodes.planned_node import NarrowedNode, PlannedNode, Refusal, VariantKey, cheapest, narrowed
+from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pod_variants import PlannedPod, PodShapes, PodVariant, VariantChoice
 from shoal.autoscale.nodes.pool_limits import PoolLimits
-from shoal.autoscale.nodes.pools import NodePool, by_precedence
+from shoal.autoscale.nodes.pools import by_precedence
 from shoal.autoscale.nodes.templates import DaemonPods, PoolTemplate
 from shoal.autoscale.nodes.topology_domains import TopologyDomains
-from shoal.autoscale.nodes.volumes import Volumes
 from shoal.autoscale.requirements import RequirementSet, only
 
 _NO_POOL: Final = "there is no pool that pods may use"
 _SOFT: Final = "PreferNoSchedule"
+_BOUND_TO_NODES: Final = frozenset({"DaemonSet", "Node"})
+"""Owners whose pods come with a node."""
 _ANYWHERE: Final = RequirementSet()
 _MOST_REDUCED: Final = 3
 """Attempts whose plans are made cheaper by moving pods."""
-_MOST_ATTEMPTS: Final = 24
-_MOST_TRIED_PODS: Final = 900
-"""Pods of all further attempts together, so that a plan for many pods does not take many times as long."""
 _MOST_GROUPS: Final = 4000
 _LEAST_GROUPS: Final = 500
 _GROUPS_BY_PODS: Final = 400_000
 """Groups of pods of which the price is computed: fewer the more pods there are."""
-
-
-class PlanningInput(msgspec.Struct, frozen=True):
-    """Everything that a planning depends on."""
-
-    pools: tuple[NodePool, ...]
-    types: Mapping[str, tuple[InstanceType, ...]]
-    """What each pool may choose from, by its name."""
-    nodes: tuple[ExistingNode, ...] = ()
-    pods: tuple[Pod, ...] = ()
-    daemon_sets: tuple[DaemonSet, ...] = ()
-    volumes: Volumes = Volumes()
-    namespace_labels: Mapping[str, Mapping[str, str]] = {}
-    gangs: Mapping[str, str] = {}
-    """The gang of each pod that belongs to one, by the pod's namespace and name."""
-    together: Mapping[str, str] = {}
-    """The label of which all nodes of a gang must have one value, by gang."""
-    forbidden: Mapping[str, str] = {}
-    """Pods for which nothing is provisioned, and why: quota forbids them, or their gang is not complete."""
-    settings: PlanningSettings = PlanningSettings()
 
 
 def plan_nodes(given: PlanningInput) -> NodePlan:
@@ -94,7 +68,7 @@ class NodePlanner:
             template.name: PoolLimits(template, [each for each in given.nodes if each.pool == template.name])
             for template in self.templates
         }
-        self._provided = _provided(self.templates)
+        self._provided = provided_values(self.templates)
         self._domains = self._domains_without(())
         soft = self._existing.has_soft_taints or any(
             taint.effect == _SOFT for template in self.templates for taint in template.pool.taints
@@ -115,23 +89,12 @@ class NodePlanner:
         chosen = self._given.pods if pods is None else pods
         if self._given.settings.packing == "Karpenter":
             return self._attempt(chosen, excluded, None)
-        bounds: list[float | None] = [None, *self._price_bounds(len(chosen))]
+        bounds: list[float | None] = [None, *price_bounds(self.templates, len(chosen))]
         plans = [(self._attempt(chosen, excluded, bound), bound) for bound in bounds] if len(bounds) > 1 else []
         plans.sort(key=lambda found: found[0].cost)
         promising = [bound for _, bound in plans[:_MOST_REDUCED]] or bounds
         reduced_plans = [self._attempt(chosen, excluded, bound, reduces=True) for bound in promising]
         return min(reduced_plans, key=lambda plan: plan.cost)
-
-    def _price_bounds(self, pods: int) -> list[float]:
-        """Prices beyond which nodes do not grow, one for each further attempt; fewer the more pods there are."""
-        least: set[float] = set()
-        for template in self.templates:
-            for number in np.flatnonzero(template.types_of(template.usable)).tolist():
-                offers = template.usable & (template.type_of == number)
-                least.add(float(template.prices[offers].min()))
-        prices = sorted(least)[:-1]
-        attempts = min(len(prices), _MOST_ATTEMPTS, _MOST_TRIED_PODS // max(pods, 1))
-        return [prices[place * len(prices) // attempts] for place in range(attempts)]
 
     def _attempt(
         self, pods: Sequence[Pod], excluded: Collection[str], most_price: float | None, *, reduces: bool = False
@@ -172,7 +135,10 @@ class NodePlanner:
                 made.append(node)
                 self._of_pool[name] = template
         every = [*kept, *made]
-        return every if self._are_within_limits(every, excluded) else nodes
+        for limits in self._limits.values():
+            limits.reset(excluded)
+        are_within = all(self._limits[self._of_pool[node.name].name].take(node) for node in every)
+        return every if are_within else nodes
 
     def _is_free(self, node: PlannedNode) -> bool:
         """Whether no rule about other pods concerns the pods of the node."""
@@ -181,27 +147,9 @@ class NodePlanner:
             for pod, variant, _ in node.placed
         )
 
-    def _are_within_limits(self, nodes: Iterable[PlannedNode], excluded: Collection[str]) -> bool:
-        for limits in self._limits.values():
-            limits.reset(excluded)
-        for node in nodes:
-            limits = self._limits[self._of_pool[node.name].name]
-            node.offers = node.offers & limits.within()
-            node.types = self._of_pool[node.name].types_of(node.offers)
-            if not node.offers.any():
-                return False
-            limits.spend(None, node.offers)
-            limits.subtract(node.types)
-        return True
-
     def usable_types(self, pool: str) -> list[str]:
         """The types that the pool may use, the cheapest first."""
-        template = next((each for each in self.templates if each.name == pool), None)
-        if template is None:
-            return []
-        offers = np.flatnonzero(template.usable)
-        ordered = sorted(offers.tolist(), key=lambda index: float(template.prices[index]))
-        return list(dict.fromkeys(template.types[template.type_of[index]].name for index in ordered))
+        return next((each.usable_types() for each in self.templates if each.name == pool), [])
 
     def limits_left(self, pool: str) -> Mapping[str, int]:
         """What the nodes that exist leave of the limits of a pool."""
@@ -221,7 +169,10 @@ class NodePlanner:
         for pod in pods:
             key = pod_key(pod)
             alternatives = self._given.volumes.alternatives(pod)
-            if key in self._given.forbidden:
+            owner = pod.metadata.controller()
+            if owner is not None and owner.kind in _BOUND_TO_NODES:
+                self._refusals[key] = PodRefusal(key, reason=f"no node is provisioned for a pod of a {owner.kind}")
+            elif key in self._given.forbidden:
                 self._refusals[key] = PodRefusal(key, reason=self._given.forbidden[key])
             elif isinstance(alternatives, str):
                 self._refusals[key] = PodRefusal(key, reason=alternatives)
@@ -435,52 +386,9 @@ class NodePlanner:
 
     def _result(self, nodes: Iterable[PlannedNode]) -> NodePlan:
         left: dict[Offering, int] = {}
-        new = [self._new_node(node, left) for node in nodes]
+        new = [new_node(node, self._of_pool[node.name], left) for node in nodes]
         return NodePlan(
             tuple(node for node in new if node is not None),
             dict(self._placed),
             tuple(self._refusals[key] for key in sorted(self._refusals)),
         )
-
-    def _new_node(self, node: PlannedNode, left: dict[Offering, int]) -> NewNode | None:
-        template = self._of_pool[node.name]
-        index = cheapest(template, node.offers, left)
-        if index is None:
-            return None
-        offering = template.offerings[index]
-        if offering.left is not None:
-            left[offering] = left.get(offering, offering.left) - 1
-        chosen = template.types[template.type_of[index]]
-        numbers = sorted(
-            np.flatnonzero(node.types).tolist(),
-            key=lambda number: (_least_price(template, node, number), template.types[number].name),
-        )
-        offers = [template.offerings[each] for each in np.flatnonzero(node.offers)]
-        return NewNode(
-            template.name,
-            node.requirements.without(HOSTNAME_LABEL),
-            tuple(template.types[number] for number in numbers),
-            chosen,
-            offering,
-            tuple(pod.key for pod in node.pods),
-            tuple(sorted({each.zone for each in offers})),
-            tuple(sorted({each.capacity_type for each in offers})),
-        )
-
-
-def pod_key(pod: Pod) -> str:
-    """Namespace and name, as plans name pods."""
-    return f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{pod.metadata.name}"
-
-
-def _least_price(template: PoolTemplate, node: PlannedNode, number: int) -> float:
-    return float(template.prices[node.offers & (template.type_of == number)].min())
-
-
-def _provided(templates: Iterable[PoolTemplate]) -> dict[str, dict[str, list[tuple[Taint, ...]]]]:
-    found: dict[str, dict[str, list[tuple[Taint, ...]]]] = {}
-    for template in templates:
-        for key, values in template.provided().items():
-            for value in values:
-                found.setdefault(key, {}).setdefault(value, []).append(template.pool.taints)
-    return found

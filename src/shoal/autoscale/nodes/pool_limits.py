@@ -15,6 +15,7 @@ from shoal.api.resources import amounts
 from shoal.autoscale.nodes.catalog import Flags
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType
+from shoal.autoscale.nodes.planned_node import PlannedNode
 from shoal.autoscale.nodes.pools import NODES_LIMIT, SPEND_LIMIT
 from shoal.autoscale.nodes.templates import PoolTemplate
 from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL, ZONE_LABEL
@@ -90,6 +91,16 @@ class PoolLimits:
 
     def _cheapest_milli(self, offers: Flags) -> int:
         return int(np.rint(self._template.prices[offers].min() * 1000))
+
+    def take(self, node: PlannedNode) -> bool:
+        """Count a node that is planned as a whole, bound to what the limits leave; False if they leave nothing."""
+        node.offers = node.offers & self.within()
+        node.types = self._template.types_of(node.offers)
+        if not node.offers.any():
+            return False
+        self.spend(None, node.offers)
+        self.subtract(node.types)
+        return True
 
     def text(self) -> str:
         """What is left, for messages."""

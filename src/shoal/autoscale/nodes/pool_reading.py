@@ -6,6 +6,7 @@ Older versions are translated, with a warning for each. What cannot be read is a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from shoal.api.resources import amounts
@@ -23,10 +24,13 @@ from shoal.autoscale.requirements import RequirementSet, admitted_values, curren
 from shoal.autoscale.requirements.admitted import RequirementOperator
 from shoal.units.durations import DurationError, nanoseconds
 from shoal.units.errors import UserError, Where, excerpt
+from shoal.units.numbers import whole_of
+from shoal.units.schedules import ScheduleError, read_schedule
 
 Raw = Mapping[str, Any]
 
 _NEVER: Final = "Never"
+_SOME_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _DEFAULT_EXPIRY_S: Final = 720 * 3600.0
 _DEFAULT_BUDGETS: Final = (DisruptionBudget("10%"),)
 _POLICIES: Final[Mapping[str, ConsolidationPolicy]] = {
@@ -53,7 +57,27 @@ def pool_of(raw: Raw, *, has_defaults: bool = True, warnings: list[str] | None =
     elif version.endswith("/v1beta1"):
         warned.append(f"{where}: version {version} is read as karpenter.sh/v1")
         raw = _of_beta(raw)
-    return _pool(raw, where, has_defaults=has_defaults)
+    pool = _pool(raw, where, has_defaults=has_defaults)
+    warned += [f"{where}: {each}" for each in _probable_mistakes(pool)]
+    return pool
+
+
+def _probable_mistakes(pool: NodePool) -> list[str]:
+    """What is valid and allows less than it seems to."""
+    found = []
+    for budget in pool.disruption.budgets:
+        if bool(budget.schedule) != (budget.duration_s is not None):
+            found.append("a budget has a schedule or a duration alone, so it allows no disruption; write both or none")
+        elif budget.schedule:
+            try:
+                if read_schedule(budget.schedule).next(_SOME_TIME) is None:
+                    found.append(f"budget schedule {excerpt(budget.schedule)} is never due")
+            except ScheduleError as error:
+                found.append(f"budget schedule {excerpt(budget.schedule)} allows no disruption: {error}")
+        if whole_of(budget.nodes.removesuffix("%")) is None:
+            found.append(f"budget nodes {excerpt(budget.nodes)} is no number, so it allows no disruption")
+    found += [f"limit {name} allows no node" for name, limit in pool.limits.items() if limit <= 0]
+    return found
 
 
 def _pool(raw: Raw, where: Where, *, has_defaults: bool) -> NodePool:

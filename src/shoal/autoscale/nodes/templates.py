@@ -165,6 +165,12 @@ class PoolTemplate:
                 found[key] = one.labels.get(key, ())
         return found
 
+    def usable_types(self) -> list[str]:
+        """The types that the pool may use, the cheapest first."""
+        offers = np.flatnonzero(self.usable).tolist()
+        ordered = sorted(offers, key=lambda index: float(self.prices[index]))
+        return list(dict.fromkeys(self.types[self.type_of[index]].name for index in ordered))
+
     def provided(self) -> dict[str, set[str]]:
         """The values of each label that nodes of the pool can have."""
         found: dict[str, set[str]] = {}

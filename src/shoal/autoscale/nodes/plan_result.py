@@ -1,0 +1,71 @@
+"""Chooses what planned nodes are launched as, which further attempts are made, and lists what pools can provide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from shoal.api.taints import Taint
+from shoal.api.topology import HOSTNAME_LABEL
+from shoal.autoscale.nodes.instance_types import Offering
+from shoal.autoscale.nodes.plan import NewNode
+from shoal.autoscale.nodes.planned_node import PlannedNode, cheapest
+from shoal.autoscale.nodes.templates import PoolTemplate
+
+_MOST_ATTEMPTS: Final = 24
+_MOST_TRIED_PODS: Final = 900
+"""Pods of all further attempts together, so that a plan for many pods does not take many times as long."""
+
+
+def new_node(node: PlannedNode, template: PoolTemplate, left: dict[Offering, int]) -> NewNode | None:
+    """The node as it is launched; `left`: what the nodes so far leave of reservations. None if nothing is left."""
+    index = cheapest(template, node.offers, left)
+    if index is None:
+        return None
+    offering = template.offerings[index]
+    if offering.left is not None:
+        left[offering] = left.get(offering, offering.left) - 1
+    chosen = template.types[template.type_of[index]]
+    numbers = sorted(
+        np.flatnonzero(node.types).tolist(),
+        key=lambda number: (_least_price(template, node, number), template.types[number].name),
+    )
+    offers = [template.offerings[each] for each in np.flatnonzero(node.offers)]
+    return NewNode(
+        template.name,
+        node.requirements.without(HOSTNAME_LABEL),
+        tuple(template.types[number] for number in numbers),
+        chosen,
+        offering,
+        tuple(pod.key for pod in node.pods),
+        tuple(sorted({each.zone for each in offers})),
+        tuple(sorted({each.capacity_type for each in offers})),
+    )
+
+
+def _least_price(template: PoolTemplate, node: PlannedNode, number: int) -> float:
+    return float(template.prices[node.offers & (template.type_of == number)].min())
+
+
+def provided_values(templates: Iterable[PoolTemplate]) -> dict[str, dict[str, list[tuple[Taint, ...]]]]:
+    """By label, the values that the pools can provide, with the taints of each pool that can."""
+    found: dict[str, dict[str, list[tuple[Taint, ...]]]] = {}
+    for template in templates:
+        for key, values in template.provided().items():
+            for value in values:
+                found.setdefault(key, {}).setdefault(value, []).append(template.pool.taints)
+    return found
+
+
+def price_bounds(templates: Sequence[PoolTemplate], pods: int) -> list[float]:
+    """Prices beyond which nodes do not grow, one for each further attempt; fewer the more pods there are."""
+    least: set[float] = set()
+    for template in templates:
+        for number in np.flatnonzero(template.types_of(template.usable)).tolist():
+            offers = template.usable & (template.type_of == number)
+            least.add(float(template.prices[offers].min()))
+    prices = sorted(least)[:-1]
+    attempts = min(len(prices), _MOST_ATTEMPTS, _MOST_TRIED_PODS // max(pods, 1))
+    return [prices[place * len(prices) // attempts] for place in range(attempts)]
