@@ -66,6 +66,8 @@ async def test_what_is_not_there_and_what_cannot_be_read_is_refused(doors: Doors
     pods = f"{ROOT}/v1beta2/namespaces/default/pods"
     code, found = await asked(doors, f"{pods}/none/{LOAD}")
     assert (code, found["reason"]) == (404, "NotFound")
+    code, found = await asked(doors, f"{ROOT}/v1beta1/namespaces/default/services/web/{LOAD}")
+    assert (code, found["message"]) == (404, f"the server could not find the metric {LOAD} for services web")
     code, found = await asked(doors, f"{pods}/*/{LOAD}", labelSelector="a in (")
     assert (code, found["reason"]) == (400, "BadRequest")
 

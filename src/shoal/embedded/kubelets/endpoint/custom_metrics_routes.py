@@ -81,6 +81,8 @@ class CustomMetricsRoutes:
                 web.get(f"{root}/nodes/{{name}}/{{metric}}", self._of(NODES)),
                 web.get(f"{root}/namespaces/{{name}}/metrics/{{metric}}", self._of(NAMESPACES)),
                 web.get(f"{root}/namespaces/{{namespace}}/pods/{{name}}/{{metric}}", self._of(PODS)),
+                web.get(f"{root}/namespaces/{{namespace}}/{{resource}}/{{name}}/{{metric}}", self._of_others),
+                web.get(f"{root}/{{resource}}/{{name}}/{{metric}}", self._of_others),
             ]
         return found
 
@@ -98,6 +100,13 @@ class CustomMetricsRoutes:
                 return json_answer(error.status(), error.code)
 
         return answer
+
+    async def _of_others(self, request: web.Request) -> web.StreamResponse:
+        """No other objects have metrics of GPUs."""
+        found = request.match_info
+        words = f"the server could not find the metric {found['metric']} for {found['resource']} {found['name']}"
+        error = status.ApiError(404, "NotFound", words)
+        return json_answer(error.status(), error.code)
 
     def _values(self, request: web.Request, resource: str) -> Obj:
         metric, name = request.match_info["metric"], request.match_info["name"]
