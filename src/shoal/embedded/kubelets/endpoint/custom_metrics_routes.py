@@ -79,6 +79,8 @@ class CustomMetricsRoutes:
             found += [
                 web.get(root, self._resources),
                 web.get(f"{root}/nodes/{{name}}/{{metric}}", self._of(NODES)),
+                # Kubernetes' autoscaler asks for every object but namespaces in the namespace of the autoscaler.
+                web.get(f"{root}/namespaces/{{namespace}}/nodes/{{name}}/{{metric}}", self._of(NODES)),
                 web.get(f"{root}/namespaces/{{name}}/metrics/{{metric}}", self._of(NAMESPACES)),
                 web.get(f"{root}/namespaces/{{namespace}}/pods/{{name}}/{{metric}}", self._of(PODS)),
                 web.get(f"{root}/namespaces/{{namespace}}/{{resource}}/{{name}}/{{metric}}", self._of_others),
@@ -110,7 +112,7 @@ class CustomMetricsRoutes:
 
     def _values(self, request: web.Request, resource: str) -> Obj:
         metric, name = request.match_info["metric"], request.match_info["name"]
-        namespace = request.match_info.get("namespace", "")
+        namespace = request.match_info.get("namespace", "") if resource == PODS else ""
         series, at_s = self._series.read()
         chosen = _selector(request, "metricLabelSelector")
         values = [
