@@ -231,3 +231,12 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     around = TargetFacts(ScaleTarget(2, 2, "app=a"), [POD], [MetricReading(values_milli=(30_000,))])
     third = decide(again, around, AutoscalerHistory(), usual, later)
     assert third.status.conditions[0].last_transition_time == later
+
+
+def test_the_event_of_a_metric_is_shorter_than_the_error_of_the_pass_as_in_kubernetes() -> None:
+    end = after_pass(autoscaler(None, 1, 40), 2, [MetricReading(error="it failed")], AutoscalerHistory())
+    inner = "unable to get external metric ns/waiting/nil: unable to fetch metrics from external metrics API: it failed"
+    assert end.events[0].message == inner
+    assert end.status.conditions[1].message == f"the HPA was unable to compute the replica count: {inner}"
+    outer = f"failed to get waiting external metric value: failed to get waiting external metric: {inner}"
+    assert end.events[1].message == f"invalid metrics (1 invalid out of 1), first error is: {outer}"

@@ -17,6 +17,7 @@ from shoal.autoscale.scaled_objects.triggers import (
     PodCount,
     PrometheusQuery,
     ReadTrigger,
+    RedisList,
     TriggerError,
     read_trigger,
 )
@@ -45,6 +46,9 @@ def test_each_trigger_has_its_metric_and_target() -> None:
     assert found.name == "s1-metric-api-queue-0-len"
     assert isinstance(found.source, ApiValue)
     assert read("cron", CRON).name == "s1-cron-UTC-09xxx-017xxx"
+    found = read("redis", {"address": "[::1]:6379", "listName": "jobs/a", "databaseIndex": "2"}, password="p")  # noqa: S106 - of the test
+    assert (found.name, found.target) == ("s1-redis-jobs-a", 5.0)
+    assert found.source == RedisList("::1", 6379, "jobs/a", 2, "", "p")
     found = read("cpu", {"value": "60"}, "Utilization")
     assert found.metric["resource"]["target"] == {"type": "Utilization", "averageUtilization": 60}
     found = read("memory", {"value": "1Gi", "containerName": "c"}, "AverageValue")
@@ -86,6 +90,9 @@ FAULTS: list[tuple[str, dict[str, str], str, str]] = [
     ("metrics-api", {**API, "format": "xml"}, "", "must be one of [prometheus json yaml]"),
     ("metrics-api", {**API, "targetValue": "0"}, "", "no targetValue given in metadata"),
     ("cron", {**CRON, "end": "0 9 * * *"}, "", "start and end can not have exactly same time input"),
+    ("redis", {"listName": "a"}, "", 'missing required parameter "host"'),
+    ("redis", {"listName": "a", "address": "redis"}, "", "write HOST:PORT"),
+    ("redis", {"listName": "a", "host": "redis", "port": "99999"}, "", "write HOST:PORT"),
     ("cpu", {"value": "60"}, "", "unknown metric type: , allowed values are 'Utilization' or 'AverageValue'"),
     ("cpu", {"value": "60%"}, "Utilization", "is not a percentage"),
 ]

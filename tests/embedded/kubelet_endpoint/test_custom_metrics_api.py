@@ -57,6 +57,8 @@ async def test_pods_are_chosen_by_name_and_by_label(doors: Doors) -> None:
 
 async def test_nodes_and_namespaces_have_values_too(doors: Doors) -> None:
     assert shown((await asked(doors, f"{ROOT}/v1beta1/nodes/n1/{LOAD}"))[1]) == [("n1", "70")]
+    in_namespace = f"{ROOT}/v1beta2/namespaces/default/nodes/n1/{LOAD}"
+    assert shown((await asked(doors, in_namespace))[1]) == [("n1", "70")]
     query = {"labelSelector": "kubernetes.io/hostname=n2"}
     assert shown((await asked(doors, f"{ROOT}/v1beta1/nodes/*/{LOAD}", **query))[1]) == [("n2", "30")]
     assert shown((await asked(doors, f"{ROOT}/v1beta2/namespaces/default/metrics/{LOAD}"))[1]) == [("default", "50")]
@@ -66,6 +68,8 @@ async def test_what_is_not_there_and_what_cannot_be_read_is_refused(doors: Doors
     pods = f"{ROOT}/v1beta2/namespaces/default/pods"
     code, found = await asked(doors, f"{pods}/none/{LOAD}")
     assert (code, found["reason"]) == (404, "NotFound")
+    code, found = await asked(doors, f"{ROOT}/v1beta1/namespaces/default/services/web/{LOAD}")
+    assert (code, found["message"]) == (404, f"the server could not find the metric {LOAD} for services web")
     code, found = await asked(doors, f"{pods}/*/{LOAD}", labelSelector="a in (")
     assert (code, found["reason"]) == (400, "BadRequest")
 

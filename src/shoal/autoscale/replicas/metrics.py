@@ -75,7 +75,7 @@ def measured(
 def _settled(found: MeasuredMetric | MetricFault, reason: str, words: str) -> MeasuredMetric | UnmeasuredMetric:
     if isinstance(found, MeasuredMetric):
         return found
-    return UnmeasuredMetric(reason, found.message, f"{words}: {found.message}")
+    return UnmeasuredMetric(reason, found.message, f"{words}: {found.error or found.message}")
 
 
 # -- resources ------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def _object(
     if source.target.type == "AverageValue" and source.target.average_value is not None:
         found = _per_pod(value(), source.target.average_value, about)
         if isinstance(found, MetricFault):
-            return MetricFault(f"failed to get {name} object metric: {found.message}")
+            return MetricFault(found.message, f"failed to get {name} object metric: {found.message}")
         label = f"external metric {name}({_selector_words(source.metric.selector)})"
         return MeasuredMetric(found, label, status(found, "averageValue"))
     return MetricFault("invalid object metric source: neither a value target nor an average value target was set")
@@ -212,7 +212,7 @@ def _external(
         return MetricFault("invalid external metric source: neither a value target nor an average value target was set")
     found = compute(value(), target, about)
     if isinstance(found, MetricFault):
-        return MetricFault(f"failed to get {name} external metric: {found.message}")
+        return MetricFault(found.message, f"failed to get {name} external metric: {found.message}")
     status = {"metric": _identifier(source.metric), "current": {key: _milli(found.usage_milli)}}
     return MeasuredMetric(found, f"external metric {name}({words})", {"type": EXTERNAL, "external": status})
 

@@ -50,6 +50,9 @@ class MetricFault(Struct, frozen=True):
     """Why a metric gives no replica count."""
 
     message: str
+    """In the condition and the Event."""
+    error: str = ""
+    """In the error of the pass, if it is another text there."""
 
 
 class CountedPods(Struct, frozen=True):

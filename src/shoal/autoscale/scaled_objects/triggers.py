@@ -21,7 +21,7 @@ from shoal.units.durations import DurationError, nanoseconds
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
 
-WORKLOAD, PROMETHEUS, METRICS_API = "kubernetes-workload", "prometheus", "metrics-api"
+WORKLOAD, PROMETHEUS, METRICS_API, REDIS = "kubernetes-workload", "prometheus", "metrics-api", "redis"
 OWNER_LABEL = "scaledobject.keda.sh/name"
 _TRUE, _FALSE = (
     frozenset({"1", "t", "T", "TRUE", "true", "True"}),
@@ -66,13 +66,29 @@ class ApiValue(Struct, frozen=True):
     location: str
 
 
+class RedisList(Struct, frozen=True):
+    """The length of a list, set, sorted set or hash."""
+
+    host: str
+    port: int
+    name: str
+    database: int = 0
+    username: str = ""
+    password: str = ""
+    has_tls: bool = False
+    is_unsafe: bool = False
+
+
+TriggerSource = CronWindow | PodCount | PrometheusQuery | ApiValue | RedisList
+
+
 class ReadTrigger(Struct, frozen=True):
     index: int
     name: str
     """Of the external metric; empty for cpu and memory."""
     metric: Metric
     """The metric of the autoscaler."""
-    source: CronWindow | PodCount | PrometheusQuery | ApiValue | None
+    source: TriggerSource | None
     """`None`: the autoscaler reads the metric itself."""
     trigger_name: str = ""
     target: float = 0.0
@@ -201,6 +217,28 @@ def _metrics_api(trigger: Trigger, metadata: _TriggerMetadata, index: int, _name
     return _external(trigger, index, indexed_name(index, f"metric-api-{location}"), source, bounds)
 
 
+def _redis(trigger: Trigger, metadata: _TriggerMetadata, index: int, _namespace: str) -> ReadTrigger:
+    address = metadata.text("address", "") or metadata.parameters.get("address", "")
+    if not address:
+        address = f"{metadata.text('host')}:{metadata.text('port')}"
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port[:6]) < 65536:
+        raise TriggerError(f'"{address}" is not an address: write HOST:PORT')
+    name = metadata.text("listName")
+    source = RedisList(
+        host.strip("[]"),
+        int(port),
+        name,
+        int(metadata.number("databaseIndex", 0.0)),
+        metadata.parameters.get("username", ""),
+        metadata.parameters.get("password", ""),
+        metadata.flag("enableTLS", usual=metadata.parameters.get("tls") == "enable"),
+        metadata.flag("unsafeSsl", usual=False),
+    )
+    bounds = (metadata.number("listLength", 5.0), metadata.number("activationListLength", 0.0))
+    return _external(trigger, index, indexed_name(index, f"redis-{name}"), source, bounds)
+
+
 def _request(metadata: _TriggerMetadata, url: str, query: Mapping[str, str], headers: Mapping[str, str]) -> HttpRequest:
     """With the authentication that the trigger names."""
     if not url.startswith(("http://", "https://")):
@@ -252,7 +290,7 @@ def _external(
     trigger: Trigger,
     index: int,
     name: str,
-    source: CronWindow | PodCount | PrometheusQuery | ApiValue,
+    source: TriggerSource,
     bounds: tuple[float, float],
 ) -> ReadTrigger:
     """`bounds`: the target, and the value above which the trigger is active."""
@@ -280,4 +318,5 @@ _READERS: Mapping[str, Callable[[Trigger, _TriggerMetadata, int, str], ReadTrigg
     WORKLOAD: _workload,
     PROMETHEUS: _prometheus,
     METRICS_API: _metrics_api,
+    REDIS: _redis,
 }

@@ -17,6 +17,7 @@ from shoal.autoscale.scaled_objects.triggers import (
     PodCount,
     PrometheusQuery,
     ReadTrigger,
+    RedisList,
     TriggerError,
     read_trigger,
 )
@@ -26,6 +27,7 @@ from shoal.client.kind import CONFIG_MAPS, PODS, SECRETS, Kind
 from shoal.client.owned_pods.pod_view import pod_view
 from shoal.client.refusals import NotFoundError
 from shoal.controllers.scaled_objects.http_source import HttpSource
+from shoal.controllers.scaled_objects.redis_source import redis_length
 from shoal.units.errors import ShoalError
 
 _CLUSTER_NAMESPACE = "keda"
@@ -101,9 +103,11 @@ class TriggerValues:
             return PolledTrigger(trigger, ScalerReading(error=str(error)), False)
         return PolledTrigger(trigger, ScalerReading(round(max(value, 0.0) * 1000)), value > trigger.activation)
 
-    async def _value_of(self, source: PodCount | PrometheusQuery | ApiValue, namespace: str) -> float:
+    async def _value_of(self, source: PodCount | PrometheusQuery | ApiValue | RedisList, namespace: str) -> float:
         if isinstance(source, PodCount):
             return float(self._count(source, namespace))
+        if isinstance(source, RedisList):
+            return float(await redis_length(source))
         body = await self._http.get(source.request)
         if isinstance(source, PrometheusQuery):
             return prometheus_value(body, ignores_null=source.ignores_null)

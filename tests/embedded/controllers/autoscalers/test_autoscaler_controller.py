@@ -163,6 +163,40 @@ def test_custom_metrics_are_read_in_either_version(tmp_path: Path, version: str)
     run()
 
 
+OBJECTS = [
+    ("a Service", {"kind": "Service", "apiVersion": "v1", "name": "s"}, "default/services/s/load"),
+    ("a Node", {"kind": "Node", "apiVersion": "v1", "name": "n"}, "default/nodes/n/load"),
+    ("a Namespace", {"kind": "Namespace", "apiVersion": "v1", "name": "team"}, "team/metrics/load"),
+    (
+        "a Deployment",
+        {"kind": "Deployment", "apiVersion": "apps/v1", "name": "web"},
+        "default/deployments.apps/web/load",
+    ),
+]
+
+
+@pytest.mark.parametrize(("_name", "described", "path"), OBJECTS, ids=[row[0] for row in OBJECTS])
+def test_the_metric_of_an_object_is_asked_for_by_its_resource(
+    tmp_path: Path, _name: str, described: Obj, path: str
+) -> None:
+    @virtual
+    async def run() -> None:
+        async with small_cluster(tmp_path) as cluster:
+            api = metered(cluster)
+            await deployment(cluster)
+            answer = {"items": [{"timestamp": "2026-01-01T00:00:00Z", "value": "9"}]}
+            api.answers[f"/apis/custom.metrics.k8s.io/v1beta2/namespaces/{path}"] = answer
+            source = {
+                "metric": {"name": "load"},
+                "describedObject": described,
+                "target": {"type": "AverageValue", "averageValue": "3"},
+            }
+            await autoscaler(cluster, {"type": "Object", "object": source})
+            await cluster.until(lambda: _has_pods(cluster, 3), within_s=40)
+
+    run()
+
+
 @virtual
 async def test_without_a_metrics_api_nothing_is_scaled_and_the_condition_says_why(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:

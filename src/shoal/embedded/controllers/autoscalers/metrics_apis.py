@@ -93,8 +93,7 @@ class MetricsApis:
         if kind is None:
             raise UserError(f'no matches for kind "{described.kind}" in group "{group}"')
         resource = f"{kind.plural}.{group}" if group else kind.plural
-        where = f"/namespaces/{namespace}" if kind.is_namespaced else ""
-        return f"{where}/{resource}/{quote(described.name)}/{metric}"
+        return f"/namespaces/{namespace}/{resource}/{quote(described.name)}/{metric}"
 
     async def _external(self, source: CustomSource, namespace: str) -> MetricReading:
         path = f"{_EXTERNAL}/namespaces/{namespace}/{quote(source.metric.name)}"

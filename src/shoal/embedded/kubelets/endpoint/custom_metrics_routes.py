@@ -79,8 +79,12 @@ class CustomMetricsRoutes:
             found += [
                 web.get(root, self._resources),
                 web.get(f"{root}/nodes/{{name}}/{{metric}}", self._of(NODES)),
+                # Kubernetes' autoscaler asks for every object but namespaces in the namespace of the autoscaler.
+                web.get(f"{root}/namespaces/{{namespace}}/nodes/{{name}}/{{metric}}", self._of(NODES)),
                 web.get(f"{root}/namespaces/{{name}}/metrics/{{metric}}", self._of(NAMESPACES)),
                 web.get(f"{root}/namespaces/{{namespace}}/pods/{{name}}/{{metric}}", self._of(PODS)),
+                web.get(f"{root}/namespaces/{{namespace}}/{{resource}}/{{name}}/{{metric}}", self._of_others),
+                web.get(f"{root}/{{resource}}/{{name}}/{{metric}}", self._of_others),
             ]
         return found
 
@@ -99,9 +103,16 @@ class CustomMetricsRoutes:
 
         return answer
 
+    async def _of_others(self, request: web.Request) -> web.StreamResponse:
+        """No other objects have metrics of GPUs."""
+        found = request.match_info
+        words = f"the server could not find the metric {found['metric']} for {found['resource']} {found['name']}"
+        error = status.ApiError(404, "NotFound", words)
+        return json_answer(error.status(), error.code)
+
     def _values(self, request: web.Request, resource: str) -> Obj:
         metric, name = request.match_info["metric"], request.match_info["name"]
-        namespace = request.match_info.get("namespace", "")
+        namespace = request.match_info.get("namespace", "") if resource == PODS else ""
         series, at_s = self._series.read()
         chosen = _selector(request, "metricLabelSelector")
         values = [
