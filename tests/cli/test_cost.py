@@ -43,6 +43,9 @@ class Costs:
         assert found == code, self.err
         return out
 
+    def read(self) -> tuple[str, str]:
+        return self._capsys.readouterr()
+
     def json(self, *arguments: str) -> Any:
         return json.loads(self.run(*arguments, "-o", "json"))
 
@@ -192,6 +195,21 @@ def test_a_window_before_the_history_is_unknown_and_costs_nothing(costs: Costs) 
     found = costs.json("--window", "2026-10-01")
     assert (found["total"], found["unknownHours"]) == ("0.00", "24.00")
     assert "the history begins at 2026-10-29T00:00:00Z" in costs.err
+
+
+def test_budgets_of_the_month_are_compared_with_what_was_spent(costs: Costs) -> None:
+    with costs.prices.open("a") as file:
+        file.write("budgets:\n- {team: red, perMonth: 700}\n- {team: blue, perMonth: 100000}\n")
+    arguments = ["--history", str(costs.folder), "--prices", str(costs.prices)]
+    assert main(["cost", "budget", *arguments]) == 0
+    out, _ = costs.read()
+    assert [line.split()[-1] for line in out.splitlines()[1:]] == ["exceeded", "kept"]
+    assert main(["cost", "budget", *arguments, "--window", "7d"]) == 2
+
+
+def test_a_price_file_without_budgets_is_named(costs: Costs) -> None:
+    assert main(["cost", "budget", "--history", str(costs.folder), "--prices", str(costs.prices)]) == 2
+    assert "has no budgets" in costs.read()[1]
 
 
 @pytest.mark.parametrize(

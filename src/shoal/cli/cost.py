@@ -194,5 +194,12 @@ def _advise() -> None:
     app.command("advise", cls=HelpCommand)(advise)
 
 
+def _budget() -> None:
+    from shoal.cli.cost_budget import budget
+
+    app.command("budget", cls=HelpCommand)(budget)
+
+
 _explain()
 _advise()
+_budget()

@@ -102,8 +102,8 @@ class Samples:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def series(self, metric: str, start_ms: int, end_ms: int) -> Series:
-        """Values of all devices: raw up to 6 hours, means of 5 minutes up to 7 days, else of an hour. A finer level that
-        was deleted is replaced by the next."""
+        """Values of all devices: raw up to 6 hours, means of 5 minutes up to 7 days, else of an hour. A finer level
+        that was deleted is replaced by the next."""
         for table, longest in _LEVELS:
             if end_ms - start_ms > longest:
                 continue
