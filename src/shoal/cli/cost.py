@@ -200,6 +200,13 @@ def _budget() -> None:
     app.command("budget", cls=HelpCommand)(budget)
 
 
+def _forget() -> None:
+    from shoal.cli.cost_forget import forget
+
+    app.command("forget", cls=HelpCommand)(forget)
+
+
 _explain()
 _advise()
 _budget()
+_forget()

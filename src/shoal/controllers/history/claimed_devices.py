@@ -28,7 +28,7 @@ _log = logging.getLogger("shoal.history")
 
 
 class ClaimedDevices:
-    """`node_again` and `pod_again` are called with the name of a node and the uid of a pod that have to be read again."""
+    """`node_again` and `pod_again`: called with the name of a node and the uid of a pod that have to be read again."""
 
     def __init__(
         self,
