@@ -9,6 +9,7 @@ from build.small_clusters import SmallCluster
 from shoal.client.context import Context
 from shoal.client.informers import Informers
 from shoal.client.recorder import Recorder
+from shoal.client.served import Served
 from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.history.recorder import HistoryRecorder
 from shoal.controllers.history.sampler import Fetch, Sampler
@@ -25,9 +26,10 @@ class RecorderRun:
         context = Context("history", learning, informers, cluster.clock, cluster.draw, events)
         self._cluster = cluster
         self.history = UsageHistory(tables)
-        self.recorder = HistoryRecorder(context, self.history)
+        served = Served(context)
+        self.recorder = HistoryRecorder(context, self.history, served)
         self.tasks: list[asyncio.Task[Any]] = []
-        runs = [informers.run(), self.recorder.run()]
+        runs = [informers.run(), served.run(), self.recorder.run()]
         if fetch is not None:
             runs.append(Sampler(context, fetch, self.recorder.store_samples, self.recorder.part_of).run())
         for run in runs:

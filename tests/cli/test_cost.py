@@ -43,6 +43,9 @@ class Costs:
         assert found == code, self.err
         return out
 
+    def read(self) -> tuple[str, str]:
+        return self._capsys.readouterr()
+
     def json(self, *arguments: str) -> Any:
         return json.loads(self.run(*arguments, "-o", "json"))
 
@@ -192,6 +195,45 @@ def test_a_window_before_the_history_is_unknown_and_costs_nothing(costs: Costs) 
     found = costs.json("--window", "2026-10-01")
     assert (found["total"], found["unknownHours"]) == ("0.00", "24.00")
     assert "the history begins at 2026-10-29T00:00:00Z" in costs.err
+
+
+def test_budgets_of_the_month_are_compared_with_what_was_spent(costs: Costs) -> None:
+    with costs.prices.open("a") as file:
+        file.write("budgets:\n- {team: red, perMonth: 700}\n- {team: blue, perMonth: 100000}\n")
+    arguments = ["--history", str(costs.folder), "--prices", str(costs.prices)]
+    assert main(["cost", "budget", *arguments]) == 0
+    out, _ = costs.read()
+    assert [line.split()[-1] for line in out.splitlines()[1:]] == ["exceeded", "kept"]
+    assert main(["cost", "budget", *arguments, "--window", "7d"]) == 2
+
+
+def test_a_forgotten_namespace_has_no_names_and_its_time_is_not_free(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history = open_history(tmp_path)
+    held = _held("secret-pod", "secret-job", "red", (0, 5), ("p-0",))
+    history.ledger.write(LedgerChanges(START, {}, {"u": held}))
+    history.close()
+    asked = ["cost", "forget", "lab", "--history", str(tmp_path)]
+    assert main(asked) == 2
+    assert "--yes" in capsys.readouterr().err
+    assert main([*asked, "--yes"]) == 0
+    assert "1 records of the namespace lab" in capsys.readouterr().out
+    assert b"secret" not in (tmp_path / "history.db").read_bytes()
+    assert main([*asked, "--yes"]) == 2
+    assert main(["cost", "forget", "lab", "--history", str(tmp_path / "none"), "--yes"]) == 2
+
+
+def test_a_history_that_is_recorded_is_not_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = open_history(tmp_path)
+    assert main(["cost", "forget", "lab", "--history", str(tmp_path), "--yes"]) != 0
+    assert "another process writes the history" in capsys.readouterr().err
+    writer.close()
+
+
+def test_a_price_file_without_budgets_is_named(costs: Costs) -> None:
+    assert main(["cost", "budget", "--history", str(costs.folder), "--prices", str(costs.prices)]) == 2
+    assert "has no budgets" in costs.read()[1]
 
 
 @pytest.mark.parametrize(

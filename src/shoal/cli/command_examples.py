@@ -59,6 +59,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "cost explain": ("shoal cost explain team-a/train",),
     "cost advise": ("shoal cost advise --window 7d", "shoal cost advise --budget"),
+    "cost forget": ("shoal cost forget team-a --yes",),
+    "cost budget": ("shoal cost budget --prices prices.yaml",),
     "snapshot": ("shoal snapshot --file monday.json", "shoal snapshot --file - -o yaml"),
     "pack": (
         "shoal pack -f snapshot.json",

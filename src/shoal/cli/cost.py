@@ -194,5 +194,19 @@ def _advise() -> None:
     app.command("advise", cls=HelpCommand)(advise)
 
 
+def _budget() -> None:
+    from shoal.cli.cost_budget import budget
+
+    app.command("budget", cls=HelpCommand)(budget)
+
+
+def _forget() -> None:
+    from shoal.cli.cost_forget import forget
+
+    app.command("forget", cls=HelpCommand)(forget)
+
+
 _explain()
 _advise()
+_budget()
+_forget()

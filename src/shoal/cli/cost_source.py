@@ -124,6 +124,15 @@ class CostFacts:
         prices.check(basis.where)
         return billing(records.machines, prices, basis.file, self.window).curves
 
+    def month_end_ms(self) -> int:
+        """Of the month in which the window ends."""
+        from datetime import datetime
+
+        from shoal.units.calendar_windows import month_window
+
+        last = datetime.fromtimestamp((self.window.end_ms - 1) / 1000, self.zone)
+        return month_window(last.year, last.month, self.zone).end_ms
+
     def waits(self) -> list[Wait]:
         return self.history.ledger.waits(self.window.start_ms, self.window.end_ms)
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.text import Text
 
 from shoal.cost.advice import CostAdvice
+from shoal.cost.budgets import BudgetLine
 from shoal.cost.targets import BudgetPreset
 from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
+
+_STYLES = {"kept": "green", "at risk": "yellow", "exceeded": "red"}
 
 
 def show_advice(console: Console, found: Sequence[CostAdvice], currency: str) -> None:
@@ -18,6 +22,21 @@ def show_advice(console: Console, found: Sequence[CostAdvice], currency: str) ->
     ordered = sorted(found, key=lambda one: (-one.saving, one.about, one.what))
     rows: list[list[Cell]] = [[one.about, one.what, one.evidence, f"{one.saving:,.2f}"] for one in ordered]
     show_table(console, ["about", "advice", "because", f"saves {currency}"], [NAME, WORDS, WORDS, NUMBER], rows)
+
+
+def show_budgets(console: Console, found: Sequence[BudgetLine], currency: str) -> None:
+    rows: list[list[Cell]] = [
+        [
+            one.subject,
+            f"{one.spent:,.2f}",
+            f"{one.forecast:,.2f}",
+            f"{one.limit:,.2f}",
+            Text(one.state, _STYLES[one.state]),
+        ]
+        for one in found
+    ]
+    headings = ["budget", f"spent {currency}", "whole month", "limit", ""]
+    show_table(console, headings, [NAME, NUMBER, NUMBER, NUMBER, KIND], rows)
 
 
 def show_presets(console: Console, presets: Sequence[BudgetPreset]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from shoal.client.context import Context
 from shoal.client.kind import NAMESPACES, NODES, PODS
+from shoal.client.served import Served
 from shoal.wiring.process_tasks import ProcessTasks
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _PATIENCE_S = 5.0
 _MOST_BYTES = 32 << 20
 
 
-def start_history(tasks: ProcessTasks, context: Context, folder: Path) -> None:
+def start_history(tasks: ProcessTasks, context: Context, served: Served, folder: Path) -> None:
     """The caller starts the caches afterwards. While another process writes the history, this one tries again."""
     for kind in (NODES, PODS, NAMESPACES):
         context.informers.of(kind)
@@ -34,7 +35,7 @@ def start_history(tasks: ProcessTasks, context: Context, folder: Path) -> None:
         history = open_history(folder)
         try:
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
-                recorder = HistoryRecorder(context, history)
+                recorder = HistoryRecorder(context, history, served)
                 sampler = Sampler(context, partial(_fetched, session), recorder.store_samples, recorder.part_of)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(recorder.run())

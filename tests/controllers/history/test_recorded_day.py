@@ -14,11 +14,13 @@ from build.recorders import RecorderRun
 from build.small_clusters import START_S, SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
-from shoal.client.kind import NAMESPACES, PODS
+from shoal.client.kind import DEVICE_CLASSES, NAMESPACES, PODS, RESOURCE_CLAIM_TEMPLATES
 from shoal.cost.prices.machine_prices import machine_prices
 from shoal.cost.prices.price_file import read_price_file
 from shoal.cost.records import Holding
 from shoal.cost.statement import CostRow, dimension, statement, total, whole_period
+from shoal.devices.device_classes import device_classes
+from shoal.embedded.controllers.claim_templates.controller import resource_claim_controller
 from shoal.embedded.controllers.node_lifecycle.controller import node_lifecycle_controller
 from shoal.embedded.kubelets.settings import FleetSettings
 from shoal.store.history.memory_tables import MemoryTables
@@ -221,5 +223,34 @@ async def test_use_is_measured_from_the_exporters_and_pods_that_do_nothing_are_i
         assert abs(found["red", "allocated-active"].gpu_hours - Decimal("0.91")) < Decimal("0.1")
         assert abs(found["blue", "allocated-idle"].gpu_hours - Decimal("0.91")) < Decimal("0.1")
         assert ("red", "allocated-idle") not in found or found["red", "allocated-idle"].gpu_hours < Decimal("0.1")
+        await day.run.kill()
+        await fleet.kill()
+
+
+@virtual
+async def test_devices_of_claims_are_held_by_their_pods(tmp_path: Path) -> None:
+    node = machine("node-0", gpus=2, labels={TYPE: "dgx"}, gives_by_claims=True)
+    async with small_cluster(tmp_path, [node_lifecycle_controller, resource_claim_controller]) as cluster:
+        start_scheduler(cluster)
+        fleet = FleetRun(cluster, (node,), FleetSettings())
+        day = Day(cluster)
+        for one in device_classes():
+            await cluster.create(DEVICE_CLASSES, one)
+        await cluster.pass_time(60)
+        request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}
+        template = {"metadata": {"name": "one"}, "spec": {"spec": {"devices": {"requests": [request]}}}}
+        await cluster.create(RESOURCE_CLAIM_TEMPLATES, template)
+        container = {"name": "main", "image": "x", "resources": {"claims": [{"name": "gpu"}]}}
+        claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+        meta = {"name": "claims", "annotations": {"shoal.dev/run-for": "30m"}}
+        spec = {"restartPolicy": "Never", "schedulerName": "shoal", "containers": [container], "resourceClaims": claims}
+        await cluster.create(PODS, {"metadata": meta, "spec": spec})
+        await day.until_hour(1)
+        held = day.holdings()["claims"]
+        assert [one.device for one in held.devices] in (["GPU-node-0-0"], ["GPU-node-0-1"])
+        assert held.end_ms is not None
+        assert abs(held.end_ms - held.start_ms - HOUR_MS // 2) < 60_000
+        (recorded,) = day.run.history.records(DAY.start_ms, DAY.end_ms).machines
+        assert recorded.devices == ("GPU-node-0-0", "GPU-node-0-1")
         await day.run.kill()
         await fleet.kill()

@@ -99,6 +99,17 @@ def test_use_of_a_holding_is_the_share_of_active_samples_and_the_mean(history: U
     assert (other.active_ppm, other.used_ppm) == (0, 0)
 
 
+def test_use_of_the_current_hour_is_known_before_it_is_compacted(history: UsageHistory) -> None:
+    _hold(history, "pod", "a", START)
+    for at in range(0, 100 * MINUTE_MS, 15_000):
+        history.samples.add(START + at, [_sample("a", 40)])
+        if at % (10 * MINUTE_MS) == 0:
+            history.samples.compact(START + at)
+    (found,) = history.samples.uses(START, START + 100 * MINUTE_MS)[use_key("pod")]
+    assert (found.start_ms, found.end_ms, found.active_ppm) == (START, START + 100 * MINUTE_MS, 1_000_000)
+    assert history.samples.team_hours(START, START + 2 * HOUR_MS)[""].held.round(2).tolist() == [1, 0.67]
+
+
 def test_sm_activity_says_more_than_utilisation_where_it_is_measured(history: UsageHistory) -> None:
     _hold(history, "pod", "a", START)
     for at in range(240):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -19,6 +20,8 @@ from shoal.api.meta import Namespace
 from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import NAMESPACES, NODES, PODS
+from shoal.client.served import Served
+from shoal.controllers.history.claimed_devices import ClaimedDevices
 from shoal.cost.records import FULL_SHARE, Holding, Machine, Span, Wait
 from shoal.store.history.dcgm_samples import DeviceRow
 from shoal.store.history.history import UsageHistory
@@ -52,7 +55,8 @@ class _Gone(NamedTuple):
 class HistoryRecorder:
     """`history` is opened by the caller, who closes it after `run` has ended."""
 
-    def __init__(self, context: Context, history: UsageHistory) -> None:
+    def __init__(self, context: Context, history: UsageHistory, served: Served | None = None) -> None:
+        """`served`: without it, devices of claims are not recorded."""
         self.name = context.name
         self._context = context
         self._history = history
@@ -71,6 +75,7 @@ class HistoryRecorder:
         """Node -> device -> the shares that pods hold."""
         self._compacted_s = 0.0
         self._has_ended = False
+        self._claimed = ClaimedDevices(context, served, self._node_again, self._pod_again)
         for kind in (PODS, NODES, NAMESPACES):
             context.informers.of(kind)
 
@@ -157,7 +162,7 @@ class HistoryRecorder:
     def _read_node(self, item: Item, changes: LedgerChanges, now: int) -> None:
         before = self._machines.get(item.uid)
         try:
-            found = read_node(item, before, now)
+            found = read_node(item, before, now, partial(self._claimed.extend, item.name))
         except msgspec.DecodeError as error:
             _log.warning("node %s is not recorded: %s", item.name, error)
             return
@@ -174,6 +179,17 @@ class HistoryRecorder:
         self._taken.pop(gone.item.name, None)
         if before is not None:
             changes.machines[gone.item.uid] = msgspec.structs.replace(before, end_ms=max(gone.at_ms, before.start_ms))
+
+    def _node_again(self, name: str) -> None:
+        if not self._has_ended and (item := self._context.informers.of(NODES).get("", name)) is not None:
+            self._dirty_nodes[item.uid] = item
+
+    def _pod_again(self, uid: str) -> None:
+        if not self._has_ended and uid in self._holdings:
+            held = self._holdings[uid]
+            item = self._context.informers.of(PODS).get(held.holder.namespace, held.holder.pod)
+            if item is not None and item.uid == uid:
+                self._dirty[uid] = item
 
     def _read_again(self, node: str) -> None:
         """The names of its devices have changed, so what its pods hold may be read differently."""
@@ -200,6 +216,8 @@ class HistoryRecorder:
         now_held = holding_of(pod, holder, names, taken, now)
         if now_held is None:
             return
+        if claimed := self._claimed.of_pod(pod):
+            now_held = msgspec.structs.replace(now_held, devices=(*now_held.devices, *claimed))
         held = merged(before, now_held)
         if held.end_ms is None:
             _take(taken, held, 1)

@@ -125,7 +125,11 @@ _LISTS: Mapping[str, type[Entry]] = {
     "budgets": Budget,
 }
 _MOMENTS = ("from", "until")
-_KEYS = {"machines": ("node", "pool", "instanceType"), "onPremises": ("model", "pool")}
+_KEYS = {
+    "machines": ("node", "pool", "instanceType"),
+    "onPremises": ("model", "pool"),
+    "budgets": ("team", "namespace", "queue"),
+}
 _CURRENCY_LETTERS = 3
 
 

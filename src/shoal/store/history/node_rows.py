@@ -6,7 +6,7 @@ Devices that are unhealthy are those that the node reports; where it only advert
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -91,11 +91,15 @@ class NodeReading(msgspec.Struct, frozen=True):
     names: NodeDeviceNames
 
 
-def read_node(item: Item, before: Machine | None, now_ms: int) -> NodeReading:
-    """`before`: its row so far. Raises msgspec.DecodeError for an object that is no node."""
+Extended = Callable[[NodeDeviceNames], NodeDeviceNames]
+
+
+def read_node(item: Item, before: Machine | None, now_ms: int, extended: Extended = lambda names: names) -> NodeReading:
+    """`before`: its row so far; `extended` adds devices that only slices report. Raises msgspec.DecodeError for an
+    object that is no node."""
     node = _decoder.decode(item.data)
     labels = node.metadata.labels
-    names = _names(node, before.devices if before is not None else ())
+    names = extended(_names(node, before.devices if before is not None else ()))
     capacity, allocatable = amounts(node.status.capacity), amounts(node.allocatable())
     start = _ms(node.metadata.creation_timestamp) or now_ms
     machine = Machine(

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.api.conditions import Condition, find_condition
 from shoal.api.meta import ObjectMeta
-from shoal.api.pod import Pod, PodSpec
+from shoal.api.pod import Pod, PodClaimStatus, PodSpec
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.resources import effective_requests
 from shoal.api.wire import ApiStruct, Timestamp, dec_hook
@@ -77,6 +77,7 @@ class _RecordedStatus(ApiStruct, frozen=True):
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
     start_time: Timestamp | None = None
+    resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
     container_statuses: tuple[_RunStatus, ...] = ()
     init_container_statuses: tuple[_RunStatus, ...] = ()
 
@@ -89,6 +90,12 @@ class RecordedPod(ApiStruct, frozen=True):
     @property
     def is_finished(self) -> bool:
         return self.status.phase in TERMINAL_PHASES
+
+    def claims(self) -> list[str]:
+        """The names of its ResourceClaims."""
+        made = {one.name: one.resource_claim_name for one in self.status.resource_claim_statuses}
+        names = (one.resource_claim_name or made.get(one.name, "") for one in self.spec.resource_claims)
+        return [name for name in names if name]
 
     def requests(self) -> dict[str, int]:
         return effective_requests(self.spec)

@@ -11,7 +11,7 @@ older than what was compacted is dropped, and a time without samples has no valu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -32,6 +32,8 @@ _SLOTS = HOUR_MS // _SLOT_MS
 _LEVELS: tuple[tuple[Table, int], ...] = (("raw", 6 * HOUR_MS), ("five", 7 * DAY_MS), ("hour", 1 << 62))
 """Tables, and the longest window that is read from them."""
 _PARTS = 65535
+_FRESH = 3
+"""Hours that are computed from samples while they are not compacted."""
 
 
 class Retention(msgspec.Struct, frozen=True):
@@ -116,12 +118,12 @@ class Samples:
     def uses(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> dict[int, list[Use]]:
         """By `use_key` of the holding: hours in a row as one, divided at `days`."""
         columns: list[NDArray[np.int64]] = []
-        for row in self._tables.overlapping("use", start_ms, end_ms):
-            _, found = _use_block(row.data)
+        for hour_ms, data in self._use_blocks(start_ms, end_ms):
+            _, found = _use_block(data)
             table = np.empty((5, len(found)), np.int64)
             table[0] = found["holding"].view(np.int64)
-            table[1] = row.start_ms + found["first"].astype(np.int64) * _SLOT_MS
-            table[2] = row.start_ms + found["end"].astype(np.int64) * _SLOT_MS
+            table[1] = hour_ms + found["first"].astype(np.int64) * _SLOT_MS
+            table[2] = hour_ms + found["end"].astype(np.int64) * _SLOT_MS
             table[3] = found["active"]
             table[4] = found["used"]
             columns.append(table)
@@ -131,9 +133,9 @@ class Samples:
         """GPU-hours of each team in each hour of the window; what was not measured is not counted."""
         hours = -(-(end_ms - start_ms) // HOUR_MS)
         found: dict[str, TeamHours] = {}
-        for row in self._tables.overlapping("use", start_ms, end_ms):
-            hour = (row.start_ms - start_ms) // HOUR_MS
-            names, table = _use_block(row.data)
+        for hour_ms, data in self._use_blocks(start_ms, end_ms):
+            hour = (hour_ms - start_ms) // HOUR_MS
+            names, table = _use_block(data)
             if hour < 0:
                 continue
             slots = table["end"].astype(np.int64) - table["first"]
@@ -159,6 +161,26 @@ class Samples:
         return {name: sums[at] / counts[at] for at, name in enumerate(series.devices) if counts[at]}
 
     # internals
+
+    def _use_blocks(self, start_ms: int, end_ms: int) -> Iterator[tuple[int, bytes]]:
+        """Those that are stored, then those of the last hours, whose samples are not compacted yet."""
+        for row in self._tables.overlapping("use", start_ms, end_ms):
+            yield row.start_ms, row.data
+        oldest = self._oldest("raw")
+        begin = self._compacted("hour") or (None if oldest is None else oldest // HOUR_MS * HOUR_MS)
+        if begin is None:
+            return
+        self._read_devices()
+        for hour in range(max(begin, end_ms // HOUR_MS * HOUR_MS - _FRESH * HOUR_MS), end_ms, HOUR_MS):
+            if hour + HOUR_MS <= start_ms:
+                continue
+            raw = {}
+            for metric in ("util", "sm"):
+                rows = (row for row in self._tables.overlapping("raw", hour, hour + HOUR_MS) if row.tenant == metric)
+                blocks = [decoded(metric, row.data) for row in rows]
+                raw[metric] = joined([*blocks, *self._scraped(metric, hour, hour + HOUR_MS)])
+            if data := self._used(raw, hour):
+                yield hour, data
 
     def _oldest(self, table: Table) -> int | None:
         if table != "raw":

@@ -1,0 +1,89 @@
+"""Budgets of a month: what was spent, what the month will come to, and whether that is too much.
+
+The forecast adds, for the rest of the month, the mean of the last seven whole days; before there is a whole day, the
+mean of the time so far. A month in which clocks change has an hour less or more, which counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from shoal.cost.prices.price_file import Budget
+from shoal.cost.statement import CostRow
+
+BudgetState = Literal["kept", "at risk", "exceeded"]
+_DAYS = 7
+
+
+class MonthSpending(msgspec.Struct, frozen=True):
+    """By day of the month until now."""
+
+    starts_ms: Sequence[int]
+    """When each day begins; the last one is not over."""
+    now_ms: int
+    end_ms: int
+    """Of the month."""
+    amounts: Sequence[Decimal]
+
+
+class BudgetLine(msgspec.Struct, frozen=True, rename="camel"):
+    subject: str
+    """`team red`."""
+    limit: Decimal
+    spent: Decimal
+    forecast: Decimal
+    state: BudgetState
+
+
+def forecast(month: MonthSpending) -> Decimal:
+    """What the whole month will have cost."""
+    spent = sum(month.amounts, Decimal(0))
+    left = month.end_ms - month.now_ms
+    ends = [*month.starts_ms[1:], month.now_ms]
+    whole = [(month.amounts[at], ends[at] - month.starts_ms[at]) for at in range(len(ends) - 1)][-_DAYS:]
+    if not whole:
+        length = month.now_ms - month.starts_ms[0]
+        whole = [(spent, length)]
+    amount = sum((part for part, _ in whole), Decimal(0))
+    length = sum(part for _, part in whole)
+    return spent + amount * left / length if length > 0 else spent
+
+
+def budget_lines(
+    budgets: Iterable[Budget], rows_by: Mapping[str, Sequence[CostRow]], month: MonthSpending
+) -> list[BudgetLine]:
+    """`rows_by`: rows by day of a statement by `team`, `namespace` and `queue`. `month` has the days; its amounts are
+    replaced by those of each subject."""
+    found = []
+    for budget in budgets:
+        kind, name = _subject(budget)
+        amounts = [Decimal(0)] * len(month.starts_ms)
+        for row in rows_by.get(kind, ()):
+            if row.group == name:
+                amounts[row.day] += row.amount
+        of_subject = msgspec.structs.replace(month, amounts=amounts)
+        spent, expected = sum(amounts, Decimal(0)), forecast(of_subject)
+        found.append(BudgetLine(f"{kind} {name}", budget.per_month, spent, expected, _state(budget, spent, expected)))
+    return found
+
+
+def is_over(line: BudgetLine) -> bool:
+    """Whether an admission check would let the workload wait with the reason `over budget`."""
+    return line.state == "exceeded"
+
+
+def _state(budget: Budget, spent: Decimal, expected: Decimal) -> BudgetState:
+    if spent > budget.per_month:
+        return "exceeded"
+    return "at risk" if expected > budget.per_month else "kept"
+
+
+def _subject(budget: Budget) -> tuple[str, str]:
+    for kind in ("team", "namespace", "queue"):
+        if name := getattr(budget, kind):
+            return kind, str(name)
+    raise ValueError("a budget names a team, a namespace or a queue")

@@ -1,0 +1,81 @@
+"""Budgets of a month: what was spent, the forecast, and the months in which clocks change."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from shoal.cost.budgets import MonthSpending, budget_lines, forecast, is_over
+from shoal.cost.prices.price_file import read_price_file
+from shoal.cost.statement import CostRow
+from shoal.units.calendar_windows import HOUR_MS, TimeWindow, day_starts, month_window, zone_of
+from shoal.units.errors import UserError
+
+BERLIN = zone_of("Europe/Berlin")
+
+
+def _month(month: int, days: int, hours: int, daily: list[int]) -> MonthSpending:
+    whole = month_window(2026, month, BERLIN)
+    now = day_starts(whole, BERLIN)[days][0] + hours * HOUR_MS
+    starts = [start for start, _ in day_starts(TimeWindow(whole.start_ms, now + 1), BERLIN)]
+    return MonthSpending(starts, now, whole.end_ms, [Decimal(one) for one in daily])
+
+
+def test_the_rest_of_a_month_costs_what_the_last_seven_whole_days_did() -> None:
+    # Ten days: three at 10, seven at 24; 20 more days of November at 24.
+    found = forecast(_month(11, 10, 0, [10] * 3 + [24] * 7 + [0]))
+    assert found == 30 + 7 * 24 + 20 * 24
+
+
+def test_a_day_that_is_not_over_counts_as_spent_and_not_as_usual() -> None:
+    found = forecast(_month(11, 10, 12, [24] * 10 + [6]))
+    assert found == 240 + 6 + Decimal("19.5") * 24
+
+
+def test_on_the_first_day_the_hours_so_far_are_the_measure() -> None:
+    assert forecast(_month(11, 0, 6, [6])) == 720
+
+
+@pytest.mark.parametrize(("month", "hours"), [(3, 743), (10, 745), (11, 720)])
+def test_a_constant_cost_is_forecast_exactly_when_clocks_change(month: int, hours: int) -> None:
+    whole = month_window(2026, month, BERLIN)
+    starts = [start for start, _ in day_starts(whole, BERLIN)][:21]
+    ends = [*starts[1:], starts[-1]]
+    amounts = [Decimal(end - start) / HOUR_MS for start, end in zip(starts, ends, strict=True)]
+    found = forecast(MonthSpending(starts, starts[-1], whole.end_ms, amounts))
+    assert abs(found - hours) < Decimal("1e-20")
+
+
+def test_budgets_are_kept_at_risk_or_exceeded() -> None:
+    file = read_price_file(
+        {
+            "budgets": [
+                {"team": "red", "perMonth": 1000},
+                {"team": "blue", "perMonth": 500},
+                {"namespace": "lab", "perMonth": "100"},
+                {"queue": "q", "perMonth": 10},
+            ]
+        },
+        "f",
+    )
+    month = _month(11, 10, 0, [0] * 11)
+    rows = {
+        "team": [CostRow("red", day, "startup", Decimal(10)) for day in range(10)]
+        + [CostRow("blue", day, "startup", Decimal(20)) for day in range(10)],
+        "namespace": [CostRow("lab", 0, "allocated-idle", Decimal(101))],
+    }
+    found = budget_lines(file.budgets, rows, month)
+    assert [(one.subject, one.state) for one in found] == [
+        ("team red", "kept"),
+        ("team blue", "at risk"),
+        ("namespace lab", "exceeded"),
+        ("queue q", "kept"),
+    ]
+    assert [is_over(one) for one in found] == [False, False, True, False]
+    assert found[0].forecast == 300
+
+
+def test_a_budget_names_one_subject() -> None:
+    with pytest.raises(UserError, match="has to name one of team, namespace, queue"):
+        read_price_file({"budgets": [{"perMonth": 1}]}, "f")
