@@ -41,7 +41,7 @@ class _Preemption:
     def __init__(self, session: Session, starving: list[JobState]) -> None:
         self._session = session
         self._view = AfterDepartures(session)
-        self._running = RunningPods(session)
+        self._running = RunningPods(session, self._view.evicted)
         self._starving = starving
         self._stuck: set[Key] = set()
         """What could not be served between jobs; valid until something is freed."""
