@@ -46,6 +46,10 @@ class RunningPods:
                     row = self._row_of[pod.key] = cluster.pods[pod.key].row
                     on_rows.setdefault(row, []).append(pod)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._row_of
+
     def rows(self, queues: Iterable[str]) -> Rows:
         """The rows with pods of these queues, in the order of ranks."""
         names = tuple(queues)

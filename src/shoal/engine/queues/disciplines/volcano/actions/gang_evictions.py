@@ -74,6 +74,8 @@ class _GangEvictions:
 
     def run(self, starving: Sequence[JobState]) -> None:
         session = self._session
+        if self._running.is_empty:
+            starving = ()
         for job in sorted(starving, key=lambda each: (session.queue_key(each.queue), session.job_key(each))):
             if session.is_job_starving(job):
                 self._serve(job)
@@ -92,7 +94,7 @@ class _GangEvictions:
         if asked in self._stuck:
             return
         queues = self._queues_of(job)
-        if queues and self._found(job, claimant, queues):
+        if len(self._running.rows(queues)) and self._found(job, claimant, queues):
             return
         if not job.has_parts and not job.ready and not job.roles:
             self._stuck.add(asked)
@@ -189,9 +191,8 @@ class _GangEvictions:
 
     def _bundles(self, wanted: _Wanted, rows: Rows) -> list[Bundle]:
         session, job, claimant = self._session, wanted.job, wanted.claimant
-        candidates = [
-            pod for row in rows.tolist() for pod in self._running.on(row, wanted.queues) if pod.job != job.name
-        ]
+        there = np.intersect1d(rows, self._running.rows(wanted.queues)).tolist()
+        candidates = [pod for row in there for pod in self._running.on(row, wanted.queues) if pod.job != job.name]
         if not wanted.takes_whole:
             jobs = session.jobs
             candidates = [pod for pod in candidates if len(jobs[pod.job].ready) > jobs[pod.job].minimum]

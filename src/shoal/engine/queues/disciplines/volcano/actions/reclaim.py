@@ -47,7 +47,7 @@ class _Reclaim:
         heapify(queues)
         for jobs in self._jobs.values():
             heapify(jobs)
-        while queues:
+        while queues and not self._running.is_empty:
             _, name = heappop(queues)
             if session.is_overused(name) or not self._jobs[name]:
                 continue
